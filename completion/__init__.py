@@ -1,0 +1,1 @@
+"""What turns prefix, suffix and workspace into suggestions: the model, its cache, the grammar, the filters."""

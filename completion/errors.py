@@ -1,0 +1,69 @@
+"""The one exception tree: every error that draftline raises on purpose, with a message that says what to do."""
+
+from __future__ import annotations
+
+
+class DraftlineError(Exception):
+    """Base of all errors raised on purpose.
+
+    The message is one or two plain sentences: what was wrong, with which value, and what to do about it.
+
+    Attributes:
+        code: A stable, machine-readable name, used in HTTP errors and status notifications.
+    """
+
+    code = "draftline_error"
+
+
+class ConfigurationError(DraftlineError):
+    """A setting has a value that cannot be used."""
+
+    code = "configuration"
+
+
+class ModelError(DraftlineError):
+    """A model cannot be found, read, verified or run."""
+
+    code = "model"
+
+
+class ModelNotFoundError(ModelError):
+    """No source holds the model that was asked for."""
+
+    code = "model_not_found"
+
+
+class ModelDamagedError(ModelError):
+    """A model file is cut short or differs from its checksum."""
+
+    code = "model_damaged"
+
+
+class UnsupportedModelError(ModelError):
+    """The model's family or its fill-in-the-middle format is not known."""
+
+    code = "model_unsupported"
+
+
+class StorageError(DraftlineError):
+    """The disk is full, or a folder that must be written to cannot be."""
+
+    code = "storage"
+
+
+class EngineUnavailableError(DraftlineError):
+    """The engine host could not be started or does not answer."""
+
+    code = "engine_unavailable"
+
+
+class PromptTooLongError(DraftlineError):
+    """The text around the cursor does not fit the model, even after trimming."""
+
+    code = "prompt_too_long"
+
+
+class CancelledError(DraftlineError):
+    """The request was cancelled: its client closed the stream or asked for something newer."""
+
+    code = "cancelled"

@@ -1,0 +1,1 @@
+"""Grammar-constrained decoding over the parse tables of the installed tree-sitter grammars."""

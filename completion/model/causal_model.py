@@ -1,0 +1,104 @@
+"""The interface between the engine and a model: score rows of tokens on top of a cached past.
+
+Three implementations: `transformer.Transformer` (our own, int8 on a CPU, CUDA graphs on a GPU) and
+`transformers_model.TransformersModel` (the oracle and the fallback for unknown families).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int32]
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """The numbers that the engine needs to know of a model."""
+
+    family: str  # transformers' model_type: "qwen2", "llama", ...
+    vocabulary_size: int
+    layers: int
+    kv_heads: int
+    head_dim: int
+    max_positions: int
+
+
+class Logits(Protocol):
+    """Scores of the next token for some rows; may live on a device until asked for."""
+
+    def argmax(self) -> IntArray:
+        """The best token of each row, the lowest id among equals.  # [rows]."""
+
+    def top(self, count: int) -> tuple[IntArray, FloatArray]:
+        """The best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
+
+    def row(self, index: int) -> FloatArray:
+        """One row, read-only.  # [vocabulary_size]."""
+
+
+class KVCache(Protocol):
+    """Keys and values of one token sequence. A slot is a position: slot s holds the token at position s.
+
+    Attributes:
+        capacity: Slots that exist.
+        length: Committed slots 0 .. length-1; what lies behind is scratch space.
+    """
+
+    capacity: int
+    length: int
+
+    def truncate(self, length: int) -> None:
+        """Forget every slot from `length` on."""
+
+    def commit(self, rows: Sequence[int]) -> None:
+        """Make rows of the last `score` call part of the past, in this order, and forget its other rows.
+
+        `rows` is a path: the first is a root's row, each next one a child of the one before.
+        """
+
+    def move(self, source: int, destination: int, count: int) -> None:
+        """Copy `count` slots; keys are rotated by R(destination − source), values are kept as they are.
+
+        Source and destination may overlap. Rotation is done so that errors do not add up over many moves.
+        """
+
+
+class CausalModel(Protocol):
+    """A decoder with a key-value cache."""
+
+    shape: ModelShape
+
+    def new_cache(self, capacity: int) -> KVCache:
+        """An empty cache of at least `capacity` slots."""
+
+    def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
+        """Compute tokens into given slots; row i sees every slot ≤ slots[i] (causal by position).
+
+        Slots ascend but need not be adjacent: all slots between them must hold valid keys and values.
+        `cache.length` becomes max(length, slots[-1] + 1).
+
+        Args:
+            tokens: Token ids.  # [rows]
+            slots: Where each one goes; also its position.  # [rows]
+            cache: Changed in place.
+            logits_rows: Rows whose next-token logits are wanted, as indices into `tokens`.
+        """
+
+    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
+        """Compute a draft tree on top of the past; logits for every row.
+
+        Row i lies in scratch slot length + i at position length + depth(i), where a root has depth 0, and sees
+        the past, its ancestors and itself. Nothing is committed: call
+        `cache.commit(path)` next, or drop the rows by doing nothing.
+
+        Args:
+            tokens: Token ids of the nodes.  # [rows]
+            parents: Index of each node's parent row, −1 for a root; parents come before children.  # [rows]
+            cache: Scratch slots are written, length stays.
+        """

@@ -1,0 +1,1 @@
+"""The filters that have the last word on a suggestion, one file each."""

@@ -1,0 +1,75 @@
+"""A tree of guessed tokens: parents, depths, and which node may see which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int32]
+FloatArray = npt.NDArray[np.float32]
+
+ROOT = -1
+"""Parent of a node that directly follows the context."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftTree:
+    """Guessed continuations that share their beginnings.
+
+    Attributes:
+        tokens: Token id of each node.  # [nodes]
+        parents: Index of each node's parent, ROOT for the first guess; a parent comes before its children.  # [nodes]
+        probabilities: Estimated chance that a node is accepted given that its parent was.  # [nodes]
+        drafters: Index into `names` of who guessed the node.  # [nodes]
+        names: Names of the drafters that contributed.
+    """
+
+    tokens: IntArray
+    parents: IntArray
+    probabilities: FloatArray
+    drafters: IntArray
+    names: tuple[str, ...] = ()
+    depths: IntArray = field(init=False)  # [nodes], 1 for a node below the root
+
+    def __post_init__(self) -> None:
+        if not len(self.tokens) == len(self.parents) == len(self.probabilities) == len(self.drafters):
+            raise ValueError("tokens, parents, probabilities and drafters must have one entry for each node")
+        if np.any(self.parents >= np.arange(len(self.parents))) or np.any(self.parents < ROOT):
+            raise ValueError("a node's parent must be ROOT or come before the node")
+        depths = np.ones(len(self.tokens), dtype=np.int32)
+        for node, parent in enumerate(self.parents):
+            if parent != ROOT:
+                depths[node] = depths[parent] + 1
+        object.__setattr__(self, "depths", depths)
+
+    def __len__(self) -> int:
+        """Number of nodes."""
+        return len(self.tokens)
+
+    @classmethod
+    def empty(cls) -> DraftTree:
+        """The tree that guesses nothing."""
+        nothing = np.empty(0, dtype=np.int32)
+        return cls(nothing, nothing, np.empty(0, dtype=np.float32), nothing)
+
+    @classmethod
+    def chain(cls, tokens: IntArray, probabilities: FloatArray, name: str) -> DraftTree:
+        """One straight continuation.  tokens, probabilities: # [nodes]."""
+        count = len(tokens)
+        parents = np.arange(-1, count - 1, dtype=np.int32)
+        return cls(tokens.astype(np.int32), parents, probabilities, np.zeros(count, dtype=np.int32), (name,))
+
+    def child(self, parent: int, token: int) -> int | None:
+        """The first child of `parent` (or of ROOT) that holds `token`, None where there is none."""
+        found = np.flatnonzero((self.parents == parent) & (self.tokens == token))
+        return int(found[0]) if len(found) else None
+
+    def ancestor_mask(self) -> npt.NDArray[np.bool_]:
+        """mask[i, j] is true where node j is node i or one of its ancestors.  # [nodes, nodes]."""
+        mask = np.eye(len(self), dtype=np.bool_)
+        for node, parent in enumerate(self.parents):
+            if parent != ROOT:
+                mask[node] |= mask[parent]
+        return mask

@@ -1,0 +1,1 @@
+"""The `draftline` command: one module for each subcommand."""
