@@ -1,0 +1,40 @@
+"""Where draftline keeps files: caches, the engine's socket, learned state; each can be moved by a variable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from platformdirs import PlatformDirs
+
+from completion.errors import StorageError
+
+_DIRS = PlatformDirs("draftline", appauthor=False)
+
+
+def cache_dir() -> Path:
+    """Folder of files that can be made again: converted models, packed weights. DRAFTLINE_CACHE_DIR moves it."""
+    return _folder("DRAFTLINE_CACHE_DIR", _DIRS.user_cache_path)
+
+
+def state_dir() -> Path:
+    """Folder of what was learned: telemetry, drafter statistics. DRAFTLINE_STATE_DIR moves it."""
+    return _folder("DRAFTLINE_STATE_DIR", _DIRS.user_state_path)
+
+
+def runtime_dir() -> Path:
+    """Folder of the engine's socket and lock, readable by its user only. DRAFTLINE_RUNTIME_DIR moves it."""
+    path = _folder("DRAFTLINE_RUNTIME_DIR", _DIRS.user_runtime_path)
+    path.chmod(0o700)
+    return path
+
+
+def _folder(variable: str, default: Path) -> Path:
+    path = Path(os.environ.get(variable) or default)
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StorageError(
+            f"The folder {path} cannot be made ({error.strerror}). Make it writable, or set {variable} to another."
+        ) from error
+    return path
