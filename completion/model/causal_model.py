@@ -62,10 +62,15 @@ class KVCache(Protocol):
         `rows` is a path: the first is a root's row, each next one a child of the one before.
         """
 
-    def move(self, source: int, destination: int, count: int) -> None:
-        """Copy `count` slots; keys are rotated by R(destination − source), values are kept as they are.
+    def rearrange(self, sources: IntArray) -> None:
+        """Fill slots 0 .. len(sources)-1 from other slots, as if all were copied at once; length becomes that many.
 
-        Source and destination may overlap. Rotation is done so that errors do not add up over many moves.
+        Slot i takes what lay in slot sources[i]: its key rotated by R(i − sources[i]), its value as it is
+        ("Let the Code LLM Edit Itself When You Edit the Code", section 3). −1 leaves the slot undefined until a
+        `prefill` writes it. Repeated rotations add up no error: a key is rotated in float32, or kept before RoPE.
+
+        Args:
+            sources: Old slot for each new one, −1 for none; any order, so runs may change sides.  # [new length]
         """
 
 
