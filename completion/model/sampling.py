@@ -1,0 +1,95 @@
+"""How a token is drawn from logits: the best one, or a sample whose noise depends on seed and position only.
+
+Noise that is a function of (seed, absolute position) makes sampling deterministic, so a drafted token is accepted
+exactly when plain sampling would have drawn it: drafting changes speed, never text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from completion.model.causal_model import FloatArray, IntArray
+from completion.request import Sampling
+
+_FIRST_LOOK = 64  # candidates sorted before the whole vocabulary is
+
+
+def draw(
+    row: FloatArray,
+    sampling: Sampling,
+    position: int,
+    candidates: IntArray | None = None,
+    allowed: Callable[[int], bool] | None = None,
+) -> int | None:
+    """Draw the token at `position`.
+
+    The Gumbel-max trick: the argmax of log p + Gumbel noise is a sample of p. Among the allowed tokens in descending
+    order of the same perturbed scores, the first is an exact sample of p restricted to them.
+
+    Args:
+        row: Logits.  # [vocabulary_size]
+        sampling: Temperature 0 takes the best token.
+        position: Absolute position of the token to be drawn; keys the noise together with the seed.
+        candidates: Only these ids may be drawn; None for all.
+        allowed: Further condition, asked lazily, best candidate first.
+
+    Returns:
+        The token's id; None if no token is allowed.
+    """
+    scores = row if sampling.temperature <= 0 else _perturbed(row, sampling, position, candidates)
+    if candidates is not None:
+        return _first_allowed(scores[candidates], candidates, allowed) if len(candidates) else None
+    return _first_allowed(scores, None, allowed)
+
+
+def _perturbed(row: FloatArray, sampling: Sampling, position: int, candidates: IntArray | None) -> FloatArray:
+    """Truncated log-probabilities plus noise, −inf where truncation or the candidates exclude a token.  # [vocab]."""
+    scaled = row / np.float32(sampling.temperature)
+    if candidates is not None:
+        kept = np.full_like(scaled, -np.inf)
+        kept[candidates] = scaled[candidates]
+        scaled = kept
+    scaled = _truncate(scaled, sampling)
+    noise = np.random.Generator(np.random.Philox(key=[sampling.seed & (2**64 - 1), position])).gumbel(size=len(row))
+    return np.asarray(scaled + noise, dtype=np.float32)
+
+
+def _truncate(scaled: FloatArray, sampling: Sampling) -> FloatArray:
+    """Drop tokens below `min_p` of the best one's probability, and those outside the nucleus of mass `top_p`."""
+    if sampling.min_p > 0:
+        scaled = np.where(scaled < scaled.max() + np.log(np.float32(sampling.min_p)), np.float32(-np.inf), scaled)
+    if sampling.top_p < 1:
+        order = np.argsort(-scaled, kind="stable")
+        probabilities = np.exp(scaled[order] - scaled[order[0]])
+        mass_before = np.cumsum(probabilities) - probabilities
+        outside = order[mass_before >= sampling.top_p * probabilities.sum()]
+        scaled = scaled.copy()
+        scaled[outside] = -np.inf
+    return scaled
+
+
+def _first_allowed(scores: FloatArray, ids: IntArray | None, allowed: Callable[[int], bool] | None) -> int | None:
+    best = int(scores.argmax())
+    if scores[best] == -np.inf:
+        return None
+    for index in _descending(scores, best):
+        if scores[index] == -np.inf:
+            return None
+        token = int(index if ids is None else ids[index])
+        if allowed is None or allowed(token):
+            return token
+    return None
+
+
+def _descending(scores: FloatArray, best: int) -> Iterator[int]:
+    """Indices by falling score, the lower index first among equals; sorted only as far as they are asked for."""
+    yield best
+    seen = 1
+    if len(scores) > _FIRST_LOOK * 4:
+        threshold = np.partition(scores, -_FIRST_LOOK)[-_FIRST_LOOK]
+        top = np.flatnonzero(scores >= threshold)
+        yield from (int(index) for index in top[np.argsort(-scores[top], kind="stable")][1:])
+        seen = len(top)
+    yield from (int(index) for index in np.argsort(-scores, kind="stable")[seen:])
