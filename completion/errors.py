@@ -51,6 +51,12 @@ class StorageError(DraftlineError):
     code = "storage"
 
 
+class PermissionsError(DraftlineError):
+    """A folder, socket or token file belongs to somebody else, or others may use it."""
+
+    code = "permissions"
+
+
 class EngineUnavailableError(DraftlineError):
     """The engine host could not be started or does not answer."""
 

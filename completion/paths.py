@@ -23,10 +23,8 @@ def state_dir() -> Path:
 
 
 def runtime_dir() -> Path:
-    """Folder of the engine's socket and lock, readable by its user only. DRAFTLINE_RUNTIME_DIR moves it."""
-    path = _folder("DRAFTLINE_RUNTIME_DIR", _DIRS.user_runtime_path)
-    path.chmod(0o700)
-    return path
+    """Folder of the engine's socket and lock, made 0700 and checked by the host. DRAFTLINE_RUNTIME_DIR moves it."""
+    return _folder("DRAFTLINE_RUNTIME_DIR", _DIRS.user_runtime_path)
 
 
 def _folder(variable: str, default: Path) -> Path:

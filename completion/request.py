@@ -180,3 +180,27 @@ class CompletionEvent:
     stop_reason: StopReason | None = None
     dropped: str = ""
     statistics: Statistics | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceFile:
+    """A file of the open workspace as it is now; `open` says that it is open in an editor."""
+
+    path: str
+    text: str
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceUpdate:
+    """What changed in a workspace since the last update: feeds the drafters' index, never the model directly.
+
+    Attributes:
+        workspace: Opaque key, the same as in `CompletionRequest.workspace`.
+        changed: New and changed files, whole.
+        removed: Paths of files that are gone or may no longer be used.
+    """
+
+    workspace: str
+    changed: tuple[WorkspaceFile, ...] = ()
+    removed: tuple[str, ...] = ()
