@@ -1,0 +1,71 @@
+"""Scores of the next token that lie in host memory: best token, best few, whole rows."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from completion.model.causal_model import FloatArray, IntArray
+
+_BLOCK = 256
+"""Values whose maximum is compared with the running threshold at once: the compiler turns it into vector code."""
+
+
+class DenseLogits:
+    """Logits of some rows as one array.  # [rows, vocabulary_size]."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: FloatArray) -> None:
+        self._values = values
+
+    def argmax(self) -> IntArray:
+        """The best token of each row, the lowest id among equals.  # [rows]."""
+        return self.top(1)[0][:, 0]
+
+    def top(self, count: int) -> tuple[IntArray, FloatArray]:
+        """The best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
+        rows = len(self._values)
+        tokens = np.zeros((rows, count), dtype=np.int32)
+        best = np.full((rows, count), -np.inf, dtype=np.float32)
+        _top(self._values, tokens, best)
+        return tokens, best
+
+    def row(self, index: int) -> FloatArray:
+        """One row, read-only.  # [vocabulary_size]."""
+        row = self._values[index]
+        row.flags.writeable = False
+        return row
+
+
+@numba.njit(cache=True, nogil=True)
+def _top(values: FloatArray, tokens: IntArray, best: FloatArray) -> None:
+    """One pass a row: only blocks whose maximum beats the worst kept value are looked at value by value."""
+    rows, vocabulary = values.shape
+    for row in range(rows):
+        for start in range(0, vocabulary, _BLOCK):
+            end = min(start + _BLOCK, vocabulary)
+            if _maximum(values[row, start:end]) > best[row, -1]:
+                for token in range(start, end):
+                    if values[row, token] > best[row, -1]:
+                        _insert(tokens[row], best[row], token, values[row, token])
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def _maximum(values: FloatArray) -> np.float32:
+    largest = values[0]
+    for value in values:
+        largest = max(largest, value)
+    return largest
+
+
+@numba.njit(cache=True, nogil=True)
+def _insert(tokens: IntArray, best: FloatArray, token: int, value: np.float32) -> None:
+    """Insertion keeps equals in order of their ids, since ids arrive ascending."""
+    place = len(best) - 1
+    while place > 0 and best[place - 1] < value:
+        best[place] = best[place - 1]
+        tokens[place] = tokens[place - 1]
+        place -= 1
+    best[place] = value
+    tokens[place] = token

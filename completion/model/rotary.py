@@ -1,0 +1,101 @@
+"""Rotary position embedding with the common scalings: frequencies, and tables of cosines and sines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from completion.errors import UnsupportedModelError
+from completion.model.architecture import Architecture, RotaryScaling
+from completion.model.causal_model import FloatArray
+
+
+def rotary_tables(architecture: Architecture, positions: int) -> tuple[FloatArray, FloatArray]:
+    """Cosine and sine of every position's angles: angle[p, i] = p · frequency[i].
+
+    Angles are float32 products, as the models were trained with ("RoFormer", section 3.2.2).
+
+    Returns:
+        cosines, sines.  # [positions, head_dim / 2] twice
+
+    Raises:
+        UnsupportedModelError: The scaling's kind is unknown.
+    """
+    frequencies, scale = _frequencies(architecture)
+    angles = np.arange(positions, dtype=np.float32)[:, None] * frequencies[None, :]
+    return (np.cos(angles) * scale).astype(np.float32), (np.sin(angles) * scale).astype(np.float32)
+
+
+def _frequencies(architecture: Architecture) -> tuple[FloatArray, np.float32]:
+    """One frequency for each pair of a head's channels, and the factor on cosines and sines.  # [head_dim / 2]."""
+    scaling, head_dim = architecture.rotary, architecture.head_dim
+    if scaling.kind not in _SCALINGS:
+        raise UnsupportedModelError(
+            f"The rotary scaling {scaling.kind!r} is not supported; supported are {', '.join(_SCALINGS)}."
+        )
+    exponents = np.arange(0, head_dim, 2, dtype=np.float32) / np.float32(head_dim)
+    plain = 1.0 / np.power(np.float32(scaling.theta), exponents, dtype=np.float32)
+    scaled = _SCALINGS[scaling.kind](plain, scaling, head_dim)
+    return scaled, np.float32(_attention_factor(scaling.parameters) if scaling.kind == "yarn" else 1.0)
+
+
+def _unscaled(plain: FloatArray, _scaling: RotaryScaling, _head_dim: int) -> FloatArray:
+    """Also "dynamic": within the trained length, which `max_positions` is, it stretches nothing."""
+    return plain
+
+
+def _linear(plain: FloatArray, scaling: RotaryScaling, _head_dim: int) -> FloatArray:
+    """Positions are divided by a factor ("Extending Context Window ... via Positional Interpolation", section 2)."""
+    stretched: FloatArray = plain / np.float32(scaling.parameters["factor"])
+    return stretched
+
+
+def _llama3(plain: FloatArray, scaling: RotaryScaling, _head_dim: int) -> FloatArray:
+    """Long waves are stretched, short ones kept, those between blended (Llama 3.1's published code)."""
+    values = scaling.parameters
+    original = values["original_max_position_embeddings"]
+    low, high = values["low_freq_factor"], values["high_freq_factor"]
+    waves_in_context = original * plain / (2 * math.pi)
+    kept = np.clip((waves_in_context - low) / (high - low), 0.0, 1.0)
+    blended: FloatArray = ((1 - kept) * plain / values["factor"] + kept * plain).astype(np.float32)
+    return blended
+
+
+def _yarn(plain: FloatArray, scaling: RotaryScaling, head_dim: int) -> FloatArray:
+    """Channels that turn often are kept, rare ones stretched, a ramp between ("YaRN", section 3.2)."""
+    values = scaling.parameters
+    original = values["original_max_position_embeddings"]
+
+    def channel_of(turns: float) -> float:
+        return head_dim * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(scaling.theta))
+
+    low = max(math.floor(channel_of(values.get("beta_fast", 32.0))), 0)
+    high = min(math.ceil(channel_of(values.get("beta_slow", 1.0))), head_dim - 1)
+    ramp = np.clip((np.arange(head_dim // 2) - low) / max(high - low, 0.001), 0.0, 1.0)
+    blended: FloatArray = (plain / values["factor"] * ramp + plain * (1 - ramp)).astype(np.float32)
+    return blended
+
+
+def _attention_factor(values: Mapping[str, float]) -> float:
+    """YaRN's temperature on the logits, folded into cosine and sine ("YaRN", section 3.3, with DeepSeek's mscale)."""
+    if "attention_factor" in values:
+        return values["attention_factor"]
+
+    def mscale(factor: float, weight: float) -> float:
+        return 1.0 if factor <= 1 else 0.1 * weight * math.log(factor) + 1.0
+
+    factor = values["factor"]
+    if values.get("mscale") and values.get("mscale_all_dim"):
+        return mscale(factor, values["mscale"]) / mscale(factor, values["mscale_all_dim"])
+    return mscale(factor, 1.0)
+
+
+_SCALINGS: dict[str, Callable[[FloatArray, RotaryScaling, int], FloatArray]] = {
+    "default": _unscaled,
+    "dynamic": _unscaled,
+    "linear": _linear,
+    "llama3": _llama3,
+    "yarn": _yarn,
+}

@@ -1,0 +1,17 @@
+import numpy as np
+
+from completion.model.logits import DenseLogits
+
+
+def test_top_is_a_stable_sort():
+    values = np.random.default_rng(0).integers(0, 50, (5, 1000)).astype(np.float32)  # many equals
+    tokens, best = DenseLogits(values).top(8)
+    expected = np.argsort(-values, axis=1, kind="stable")[:, :8]
+    np.testing.assert_array_equal(tokens, expected)
+    np.testing.assert_array_equal(best, np.take_along_axis(values, expected, axis=1))
+
+
+def test_argmax_is_the_lowest_id_among_equals():
+    values = np.zeros((2, 700), dtype=np.float32)
+    values[1, [600, 300, 650]] = 2.0
+    assert DenseLogits(values).argmax().tolist() == [0, 300]
