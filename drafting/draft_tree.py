@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,6 +66,26 @@ class DraftTree:
         """The first child of `parent` (or of ROOT) that holds `token`, None where there is none."""
         found = np.flatnonzero((self.parents == parent) & (self.tokens == token))
         return int(found[0]) if len(found) else None
+
+    def subtree(self, nodes: Sequence[int]) -> DraftTree:
+        """The tree of these nodes only, in this order; with a node its parent must be among them, and before it."""
+        place = {ROOT: ROOT} | {node: index for index, node in enumerate(nodes)}
+        kept = np.asarray(nodes, dtype=np.int32)
+        parents = np.asarray([place[int(self.parents[node])] for node in nodes], dtype=np.int32)
+        return DraftTree(self.tokens[kept], parents, self.probabilities[kept], self.drafters[kept], self.names)
+
+    def behind(self, tokens: Sequence[int], name: str) -> DraftTree:
+        """This tree below a chain of `tokens` that `name` is sure of."""
+        count = len(tokens)
+        chain = np.arange(-1, count - 1, dtype=np.int32)
+        sure = np.ones(count, dtype=np.float32)
+        return DraftTree(
+            np.concatenate((np.asarray(tokens, dtype=np.int32), self.tokens)),
+            np.concatenate((chain, self.parents + count)).astype(np.int32),
+            np.concatenate((sure, self.probabilities)),
+            np.concatenate((np.full(count, len(self.names), dtype=np.int32), self.drafters)),
+            (*self.names, name),
+        )
 
     def ancestor_mask(self) -> npt.NDArray[np.bool_]:
         """mask[i, j] is true where node j is node i or one of its ancestors.  # [nodes, nodes]."""

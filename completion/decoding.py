@@ -1,0 +1,197 @@
+"""The decoding loop: propose, prune, forward, accept, compact; one step at a time, cancellable between steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import torch
+from drafting.verifier import ANCHOR_ROW, AcceptedPath, accept_path
+
+from completion.cancellation import CancelToken
+from completion.constraints import FREE, Constraints, ConstraintState
+from completion.kv_session import KVSession
+from completion.model.causal_model import CausalModel, FloatArray, IntArray, Logits
+from completion.model.sampling import draw
+from completion.request import Sampling
+from drafting.draft_tree import ROOT, DraftTree
+
+NO_TOKEN = -1
+"""Drawn where the constraints leave no token: decoding ends there."""
+
+RECYCLED_TOKENS = 8
+"""So many best successors of each scored row are shown to the drafters."""
+
+
+class Drafting(Protocol):
+    """Guesses for one request."""
+
+    def propose(self, context: Sequence[int], allowed: Callable[[int], bool] | None) -> DraftTree:
+        """Guess what follows `context`; `allowed` filters the first guessed token."""
+
+    def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
+        """Learn from a finished step; best: the best successors of the anchor and of each node.  # [rows, 8]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step of decoding added.
+
+    Attributes:
+        tokens: Emitted tokens; the last may be a stop token or NO_TOKEN.
+        drafters: Who wrote each token.
+        log_probabilities: Of each token under the model, before constraints.
+        drafted: Nodes that were scored.
+        drafting_ms: Time spent on guesses.
+        constraint_ms: Time spent on pruning guesses by constraints.
+    """
+
+    tokens: tuple[int, ...]
+    drafters: tuple[str, ...]
+    log_probabilities: tuple[float, ...]
+    drafted: int
+    drafting_ms: float
+    constraint_ms: float
+
+
+@dataclass(slots=True)
+class Decoder:
+    """Decodes one request on top of a prepared session.
+
+    Attributes:
+        model: Scores draft trees.
+        session: Holds every token of the prompt but the last.
+        prompt: The prompt's tokens.
+        constraints: What may come next.
+        drafting: Who guesses; None for plain decoding.
+        forced_tokens: Tokenises the forced bytes, whose tokens are guessed first.
+        sampling: How a token is drawn.
+        ends: Stop tokens.
+    """
+
+    model: CausalModel
+    session: KVSession
+    prompt: Sequence[int]
+    constraints: Constraints
+    drafting: Drafting | None
+    forced_tokens: Callable[[bytes], Sequence[int]]
+    sampling: Sampling
+    ends: frozenset[int]
+    tokens: list[int] = field(default_factory=list)
+
+    def steps(self, cancel: CancelToken) -> Iterator[Step]:
+        """Decode until a stop token, or until the caller stops asking.
+
+        Raises:
+            CancelledError: Between two steps.
+        """
+        state = self.constraints.start
+        while True:
+            cancel.raise_if_cancelled()
+            started = time.perf_counter()
+            guesses = self._propose(state)
+            proposed = time.perf_counter()
+            tree, states = prune(guesses, self.constraints, state)
+            pruned = time.perf_counter()
+            logits = self._forward(tree)
+            path = accept_path(tree, self._chooser(logits, tree, states), self.ends | {NO_TOKEN})
+            log_probabilities = _log_probabilities(logits, path)
+            if self.drafting is not None:
+                step_ms = 1e3 * (time.perf_counter() - pruned)
+                self.drafting.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, step_ms)
+            state = self._accept(path, states)
+            yield Step(
+                path.tokens,
+                path.drafters,
+                log_probabilities,
+                len(tree),
+                1e3 * (proposed - started),
+                1e3 * (pruned - proposed),
+            )
+            if path.tokens[-1] in self.ends or path.tokens[-1] == NO_TOKEN:
+                return
+
+    def _propose(self, state: ConstraintState) -> DraftTree:
+        """Guesses: first the tokens that the forced bytes will most likely become, then what the drafters say."""
+        if self.drafting is None:
+            return DraftTree.empty()
+        certain = self.forced_tokens(state.forced.remaining)[:-1] if state.forced.remaining else ()
+        behind: ConstraintState | None = state
+        for token in certain:
+            behind = self.constraints.advance(behind, token) if behind else None
+        if behind is None:
+            certain, behind = (), state
+        allowed = None if behind.free else _allowed_by(self.constraints, behind)
+        guesses = self.drafting.propose([*self.prompt, *self.tokens, *certain], allowed)
+        return guesses.behind(certain, "healing") if certain else guesses
+
+    def _forward(self, tree: DraftTree) -> Logits:
+        tokens = np.concatenate(([self._anchor], tree.tokens)).astype(np.int32)
+        parents = np.concatenate(([ROOT], tree.parents + 1)).astype(np.int32)
+        return self.model.score(tokens, parents, self.session.cache)
+
+    @property
+    def _anchor(self) -> int:
+        """The last token of the text: scored first in every step, because its logits are needed."""
+        return self.tokens[-1] if self.tokens else self.prompt[-1]
+
+    def _chooser(self, logits: Logits, tree: DraftTree, states: Sequence[ConstraintState]) -> Callable[[int], int]:
+        greedy = logits.argmax() if self.sampling.temperature <= 0 else None
+        length = len(self.prompt) + len(self.tokens)
+
+        def choose(row: int) -> int:
+            state = states[row]
+            unbound = not self.constraints.bind(state)
+            if greedy is not None and (unbound or self.constraints.advance(state, int(greedy[row])) is not None):
+                return int(greedy[row])
+            depth = 0 if row == ANCHOR_ROW else int(tree.depths[row - 1])
+            allowed = None if unbound or state.grammar is None else _allowed_by(self.constraints, state)
+            candidates = self.constraints.candidates(state)
+            drawn = draw(logits.row(row), self.sampling, length + depth, candidates, allowed)
+            return NO_TOKEN if drawn is None else drawn
+
+        return choose
+
+    def _accept(self, path: AcceptedPath, states: Sequence[ConstraintState]) -> ConstraintState:
+        """Make the accepted path part of the cache and the text; returns the constraints' state behind it."""
+        self.session.commit(path.rows, [self._anchor, *path.tokens[:-1]])
+        last = states[path.rows[-1]]
+        self.tokens += path.tokens
+        following = self.constraints.advance(last, path.tokens[-1]) if path.tokens[-1] != NO_TOKEN else None
+        return following or FREE
+
+
+def prune(tree: DraftTree, constraints: Constraints, start: ConstraintState) -> tuple[DraftTree, list[ConstraintState]]:
+    """Drop guesses that the constraints reject, with everything below them.
+
+    Returns:
+        The remaining tree, and the constraints' state behind the anchor and behind each remaining node.  # [rows]
+    """
+    if start.free:
+        return tree, [start] * (len(tree) + 1)
+    states: dict[int, ConstraintState] = {ROOT: start}
+    for node, (token, parent) in enumerate(zip(tree.tokens, tree.parents, strict=True)):
+        before = states.get(int(parent))
+        after = constraints.advance(before, int(token)) if before else None
+        if after is not None:
+            states[node] = after
+    kept = [node for node in range(len(tree)) if node in states]
+    return tree.subtree(kept), [start, *(states[node] for node in kept)]
+
+
+def _allowed_by(constraints: Constraints, state: ConstraintState) -> Callable[[int], bool]:
+    return lambda token: constraints.advance(state, token) is not None
+
+
+def _log_probabilities(logits: Logits, path: AcceptedPath) -> tuple[float, ...]:
+    """Logarithm of p of each emitted token under the model's own distribution."""
+    return tuple(_log_probability(logits.row(row), token) for row, token in zip(path.rows, path.tokens, strict=True))
+
+
+def _log_probability(row: FloatArray, token: int) -> float:
+    if token == NO_TOKEN:
+        return -np.inf
+    return float(row[token]) - float(torch.from_numpy(np.asarray(row)).logsumexp(0))

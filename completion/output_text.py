@@ -1,0 +1,91 @@
+"""The text of a completion while it grows: bytes of tokens in, whole characters after the cursor out."""
+
+from __future__ import annotations
+
+import regex
+
+_GRAPHEME = regex.compile(r"\X")
+_GRAPHEME_CHARACTERS = 32  # no longer one is looked for
+
+
+class OutputText:
+    """Collects the bytes of generated tokens and gives the part that may be shown.
+
+    The forced run before the cursor is dropped from the front. While the text still grows, a character cut short and
+    a grapheme that the next token may extend (a letter and its accent, the parts of a joined emoji) are held back.
+    """
+
+    __slots__ = ("_bytes", "_forced_bytes", "_pieces", "_token_ends")
+
+    def __init__(self, forced_bytes: int) -> None:
+        self._forced_bytes = forced_bytes
+        self._bytes = bytearray()
+        self._token_ends: list[int] = []
+        self._pieces: list[str] = []
+
+    def extend(self, token: bytes, drafter: str) -> None:
+        """Add one token and who guessed it."""
+        self._bytes += token
+        self._token_ends.append(len(self._bytes))
+        self._pieces.append(drafter)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes after the cursor so far."""
+        return max(0, len(self._bytes) - self._forced_bytes)
+
+    @property
+    def data(self) -> bytes:
+        """Everything generated, the forced run included."""
+        return bytes(self._bytes)
+
+    def whole(self) -> str:
+        """The text after the cursor, as far as its characters are complete."""
+        return self._after_cursor().decode("utf-8", "ignore")
+
+    def growing(self) -> str:
+        """The text after the cursor that further tokens cannot change."""
+        text = _complete_characters(self._after_cursor())
+        if not text or text[-1].isascii():
+            return text
+        tail = text[-_GRAPHEME_CHARACTERS:]
+        return text[: len(text) - len(_GRAPHEME.findall(tail)[-1])]
+
+    def pieces(self, length: int) -> tuple[tuple[str, str], ...]:
+        """Who guessed which part of the first `length` characters: (drafter, text), neighbours joined."""
+        limit = len(self.whole()[:length].encode())
+        joined: list[tuple[str, bytearray]] = []
+        start = 0
+        for end, drafter in zip(self._token_ends, self._pieces, strict=True):
+            part = self._bytes[max(start, self._forced_bytes) : min(end, self._forced_bytes + limit)]
+            start = end
+            if not part:
+                continue
+            if joined and joined[-1][0] == drafter:
+                joined[-1][1].extend(part)
+            else:
+                joined.append((drafter, bytearray(part)))
+        return tuple((drafter, part.decode("utf-8", "replace")) for drafter, part in joined)
+
+    def tokens_within(self, length: int) -> int:
+        """How many tokens the first `length` characters take, one cut short included."""
+        limit = self._forced_bytes + len(self.whole()[:length].encode())
+        return sum(1 for start in (0, *self._token_ends[:-1]) if start < limit) if self._token_ends else 0
+
+    def _after_cursor(self) -> bytes:
+        return bytes(self._bytes[self._forced_bytes :])
+
+
+def _complete_characters(data: bytes) -> str:
+    """Decode all but a character cut short at the end; impossible bytes within are left out."""
+    for cut in range(min(3, len(data)) + 1):
+        tail = data[len(data) - cut :]
+        lead = tail[:1]
+        if cut and lead >= b"\xc0" and cut < _character_size(lead[0]):
+            return data[: len(data) - cut].decode("utf-8", "ignore")
+    return data.decode("utf-8", "ignore")
+
+
+def _character_size(lead: int) -> int:
+    """Bytes of a UTF-8 character by its first byte (RFC 3629, section 3)."""
+    return 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
