@@ -1,0 +1,31 @@
+"""The model sees line feeds only; a document with other line ends gets its own back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from completion.request import CompletionRequest, Suggestion
+
+
+def normalised(request: CompletionRequest) -> CompletionRequest:
+    """The request with plain line feeds and without lone surrogates, which no tokenizer takes."""
+    return replace(request, prefix=_clean(request.prefix), suffix=_clean(request.suffix))
+
+
+def restored(suggestion: Suggestion, request: CompletionRequest) -> Suggestion:
+    """The suggestion with the line ends of the document that `request` came from."""
+    return replace(suggestion, text=suggestion.text.replace("\n", "\r\n")) if _has_crlf(request) else suggestion
+
+
+def _has_crlf(request: CompletionRequest) -> bool:
+    """Whether the line end nearest to the cursor is CRLF."""
+    before = request.prefix.rfind("\n")
+    if before >= 0:
+        return request.prefix[before - 1 : before] == "\r"
+    after = request.suffix.find("\n")
+    return after > 0 and request.suffix[after - 1] == "\r"
+
+
+def _clean(text: str) -> str:
+    text = text.replace("\r\n", "\n")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
