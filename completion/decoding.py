@@ -9,7 +9,6 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from drafting.verifier import ANCHOR_ROW, AcceptedPath, accept_path
 
 from completion.cancellation import CancelToken
 from completion.constraints import FREE, Constraints, ConstraintState
@@ -18,6 +17,7 @@ from completion.model.causal_model import CausalModel, FloatArray, IntArray, Log
 from completion.model.sampling import draw
 from completion.request import Sampling
 from drafting.draft_tree import ROOT, DraftTree
+from drafting.verifier import ANCHOR_ROW, AcceptedPath, accept_path
 
 NO_TOKEN = -1
 """Drawn where the constraints leave no token: decoding ends there."""
