@@ -1,0 +1,105 @@
+"""Builds a `tokenizer.json` of the tokenizers library from the vocabulary that a GGUF file carries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from completion.errors import UnsupportedModelError
+
+_NORMAL, _CONTROL, _USER_DEFINED, _UNUSED = 1, 3, 4, 5  # GGUF's token types that matter here
+
+_SPACE = "\u2581"  # stands for a blank in sentencepiece vocabularies
+
+# The regular expressions of the models' own tokenizers, by GGUF's name for them.
+_QWEN2 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_LLAMA3 = _QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+_SPLITS: dict[str, tuple[str, ...]] = {
+    "qwen2": (_QWEN2,),
+    "llama-bpe": (_LLAMA3,),
+    "deepseek-coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+", r"\p{N}"),
+}
+_GPT2_WITH_DIGITS = frozenset({"smollm", "starcoder", "refact", "command-r", "codeshell"})
+_GPT2 = frozenset({"gpt-2", "default"})
+
+
+def tokenizer_json(field: Callable[..., Any]) -> str:
+    """The text of `tokenizer.json`.
+
+    Args:
+        field: Gives the value of a GGUF field by name, or a default where one is passed.
+
+    Raises:
+        UnsupportedModelError: The kind of vocabulary, or the way it splits text, is not known here.
+    """
+    kind = field("tokenizer.ggml.model")
+    tokens: list[str] = field("tokenizer.ggml.tokens")
+    types: list[int] = field("tokenizer.ggml.token_type", [_NORMAL] * len(tokens))
+    if kind == "gpt2":
+        merges = [tuple(merge.split(" ", 1)) for merge in field("tokenizer.ggml.merges")]
+        tokenizer = _byte_level(tokens, merges, str(field("tokenizer.ggml.pre", "default")))
+    elif kind == "llama":
+        tokenizer = _sentencepiece(tokens, types, field("tokenizer.ggml.scores"))
+    else:
+        raise UnsupportedModelError(f"The GGUF file has a tokenizer of kind {kind!r}; known are gpt2 and llama.")
+    tokenizer.add_special_tokens(
+        [AddedToken(t, special=True, normalized=False) for t, k in zip(tokens, types, strict=True) if _is_special(k)]
+    )
+    return str(tokenizer.to_str())
+
+
+def _is_special(kind: int) -> bool:
+    return kind in {_CONTROL, _USER_DEFINED}
+
+
+def _byte_level(tokens: list[str], merges: list[Any], pre: str) -> Tokenizer:
+    """A vocabulary in which every character stands for one byte."""
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, ignore_merges=pre == "llama-bpe"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(_splitters(pre))
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def _splitters(pre: str) -> list[Any]:
+    if pre in _GPT2:
+        return [pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    if pre in _GPT2_WITH_DIGITS:
+        return [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    if pre not in _SPLITS:
+        known = ", ".join(sorted(_GPT2 | _GPT2_WITH_DIGITS | _SPLITS.keys()))
+        raise UnsupportedModelError(
+            f"The GGUF file splits text in the way called {pre!r}; known are {known}. "
+            "Give a folder of safetensors with its own tokenizer.json instead."
+        )
+    splits = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in _SPLITS[pre]]
+    return [*splits, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+
+
+def _sentencepiece(tokens: list[str], types: list[int], scores: list[float]) -> Tokenizer:
+    """A vocabulary of text pieces with a byte fallback, as Llama and CodeLlama have it."""
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    pieces = {t: s for t, k, s in zip(tokens, types, scores, strict=True) if k == _NORMAL}
+    unknown = next((token for token, kind in zip(tokens, types, strict=True) if kind == 2), None)
+    tokenizer = Tokenizer(
+        models.BPE(vocab=vocabulary, merges=_merges(pieces), unk_token=unknown, fuse_unk=True, byte_fallback=True)
+    )
+    tokenizer.normalizer = normalizers.Replace(" ", _SPACE)
+    tokenizer.decoder = decoders.Sequence([decoders.Replace(_SPACE, " "), decoders.ByteFallback(), decoders.Fuse()])
+    return tokenizer
+
+
+def _merges(pieces: dict[str, float]) -> list[tuple[str, str]]:
+    """Merges in the order in which sentencepiece makes them: the pair whose join has the best score first."""
+    ranked: Iterable[tuple[float, str]] = ((score, piece) for piece, score in pieces.items())
+    return [
+        (piece[:cut], piece[cut:])
+        for _, piece in sorted(ranked, key=lambda entry: -entry[0])
+        for cut in range(1, len(piece))
+        if piece[:cut] in pieces and piece[cut:] in pieces
+    ]
