@@ -191,7 +191,7 @@ def _convert(kind: Any, value: Any) -> Any:  # noqa: ANN401 - see above
     return _choices(kind).get(value) if isinstance(value, str) else None
 
 
-def _number(kind: type[int] | type[float], value: object) -> float | None:
+def _number(kind: type[int | float], value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
