@@ -99,6 +99,8 @@ class CompletionRequest:
         layout: Order of prefix and suffix; None is the model's own.
         drafting: Whether drafters propose tokens (they change speed, never text).
         healing: Whether the run before the cursor is taken off the prompt and forced back.
+        filters: Whether the filters of `completion.postprocess` have the last word.
+        invoked: The user asked by a key: nothing is held back for where the cursor stands.
     """
 
     prefix: str
@@ -121,6 +123,7 @@ class CompletionRequest:
     drafting: bool = True
     healing: bool = True
     filters: bool = True
+    invoked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

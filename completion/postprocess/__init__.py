@@ -1,1 +1,78 @@
 """The filters that have the last word on a suggestion, one file each."""
+
+from __future__ import annotations
+
+from completion.postprocess.blanks import blanks
+from completion.postprocess.block import block
+from completion.postprocess.closers import closers
+from completion.postprocess.context import Context, Dropped, DropReason, Filter
+from completion.postprocess.empty import empty
+from completion.postprocess.first_line import first_line
+from completion.postprocess.following_lines import following_lines, unrepeated
+from completion.postprocess.indentation import indentation
+from completion.postprocess.loops import loops, unlooped
+from completion.postprocess.mid_word import mid_word, splits_word
+from completion.postprocess.suffix_overlap import suffix_overlap, unoverlapped
+from completion.postprocess.unfinished import unfinished, whole_words
+from completion.request import Mode, Suggestion
+
+FILTERS: tuple[Filter, ...] = (
+    mid_word,
+    first_line,
+    loops,
+    following_lines,
+    block,
+    suffix_overlap,
+    closers,
+    unfinished,
+    indentation,
+    blanks,
+    empty,
+)
+"""In order: what forbids, what cuts, what reshapes, what is left of it.
+
+Cuts of `mid_word`, `first_line`, `block` and `closers` depend only on the text up to them and hold for every longer
+text. `loops`, `following_lines` and `suffix_overlap` may take back what an unfinished text had: each names, beside it,
+the length that it cannot take back any more. `stable_prefix` puts these together.
+"""
+
+__all__ = [
+    "FILTERS",
+    "Context",
+    "DropReason",
+    "Dropped",
+    "apply_filters",
+    "splits_word",
+    "stable_prefix",
+]
+
+
+def apply_filters(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
+    """Send a finished suggestion through all filters in order; the first that drops it ends the way."""
+    for one_filter in FILTERS:
+        result = one_filter(suggestion, context)
+        if isinstance(result, Dropped):
+            return result
+        suggestion = result
+    return suggestion
+
+
+def stable_prefix(text: str, context: Context) -> str:
+    """The part of an unfinished text that may be shown already.
+
+    However the text goes on, `apply_filters` of the whole begins with it.
+
+    Args:
+        text: Everything generated so far, not filtered.
+        context: The same that the finished text will be filtered with.
+    """
+    safe = text[: min(unlooped(text), unrepeated(text, context), unoverlapped(text, context))]
+    line_start = safe.rfind("\n") + 1
+    if context.mode is Mode.BLOCK and line_start:
+        safe = safe[: line_start - 1]
+    safe = safe[: whole_words(safe, context)].rstrip()
+    suggestion: Suggestion | Dropped = Suggestion(safe)
+    for one_filter in FILTERS:
+        if isinstance(suggestion, Suggestion) and one_filter is not unfinished:
+            suggestion = one_filter(suggestion, context)
+    return suggestion.text if isinstance(suggestion, Suggestion) else ""

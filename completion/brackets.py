@@ -1,0 +1,223 @@
+"""Brackets, strings and comments of a text, found without a parse, so that broken and partial code works too."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
+CLOSERS = frozenset(CLOSER_OF.values())
+QUOTES = "\"'`"
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """One bracket and its offset in the scanned text."""
+
+    character: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a text leaves open and what it closes without having opened it.
+
+    Attributes:
+        open: Openers that the text does not close, innermost last.
+        unopened: Closers whose opener lies before the text, in order.
+        string: Delimiter of the string that the text ends inside; "" outside strings.
+        comment: Whether the text ends inside a comment.
+        string_end: Offset just behind the end of the string that the text began inside; 0 where it began outside.
+    """
+
+    open: tuple[Bracket, ...] = ()
+    unopened: tuple[Bracket, ...] = ()
+    string: str = ""
+    comment: bool = False
+    string_end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """How a family of languages writes comments and strings."""
+
+    token: re.Pattern[str]
+    line_comment: str
+    multi_line_strings: frozenset[str]
+
+
+def _style(line_comment: str, strings: tuple[str, ...], multi_line: tuple[str, ...] = (), *, c_like: bool) -> _Style:
+    literals = [re.escape(comment) for comment in (line_comment, "/*" if c_like else "") if comment]
+    # A complete character literal is skipped as a whole: Rust's lifetimes have a lone apostrophe.
+    characters = [] if "'" in strings or not c_like else [r"'(?:\\[^\n']{1,9}|[^'\\\n])'"]
+    delimiters = [re.escape(delimiter) for delimiter in strings]
+    token = re.compile("|".join([*literals, *characters, *delimiters, r"[()\[\]{}]"]))
+    return _Style(token, line_comment, frozenset(multi_line))
+
+
+_PYTHON = _style("#", ('"""', "'''", '"', "'"), ('"""', "'''"), c_like=False)
+_SCRIPT = _style("//", ('"', "'", "`"), ("`",), c_like=True)
+_C = _style("//", ('"', "'"), c_like=True)
+_RUST = _style("//", ('"',), ('"',), c_like=True)
+_JSON = _style("", ('"',), c_like=False)
+_HASH = _style("#", ('"', "'"), ('"', "'"), c_like=False)
+_PLAIN = _style("", (), c_like=False)
+_STYLES = {
+    "python": _PYTHON,
+    **dict.fromkeys(("javascript", "javascriptreact", "typescript", "typescriptreact", "go", "svelte", "vue"), _SCRIPT),
+    **dict.fromkeys(("c", "cpp", "csharp", "java", "kotlin", "swift", "scala", "dart", "php", "objective-c"), _C),
+    "rust": _RUST,
+    "json": _JSON,
+    **dict.fromkeys(("ruby", "shellscript", "perl", "r", "julia", "toml", "yaml"), _HASH),
+}
+
+
+def scan(text: str, language: str, string: str = "") -> Scan:
+    """Walk over the brackets of `text` that stand outside strings and comments.
+
+    Args:
+        text: Any piece of code, complete or not.
+        language: LSP language identifier; for an unknown one every bracket counts.
+        string: Delimiter of the string that the text begins inside, "" where it begins in code.
+    """
+    style = _STYLES.get(language, _PLAIN)
+    position, string_end = 0, 0
+    if string:
+        end = _string_end(text, 0, string, multi_line=string in style.multi_line_strings)
+        if end is None:
+            return Scan(string=string)
+        position = string_end = end
+    stack: list[Bracket] = []
+    unopened: list[Bracket] = []
+    while match := style.token.search(text, position):
+        token, position = match.group(), match.end()
+        if token in CLOSER_OF:
+            stack.append(Bracket(token, match.start()))
+        elif token in CLOSERS:
+            if not _close(stack, token):
+                unopened.append(Bracket(token, match.start()))
+        else:
+            end = _skip(style, text, position, token)
+            if end is None:
+                comment = token in _comments(style)
+                return Scan(tuple(stack), tuple(unopened), "" if comment else token, comment, string_end)
+            position = end
+    return Scan(tuple(stack), tuple(unopened), string_end=string_end)
+
+
+def _comments(style: _Style) -> tuple[str, str]:
+    return style.line_comment, "/*"
+
+
+def _skip(style: _Style, text: str, start: int, token: str) -> int | None:
+    """Offset behind the comment or string that `token`, which ends at `start`, begins; None if the text ends in it."""
+    if token in _comments(style):
+        return _comment_end(text, start, token)
+    multi_line = token in style.multi_line_strings
+    if len(token) == 1 or multi_line:
+        return _string_end(text, start, token, multi_line=multi_line)
+    return start  # a whole character literal
+
+
+def _close(stack: list[Bracket], closer: str) -> bool:
+    """Take the innermost matching opener off the stack, with what is unclosed inside it."""
+    for index in range(len(stack) - 1, -1, -1):
+        if CLOSER_OF[stack[index].character] == closer:
+            del stack[index:]
+            return True
+    return False
+
+
+@lru_cache(maxsize=16)
+def _string_tail(delimiter: str, *, multi_line: bool) -> re.Pattern[str]:
+    inner = r"(?:\\.|[^\\])*?" if multi_line else r"(?:\\.|[^\\\n])*?"
+    return re.compile(inner + "(?:" + re.escape(delimiter) + ("" if multi_line else r"|(?=\n)") + ")", re.DOTALL)
+
+
+def _string_end(text: str, start: int, delimiter: str, *, multi_line: bool) -> int | None:
+    """Offset just behind a string's end (a line's end ends a one-line string), None if the text ends inside."""
+    match = _string_tail(delimiter, multi_line=multi_line).match(text, start)
+    return match.end() if match else None
+
+
+def _comment_end(text: str, start: int, opener: str) -> int | None:
+    """Offset behind a comment's end, None if the text ends inside it."""
+    found = text.find("*/" if opener == "/*" else "\n", start)
+    if found < 0:
+        return None
+    return found + (2 if opener == "/*" else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBracket:
+    """An opener before the cursor.
+
+    Attributes:
+        character: The opener.
+        closed_at: Offset after the cursor of the closer that the document has for it; None if it has none.
+    """
+
+    character: str
+    closed_at: int | None
+
+
+def open_at_cursor(before: Scan, after: Scan, before_text: str, after_text: str) -> tuple[OpenBracket, ...]:
+    """Openers before the cursor with their closers behind it, innermost last.
+
+    A closer on the cursor's line belongs to the innermost opener that it fits, one that begins a later line to the one
+    whose line is indented as far. Where closers are missing, the innermost openers of the cursor's line are those
+    without: somebody is typing there.
+
+    Args:
+        before: Scan of `before_text`, the text that ends at the cursor.
+        after: Scan of `after_text`, the text that begins at the cursor.
+        before_text: What was scanned before the cursor.
+        after_text: What was scanned after it.
+    """
+    line_end = (after_text + "\n").index("\n")
+    near = [closer for closer in after.unopened if closer.offset < line_end]
+    waiting = list(before.open)
+    closed = _pair(waiting, near, before_text, after_text)
+    later = list(after.unopened[len(near) :])
+    _leave_open(waiting, later, before_text.rfind("\n") + 1)
+    closed |= _pair(waiting, later, before_text, after_text)
+    return tuple(OpenBracket(opener.character, closed.get(opener.offset)) for opener in before.open)
+
+
+def _pair(waiting: list[Bracket], found: list[Bracket], before_text: str, after_text: str) -> dict[int, int]:
+    """Offsets of openers with those of their closers; what is paired or skipped leaves `waiting`."""
+    closed: dict[int, int] = {}
+    for closer in found:
+        fitting = [i for i, opener in enumerate(waiting) if CLOSER_OF[opener.character] == closer.character]
+        indent = _indent_of_first(after_text, closer.offset)
+        aligned = [i for i in fitting if indent == _indent(before_text, waiting[i].offset)]
+        chosen = (aligned or fitting)[-1:]
+        if chosen:
+            closed[waiting[chosen[0]].offset] = closer.offset
+            del waiting[chosen[0] :]
+    return closed
+
+
+def _leave_open(waiting: list[Bracket], later: list[Bracket], line_start: int) -> None:
+    """Take the innermost openers of the cursor's line off `waiting` for which later lines have too few closers.
+
+    Only round and square brackets: those of a block are told apart by indentation.
+    """
+    closers = next((i for i, closer in enumerate(later) if closer.character == "}"), len(later))
+    openers = next((i for i, opener in enumerate(reversed(waiting)) if opener.character == "{"), len(waiting))
+    for _ in range(openers - closers):
+        if waiting[-1].offset >= line_start:
+            waiting.pop()
+
+
+def _indent(text: str, offset: int) -> str:
+    """Leading blanks of the line that `offset` lies in."""
+    line = text[text.rfind("\n", 0, offset) + 1 : offset]
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _indent_of_first(text: str, offset: int) -> str | None:
+    """Leading blanks of the line if the character at `offset` is its first; None otherwise."""
+    start = text.rfind("\n", 0, offset) + 1
+    return text[start:offset] if start and not text[start:offset].strip() else None

@@ -1,0 +1,82 @@
+"""Closers that stand after the cursor are covered or left to the document, never doubled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from completion.brackets import CLOSER_OF, CLOSERS, scan
+from completion.postprocess.context import Context, Dropped, DropReason
+from completion.request import Suggestion
+
+_OPENER_OF = {closer: opener for opener, closer in CLOSER_OF.items()}
+_PUNCTUATION = frozenset(";,:. {\t")
+
+
+def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
+    """Settle every closer of the text that the text did not open.
+
+    A closer that the document has right behind the cursor (an editor puts it there on its own) is covered by the
+    range. One that the document has further on, or whose opener nobody wrote, ends the text. One whose opener is
+    still waiting before the cursor stays.
+    """
+    text = suggestion.text
+    covered, last, cut = _settle(text, context)
+    if cut is not None:
+        kept = _before(text, cut)
+        if not kept:
+            return Dropped(DropReason.DOUBLED_CLOSER)
+        return replace(suggestion, text=kept, replace_after=covered)
+    if covered:
+        covered += _shared_punctuation(text[last:], context.line_after[covered:])
+    return replace(suggestion, replace_after=covered)
+
+
+def _settle(text: str, context: Context) -> tuple[int, int, int | None]:
+    """How far after the cursor closers are covered, the text's offset behind the last such one, where to cut."""
+    inside = context.before.string
+    result = scan(text, context.language, inside)
+    reach = _reach(context)
+    covered = last = 0
+    if inside and result.string_end and text[: result.string_end].endswith(inside):
+        if context.line_after.startswith(inside):
+            covered, last = len(inside), result.string_end
+        elif context.after.string_end:
+            return covered, last, result.string_end - len(inside)
+    waiting = list(context.open)
+    for closer in result.unopened:
+        while waiting and CLOSER_OF[waiting[-1].character] != closer.character and waiting[-1].closed_at is None:
+            waiting.pop()
+        if not waiting or CLOSER_OF[waiting[-1].character] != closer.character:
+            return covered, last, closer.offset
+        closed_at = waiting.pop().closed_at
+        if closed_at is None:
+            continue
+        if closed_at >= reach or closed_at < covered:
+            if any(bracket.character == _OPENER_OF[closer.character] for bracket in result.open):
+                continue  # opened again, as in `} else {`: the document's closer belongs to the new one
+            return covered, last, closer.offset
+        covered, last = closed_at + 1, closer.offset + 1
+    return covered, last, None
+
+
+def _reach(context: Context) -> int:
+    """Length of the run of closers, quotes and blanks right behind the cursor."""
+    quote = context.before.string
+    allowed = CLOSERS | {" ", "\t"} | set(quote)
+    return next((i for i, c in enumerate(context.line_after) if c not in allowed), len(context.line_after))
+
+
+def _before(text: str, cut: int) -> str:
+    """The text before a closer; a line that held nothing else goes with it."""
+    kept = text[:cut]
+    return kept.rstrip() if not kept[kept.rfind("\n") + 1 :].strip() else kept
+
+
+def _shared_punctuation(rest: str, tail: str) -> int:
+    """Length of the punctuation that both the text and the document have behind the covered closer."""
+    shared = 0
+    for ours, theirs in zip(rest, tail, strict=False):
+        if ours != theirs or ours not in _PUNCTUATION:
+            break
+        shared += 1
+    return len(tail[:shared].rstrip(" \t"))

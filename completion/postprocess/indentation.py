@@ -1,0 +1,97 @@
+"""Indentation follows the document: tabs or spaces, their width, the first line's depth, and how lines end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from completion.brackets import scan
+from completion.postprocess.context import Context
+from completion.postprocess.indent_style import columns
+from completion.request import Suggestion
+
+_OPENERS = ("{", "(", "[", ":", "=>", "->", "do", "then")
+
+
+def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
+    """Rewrite the blanks at the beginnings of lines in the document's style; nothing else of the text changes.
+
+    Only removes blanks, or writes those that the document itself uses.
+    """
+    if not suggestion.text:
+        return suggestion
+    lines = [line.removesuffix("\r") for line in suggestion.text.split("\n")]
+    generated = _blanks(context.line_before + lines[0])
+    if not context.line_before.strip():
+        lines[0] = _first(lines[0], context)
+    if len(lines) > 1 and not context.before.string:
+        lines[1:] = _deeper(lines, columns(generated), context)
+    return replace(suggestion, text=context.indent.newline.join(lines))
+
+
+def _first(line: str, context: Context) -> str:
+    """Take blanks off the first line that would indent it deeper than its place in the document allows."""
+    extra = line[: len(line) - len(line.lstrip())]
+    if not extra or context.before.string or (context.open and context.open[-1].character != "{"):
+        return line
+    above = _line_above(context)
+    ends = above.rstrip().endswith((";", "}")) or context.language == "python"
+    deeper = above.rstrip().endswith(_OPENERS) or not ends
+    deepest = columns(_blanks(above)) + (columns(context.indent.unit) or 4 if deeper else 0)
+    allowed = max(0, deepest - columns(context.line_before))
+    while extra and columns(extra) > allowed:
+        extra = extra[:-1]
+    return extra + line.lstrip()
+
+
+def _line_above(context: Context) -> str:
+    """The nearest line with text above the cursor's line; "" if there is none."""
+    start = len(context.prefix) - len(context.line_before)
+    return context.prefix[:start].rstrip().rpartition("\n")[2]
+
+
+def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
+    """All lines but the first, each level that the text opens written as one unit of the document.
+
+    Args:
+        lines: The text's lines, the first one already in its place.
+        generated: Columns that the first line was indented by before it was put there.
+        context: The document.
+    """
+    own = _blanks(context.line_before + lines[0])
+    levels = [(generated, own)]  # (columns in the text, blanks in the document), outermost first
+    written, above = [], context.line_before + lines[0]
+    for index, line in enumerate(lines[1:], 1):
+        blanks = _blanks(line)
+        inside = scan("\n".join(lines[:index]), context.language, context.before.string).string
+        if inside or not line.strip():
+            written.append(line)
+            continue
+        written.append(_indent(columns(blanks), blanks, above, levels, context) + line[len(blanks) :])
+        above = line
+    return written
+
+
+def _indent(width: int, blanks: str, above: str, levels: list[tuple[int, str]], context: Context) -> str:
+    """Blanks for a line that the text indents by `width`; levels that end are dropped, a new one is added."""
+    while len(levels) > 1 and levels[-1][0] > width:
+        levels.pop()
+    known, written = levels[-1]
+    if width == known:
+        return written
+    unit = context.indent.unit
+    if width < known:
+        written = "\t" * (width // 4) + " " * (width % 4) if unit == "\t" else " " * width
+        levels[:] = [(width, written)]
+        return written
+    if above.rstrip().endswith(_OPENERS) and unit:
+        written += unit
+    elif unit == "\t":
+        written += "\t" * ((width - known) // 4) + " " * ((width - known) % 4)
+    else:
+        written += " " * (width - known) if "\t" in blanks else blanks[-(width - known) :]
+    levels.append((width, written))
+    return written
+
+
+def _blanks(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]

@@ -1,0 +1,32 @@
+"""A text that was cut short by a bound ends at the last whole line or word, never inside a word or a string."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from completion.brackets import scan
+from completion.postprocess.context import Context, Dropped, DropReason
+from completion.request import Suggestion
+
+_TAIL = re.compile(r"[\w$]+\Z")
+
+
+def unfinished(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
+    """Take the last, incomplete line off; of a single line, its last word or open string."""
+    if not context.cut_short or not suggestion.text:
+        return suggestion
+    head, line_break, _ = suggestion.text.rpartition("\n")
+    text = head if line_break and head.strip() else suggestion.text[: whole_words(suggestion.text, context)]
+    text = text.removesuffix("\r")
+    return replace(suggestion, text=text) if text.strip() else Dropped(DropReason.UNFINISHED)
+
+
+def whole_words(text: str, context: Context) -> int:
+    """Length of the part that ends neither inside a word nor inside a string that the text opened."""
+    end = len(text)
+    inside = scan(text, context.language, context.before.string)
+    if inside.string and inside.string != context.before.string:
+        end = text.rfind(inside.string, 0, end)
+    match = _TAIL.search(text, 0, max(end, 0))
+    return match.start() if match else max(end, 0)
