@@ -14,13 +14,13 @@ _NORMAL, _CONTROL, _USER_DEFINED, _UNUSED = 1, 3, 4, 5  # GGUF's token types tha
 _SPACE = "\u2581"  # stands for a blank in sentencepiece vocabularies
 
 # The regular expressions of the models' own tokenizers, by GGUF's name for them.
-_QWEN2 = (
+QWEN2_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-_LLAMA3 = _QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+_LLAMA3 = QWEN2_SPLIT.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
 _SPLITS: dict[str, tuple[str, ...]] = {
-    "qwen2": (_QWEN2,),
+    "qwen2": (QWEN2_SPLIT,),
     "llama-bpe": (_LLAMA3,),
     "deepseek-coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+", r"\p{N}"),
 }

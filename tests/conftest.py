@@ -1,0 +1,21 @@
+"""Fixtures for every test: tiny real models, made once a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tiny_models import write_tiny_model
+
+
+@pytest.fixture(scope="session")
+def tiny_qwen2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a random 2-layer Qwen2 model with a tokenizer that has Qwen's special tokens."""
+    return write_tiny_model(tmp_path_factory.mktemp("models") / "tiny-qwen2", "qwen2")
+
+
+@pytest.fixture(scope="session")
+def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a random 2-layer Llama model with the same tokenizer and a tied head."""
+    return write_tiny_model(tmp_path_factory.mktemp("models") / "tiny-llama", "llama")
