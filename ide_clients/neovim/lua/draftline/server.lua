@@ -1,0 +1,77 @@
+-- How the language server is started and what the editor does with its own notifications.
+
+local config = require("draftline.config")
+
+local M = {}
+
+M.NAME = "draftline"
+
+local function on_attach(client, bufnr)
+  if not config.wants(vim.bo[bufnr].filetype) then
+    return
+  end
+  if config.is_set_up or not vim.lsp.inline_completion then
+    require("draftline.session").attach(bufnr)
+  else
+    require("draftline.builtin").attach(client, bufnr)
+  end
+end
+
+--- The configuration for `vim.lsp.config`. Text is streamed only where our own ghost text shows it.
+---@return vim.lsp.Config
+function M.configuration()
+  local options = config.options
+  return {
+    cmd = options.cmd,
+    root_markers = { ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" },
+    init_options = vim.tbl_extend("keep", {
+      streaming = (config.is_set_up or not vim.lsp.inline_completion) and options.streaming,
+    }, options.settings),
+    settings = { draftline = options.settings },
+    -- short: a cursor's place must not overtake the text that it belongs to
+    flags = { debounce_text_changes = 20 },
+    handlers = {
+      ["draftline/partialCompletion"] = function(_, params, context)
+        require("draftline.session").on_partial(params, context.client_id)
+      end,
+      ["draftline/status"] = function(_, params, context)
+        require("draftline.status").update(params, context.client_id)
+      end,
+    },
+    on_attach = on_attach,
+  }
+end
+
+--- The running client of a buffer, nil while there is none.
+---@param bufnr integer
+---@return vim.lsp.Client?
+function M.client(bufnr)
+  return vim.lsp.get_clients({ name = M.NAME, bufnr = bufnr })[1]
+end
+
+--- Stop the server and start it again for every buffer that it served.
+function M.restart()
+  local served = {}
+  for _, client in ipairs(vim.lsp.get_clients({ name = M.NAME })) do
+    vim.list_extend(served, vim.tbl_keys(client.attached_buffers))
+    client:stop()
+  end
+  local function start()
+    for _, bufnr in ipairs(served) do
+      if vim.api.nvim_buf_is_loaded(bufnr) then
+        vim.lsp.start(vim.lsp.config[M.NAME], { bufnr = bufnr })
+      end
+    end
+  end
+  local function start_when_stopped(tries_left)
+    if #vim.lsp.get_clients({ name = M.NAME }) == 0 or tries_left == 0 then
+      return start()
+    end
+    vim.defer_fn(function()
+      start_when_stopped(tries_left - 1)
+    end, 50)
+  end
+  start_when_stopped(100)
+end
+
+return M

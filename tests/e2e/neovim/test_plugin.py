@@ -1,0 +1,99 @@
+"""What the Neovim plugin does by itself, before any server: its options, its cuts, its keys."""
+
+from __future__ import annotations
+
+import pytest
+from neovim_driver import NeovimError
+
+pytestmark = pytest.mark.neovim
+
+OFFER = """
+local place = { bufnr = 0, row = 0, column = #HEAD, head = HEAD, tail = TAIL, closed = 0 }
+place.bufnr = vim.api.nvim_get_current_buf()
+local range = { start = { line = 0, character = #HEAD }, ["end"] = { line = 0, character = #HEAD + REPLACED } }
+local offer = require("draftline.offer").read({ { insertText = TEXT, range = range } }, place, "utf-8", "x")
+vim.api.nvim_buf_set_lines(0, 0, -1, true, vim.split(NOW, "\\n"))
+local now = { bufnr = place.bufnr, row = ROW, column = COLUMN }
+local line = vim.api.nvim_buf_get_lines(0, ROW, ROW + 1, true)[1]
+now.head, now.tail = line:sub(1, COLUMN), line:sub(COLUMN + 1)
+local rest = require("draftline.offer").rest(offer, now)
+return rest and { rest.text, rest.replaced } or vim.NIL
+"""
+
+
+def rest_of(neovim, text, now, *, head="x = ", tail="", replaced=0):
+    """Offer `text` between `head` and `tail`, then return what is left of it at the bar in `now`."""
+    before = now.partition("|")[0].split("\n")
+    names = {"HEAD": head, "TAIL": tail, "TEXT": text, "NOW": now.replace("|", ""), "REPLACED": replaced}
+    names |= {"ROW": len(before) - 1, "COLUMN": len(before[-1].encode())}
+    return neovim.lua(
+        "\n".join(f"local {name} = select({i}, ...)" for i, name in enumerate(names, 1)) + OFFER, *names.values()
+    )
+
+
+def test_typing_what_is_shown_narrows_it(open_neovim):
+    neovim = open_neovim()
+    assert rest_of(neovim, "foo(bar)", "x = |") == ["foo(bar)", ""]
+    assert rest_of(neovim, "foo(bar)", "x = foo|") == ["(bar)", ""]
+    assert rest_of(neovim, "foo(\n  bar)", "x = foo(\n  b|") == ["ar)", ""]
+    assert rest_of(neovim, "é😀ü", "x = é😀|") == ["ü", ""]
+
+
+def test_typing_something_else_ends_it(open_neovim):
+    neovim = open_neovim()
+    assert rest_of(neovim, "foo", "x = g|") is None
+    assert rest_of(neovim, "foo", "y = f|") is None
+    assert rest_of(neovim, "foo", "x =|") is None
+    assert rest_of(neovim, "foo", "x = f| + 1") is None
+
+
+def test_a_closer_that_the_text_closes_itself_is_replaced(open_neovim):
+    neovim = open_neovim()
+    assert rest_of(neovim, "1, 2)", "f(1|)", head="f(", tail=")", replaced=1) == [", 2)", ")"]
+    assert rest_of(neovim, "f(1)", "x = f(|)") == ["1)", ")"], "an auto-pairing editor put the closer there"
+
+
+def test_windows_line_ends_become_the_buffers_own(open_neovim):
+    assert rest_of(open_neovim(), "if a:\r\n  b\r\n", "x = |") == ["if a:\n  b\n", ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [("foo(bar)", "foo"), (" + b", " +"), ("\n    return x", "\n    return"), ("(a, b)", "("), ("größe = 1", "größe")],
+)
+def test_the_first_word(open_neovim, text, word):
+    assert open_neovim().lua('return require("draftline.offer").first_word(...)', text) == word
+
+
+@pytest.mark.parametrize(("text", "line"), [("a + b\nc", "a + b"), ("\n  c\nd", "\n  c"), ("only", "only")])
+def test_the_first_line(open_neovim, text, line):
+    assert open_neovim().lua('return require("draftline.offer").first_line(...)', text) == line
+
+
+def test_a_misspelt_option_is_named_with_the_nearest_one(open_neovim):
+    with pytest.raises(NeovimError, match=r"no option `keys.acept`; did you mean `keys.accept`"):
+        open_neovim().lua('require("draftline").setup({ keys = { acept = "<C-y>" } })')
+
+
+def test_an_option_of_the_wrong_type_is_named(open_neovim):
+    with pytest.raises(NeovimError, match="option `cmd` must be a table"):
+        open_neovim().lua('require("draftline").setup({ cmd = "python" })')
+
+
+def test_keys_are_untouched_until_something_is_shown_and_given_back_after_it(open_neovim):
+    neovim = open_neovim()
+    neovim.lua('vim.keymap.set("i", "<Tab>", "mine", { buffer = 0 })')
+    tab = 'return vim.fn.maparg("<Tab>", "i", false, true).rhs or "taken"'
+    assert neovim.lua(tab) == "mine"
+    neovim.lua('require("draftline.keys").take(0)')
+    assert neovim.lua(tab) == "taken"
+    neovim.lua('require("draftline.keys").give_back(0)')
+    assert neovim.lua(tab) == "mine"
+    assert neovim.lua('return vim.fn.maparg("<M-]>", "i")') == ""
+
+
+def test_the_command_is_there_and_says_what_is_wrong(open_neovim):
+    neovim = open_neovim()
+    assert neovim.request("nvim_exec2", "Draftline status", {"output": True})["output"].startswith("draftline: ")
+    with pytest.raises(NeovimError, match="no `:Draftline nonsense`; there are disable, enable"):
+        neovim.command("Draftline nonsense")
