@@ -94,6 +94,8 @@ def check_private(path: Path) -> None:
     if os.name == "nt":  # a Windows profile folder is private by its access list; mode bits say nothing there
         return
     facts = path.lstat()
+    if stat.S_ISLNK(facts.st_mode):
+        raise PermissionsError(f"{path} is a link. Name the place it leads to ({path.resolve()}) instead.")
     if facts.st_uid != os.getuid():
         raise PermissionsError(f"{path} belongs to user {facts.st_uid}, not to you. Remove it or choose another place.")
     mode = stat.S_IMODE(facts.st_mode)

@@ -1,0 +1,41 @@
+"""Ends the host some time after its last client left, without ever waking up to look."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class IdleWatch:
+    """Counts who uses the host; one timer runs while nobody does."""
+
+    def __init__(self, idle_s: float, stop: Callable[[], None]) -> None:
+        """Watch for idleness.
+
+        Args:
+            idle_s: Seconds without anybody after which `stop` is called; 0 is never.
+            stop: Called on the event loop.
+        """
+        self._idle_s = idle_s
+        self._stop = stop
+        self._users = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Start the clock; the starter's first request stops it."""
+        if self._idle_s > 0 and self._users == 0:
+            self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._stop)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep the host alive inside this block."""
+        self._users += 1
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self.start()

@@ -1,0 +1,49 @@
+"""The host's log: a rotated file that never holds source text."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+_FILE_BYTES = 1_000_000
+_OLD_FILES = 2
+
+
+class NoTextFormatter(logging.Formatter):
+    """Writes where an exception came from and its type; its message may quote source text, so it stays out."""
+
+    def formatException(  # noqa: N802 - the name is logging's
+        self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+    ) -> str:
+        """The frames and the type of an exception."""
+        kind, _, frames = ei
+        return "".join(traceback.format_tb(frames)) + (kind.__name__ if kind else "")
+
+
+def configure_log(path: Path, level: str) -> None:
+    """Send this process's log to a file.
+
+    Args:
+        path: The file; rotated at a megabyte.
+        level: "INFO" as a rule; no level logs the text of a request.
+    """
+    handler = RotatingFileHandler(path, maxBytes=_FILE_BYTES, backupCount=_OLD_FILES, encoding="utf-8")
+    handler.setFormatter(NoTextFormatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    logging.getLogger("completion").setLevel(level)
+
+
+def log_loop_errors(loop: asyncio.AbstractEventLoop) -> None:
+    """Log what nobody caught on the loop; asyncio's own way would print the exception's message."""
+
+    def handle(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        logging.getLogger(__name__).error("Not caught on the event loop", exc_info=context.get("exception"))
+
+    loop.set_exception_handler(handle)

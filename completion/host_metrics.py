@@ -1,0 +1,73 @@
+"""What the host counts for Prometheus: requests, tokens, times; numbers only, never text."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+
+from completion.request import Statistics
+
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
+
+
+class HostMetrics:
+    """The counters of one host, in a registry of their own."""
+
+    def __init__(self) -> None:
+        registry = self._registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self.requests = Counter(
+            "draftline_requests", "Finished requests by kind and outcome", ["kind", "outcome"], registry=registry
+        )
+        self.queue_length = Gauge("draftline_queue_length", "Requests that wait for the model", registry=registry)
+        self.leases = Gauge("draftline_leases", "Clients that keep the host alive", registry=registry)
+        self.ready = Gauge("draftline_ready", "1 when the model is loaded", registry=registry)
+        self.client_events = Counter(
+            "draftline_client_events", "Events that clients reported by type", ["type"], registry=registry
+        )
+        self._first_text = Histogram(
+            "draftline_first_text_seconds", "Receipt to first text", buckets=_SECONDS, registry=registry
+        )
+        self._total = Histogram(
+            "draftline_request_seconds", "Receipt to end of a completion", buckets=_SECONDS, registry=registry
+        )
+        self._queue = Histogram(
+            "draftline_queue_seconds", "Time spent waiting for the model", buckets=_SECONDS, registry=registry
+        )
+        self._prompt_tokens = Counter(
+            "draftline_prompt_tokens", "Prompt tokens by how they were served", ["served"], registry=registry
+        )
+        self._generated = Counter("draftline_generated_tokens", "Tokens that were generated", registry=registry)
+        self._steps = Counter("draftline_steps", "Forward passes while decoding", registry=registry)
+        self._drafted = Counter("draftline_drafted_tokens", "Tokens that drafters proposed", registry=registry)
+        self._accepted = Counter(
+            "draftline_accepted_tokens", "Proposed tokens that were right, by drafter", ["drafter"], registry=registry
+        )
+        self._grammar_rejections = Counter(
+            "draftline_grammar_rejections", "Tokens that the grammar refused", registry=registry
+        )
+
+    def count_completion(self, statistics: Statistics, *, queue_s: float, total_s: float) -> None:
+        """Add a finished completion.
+
+        Args:
+            statistics: The engine's own counts.
+            queue_s: Seconds from the host's receipt until the model was free.
+            total_s: Seconds from the host's receipt to the end.
+        """
+        self._queue.observe(queue_s)
+        self._total.observe(total_s)
+        if statistics.first_text_ms > 0:
+            self._first_text.observe(queue_s + statistics.first_text_ms / 1000)
+        self._prompt_tokens.labels("kept").inc(statistics.kept_tokens)
+        self._prompt_tokens.labels("shifted").inc(statistics.shifted_tokens)
+        self._prompt_tokens.labels("computed").inc(statistics.computed_tokens)
+        self._generated.inc(statistics.generated_tokens)
+        self._steps.inc(statistics.steps)
+        self._drafted.inc(statistics.drafted_tokens)
+        for drafter, tokens in statistics.accepted_by_drafter.items():
+            self._accepted.labels(drafter).inc(tokens)
+        self._grammar_rejections.inc(statistics.grammar_rejections)
+
+    def exposition(self) -> bytes:
+        """All counters in Prometheus' text format."""
+        return generate_latest(self._registry)

@@ -1,0 +1,64 @@
+"""The host's process: one lock, its sockets, and an end when nobody needs it any more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from filelock import FileLock, Timeout
+
+from completion.host_address import HostAddress, host_address
+from completion.host_engine import EngineLoader
+from completion.host_log import configure_log
+from completion.host_server import HostServer, HostSettings
+from completion.host_sockets import tcp_socket, unix_socket
+
+logger = logging.getLogger(__name__)
+
+ALREADY_RUNNING = 75  # EX_TEMPFAIL of sysexits.h: another process holds the lock
+
+
+def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[HostAddress], None]) -> int:
+    """Run a host until it is idle or told to stop.
+
+    Args:
+        settings: What to serve and for how long.
+        load: Makes the engine; called on the model's thread.
+        on_listening: Called once when clients can connect; the model may still be loading.
+
+    Returns:
+        0, or ALREADY_RUNNING if another process serves this model.
+
+    Raises:
+        DraftlineError: The host cannot listen.
+    """
+    address = host_address(settings.model, settings.backend)
+    lock = FileLock(address.lock_path, mode=0o600, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        return ALREADY_RUNNING
+    try:
+        _serve_locked(settings, load, address, on_listening)
+    finally:
+        lock.release()
+    return 0
+
+
+def _serve_locked(
+    settings: HostSettings, load: EngineLoader, address: HostAddress, on_listening: Callable[[HostAddress], None]
+) -> None:
+    async def run() -> None:
+        on_listening(address)
+        await HostServer(settings, load).run(sockets)
+
+    configure_log(address.log_path, settings.log_level)
+    sockets = [unix_socket(address.socket_path)]
+    try:
+        if settings.tcp is not None:
+            sockets.append(tcp_socket(settings.tcp))
+        asyncio.run(run())
+    finally:
+        address.socket_path.unlink(missing_ok=True)
+        logger.info("Stopped")

@@ -1,0 +1,37 @@
+"""How requests and events look as JSON, for both ends of the wire; only the standard library is imported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion, WorkspaceUpdate
+
+
+def encode(message: CompletionRequest | CompletionEvent | WorkspaceUpdate) -> bytes:
+    """One message as JSON in UTF-8, without line breaks."""
+    return json.dumps(asdict(message), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def decode_event(message: Mapping[str, Any]) -> CompletionEvent:
+    """Read an event of the host's stream."""
+    statistics = message["statistics"]
+    return CompletionEvent(
+        suggestions=tuple(_decode_suggestion(suggestion) for suggestion in message["suggestions"]),
+        done=message["done"],
+        stop_reason=StopReason(message["stop_reason"]) if message["stop_reason"] else None,
+        dropped=message["dropped"],
+        statistics=Statistics(**statistics) if statistics else None,
+    )
+
+
+def _decode_suggestion(message: Mapping[str, Any]) -> Suggestion:
+    return Suggestion(
+        text=message["text"],
+        replace_after=message["replace_after"],
+        log_probability=message["log_probability"],
+        token_log_probabilities=tuple(message["token_log_probabilities"]),
+        pieces=tuple((drafter, text) for drafter, text in message["pieces"]),
+    )
