@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from completion.cancellation import CancelToken
+from completion.progress import Progress
 from completion.request import CompletionEvent, CompletionRequest, WorkspaceUpdate
-
-# percent of the whole (0 to 100), and what happens now in a plain sentence
-Progress = Callable[[float, str], None]
 
 
 class EngineLike(Protocol):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from filelock import FileLock, Timeout
 
@@ -17,6 +18,25 @@ from completion.host_sockets import tcp_socket, unix_socket
 logger = logging.getLogger(__name__)
 
 ALREADY_RUNNING = 75  # EX_TEMPFAIL of sysexits.h: another process holds the lock
+
+
+def parse_settings(arguments: Sequence[str]) -> HostSettings:
+    """Read the command line that clients start a host with."""
+    parser = argparse.ArgumentParser(prog="draftline-host", description="The engine host; clients start it.")
+    defaults = HostSettings()
+    parser.add_argument("--model", default=defaults.model)
+    parser.add_argument("--backend", default=defaults.backend)
+    parser.add_argument("--threads", type=int, default=defaults.threads)
+    parser.add_argument("--idle-seconds", type=float, default=defaults.idle_s)
+    parser.add_argument("--log-level", default=defaults.log_level)
+    chosen = parser.parse_args(arguments)
+    return HostSettings(
+        model=chosen.model,
+        backend=chosen.backend,
+        threads=chosen.threads,
+        idle_s=chosen.idle_seconds,
+        log_level=chosen.log_level.upper(),
+    )
 
 
 def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[HostAddress], None]) -> int:

@@ -88,8 +88,8 @@ class HostServer:
     def _start_worker(self) -> None:
         loop = asyncio.get_running_loop()
 
-        def on_progress(percent: float, sentence: str) -> None:
-            loop.call_soon_threadsafe(self._state.progress, percent, sentence)
+        def on_progress(sentence: str, fraction: float) -> None:
+            loop.call_soon_threadsafe(self._state.progress, sentence, fraction)
 
         def on_loaded(outcome: LoadedEngine | DraftlineError) -> None:
             loop.call_soon_threadsafe(self._note_loaded, outcome)

@@ -44,9 +44,9 @@ class HostState:
         self.status = HostStatus(model=model)
         self._changed = asyncio.Event()
 
-    def progress(self, percent: float, sentence: str) -> None:
-        """Note how far the loading is."""
-        self._set(replace(self.status, percent=percent, sentence=sentence))
+    def progress(self, sentence: str, fraction: float) -> None:
+        """Note how far the loading is, 0 to 1."""
+        self._set(replace(self.status, percent=100 * fraction, sentence=sentence))
 
     def ready(self, model: str, device: str, context_tokens: int) -> None:
         """The model answers from now on."""

@@ -14,9 +14,10 @@ from enum import IntEnum
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
-from completion.host_engine import EngineLike, EngineLoader, LoadedEngine, Progress
+from completion.host_engine import EngineLike, EngineLoader, LoadedEngine
 from completion.host_errors import EngineFailedError, QueueFullError
 from completion.host_metrics import HostMetrics
+from completion.progress import Progress, silent
 from completion.request import CompletionEvent, CompletionRequest, WorkspaceUpdate
 
 logger = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ class EngineWorker:
         self._stopped = False
         self._loaded = False
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
-        self._on_progress: Progress = lambda _percent, _sentence: None
+        self._on_progress: Progress = silent
         self._on_loaded: Callable[[LoadedEngine | DraftlineError], None] = lambda _outcome: None
 
     def start(self, on_progress: Progress, on_loaded: Callable[[LoadedEngine | DraftlineError], None]) -> None:

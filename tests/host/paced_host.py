@@ -1,0 +1,17 @@
+"""A host process with the paced engine, for tests of processes: `python paced_host.py --model NAME ...`."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
+
+from paced_engine import PacedEngine  # noqa: E402 - after the path is set
+
+from completion.host_process import parse_settings, serve  # noqa: E402
+
+if __name__ == "__main__":
+    engine = PacedEngine(step_s=0.002)
+    status = serve(parse_settings(sys.argv[1:]), engine.load, on_listening=lambda _: None)
+    sys.stderr.flush()
+    os._exit(status)
