@@ -1,24 +1,35 @@
-"""The Protocol of a drafter: it watches tokens go by and guesses which come next."""
+"""The Protocol of a drafter: it watches one request's tokens go by and guesses which come next."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from drafting.draft_tree import DraftTree
+from drafting.verifier import AcceptedPath
+
+IntArray = npt.NDArray[np.int32]
 
 
 class Drafter(Protocol):
-    """Guesses continuations of a token sequence. A wrong guess costs time, never correctness.
+    """Guesses continuations of one request's tokens. A wrong guess costs time, never correctness."""
 
-    Attributes:
-        name: Short and stable; statistics count accepted tokens by it.
-    """
+    def propose(self, max_nodes: int, allowed: Callable[[int], bool] | None = None) -> DraftTree:
+        """Guess what follows the context, as a tree whose likeliest path comes first.
 
-    name: str
+        Args:
+            max_nodes: Most nodes wanted; fewer come where more would not pay.
+            allowed: Says which tokens may come next at all (healing); None where any may.
+        """
 
-    def observe(self, tokens: Sequence[int]) -> None:
-        """Learn from tokens that now stand in the context, in order, each call continuing the last."""
+    def observe_step(self, tree: DraftTree, path: AcceptedPath, tops: IntArray | None = None) -> None:
+        """Learn from a verified step; the path's tokens now stand at the context's end.
 
-    def propose(self, context: Sequence[int], budget: int) -> DraftTree:
-        """Guess what follows `context`, as a tree of at most `budget` nodes."""
+        Args:
+            tree: What was scored: the proposed tree, or what constraints left of it.
+            path: What was accepted of it, and the model's own token.
+            tops: The model's best candidates after each scored row, best first.  # [1 + nodes, ≥ 1]
+        """

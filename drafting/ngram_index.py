@@ -1,0 +1,164 @@
+"""Where did these tokens stand before? Positions of token runs, by hash chains that can forget.
+
+A position belongs to one chain for each order: the positions whose last 2, 4, … tokens hash alike, newest first. To
+add a position is to push it on its chains; to remove it is to unlink it: both take constant time, nothing is ever
+rescanned. A suffix automaton finds the longest match as fast, but takes about four times the memory in arrays and
+cannot forget a document; a suffix array can neither grow nor forget cheaply.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from drafting.compiled import compiled
+
+IntArray = npt.NDArray[np.int32]
+
+GAP = -1
+"""Token of a slot that holds nothing: it separates documents and matches nothing."""
+
+ORDERS = (8, 4, 2, 1)
+"""Lengths of the runs that have chains, the most telling first."""
+
+MAX_MATCH = 24
+"""Matches are measured up to this many tokens; a longer one is not more telling."""
+
+WALK = 48
+"""Slots of a chain that are looked at."""
+
+NONE = -1
+
+
+class NgramArrays(NamedTuple):
+    """The index's memory, as compiled code takes it.
+
+    Attributes:
+        tokens: Token of each slot, GAP for none.  # [slots]
+        older: The next slot on the chain, away from its head; NONE at the end.  # [orders, slots]
+        newer: The slot before it on the chain; −2 − bucket at the head.  # [orders, slots]
+        heads: Newest slot of each chain, NONE for an empty one.  # [orders, buckets], a power of two
+    """
+
+    tokens: IntArray
+    older: IntArray
+    newer: IntArray
+    heads: IntArray
+
+
+UNLINKED = -1
+"""`newer` of a slot that is on no chain."""
+
+
+def empty_arrays(slots: int) -> NgramArrays:
+    """Room for so many slots, at most 52 bytes each."""
+    buckets = 1 << max(8, int(np.ceil(np.log2(max(slots, 1) / 2))))
+    return NgramArrays(
+        np.full(slots, GAP, dtype=np.int32),
+        np.full((len(ORDERS), slots), NONE, dtype=np.int32),
+        np.full((len(ORDERS), slots), UNLINKED, dtype=np.int32),
+        np.full((len(ORDERS), buckets), NONE, dtype=np.int32),
+    )
+
+
+@compiled
+def bucket_of(tokens: IntArray, last: int, count: int, mask: int) -> int:
+    """Chain of the `count` tokens that end at index `last`; −1 where a gap or the array's start cuts them."""
+    if last + 1 < count:
+        return -1
+    key = np.uint64(count)
+    for i in range(count):
+        token = tokens[last - i]
+        if token < 0:
+            return -1
+        key = (key ^ np.uint64(token)) * np.uint64(0x9E3779B97F4A7C15)
+        key ^= key >> np.uint64(29)
+    return int(np.int64(key >> np.uint64(7)) & mask)
+
+
+@compiled
+def link(index: NgramArrays, start: int, stop: int) -> None:
+    """Put slots start … stop−1, whose tokens are set, on their chains, as the newest."""
+    mask = index.heads.shape[1] - 1
+    for slot in range(start, stop):
+        for order in range(len(ORDERS)):
+            bucket = bucket_of(index.tokens, slot, ORDERS[order], mask)
+            if bucket < 0:
+                continue
+            head = index.heads[order, bucket]
+            index.older[order, slot] = head
+            index.newer[order, slot] = -2 - bucket
+            if head != NONE:
+                index.newer[order, head] = slot
+            index.heads[order, bucket] = slot
+
+
+@compiled
+def unlink(index: NgramArrays, start: int, stop: int) -> None:
+    """Take slots start … stop−1 off their chains; their tokens may go then."""
+    for slot in range(start, stop):
+        for order in range(len(ORDERS)):
+            newer, older = index.newer[order, slot], index.older[order, slot]
+            if newer == UNLINKED:
+                continue
+            if newer >= 0:
+                index.older[order, newer] = older
+            else:
+                index.heads[order, -2 - newer] = older
+            if older != NONE:
+                index.newer[order, older] = newer
+            index.newer[order, slot] = UNLINKED
+            index.older[order, slot] = NONE
+
+
+@compiled
+def match_length(tokens: IntArray, slot: int, tail: IntArray) -> int:
+    """How many tokens that end at `slot` equal the end of `tail`, at most MAX_MATCH."""
+    most = min(MAX_MATCH, len(tail), slot + 1)
+    for length in range(most):
+        token = tokens[slot - length]
+        if token != tail[len(tail) - 1 - length] or token < 0:
+            return length
+    return most
+
+
+@compiled
+def find(index: NgramArrays, tail: IntArray, shortest: int, slots: IntArray, lengths: IntArray) -> int:
+    """Occurrences of the end of `tail` that have a continuation: long runs before short ones, then newest first.
+
+    Single tokens are looked up only where nothing longer occurs.
+
+    Args:
+        index: Where to look.
+        tail: The last tokens of the context.  # [≥ 0]
+        shortest: Fewest matching tokens that count.
+        slots: Receives the slot of each occurrence's last token; the continuation is the next one.  # [room]
+        lengths: Receives how many tokens match.  # [room]
+
+    Returns:
+        How many were found, at most `room`.
+    """
+    mask = index.heads.shape[1] - 1
+    count = 0
+    longest_tried = MAX_MATCH + 1
+    for order in range(len(ORDERS)):
+        size = ORDERS[order]
+        if size < shortest or (size == 1 and count > 0):
+            break
+        bucket = bucket_of(tail, len(tail) - 1, size, mask)
+        if bucket < 0:
+            continue
+        slot = index.heads[order, bucket]
+        looked = 0
+        while slot != NONE and looked < WALK and count < len(slots):
+            looked += 1
+            length = match_length(index.tokens, slot, tail)
+            ends = slot + 1 >= len(index.tokens) or index.tokens[slot + 1] < 0
+            if size <= length < longest_tried and not ends:
+                slots[count], lengths[count] = slot, length
+                count += 1
+            slot = index.older[order, slot]
+        longest_tried = size
+    return count

@@ -1,0 +1,155 @@
+"""A request's drafts: useful where text repeats, harmless everywhere, and never another workspace's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drafting.calibration import NAMES, untrained
+from drafting.draft_budget import StepCosts
+from drafting.draft_tree import ROOT, DraftTree
+from drafting.session import Drafters
+from drafting.token_recycling import empty_recycling
+from drafting.verifier import accept_path
+
+VOCABULARY = 40
+COSTS = StepCosts({0: 25.0, 3: 29.0, 7: 41.0, 15: 58.0}, 15)
+
+
+def drafters(enabled=NAMES) -> Drafters:
+    return Drafters(empty_recycling(VOCABULARY, pair_rows=64), untrained(), COSTS, enabled, special=(30, 31, 32))
+
+
+def model(context: tuple[int, ...], table: int) -> np.ndarray:
+    """A tiny table model that loops often: scores depend on the last two tokens."""
+    seed = (table, *(token % 7 for token in context[-2:]))
+    return np.random.default_rng(seed).normal(size=VOCABULARY)
+
+
+def decode(session, prompt, count, table, seed, max_nodes, forced=None):
+    """The engine's step, for the table model: propose, score, accept, observe."""
+    context, steps = tuple(prompt), 0
+    while len(context) < len(prompt) + count:
+        allowed = forced if steps == 0 else None
+        tree = session.propose(max_nodes, allowed)
+        assert len(tree) <= max_nodes
+        paths = [context]
+        for token, parent in zip(tree.tokens, tree.parents, strict=True):
+            paths.append((*paths[parent + 1], int(token)))
+
+        def choose(row, paths=paths):
+            return choice(paths[row], table, seed, forced if len(paths[row]) == len(prompt) else None)
+
+        path = accept_path(tree, choose)
+        tops = np.array([np.argsort(-model(p, table))[:8] for p in paths])
+        session.observe_step(tree, path, tops)
+        context, steps = context + path.tokens, steps + 1
+    return context[len(prompt) : len(prompt) + count], steps
+
+
+def choice(context, table, seed, allowed):
+    scores = model(context, table)
+    if seed is not None:
+        scores = scores + np.random.default_rng((seed, len(context))).gumbel(size=VOCABULARY)
+    if allowed is not None:
+        scores = np.where([allowed(token) for token in range(VOCABULARY)], scores, -np.inf)
+    return int(np.argmax(scores))
+
+
+def plain(prompt, count, table, seed, forced):
+    context = tuple(prompt)
+    for step in range(count):
+        context += (choice(context, table, seed, forced if step == 0 else None),)
+    return context[len(prompt) :]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=60),
+    st.integers(0, 9),
+    st.none() | st.integers(0, 9),
+    st.sampled_from([0, 1, 4, 15, 99]),
+    st.booleans(),
+)
+def test_drafting_changes_no_token(prompt, table, seed, max_nodes, healing):
+    forced = (lambda token: token % 3 == 1) if healing else None
+    session = drafters().session(prompt)
+    written, _ = decode(session, prompt, 30, table, seed, min(max_nodes, 99), forced)
+    assert written == plain(prompt, 30, table, seed, forced)
+
+
+def test_text_that_repeats_is_written_in_fewer_steps():
+    prompt = list(range(20)) * 2
+    session = drafters().session(prompt)
+    context, steps = prompt[:], 0
+    while len(context) < 80:
+        tree = session.propose(15)
+        depths, count = tree.depths, len(context)
+        path = accept_path(tree, lambda row, d=depths, n=count: (n + (d[row - 1] if row else 0)) % 20)
+        session.observe_step(tree, path)
+        context += path.tokens
+        steps += 1
+    assert context[:80] == [i % 20 for i in range(80)]
+    assert steps <= 10
+
+
+def test_the_likeliest_path_lies_first_and_parents_before_children():
+    shared = drafters()
+    rng = np.random.default_rng(3)
+    tops = rng.integers(0, VOCABULARY, size=(16, 8))
+    session = shared.session(rng.integers(0, 6, size=200).tolist())
+    for _ in range(20):
+        tree = session.propose(15)
+        spine = 0
+        while spine < len(tree) and tree.parents[spine] == spine - 1:
+            spine += 1
+        if len(tree):
+            assert spine >= 1
+            assert tree.probabilities[0] == max(tree.probabilities[tree.parents == ROOT])
+        path = accept_path(tree, lambda _row: int(rng.integers(0, 6)))
+        session.observe_step(tree, path, tops[: len(tree) + 1])
+
+
+def test_the_first_guess_obeys_the_constraint():
+    prompt = [1, 2, 3, 1, 2, 4, 1, 2, 5, 1, 2, 3, 1, 2]
+    tree = drafters().session(prompt).propose(15, lambda token: token == 4)
+    assert set(tree.tokens[tree.parents == ROOT].tolist()) == {4}
+
+
+def test_the_suffix_is_a_source_when_the_prompt_does_not_end_at_the_cursor():
+    prefix, suffix = [1, 2, 3, 4, 5], [11, 12, 3, 4, 5, 6, 7, 8]
+    tree = drafters().session([30, *prefix, 31, *suffix, 32], tail=prefix).propose(15)
+    assert tree.tokens[0] == 6
+
+
+def test_one_workspace_never_shows_up_in_another():
+    shared = drafters()
+    shared.workspace("a").update("f.py", [5, 6, 7, 8, 9, 10])
+    tokens = {key: set(shared.session([5, 6, 7], key).propose(15).tokens.tolist()) for key in ("a", "b", "")}
+    assert 8 in tokens["a"]
+    assert not {8, 9, 10} & (tokens["b"] | tokens[""])
+    shared.close_workspace("a")
+    assert len(shared.session([5, 6, 7], "a").propose(15)) == 0
+
+
+def test_sources_that_are_switched_off_guess_nothing():
+    assert len(drafters(enabled=()).session([1, 2, 3] * 9).propose(15)) == 0
+
+
+def test_a_pruned_tree_teaches_as_well():
+    shared = drafters(enabled=("token_recycling",))
+    session = shared.session([1, 2, 3])
+    session.propose(15)
+    tree = DraftTree.empty()
+    session.observe_step(tree, accept_path(tree, lambda _row: 9), np.array([[9, 8, 7, 6, 5, 4, 3, 2]]))
+    assert shared.session([1, 2, 3]).propose(1).tokens.tolist() in ([9], [])
+    assert shared.recycling.single[3, :2].tolist() == [9, 8]
+
+
+@pytest.mark.parametrize("cost", [1000.0])
+def test_nothing_is_proposed_where_a_row_costs_a_step(cost):
+    costs = StepCosts({0: 1.0, 15: cost}, 15)
+    dear = Drafters(empty_recycling(VOCABULARY, pair_rows=64), untrained(), costs)
+    assert len(dear.session(list(range(20)) * 2).propose(15)) == 0
