@@ -44,7 +44,7 @@ declare module "m" { export const q: typeof import("z") }
 const g = <T,>(a: T): T => a;
 let z = a < b && c > (d)
 """,
-    "typescriptreact": "const A = <T,>(p: P<T>) => <div key={p.k as string}>{p.xs.map((x) => <B {...x} />)} text</div>;\n",
+    "typescriptreact": "const A = <T,>(p: P<T>) => <div key={p.k as string}>{p.xs.map((x) => <B {...x} />)}</div>;\n",
     "go": """package main
 
 import ("fmt"; m "math")
@@ -72,8 +72,11 @@ async fn g() { let c = |a| a.await?; unsafe { *p = b'x' as u8 } }
 import java.util.*;
 @Anno(x = 1) public final class A<T extends B & C> extends D implements E {
   private static final int[] X = {1, 2}; enum K { P, Q { void f() {} } }
-  <U> List<Map<String, U>> m(final int... a) throws IOException { for (var b : a) { switch (b) { case 1 -> f(); default -> { } } }
-    try (R r = new R()) { return x instanceof String s ? (a) -> a : A::new; } catch (E1 | E2 e) { } finally { synchronized (this) { } }
+  <U> List<Map<String, U>> m(final int... a) throws IOException {
+    for (var b : a) {
+    switch (b) { case 1 -> f(); default -> { } } }
+    try (R r = new R()) { return x instanceof String s ? (a) -> a : A::new; }
+    catch (E1 | E2 e) { } finally { synchronized (this) { } }
     String t = \"\"\"
       text \"\"\"; }
   record P(int x) { }
@@ -87,13 +90,18 @@ typedef struct s { int a : 3; union { char *p; }; } s_t;
 #else
 enum e { A = 'x', B };
 #endif
-static inline const char *f(int (*g)(void), ...) { for (int i = 0; i < 3; i++) { s_t v = { .a = 1 }; (void)v; } goto l; l: return "a" "b\\n"; }
+static inline const char *f(int (*g)(void), ...) {
+  for (int i = 0; i < 3; i++) { s_t v = { .a = 1 }; (void)v; }
+  goto l; l: return "a" "b\\n"; }
 unsigned long x = (unsigned long)sizeof(int) * 2;
 """,
     "cpp": """#include <vector>
-namespace a::b { template <typename T, int N = 3> class C final : public D<T> { public: explicit C(T&& t) noexcept : t_(std::move(t)) {} ~C() = default;
+namespace a::b { template <typename T, int N = 3> class C final : public D<T> {
+  public: explicit C(T&& t) noexcept : t_(std::move(t)) {}
+  ~C() = default;
   auto operator<=>(const C&) const = default; std::vector<std::vector<int>> v; private: T t_; }; }
-auto f = [&, x = 1](auto&&... a) mutable -> int { if constexpr (sizeof...(a) > 1) return (a + ...); for (auto& [k, w] : m) { co_await k; } throw; };
+auto f = [&, x = 1](auto&&... a) mutable -> int { if constexpr (sizeof...(a) > 1) return (a + ...);
+  for (auto& [k, w] : m) { co_await k; } throw; };
 const char* r = R"x(raw ")" )x"; int y = a < b ? c > d : e<f>(g);
 template <> struct S<int> { static_assert(true); using U = int; };
 """,
