@@ -9,7 +9,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from completion.errors import UnsupportedModelError
 
-_NORMAL, _CONTROL, _USER_DEFINED, _UNUSED = 1, 3, 4, 5  # GGUF's token types that matter here
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 1, 2, 3, 4, 5  # GGUF's token types
 
 _SPACE = "\u2581"  # stands for a blank in sentencepiece vocabularies
 
@@ -40,11 +40,14 @@ def tokenizer_json(field: Callable[..., Any]) -> str:
     kind = field("tokenizer.ggml.model")
     tokens: list[str] = field("tokenizer.ggml.tokens")
     types: list[int] = field("tokenizer.ggml.token_type", [_NORMAL] * len(tokens))
+    while types[-1] == _UNUSED:  # rows of the embedding without a token
+        types.pop()
+    tokens = tokens[: len(types)]
     if kind == "gpt2":
         merges = [tuple(merge.split(" ", 1)) for merge in field("tokenizer.ggml.merges")]
         tokenizer = _byte_level(tokens, merges, str(field("tokenizer.ggml.pre", "default")))
     elif kind == "llama":
-        tokenizer = _sentencepiece(tokens, types, field("tokenizer.ggml.scores"))
+        tokenizer = _sentencepiece(tokens, types, field("tokenizer.ggml.scores")[: len(types)])
     else:
         raise UnsupportedModelError(f"The GGUF file has a tokenizer of kind {kind!r}; known are gpt2 and llama.")
     tokenizer.add_special_tokens(
@@ -54,7 +57,7 @@ def tokenizer_json(field: Callable[..., Any]) -> str:
 
 
 def _is_special(kind: int) -> bool:
-    return kind in {_CONTROL, _USER_DEFINED}
+    return kind in {_UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED}
 
 
 def _byte_level(tokens: list[str], merges: list[Any], pre: str) -> Tokenizer:
@@ -85,7 +88,7 @@ def _sentencepiece(tokens: list[str], types: list[int], scores: list[float]) -> 
     """A vocabulary of text pieces with a byte fallback, as Llama and CodeLlama have it."""
     vocabulary = {token: index for index, token in enumerate(tokens)}
     pieces = {t: s for t, k, s in zip(tokens, types, scores, strict=True) if k == _NORMAL}
-    unknown = next((token for token, kind in zip(tokens, types, strict=True) if kind == 2), None)
+    unknown = next((token for token, kind in zip(tokens, types, strict=True) if kind == _UNKNOWN), None)
     tokenizer = Tokenizer(
         models.BPE(vocab=vocabulary, merges=_merges(pieces), unk_token=unknown, fuse_unk=True, byte_fallback=True)
     )
