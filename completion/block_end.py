@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from completion.brackets import CLOSERS, open_at_cursor, scan
-from completion.postprocess.indent_style import columns
+from completion.indent_style import columns
 
 _LOOK_BEHIND = 16_000
 _LOOK_AHEAD = 6_000

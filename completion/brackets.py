@@ -27,6 +27,7 @@ class Scan:
         open: Openers that the text does not close, innermost last.
         unopened: Closers whose opener lies before the text, in order.
         string: Delimiter of the string that the text ends inside; "" outside strings.
+        string_start: Offset where that string begins; 0 where it began before the text.
         comment: Whether the text ends inside a comment.
         string_end: Offset just behind the end of the string that the text began inside; 0 where it began outside.
     """
@@ -34,6 +35,7 @@ class Scan:
     open: tuple[Bracket, ...] = ()
     unopened: tuple[Bracket, ...] = ()
     string: str = ""
+    string_start: int = 0
     comment: bool = False
     string_end: int = 0
 
@@ -101,7 +103,8 @@ def scan(text: str, language: str, string: str = "") -> Scan:
             end = _skip(style, text, position, token)
             if end is None:
                 comment = token in _comments(style)
-                return Scan(tuple(stack), tuple(unopened), "" if comment else token, comment, string_end)
+                inside = ("", 0) if comment else (token, match.start())
+                return Scan(tuple(stack), tuple(unopened), *inside, comment, string_end)
             position = end
     return Scan(tuple(stack), tuple(unopened), string_end=string_end)
 

@@ -28,6 +28,7 @@ _EXPRESSION = frozenset(
         "string_content", "string_fragment", "type_arguments", "literal_value", "composite_literal",
     }
 )  # fmt: skip
+_BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")
 _PYTHON_CLAUSES = frozenset(
     ["def", "class", "if", "elif", "else", "for", "while", "with", "try", "except", "finally", "async", "match", "case"]
 )  # what a line before a block's colon begins with
@@ -46,7 +47,7 @@ def decide(prefix: str, suffix: str, language: str) -> Mode:
     behind, ahead = prefix[-_LOOK_BEHIND:], suffix[:_LOOK_AHEAD]
     around = _around_cursor(behind, ahead, language)
     if line_before.strip():
-        return Mode.BLOCK if _after_opener(behind, line_before, language) else Mode.LINE
+        return Mode.BLOCK if _after_opener(behind, ahead, line_before, language) else Mode.LINE
     if line_after.strip():
         return Mode.LINE
     return Mode.LINE if _in_expression(around, behind, language) else Mode.BLOCK
@@ -71,7 +72,7 @@ def _in_expression(around: list[Node], behind: str, language: str) -> bool:
     return bool(found.string) or found.comment or (bool(found.open) and found.open[-1].character != "{")
 
 
-def _after_opener(behind: str, line_before: str, language: str) -> bool:
+def _after_opener(behind: str, ahead: str, line_before: str, language: str) -> bool:
     """Whether the last token before the cursor opens a block."""
     line = line_before.rstrip()
     found = scan(behind, language)
@@ -82,10 +83,12 @@ def _after_opener(behind: str, line_before: str, language: str) -> bool:
         return line.endswith(":") and not inside and line.split()[0].rstrip(":") in _PYTHON_CLAUSES
     if not line.endswith("{"):
         return False
-    tree = parse(behind, language)
+    tree = parse(behind + ahead, language)
     if tree is None:
         return True
     end = len(behind.rstrip().encode("utf-8", "replace"))
     brace = tree.root_node.descendant_for_byte_range(end - 1, end)
-    kinds = [node.type for node in ancestors(brace)[1:2]]
-    return not any(kind in _EXPRESSION for kind in kinds)
+    parent = brace.parent if brace is not None else None
+    if parent is None or parent.type == "ERROR":  # its closer is still to come: what stands before it tells
+        return not line.removesuffix("{").rstrip().endswith(_BEFORE_LITERAL)
+    return parent.type not in _EXPRESSION

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from completion.postprocess.blanks import blanks
 from completion.postprocess.block import block
 from completion.postprocess.closers import closers
@@ -16,19 +18,10 @@ from completion.postprocess.suffix_overlap import suffix_overlap, unoverlapped
 from completion.postprocess.unfinished import unfinished, whole_words
 from completion.request import Mode, Suggestion
 
-FILTERS: tuple[Filter, ...] = (
-    mid_word,
-    first_line,
-    loops,
-    following_lines,
-    block,
-    suffix_overlap,
-    closers,
-    unfinished,
-    indentation,
-    blanks,
-    empty,
-)
+_CUTS: tuple[Filter, ...] = (mid_word, first_line, loops, following_lines, block, suffix_overlap, closers)
+_SHAPES: tuple[Filter, ...] = (indentation, blanks, empty)
+
+FILTERS: tuple[Filter, ...] = (unfinished, *_CUTS, *_SHAPES)
 """In order: what forbids, what cuts, what reshapes, what is left of it.
 
 Cuts of `mid_word`, `first_line`, `block` and `closers` depend only on the text up to them and hold for every longer
@@ -49,12 +42,7 @@ __all__ = [
 
 def apply_filters(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     """Send a finished suggestion through all filters in order; the first that drops it ends the way."""
-    for one_filter in FILTERS:
-        result = one_filter(suggestion, context)
-        if isinstance(result, Dropped):
-            return result
-        suggestion = result
-    return suggestion
+    return _through(FILTERS, suggestion, context)
 
 
 def stable_prefix(text: str, context: Context) -> str:
@@ -66,13 +54,26 @@ def stable_prefix(text: str, context: Context) -> str:
         text: Everything generated so far, not filtered.
         context: The same that the finished text will be filtered with.
     """
-    safe = text[: min(unlooped(text), unrepeated(text, context), unoverlapped(text, context))]
-    line_start = safe.rfind("\n") + 1
-    if context.mode is Mode.BLOCK and line_start:
-        safe = safe[: line_start - 1]
-    safe = safe[: whole_words(safe, context)].rstrip()
-    suggestion: Suggestion | Dropped = Suggestion(safe)
-    for one_filter in FILTERS:
-        if isinstance(suggestion, Suggestion) and one_filter is not unfinished:
-            suggestion = one_filter(suggestion, context)
-    return suggestion.text if isinstance(suggestion, Suggestion) else ""
+    whole = text[: _whole(text, context)]
+    cut = _through(_CUTS, Suggestion(whole), context)
+    if isinstance(cut, Dropped):
+        return ""
+    safe = cut.text[: min(unlooped(whole), unrepeated(whole, context), unoverlapped(whole, context))]
+    safe = safe[: _whole(safe, context)].rstrip()
+    shaped = _through(_SHAPES, replace(cut, text=safe), context)
+    return "" if isinstance(shaped, Dropped) else shaped.text
+
+
+def _whole(text: str, context: Context) -> int:
+    """Length of the whole lines, or of the whole words where there is only a line: what `unfinished` keeps."""
+    line_end = text.rfind("\n") if context.mode is Mode.BLOCK else -1
+    return line_end if line_end >= 0 and text[:line_end].strip() else whole_words(text, context)
+
+
+def _through(filters: tuple[Filter, ...], suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
+    for one_filter in filters:
+        result = one_filter(suggestion, context)
+        if isinstance(result, Dropped):
+            return result
+        suggestion = result
+    return suggestion

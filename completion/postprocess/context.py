@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from completion.brackets import OpenBracket, Scan, open_at_cursor, scan
-from completion.postprocess.indent_style import IndentStyle
+from completion.indent_style import IndentStyle
 from completion.request import Mode, Suggestion
 
 SCAN_BEFORE = 16_000

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 
 from completion.brackets import scan
+from completion.indent_style import columns
 from completion.postprocess.context import Context, Dropped, DropReason
-from completion.postprocess.indent_style import columns
 from completion.request import Suggestion
 
 LOOK_AHEAD = 2

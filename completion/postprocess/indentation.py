@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from completion.brackets import scan
+from completion.indent_style import columns
 from completion.postprocess.context import Context
-from completion.postprocess.indent_style import columns
 from completion.request import Suggestion
 
 _OPENERS = ("{", "(", "[", ":", "=>", "->", "do", "then")

@@ -24,9 +24,8 @@ def unfinished(suggestion: Suggestion, context: Context) -> Suggestion | Dropped
 
 def whole_words(text: str, context: Context) -> int:
     """Length of the part that ends neither inside a word nor inside a string that the text opened."""
-    end = len(text)
     inside = scan(text, context.language, context.before.string)
-    if inside.string and inside.string != context.before.string:
-        end = text.rfind(inside.string, 0, end)
-    match = _TAIL.search(text, 0, max(end, 0))
-    return match.start() if match else max(end, 0)
+    still_first = inside.string and not inside.string_start and context.before.string
+    end = len(text) if still_first or not inside.string else inside.string_start
+    match = _TAIL.search(text, 0, end)
+    return match.start() if match else end

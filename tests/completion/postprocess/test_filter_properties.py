@@ -1,0 +1,61 @@
+"""What holds for every filter and every text: nothing is invented, nothing shown is taken back, no filter is redone."""
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from completion.postprocess import FILTERS, Context, Dropped, apply_filters, stable_prefix
+from completion.request import Mode, Suggestion
+
+PIECES = [
+    "return x", "foo(", ")", "]", "}", " {", "{", "[", "'", '"', "\n", "\r\n", "    ", "  ", "\t", ", ", ";", ":",
+    "if a", "else", " = ", "a", "value", "\n    b = 1", "\n}", "print(a)\n", "é", "# no (", "// x", "λ = 1", "0, ",
+]  # fmt: skip
+code = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
+languages = st.sampled_from(["python", "javascript", "go", "rust", "java", "c", "", "plaintext"])
+modes = st.sampled_from([Mode.LINE, Mode.BLOCK])
+
+
+def is_part(part, whole):
+    rest = iter(whole)
+    return all(character in rest for character in part)
+
+
+@given(code, code, code, languages, modes, st.booleans(), st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_a_filter_never_returns_text_that_was_not_in_its_input(before, after, text, language, mode, cut_short, invoked):
+    context = Context.of(before, after, language, mode, invoked=invoked, cut_short=cut_short)
+    for one_filter in FILTERS:
+        result = one_filter(Suggestion(text), context)
+        if isinstance(result, Dropped):
+            continue
+        if one_filter.__name__ == "indentation":
+            assert "".join(result.text.split()) == "".join(text.split())
+            assert set(result.text) <= set(text) | set(context.indent.unit) | set(context.indent.newline) | {" ", "\t"}
+        else:
+            assert result.text in text
+        assert 0 <= result.replace_after <= len(context.line_after)
+
+
+@given(code, code, code, languages, modes, st.booleans())
+@settings(max_examples=1000, deadline=None)
+@example("", "", "a\nab\nab", "python", Mode.BLOCK, False)
+def test_what_is_shown_while_streaming_is_never_taken_back(before, after, text, language, mode, cut_short):
+    context = Context.of(before, after, language, mode, cut_short=cut_short)
+    final = apply_filters(Suggestion(text), context)
+    final_text = "" if isinstance(final, Dropped) else final.text
+    shown = ""
+    for end in range(len(text) + 1):
+        now = stable_prefix(text[:end], context)
+        assert final_text.startswith(now), (text[:end], now, final_text)
+        shown = max(shown, now, key=len)
+    assert final_text.startswith(shown)
+
+
+@given(code, code, code, languages, modes)
+@settings(max_examples=300, deadline=None)
+def test_filtered_text_passes_the_filters_unchanged(before, after, text, language, mode):
+    context = Context.of(before, after, language, mode)
+    once = apply_filters(Suggestion(text), context)
+    if isinstance(once, Suggestion):
+        twice = apply_filters(Suggestion(once.text), context)
+        assert isinstance(twice, Dropped) or once.text.startswith(twice.text)
