@@ -1,0 +1,75 @@
+"""Loads what the engine needs of a model: weights on a backend, and the tokenizer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from completion.errors import UnsupportedModelError
+from completion.model.causal_model import CausalModel
+from completion.model.model_store import prepare
+from completion.model.tokenizer import CodeTokenizer
+from completion.progress import Progress, silent
+
+Backend = Literal["auto", "int8", "bf16", "fp32", "transformers"]
+"""How weights are kept and computed; "auto" is the fastest that the machine and the model's family allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model that is ready to run.
+
+    Attributes:
+        name: Short name, for people and for the choice of the prompt's format.
+        digest: Changes when the model's content does: files made from a model carry it in their names.
+        device: Where it runs, as torch names it.
+    """
+
+    model: CausalModel
+    tokenizer: CodeTokenizer
+    name: str
+    digest: str
+    device: str
+
+
+def load_model(
+    spec: str, *, backend: Backend = "auto", threads: int | None = None, progress: Progress = silent
+) -> LoadedModel:
+    """Find, if need be convert, and load a model.
+
+    Args:
+        spec: What `model_store.prepare` understands: "default", a name, a folder, a `.gguf` file, a hub id.
+        backend: "auto" falls back to transformers for a family that has no forward pass of our own.
+        threads: Threads of a forward pass; None leaves the choice to the backend.
+        progress: Told what takes time.
+
+    Raises:
+        ModelError: The model cannot be found, read or run.
+        StorageError: It cannot be converted for want of room.
+    """
+    prepared = prepare(spec, progress)
+    progress("Loading the tokenizer", 1.0)
+    tokenizer = CodeTokenizer.from_folder(prepared.folder)
+    progress("Loading the weights", 1.0)
+    model = _load_weights(prepared.folder, backend, threads)
+    return LoadedModel(model, tokenizer, prepared.name, prepared.digest, str(getattr(model, "device", "cpu")))
+
+
+def _load_weights(folder: Path, backend: Backend, threads: int | None) -> CausalModel:
+    if backend == "transformers":
+        return _load_with_transformers(folder, "fp32", threads)
+    from completion.model.transformer import load_transformer  # noqa: PLC0415 -- seconds that the other path saves
+
+    try:
+        return load_transformer(folder, backend, threads)
+    except UnsupportedModelError:
+        if backend != "auto":
+            raise
+        return _load_with_transformers(folder, "bf16", threads)
+
+
+def _load_with_transformers(folder: Path, dtype: Literal["fp32", "bf16"], threads: int | None) -> CausalModel:
+    from completion.model.transformers_model import TransformersModel  # noqa: PLC0415 -- seldom needed, slow to import
+
+    return TransformersModel.load(folder, dtype, threads)

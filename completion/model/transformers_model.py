@@ -1,0 +1,279 @@
+"""Any causal model of the transformers library behind our interface: the oracle, and the way for other families."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from completion.errors import ModelError, UnsupportedModelError
+from completion.model.causal_model import IntArray, KVCache, Logits, ModelShape
+from completion.model.draft_rows import ancestors_of, check_path, depths_of
+from completion.model.kv_cache import NO_ROWS
+from completion.model.logits import DenseLogits
+
+PREFILL_ROWS = 256
+"""Rows computed at once: a mask and scores of more would only take memory."""
+
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+_MOVABLE_ROTARY = frozenset({"default", "linear", "dynamic", "llama3", "yarn"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What one forward pass computes.
+
+    Attributes:
+        tokens: Token ids.  # [rows]
+        slots: Where keys and values go.  # [rows]
+        positions: Rotary positions.  # [rows]
+        visible: Which slots each row sees.  # [rows, span]
+    """
+
+    tokens: IntArray
+    slots: IntArray
+    positions: IntArray
+    visible: npt.NDArray[np.bool_]
+
+
+class TransformersCache:
+    """Keys and values in static tensors; transformers' attention layers write to it through `update`.
+
+    A moved key is rotated from the key as it was computed, not from an earlier rotation, so no error adds up.
+
+    Attributes:
+        capacity: Slots that exist.
+        length: Committed slots; what lies behind is scratch space.
+        parents: Parents of the rows that the last `score` call wrote behind `length`.
+    """
+
+    def __init__(self, model: TransformersModel, capacity: int) -> None:
+        shape = (model.shape.layers, model.shape.kv_heads, capacity, model.shape.head_dim)
+        self._keys, self._computed_keys, self._values = (torch.zeros(shape, dtype=model.dtype) for _ in range(3))
+        self._computed_at = torch.zeros(capacity, dtype=torch.int64)  # position that a slot's key was computed for
+        self._model = model
+        self._slots = torch.empty(0, dtype=torch.int64)
+        self._span = 0
+        self.capacity, self.length, self.parents = capacity, 0, NO_ROWS
+
+    def begin(self, slots: torch.Tensor, positions: torch.Tensor, span: int) -> None:
+        """Say where the next forward pass writes, and how many slots it reads.  slots, positions: # [rows]."""
+        self._slots, self._span = slots, span
+        self._computed_at[slots] = positions
+
+    def update(
+        self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: object, **__: object
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Store rows of one layer; gives all keys and values that they may see.  # [1, kv_heads, rows, head_dim]."""
+        self._keys[layer].index_copy_(1, self._slots, keys[0])
+        self._computed_keys[layer].index_copy_(1, self._slots, keys[0])
+        self._values[layer].index_copy_(1, self._slots, values[0])
+        return self._keys[layer, None, :, : self._span], self._values[layer, None, :, : self._span]
+
+    def get_seq_length(self, _layer: int = 0) -> int:
+        """Committed slots, by the name that transformers asks for."""
+        return self.length
+
+    def truncate(self, length: int) -> None:
+        """Forget every slot from `length` on."""
+        self.length, self.parents = min(length, self.length), NO_ROWS
+
+    def commit(self, rows: Sequence[int]) -> None:
+        """Make a path of the last scored tree part of the past; its rows already have the right positions.
+
+        Raises:
+            ValueError: `rows` is no path of that tree.
+        """
+        check_path(rows, self.parents)
+        end = self.length + len(rows)
+        self._copy(torch.tensor([self.length + row for row in rows]), torch.arange(self.length, end))
+        self.length, self.parents = end, NO_ROWS
+
+    def rearrange(self, sources: IntArray) -> None:
+        """Fill slots 0 .. len(sources)-1 from old slots; see `KVCache.rearrange`.
+
+        Raises:
+            UnsupportedModelError: The family's positions are not plain rotary ones.
+        """
+        moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources))))
+        if len(moved):
+            frequencies = self._model.rotary_frequencies()
+            to = torch.from_numpy(moved)
+            self._copy(torch.from_numpy(sources[moved].astype(np.int64)), to)
+            self._keys[:, :, to] = rotated(self._computed_keys[:, :, to], to - self._computed_at[to], frequencies)
+        self.length, self.parents = len(sources), NO_ROWS
+
+    def key(self, layer: int, slot: int) -> torch.Tensor:
+        """The rotated key in a slot.  # [kv_heads, 1, head_dim]."""
+        return self._keys[layer, :, slot : slot + 1].clone()
+
+    def _copy(self, source: torch.Tensor, to: torch.Tensor) -> None:
+        for store in (self._keys, self._computed_keys, self._values):
+            store[:, :, to] = store[:, :, source]
+        self._computed_at[to] = self._computed_at[source]
+
+
+class TransformersModel:
+    """Scores rows of tokens with transformers' own modules."""
+
+    def __init__(self, module: Any, threads: int | None = None) -> None:  # noqa: ANN401 -- transformers is untyped
+        if threads is not None:
+            torch.set_num_threads(threads)
+        self._module = module
+        self.dtype: torch.dtype = module.dtype
+        self.device = "cpu"
+        self.shape = _shape_of(module.config)
+        self._frequencies: torch.Tensor | None = None
+
+    @classmethod
+    def load(
+        cls, folder: Path, dtype: Literal["fp32", "bf16"] = "fp32", threads: int | None = None
+    ) -> TransformersModel:
+        """Read a folder of safetensors.
+
+        Raises:
+            ModelError: transformers cannot load it; the message has its reason.
+        """
+        from transformers import AutoModelForCausalLM  # noqa: PLC0415 -- seconds of import
+        from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415
+
+        disable_progress_bar()
+        logging.getLogger("transformers").setLevel(logging.ERROR)
+        try:
+            module = AutoModelForCausalLM.from_pretrained(folder, dtype=_DTYPES[dtype], local_files_only=True)
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise ModelError(f"transformers cannot load the model in {folder}: {error}") from error
+        return cls(module.eval(), threads)
+
+    def new_cache(self, capacity: int) -> TransformersCache:
+        """An empty cache of `capacity` slots."""
+        return TransformersCache(self, capacity)
+
+    @torch.inference_mode()
+    def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
+        """Compute tokens into given slots; see `CausalModel.prefill`."""
+        cache = self._own(cache, int(slots[-1]) + 1)
+        logits = []
+        for start in range(0, len(tokens), PREFILL_ROWS):
+            chunk = slots[start : start + PREFILL_ROWS]
+            visible = np.arange(int(chunk[-1]) + 1) <= chunk[:, None]
+            wanted = [row - start for row in logits_rows if start <= row < start + len(chunk)]
+            rows = _Rows(tokens[start : start + PREFILL_ROWS], chunk, chunk, visible)
+            logits.append(self._forward(rows, cache, wanted))
+        cache.length, cache.parents = max(cache.length, int(slots[-1]) + 1), NO_ROWS
+        ascending = np.concatenate(logits)
+        return DenseLogits(ascending[np.argsort(np.argsort(logits_rows))] if len(logits_rows) else ascending)
+
+    @torch.inference_mode()
+    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
+        """Compute a draft tree on top of the past; see `CausalModel.score`."""
+        rows = len(tokens)
+        cache = self._own(cache, cache.length + rows)
+        depths = depths_of(parents)
+        visible = np.zeros((rows, cache.length + rows), dtype=np.bool_)
+        visible[:, : cache.length] = True
+        ancestors = ancestors_of(parents, depths)
+        row, depth = np.nonzero(ancestors >= 0)
+        visible[row, cache.length + ancestors[row, depth]] = True
+        slots = cache.length + np.arange(rows, dtype=np.int32)
+        logits = self._forward(_Rows(tokens, slots, cache.length + depths, visible), cache, range(rows))
+        cache.parents = parents
+        return DenseLogits(logits)
+
+    def rotary_frequencies(self) -> torch.Tensor:
+        """Angle by which each channel pair turns from one position to the next, in float64.  # [rotary_dim / 2].
+
+        Raises:
+            UnsupportedModelError: Keys of this family do not turn with their position in the plain way.
+        """
+        if self._frequencies is None:
+            self._frequencies = self._checked_frequencies()
+        return self._frequencies
+
+    def _checked_frequencies(self) -> torch.Tensor:
+        """The module's own frequencies, once they are seen to explain how a key differs between two positions."""
+        rotary = getattr(self._module.base_model, "rotary_emb", None)
+        if rotary is None or getattr(rotary, "rope_type", None) not in _MOVABLE_ROTARY:
+            raise UnsupportedModelError(self._immovable())
+        frequencies: torch.Tensor = rotary.inv_freq.double()
+        first, later = (self._first_layer_key(position) for position in (0, 7))
+        turned = rotated(first, torch.tensor([7]), frequencies)
+        if not torch.allclose(turned.float(), later.float(), rtol=0.02, atol=0.02 * float(later.abs().max())):
+            raise UnsupportedModelError(self._immovable())
+        return frequencies
+
+    def _immovable(self) -> str:
+        return (
+            f"The cached keys of {self.shape.family!r} models cannot be moved to other positions. "
+            "Use the cache mode 'exact' with this model."
+        )
+
+    @torch.inference_mode()
+    def _first_layer_key(self, position: int) -> torch.Tensor:
+        """Key of one token at a position, in the first layer, where nothing else depends on it."""
+        cache = self.new_cache(1)
+        cell = np.zeros(1, dtype=np.int32)
+        self._forward(_Rows(cell, cell, cell + position, np.ones((1, 1), dtype=np.bool_)), cache, ())
+        return cache.key(0, 0)
+
+    def _own(self, cache: KVCache, needed: int) -> TransformersCache:
+        if not isinstance(cache, TransformersCache):
+            raise ModelError(f"A cache of type {type(cache).__name__} belongs to another model.")
+        if needed > min(cache.capacity, self.shape.max_positions):
+            raise ModelError(
+                f"{needed} slots are needed; the cache has {cache.capacity}, the model {self.shape.max_positions}."
+            )
+        return cache
+
+    def _forward(self, rows: _Rows, cache: TransformersCache, logits_rows: Sequence[int]) -> np.ndarray:
+        """One pass of the module.  # [len(logits_rows), vocabulary_size]."""
+        arrays = (rows.tokens, rows.positions, rows.slots)
+        ids, at, where = (torch.from_numpy(array.astype(np.int64)) for array in arrays)
+        mask = torch.zeros(rows.visible.shape, dtype=self.dtype)
+        mask.masked_fill_(torch.from_numpy(~rows.visible), torch.finfo(self.dtype).min)
+        cache.begin(where, at, rows.visible.shape[1])
+        output = self._module(
+            input_ids=ids[None],
+            attention_mask=mask[None, None],
+            position_ids=at[None],
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=torch.tensor(list(logits_rows), dtype=torch.int64),
+        )
+        logits: np.ndarray = output.logits[0].float().numpy()
+        return logits
+
+
+def rotated(keys: torch.Tensor, by: torch.Tensor, frequencies: torch.Tensor) -> torch.Tensor:
+    """Turn channel pairs (i, i + rotary_dim/2) of keys by so many positions ("RoFormer", equation 34).
+
+    Args:
+        keys: Rotated keys; channels behind the rotary ones stay.  # [..., rows, head_dim]
+        by: Positions, which may be negative.  # [rows]
+        frequencies: Of the pairs, in float64.  # [rotary_dim / 2]
+    """
+    angles = by.double()[:, None] * frequencies
+    cosines, sines = angles.cos().float(), angles.sin().float()
+    left, right, rest = keys.float().tensor_split([len(frequencies), 2 * len(frequencies)], dim=-1)
+    turned = torch.cat((left * cosines - right * sines, right * cosines + left * sines, rest), dim=-1)
+    return turned.to(keys.dtype)
+
+
+def _shape_of(config: Any) -> ModelShape:  # noqa: ANN401 -- transformers' configs share no typed base
+    heads = config.num_attention_heads
+    sliding = "sliding_attention" in (getattr(config, "layer_types", None) or ())
+    window = config.sliding_window if sliding else config.max_position_embeddings
+    return ModelShape(
+        family=config.model_type,
+        vocabulary_size=config.vocab_size,
+        layers=config.num_hidden_layers,
+        kv_heads=getattr(config, "num_key_value_heads", None) or heads,
+        head_dim=getattr(config, "head_dim", None) or config.hidden_size // heads,
+        max_positions=min(window, config.max_position_embeddings),
+    )
