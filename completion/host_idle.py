@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+# Whoever starts a host needs a moment to find it.
+_FIRST_CLIENT_S = 30.0
+
 
 class IdleWatch:
     """Counts who uses the host; one timer runs while nobody does."""
@@ -23,9 +26,8 @@ class IdleWatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Start the clock; the starter's first request stops it."""
-        if self._idle_s > 0 and self._users == 0:
-            self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._stop)
+        """Start the clock; the first client stops it."""
+        self._start_timer(max(self._idle_s, _FIRST_CLIENT_S))
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -38,4 +40,8 @@ class IdleWatch:
             yield
         finally:
             self._users -= 1
-            self.start()
+            self._start_timer(self._idle_s)
+
+    def _start_timer(self, delay_s: float) -> None:
+        if self._idle_s > 0 and self._users == 0:
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._stop)

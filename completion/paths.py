@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 from platformdirs import PlatformDirs
@@ -14,21 +16,31 @@ _DIRS = PlatformDirs("draftline", appauthor=False)
 
 def cache_dir() -> Path:
     """Folder of files that can be made again: converted models, packed weights. DRAFTLINE_CACHE_DIR moves it."""
-    return _folder("DRAFTLINE_CACHE_DIR", _DIRS.user_cache_path)
+    return _folder("DRAFTLINE_CACHE_DIR", lambda: _DIRS.user_cache_path)
 
 
 def state_dir() -> Path:
     """Folder of what was learned: telemetry, drafter statistics. DRAFTLINE_STATE_DIR moves it."""
-    return _folder("DRAFTLINE_STATE_DIR", _DIRS.user_state_path)
+    return _folder("DRAFTLINE_STATE_DIR", lambda: _DIRS.user_state_path)
 
 
 def runtime_dir() -> Path:
     """Folder of the engine's socket and lock, made 0700 and checked by the host. DRAFTLINE_RUNTIME_DIR moves it."""
-    return _folder("DRAFTLINE_RUNTIME_DIR", _DIRS.user_runtime_path)
+    return _folder("DRAFTLINE_RUNTIME_DIR", _own_runtime_dir)
 
 
-def _folder(variable: str, default: Path) -> Path:
-    path = Path(os.environ.get(variable) or default)
+def _own_runtime_dir() -> Path:
+    """The system's folder for sockets; where it has none, one in the user's home, since others may write to /tmp."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return _DIRS.user_runtime_path
+        except Warning:  # platformdirs warns when it falls back to /tmp
+            return state_dir() / "run"
+
+
+def _folder(variable: str, default: Callable[[], Path]) -> Path:
+    path = Path(os.environ.get(variable) or default())
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
