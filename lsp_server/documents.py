@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from lsprotocol import types
 
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.text_lines import Edit, Place, PositionEncoding, TextLines, join_surrogates
+from lsp_server.workspace_folders import path_of
 
 _CONTROL_CHARACTERS = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\b\x1b")
 _BINARY_SHARE = 0.01
@@ -123,6 +125,10 @@ class DocumentStore:
     def get(self, uri: str) -> Document | None:
         """The open document of that URI, or None."""
         return self._documents.get(uri)
+
+    def get_by_path(self, path: Path) -> Document | None:
+        """The open document of a file, or None."""
+        return next((document for document in self if path_of(document.uri) == path), None)
 
     def open(self, item: types.TextDocumentItem, notebook: str = "") -> Document:
         """Take a document in; one that is open already starts anew."""

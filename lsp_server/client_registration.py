@@ -1,0 +1,45 @@
+"""What the server asks of the client once both are ready: its settings, and word of changes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+
+SECTION = "draftline"
+_ANSWER_S = 5.0
+_WATCHED = ("**/*",)
+
+
+def register(server: LanguageServer) -> None:
+    """Ask for notifications that a client only sends when it was asked to."""
+    workspace = server.client_capabilities.workspace
+    wanted = []
+    if workspace and _is_dynamic(workspace.did_change_configuration):
+        options: Any = types.DidChangeConfigurationRegistrationOptions(section=SECTION)
+        wanted.append(types.Registration("settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
+    if workspace and _is_dynamic(workspace.did_change_watched_files):
+        options = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher(glob) for glob in _WATCHED])
+        wanted.append(types.Registration("files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options))
+    if wanted:
+        server.client_register_capability(types.RegistrationParams(wanted))
+
+
+async def ask_for_settings(server: LanguageServer) -> dict[str, Any] | None:
+    """The client's settings of our section; None if it has none to give."""
+    workspace = server.client_capabilities.workspace
+    if not (workspace and workspace.configuration):
+        return None
+    params = types.ConfigurationParams([types.ConfigurationItem(section=SECTION)])
+    try:
+        answer = await asyncio.wait_for(server.workspace_configuration_async(params), _ANSWER_S)
+    except (JsonRpcException, TimeoutError):
+        return None
+    return answer[0] if answer and isinstance(answer[0], dict) else None
+
+
+def _is_dynamic(capability: Any) -> bool:  # noqa: ANN401 - several capability types have the field
+    return bool(capability and capability.dynamic_registration)

@@ -1,0 +1,168 @@
+"""One answer of the engine, running or finished, and what of it is left after the user typed on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from completion.errors import DraftlineError, EngineUnavailableError
+from completion.request import CompletionEvent, CompletionRequest, Suggestion
+
+_log = logging.getLogger(__name__)
+
+CLOSERS = frozenset(")]}>\"'`")
+"""Characters that editors add by themselves after the cursor when their opener is typed."""
+
+MOST_CLOSERS = 3
+"""How many closers an editor is expected to add or step over between two requests."""
+
+
+class CompletionSource(Protocol):
+    """The part of the engine's client that a generation needs."""
+
+    def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent, None]:
+        """Stream cumulative events; closing the iterator cancels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The text around a cursor, whole, with line ends as the document has them."""
+
+    prefix: str
+    suffix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What of a suggestion is left to insert at a situation's cursor.
+
+    Attributes:
+        index: Which suggestion of the generation.
+        text: What to insert there.
+        replace_after: How many code points after that cursor it replaces.
+    """
+
+    index: int
+    text: str
+    replace_after: int
+
+
+class Generation:
+    """A stream of the engine, kept while the user's typing agrees with it.
+
+    Attributes:
+        id: Names the completion in every message to and from the client.
+        start: Where it was asked for.
+        wanted: How many suggestions were asked for.
+        last: The newest event, None before the first.
+        error: Why it failed, None if it did not.
+        cancelled: Whether it was stopped before the engine was done.
+    """
+
+    def __init__(self, id_: str, start: Situation, wanted: int = 1) -> None:
+        self.id = id_
+        self.start = start
+        self.wanted = wanted
+        self.last: CompletionEvent | None = None
+        self.error: DraftlineError | None = None
+        self.cancelled = False
+        self._task: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+
+    @property
+    def running(self) -> bool:
+        """Whether text may still come."""
+        return not self._ended.is_set()
+
+    def run(self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]) -> None:
+        """Start reading the engine's stream; `on_event` is called after every event."""
+        self._task = asyncio.create_task(self._read(source, request, on_event))
+
+    def cancel(self) -> None:
+        """Stop it; closing the stream is what tells the engine."""
+        self.cancelled = self.cancelled or self.running
+        self._ended.set()
+        if self._task is not None:
+            self._task.cancel()
+
+    async def ended(self) -> None:
+        """Wait until it is done, failed or cancelled."""
+        await self._ended.wait()
+
+    def remainders(self, now: Situation) -> tuple[Remainder, ...] | None:
+        """What is left at another cursor; empty while the text is yet to come, None if it no longer fits there."""
+        typed = _typed_since(self.start, now)
+        if typed is None:
+            return None
+        if self.last is None:
+            return () if self.running else None
+        known = enumerate(self.last.suggestions)
+        left = [self._remainder(index, suggestion, typed, now) for index, suggestion in known]
+        fitting = tuple(one for one in left if one is not None)
+        return fitting if fitting or (self.running and not self.last.suggestions) else None
+
+    def _remainder(self, index: int, suggestion: Suggestion, typed: str, now: Situation) -> Remainder | None:
+        if not suggestion.text.startswith(typed):
+            catching_up = self.running and typed.startswith(suggestion.text)
+            return Remainder(index, "", 0) if catching_up else None
+        text = suggestion.text[len(typed) :]
+        if not text and not self.running:
+            return None
+        replaced = _replaced(self.start, now, suggestion.replace_after, text)
+        return None if replaced is None else Remainder(index, text, replaced)
+
+    async def _read(
+        self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]
+    ) -> None:
+        try:
+            async with contextlib.aclosing(source.complete(request)) as events:
+                async for event in events:
+                    self.last = event
+                    if event.done:
+                        self._ended.set()
+                    on_event(self)
+        except DraftlineError as error:
+            self.error = error
+            _log.warning("The engine failed: %s", error)
+        finally:
+            if not (self.cancelled or self.error or (self.last and self.last.done)):
+                self.error = EngineUnavailableError("The engine's stream ended before the completion was done.")
+            self._ended.set()
+
+
+def _typed_since(start: Situation, now: Situation) -> str | None:
+    """What was typed since the start; None if anything else changed."""
+    if not now.prefix.startswith(start.prefix) or _closer_difference(start, now) is None:
+        return None
+    return now.prefix[len(start.prefix) :]
+
+
+def _closer_difference(start: Situation, now: Situation) -> int | None:
+    """How many closers the editor added after the cursor (> 0) or stepped over (< 0); None: another change."""
+    added = len(now.suffix) - len(start.suffix)
+    if abs(added) > MOST_CLOSERS:
+        return None
+    longer, shorter = (now.suffix, start.suffix) if added >= 0 else (start.suffix, now.suffix)
+    head = longer[: abs(added)]
+    return added if longer.endswith(shorter) and CLOSERS.issuperset(head) else None
+
+
+def _replaced(start: Situation, now: Situation, replace_after: int, text: str) -> int | None:
+    """Code points after the cursor that `text` takes the place of; None if it would double a closer.
+
+    A closer that the editor added counts as replaced once the text closes it itself.
+    """
+    difference = _closer_difference(start, now) or 0
+    if difference <= 0:
+        return replace_after + difference if replace_after + difference >= 0 else None
+    closed, at = 0, -1
+    for closer in now.suffix[:difference]:
+        at = text.find(closer, at + 1)
+        if at < 0:
+            return closed
+        closed += 1
+    return replace_after + closed

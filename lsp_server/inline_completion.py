@@ -1,0 +1,276 @@
+"""The life of a request in the server: debounce, cancel-previous, reuse of what is in flight or shown, streaming."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lsprotocol import types
+
+from completion.request import CompletionRequest
+from lsp_server.config import Settings
+from lsp_server.documents import Document
+from lsp_server.empty_reason import EmptyReason
+from lsp_server.generation import CLOSERS, MOST_CLOSERS, CompletionSource, Generation, Remainder, Situation
+from lsp_server.show_gate import ShowGate
+from lsp_server.text_lines import Edit, Place
+
+WITHDRAWN_GRACE_S = 0.4
+"""A withdrawn request's generation lives on this long: editors withdraw it just before they ask again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One request of the editor, with the text as it was when it arrived.
+
+    Attributes:
+        received: When it arrived, by the completer's clock, in seconds.
+    """
+
+    document: Document
+    version: int
+    place: Place
+    position: types.Position
+    situation: Situation
+    invoked: bool
+    received: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query is answered with: remainders to insert at its position, or the reason of nothing.
+
+    Attributes:
+        id: The completion's id; "" where nothing was generated.
+        detail: What a filter or the engine said, beside the reason.
+        reused: Whether an earlier request's generation served it.
+    """
+
+    id: str = ""
+    remainders: tuple[Remainder, ...] = ()
+    reason: EmptyReason | None = None
+    detail: str = ""
+    reused: bool = False
+
+
+@dataclass(slots=True)
+class _Ticket:
+    """Held by the newest query of a document; taken over by the next."""
+
+    taken_over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(slots=True)
+class _Desk:
+    """What goes on in one document: the newest query, and the generation that serves it."""
+
+    ticket: _Ticket = field(default_factory=_Ticket)
+    query: Query | None = None
+    generation: Generation | None = None
+
+    def take_over(self) -> _Ticket:
+        """Answer the older query at once and hold the desk from now on."""
+        self.ticket.taken_over.set()
+        self.ticket = _Ticket()
+        return self.ticket
+
+    def clear(self) -> None:
+        """Drop the generation."""
+        if self.generation is not None:
+            self.generation.cancel()
+        self.generation = None
+
+
+class InlineCompleter:
+    """Answers queries, one generation at a time in a document.
+
+    Args:
+        source: The engine; None while it is not ready.
+        settings: The settings of now.
+        gate: Says which queries are refused.
+        build_request: Makes the engine's request of a query; the number is how many suggestions are wanted.
+        on_partial: Called with a query and what is known of its answer while text grows.
+        on_answer: Called with every query, its answer and the generation behind it.
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: Callable[[], CompletionSource | None],
+        settings: Callable[[], Settings],
+        gate: ShowGate,
+        build_request: Callable[[Query, int], CompletionRequest],
+        on_partial: Callable[[Query, Answer, bool], None],
+        on_answer: Callable[[Query, Answer, Generation | None], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._source = source
+        self._settings = settings
+        self._gate = gate
+        self._build_request = build_request
+        self._on_partial = on_partial
+        self._on_answer = on_answer
+        self.clock = clock
+        self._desks: dict[str, _Desk] = {}
+
+    async def answer(self, query: Query) -> Answer:
+        """Answer one query; an older one of the same document is answered at once, with nothing."""
+        desk = self._desks.setdefault(query.document.uri, _Desk())
+        ticket = desk.take_over()
+        desk.query = query
+        try:
+            answer = await self._decide(query, desk, ticket)
+        except asyncio.CancelledError:
+            asyncio.get_running_loop().call_later(WITHDRAWN_GRACE_S, self._drop_unclaimed, desk, ticket)
+            self._on_answer(query, Answer(reason=EmptyReason.CANCELLED), desk.generation)
+            raise
+        self._on_answer(query, answer, desk.generation)
+        return answer
+
+    def document_changed(self, document: Document, edits: Sequence[Edit]) -> None:
+        """The text changed: stop what cannot serve any of the places where the cursor may now stand."""
+        desk = self._desks.get(document.uri)
+        if desk is None or desk.generation is None or not edits:
+            return
+        if not any(self._fits(desk.generation, document, place) for place in _likely_cursors(document, edits[-1])):
+            desk.clear()
+
+    def generation_at(self, document: Document, place: Place) -> Generation | None:
+        """The generation that serves a cursor there, if there is one."""
+        desk = self._desks.get(document.uri)
+        generation = desk.generation if desk else None
+        return generation if generation and self._fits(generation, document, place) else None
+
+    def clear(self, uri: str) -> None:
+        """Stop whatever goes on in a document: a suggestion was accepted or dismissed, or the document closed."""
+        desk = self._desks.pop(uri, None)
+        if desk is not None:
+            desk.take_over()
+            desk.clear()
+
+    def _fits(self, generation: Generation, document: Document, place: Place) -> bool:
+        return generation.remainders(situation_at(document, place)) is not None
+
+    async def _decide(self, query: Query, desk: _Desk, ticket: _Ticket) -> Answer:
+        refusal = self._gate.document_refusal(query.document)
+        source = self._source()
+        if refusal or source is None:
+            desk.clear()
+            return Answer(reason=refusal or EmptyReason.NOT_READY)
+        reused = self._is_reusable(query, desk)
+        if not reused:
+            desk.clear()
+            if not query.invoked and (refusal := await self._hold_back(query, ticket)):
+                return Answer(reason=refusal)
+        return await self._generate(query, desk, ticket, source, reused=reused)
+
+    def _is_reusable(self, query: Query, desk: _Desk) -> bool:
+        generation = desk.generation
+        if generation is None or generation.error or generation.cancelled:
+            return False
+        if query.invoked and generation.wanted < self._wanted(query):
+            return False
+        return generation.remainders(query.situation) is not None
+
+    async def _hold_back(self, query: Query, ticket: _Ticket) -> EmptyReason | None:
+        """Gate and debounce of a query that nobody asked for."""
+        refusal = self._gate.automatic_refusal(query.document, query.place)
+        if refusal:
+            return refusal
+        try:
+            await asyncio.wait_for(ticket.taken_over.wait(), self._settings().debounce_ms / 1000)
+        except TimeoutError:
+            return EmptyReason.OUTDATED if query.document.version != query.version else None
+        return EmptyReason.SUPERSEDED
+
+    async def _generate(
+        self, query: Query, desk: _Desk, ticket: _Ticket, source: CompletionSource, *, reused: bool
+    ) -> Answer:
+        while True:
+            generation = desk.generation
+            if generation is None:
+                generation = self._start(query, desk, source)
+            self._tell_partial(desk, generation)
+            await _first(generation.ended(), ticket.taken_over.wait())
+            if ticket.taken_over.is_set():
+                return Answer(reason=EmptyReason.SUPERSEDED)
+            answer = _answer_from(query, generation, reused=reused)
+            if answer is not None:
+                return answer
+            if query.document.version != query.version:
+                return Answer(reason=EmptyReason.OUTDATED)
+            desk.clear()  # what was typed ahead of the text turned out to be something else
+            reused = False
+
+    def _start(self, query: Query, desk: _Desk, source: CompletionSource) -> Generation:
+        wanted = self._wanted(query)
+        generation = Generation(secrets.token_hex(8), query.situation, wanted)
+        desk.generation = generation
+
+        def on_event(generation: Generation) -> None:
+            self._tell_partial(desk, generation)
+
+        generation.run(source, self._build_request(query, wanted), on_event)
+        return generation
+
+    def _wanted(self, query: Query) -> int:
+        return self._settings().suggestions if query.invoked else 1
+
+    def _tell_partial(self, desk: _Desk, generation: Generation) -> None:
+        query = desk.query
+        if query is None or desk.generation is not generation:
+            return
+        left = generation.remainders(query.situation)
+        if left is None:
+            if generation.running:
+                generation.cancel()
+        elif any(one.text for one in left):
+            answer = Answer(generation.id, tuple(one for one in left if one.text))
+            self._on_partial(query, answer, not generation.running)
+
+    def _drop_unclaimed(self, desk: _Desk, ticket: _Ticket) -> None:
+        if desk.ticket is ticket:
+            desk.clear()
+
+
+def situation_at(document: Document, place: Place) -> Situation:
+    """The text around a place."""
+    return Situation(document.lines.before(place), document.lines.after(place))
+
+
+def _likely_cursors(document: Document, edit: Edit) -> Iterator[Place]:
+    """Where the cursor may stand after an edit: behind what was inserted, or before closers at its end."""
+    typed = len(edit.inserted)
+    while True:
+        yield document.lines.advance(edit.start, typed)
+        if typed == 0 or edit.inserted[typed - 1] not in CLOSERS or len(edit.inserted) - typed >= MOST_CLOSERS:
+            return
+        typed -= 1
+
+
+def _answer_from(query: Query, generation: Generation, *, reused: bool) -> Answer | None:
+    """The answer that an ended generation gives to a query; None if the query has to start anew."""
+    if generation.error is not None:
+        return Answer(generation.id, reason=EmptyReason.ENGINE_ERROR, detail=generation.error.code, reused=reused)
+    if generation.last is None or not generation.last.done:
+        return None
+    left = generation.remainders(query.situation)
+    if left:
+        return Answer(generation.id, left, reused=reused)
+    if generation.last.dropped:
+        return Answer(generation.id, reason=EmptyReason.FILTERED, detail=generation.last.dropped, reused=reused)
+    if not any(suggestion.text for suggestion in generation.last.suggestions):
+        return Answer(generation.id, reason=EmptyReason.MODEL_SILENT, reused=reused)
+    return None
+
+
+async def _first(*waits: object) -> None:
+    tasks = [asyncio.ensure_future(wait) for wait in waits]  # type: ignore[call-overload]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

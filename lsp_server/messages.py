@@ -1,0 +1,126 @@
+"""The server's own messages: their names, and how a client's are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from lsprotocol import types
+
+from completion.errors import DraftlineError
+
+PARTIAL_COMPLETION = "draftline/partialCompletion"
+STATUS = "draftline/status"
+DID_SHOW = "textDocument/didShowCompletion"
+DID_ACCEPT_PARTLY = "textDocument/didPartiallyAcceptCompletion"
+DID_MOVE_CURSOR = "draftline/didMoveCursor"
+DID_REJECT = "draftline/didRejectCompletion"
+ACCEPTED_COMMAND = "draftline.accepted"
+
+
+class InvalidMessageError(DraftlineError):
+    """A client sent one of our own messages in another shape than ours."""
+
+    code = "invalid_message"
+
+
+class Rejection(StrEnum):
+    """How a suggestion was rejected."""
+
+    DISMISSED = "dismissed"
+    TYPED_OVER = "typedOver"
+    CURSOR_MOVED = "cursorMoved"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemName:
+    """Which suggestion a client speaks of."""
+
+    id: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartAccepted:
+    """A suggestion's first `length` UTF-16 units stand in the document."""
+
+    item: ItemName
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A suggestion was put away."""
+
+    id: str
+    reason: Rejection
+
+
+def read_item_name(arguments: object) -> ItemName:
+    """Read the arguments of `draftline.accepted`; a missing index is the first suggestion's.
+
+    Raises:
+        InvalidMessageError: They are not a completion id and an item index.
+    """
+    if isinstance(arguments, list | tuple) and arguments:
+        id_, index = arguments[0], arguments[1] if len(arguments) > 1 else 0
+        if isinstance(id_, str) and isinstance(index, int):
+            return ItemName(id_, index)
+    raise InvalidMessageError(f"{ACCEPTED_COMMAND} takes a completion id and an item index.")
+
+
+def read_shown(params: object) -> ItemName:
+    """Read `textDocument/didShowCompletion`.
+
+    Raises:
+        InvalidMessageError: It has another shape.
+    """
+    command = _member(_member(params, "item", DID_SHOW), "command", DID_SHOW)
+    return read_item_name(_member(command, "arguments", DID_SHOW))
+
+
+def read_part_accepted(params: object) -> PartAccepted:
+    """Read `textDocument/didPartiallyAcceptCompletion`.
+
+    Raises:
+        InvalidMessageError: It has another shape.
+    """
+    length = _member(params, "acceptedLength", DID_ACCEPT_PARTLY)
+    if not isinstance(length, int) or length < 0:
+        raise InvalidMessageError(f"{DID_ACCEPT_PARTLY}: acceptedLength must be a count of UTF-16 units.")
+    return PartAccepted(read_shown(params), length)
+
+
+def read_rejected(params: object) -> Rejected:
+    """Read `draftline/didRejectCompletion`.
+
+    Raises:
+        InvalidMessageError: It has another shape.
+    """
+    id_, reason = _member(params, "id", DID_REJECT), _member(params, "reason", DID_REJECT)
+    try:
+        return Rejected(str(id_), Rejection(reason))
+    except ValueError as error:
+        known = ", ".join(Rejection)
+        raise InvalidMessageError(f"{DID_REJECT}: reason is {reason!r}; it must be one of {known}.") from error
+
+
+def read_cursor(params: object) -> tuple[str, types.Position]:
+    """Read `draftline/didMoveCursor`: a document's URI and a position.
+
+    Raises:
+        InvalidMessageError: It has another shape.
+    """
+    uri, position = _member(params, "uri", DID_MOVE_CURSOR), _member(params, "position", DID_MOVE_CURSOR)
+    line, character = (_member(position, name, DID_MOVE_CURSOR) for name in ("line", "character"))
+    if not all(isinstance(number, int) and number >= 0 for number in (line, character)):
+        raise InvalidMessageError(f"{DID_MOVE_CURSOR}: a position has a line and a character.")
+    return str(uri), types.Position(line, character)
+
+
+def _member(value: object, name: str, method: str) -> Any:  # noqa: ANN401 - untyped JSON
+    if not isinstance(value, Mapping) or name not in value:
+        raise InvalidMessageError(f'{method}: "{name}" is missing.')
+    return value[name]

@@ -1,0 +1,59 @@
+"""Makes the engine's request of a place in a document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+
+from completion.request import CompletionRequest, Layout
+from lsp_server.config import Settings
+from lsp_server.documents import Document, DocumentStore
+from lsp_server.text_lines import Place
+from lsp_server.workspace_folders import WorkspaceFolders, path_of
+
+PREFIX_CHARACTERS = 200_000
+SUFFIX_CHARACTERS = 100_000
+"""More than any model that runs on a person's machine can see; the engine cuts to its own budget of tokens."""
+
+
+class RequestBuilder:
+    """Knows the documents, the folders and the settings."""
+
+    def __init__(self, documents: DocumentStore, folders: WorkspaceFolders, settings: Callable[[], Settings]) -> None:
+        self._documents = documents
+        self._folders = folders
+        self._settings = settings
+
+    def build(self, document: Document, place: Place, suggestions: int) -> CompletionRequest:
+        """The request for a completion at a place."""
+        settings = self._settings()
+        above = self._documents.text_above(document)
+        path, repository, workspace = self._where(document)
+        return CompletionRequest(
+            prefix=above + document.lines.before(place, PREFIX_CHARACTERS),
+            suffix=document.lines.after(place, SUFFIX_CHARACTERS),
+            language=document.language,
+            path=path,
+            repository=repository,
+            document=document.uri,
+            workspace=workspace,
+            mode=settings.mode,
+            suggestions=suggestions,
+            max_tokens=settings.max_tokens,
+            time_budget_ms=settings.time_budget_ms,
+            layout=settings.layout if isinstance(settings.layout, Layout) else None,
+            cache=settings.cache,
+            grammar=settings.grammar,
+            drafting=settings.drafting,
+        )
+
+    def _where(self, document: Document) -> tuple[str, str, str]:
+        """Path within the workspace, the workspace's name, and its key."""
+        uri = document.notebook or document.uri
+        path = path_of(uri)
+        if path is None:
+            return PurePath(uri.rpartition(":")[2]).name, "", ""
+        folder = self._folders.folder_of(path)
+        if folder is None:
+            return path.name, "", ""
+        return path.relative_to(folder.path).as_posix(), folder.name, folder.uri

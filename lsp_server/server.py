@@ -1,0 +1,167 @@
+"""The language server's capabilities and wiring: which message goes where, and nothing else."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from cattrs import Converter
+from lsprotocol import converters, types
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage, LanguageServerProtocol
+
+from completion.host_address import version
+from lsp_server import messages
+from lsp_server.session import Session
+
+_log = logging.getLogger(__name__)
+
+# pygls keeps a second copy of every document, cut into lines in another way; ours is the only one.
+_PYGLS_DOCUMENT_HANDLERS = (
+    types.TEXT_DOCUMENT_DID_OPEN,
+    types.TEXT_DOCUMENT_DID_CHANGE,
+    types.TEXT_DOCUMENT_DID_CLOSE,
+    types.NOTEBOOK_DOCUMENT_DID_OPEN,
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE,
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE,
+)
+_NOTEBOOKS = types.NotebookDocumentSyncOptions(
+    notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")], save=False
+)
+
+
+class DraftlineServer(LanguageServer):
+    """pygls' server with our session; its errors go to the log, never to a dialog."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "draftline",
+            version(),
+            notebook_document_sync=_NOTEBOOKS,
+            protocol_cls=LanguageServerProtocol,
+            converter_factory=_converter,
+        )
+        for method in _PYGLS_DOCUMENT_HANDLERS:
+            del self.protocol.fm.builtin_features[method]
+        self.session = Session(self, time.monotonic)
+
+    def report_server_error(self, error: Exception, source: type[Exception]) -> None:
+        """Keep an error out of the user's way; pygls has logged it."""
+        _log.error("%s while handling a message: %s", source.__name__, type(error).__name__)
+
+
+def create_server() -> DraftlineServer:
+    """A server with every handler registered."""
+    server = DraftlineServer()
+    _register_life(server, server.session)
+    _register_documents(server, server.session)
+    _register_notebooks(server, server.session)
+    _register_completion(server, server.session)
+    _register_signals(server, server.session)
+    return server
+
+
+def _converter() -> Converter:
+    """Lsprotocol's converter; the params of our own methods stay plain JSON."""
+    converter = converters.get_converter()
+    for message in (JsonRPCRequestMessage, JsonRPCResponseMessage, JsonRPCNotification):
+        converter.register_structure_hook(message, _plain_message)
+    return converter
+
+
+def _plain_message(message: dict[str, Any], kind: type[Any]) -> Any:  # noqa: ANN401 - one of three message types
+    return kind(**({"params": None} if kind is not JsonRPCResponseMessage else {}) | message)
+
+
+def _register_life(server: DraftlineServer, session: Session) -> None:
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        session.initialize(params)
+        if not session.has_inline_completion:
+            _register_list_completion(server, session)
+
+    @server.feature(types.INITIALIZED)
+    async def initialized(_params: types.InitializedParams) -> None:
+        await session.start()
+
+    @server.feature(types.SHUTDOWN)
+    async def shutdown(*_: object) -> None:
+        await session.close()
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    async def did_change_configuration(params: types.DidChangeConfigurationParams) -> None:
+        await session.change_configuration(params)
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    async def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
+        await session.change_folders(params)
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    async def did_change_files(params: types.DidChangeWatchedFilesParams) -> None:
+        await session.change_files(params)
+
+
+def _register_documents(server: DraftlineServer, session: Session) -> None:
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def did_open(params: types.DidOpenTextDocumentParams) -> None:
+        session.open_document(params)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def did_change(params: types.DidChangeTextDocumentParams) -> None:
+        session.change_document(params)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def did_close(params: types.DidCloseTextDocumentParams) -> None:
+        session.close_document(params.text_document.uri)
+
+
+def _register_notebooks(server: DraftlineServer, session: Session) -> None:
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def did_open(params: types.DidOpenNotebookDocumentParams) -> None:
+        session.open_notebook(params)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def did_change(params: types.DidChangeNotebookDocumentParams) -> None:
+        session.change_notebook(params)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def did_close(params: types.DidCloseNotebookDocumentParams) -> None:
+        session.close_notebook(params)
+
+
+def _register_completion(server: DraftlineServer, session: Session) -> None:
+    # Without explicit options pygls does not advertise the capability.
+    @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
+    async def inline_completion(params: types.InlineCompletionParams) -> types.InlineCompletionList:
+        return await session.inline_completion(params)
+
+
+def _register_list_completion(server: DraftlineServer, session: Session) -> None:
+    """For clients without inline completion only: others would show every suggestion twice."""
+
+    @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=list("([{.,:= ")))
+    async def completion(params: types.CompletionParams) -> types.CompletionList:
+        return await session.list_completion(params)
+
+
+def _register_signals(server: DraftlineServer, session: Session) -> None:
+    @server.command(messages.ACCEPTED_COMMAND)
+    def accepted(*arguments: Any) -> None:  # noqa: ANN401 - untyped JSON
+        session.signals.accepted(messages.read_item_name(arguments))
+
+    @server.feature(messages.DID_SHOW)
+    def did_show(params: object) -> None:
+        session.signals.shown(messages.read_shown(params))
+
+    @server.feature(messages.DID_ACCEPT_PARTLY)
+    def did_accept_partly(params: object) -> None:
+        session.signals.partly_accepted(messages.read_part_accepted(params))
+
+    @server.feature(messages.DID_REJECT)
+    def did_reject(params: object) -> None:
+        session.signals.rejected(messages.read_rejected(params))
+
+    @server.feature(messages.DID_MOVE_CURSOR)
+    async def did_move_cursor(params: object) -> None:
+        await session.move_cursor(*messages.read_cursor(params))

@@ -1,0 +1,242 @@
+"""One client's session: its documents, settings, folders and engine, and what happens on each message."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+
+from lsp_server import client_registration, items
+from lsp_server.client_events import ClientEvents
+from lsp_server.config import Source, load, user_file
+from lsp_server.documents import Document, DocumentStore
+from lsp_server.empty_reason import EmptyReason
+from lsp_server.engine_link import EngineLink
+from lsp_server.generation import Generation
+from lsp_server.inline_completion import Answer, InlineCompleter, Query, situation_at
+from lsp_server.messages import PARTIAL_COMPLETION
+from lsp_server.request_builder import RequestBuilder
+from lsp_server.server_log import set_level
+from lsp_server.show_gate import ShowGate
+from lsp_server.status import LoadingProgress, StatusReporter
+from lsp_server.text_lines import Edit, PositionEncoding
+from lsp_server.workspace_files import WorkspaceFeed
+from lsp_server.workspace_folders import WorkspaceFolders, folders_at_start
+
+_log = logging.getLogger(__name__)
+
+
+class Session:
+    """Everything that belongs to one client; the server hands it each message."""
+
+    def __init__(self, server: LanguageServer, clock: Callable[[], float]) -> None:
+        self._server = server
+        self.settings, _ = load(user_file(), [], [])
+        self._initial_options: dict[str, Any] = {}
+        self._pushed_options: dict[str, Any] = {}
+        self.documents = DocumentStore()
+        self.folders = WorkspaceFolders()
+        self.has_inline_completion = True
+        self._shows_progress = False
+        self.status = StatusReporter(server.protocol.notify)
+        self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
+        self.feed = WorkspaceFeed(self.folders, self.documents, self.engine.update_workspace, lambda: self.settings)
+        self._background: set[asyncio.Task[None]] = set()
+        self.gate = ShowGate(lambda: self.settings, self.feed.refusal_of, clock)
+        self._builder = RequestBuilder(self.documents, self.folders, lambda: self.settings)
+        self.completer = InlineCompleter(
+            source=lambda: self.engine.source,
+            settings=lambda: self.settings,
+            gate=self.gate,
+            build_request=lambda query, wanted: self._builder.build(query.document, query.place, wanted),
+            on_partial=self._send_partial,
+            on_answer=self._note_answer,
+            clock=clock,
+        )
+        self.signals = ClientEvents(self.gate, self.completer)
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def initialize(self, params: types.InitializeParams) -> None:
+        """Take in what the client says of itself; no model or host is touched."""
+        options = params.initialization_options
+        self._initial_options = options if isinstance(options, dict) else {}
+        self.folders.add(folders_at_start(params))
+        self.documents.encoding = PositionEncoding(self._server.workspace.position_encoding or PositionEncoding.UTF16)
+        window, text_document = params.capabilities.window, params.capabilities.text_document
+        self._shows_progress = bool(window and window.work_done_progress)
+        self.has_inline_completion = bool(text_document and text_document.inline_completion)
+        self._load_settings()
+
+    async def start(self) -> None:
+        """The client is ready for questions: ask for its settings, then bring the engine up."""
+        client_registration.register(self._server)
+        await self._pull_settings()
+        await self.engine.use(self.settings)
+
+    async def close(self) -> None:
+        """Give everything back."""
+        for document in self.documents:
+            self.completer.clear(document.uri)
+        await self.feed.close()
+        await self.engine.close()
+
+    # --- settings and folders ---------------------------------------------------------------------------------------
+
+    async def change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
+        """The client's settings changed: take what it pushes, or ask for them."""
+        pushed = params.settings
+        if isinstance(pushed, dict) and isinstance(pushed.get("draftline"), dict):
+            self._pushed_options = pushed["draftline"]
+            self._load_settings()
+        else:
+            await self._pull_settings()
+        await self.engine.use(self.settings)
+
+    async def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
+        """Roots came or went."""
+        self.folders.remove(params.event.removed)
+        self.folders.add(params.event.added)
+        self._load_settings()
+        await self.feed.scan()
+
+    async def change_files(self, params: types.DidChangeWatchedFilesParams) -> None:
+        """Files changed on disk."""
+        await self.feed.files_changed(params.changes)
+
+    async def _pull_settings(self) -> None:
+        pulled = await client_registration.ask_for_settings(self._server)
+        if pulled is not None:
+            self._pushed_options = pulled
+        self._load_settings()
+
+    def _load_settings(self) -> None:
+        editor = [
+            Source("initializationOptions", self._initial_options),
+            Source("workspace/configuration", self._pushed_options),
+        ]
+        self.settings, complaints = load(user_file(), [folder.path for folder in self.folders], editor)
+        set_level(self.settings.log_level)
+        for complaint in complaints:
+            _log.warning("%s", complaint)
+            self._server.window_log_message(types.LogMessageParams(types.MessageType.Warning, complaint))
+
+    # --- documents --------------------------------------------------------------------------------------------------
+
+    def open_document(self, params: types.DidOpenTextDocumentParams) -> None:
+        """A document was opened."""
+        self.feed.changed(self.documents.open(params.text_document))
+
+    def change_document(self, params: types.DidChangeTextDocumentParams) -> None:
+        """A document's text changed."""
+        changed = self.documents.change(params)
+        if changed is not None:
+            self._text_changed(*changed)
+
+    def close_document(self, uri: str) -> None:
+        """A document was closed."""
+        document = self.documents.close(uri)
+        if document is not None:
+            self._closed(document)
+
+    def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> None:
+        """A notebook was opened."""
+        self.documents.open_notebook(params)
+
+    def change_notebook(self, params: types.DidChangeNotebookDocumentParams) -> None:
+        """Cells of a notebook came, went, or changed."""
+        cells = params.change.cells
+        if cells is None:
+            return
+        if cells.structure is not None:
+            self.documents.change_cells(params.notebook_document.uri, cells.structure)
+        for content in cells.text_content or ():
+            self.change_document(types.DidChangeTextDocumentParams(content.document, content.changes))
+
+    def close_notebook(self, params: types.DidCloseNotebookDocumentParams) -> None:
+        """A notebook was closed."""
+        for document in self.documents.close_notebook(params):
+            self._closed(document)
+
+    def _text_changed(self, document: Document, edits: list[Edit]) -> None:
+        self.gate.note_edits(document.uri, edits)
+        self.completer.document_changed(document, edits)
+        self.feed.changed(document)
+
+    def _closed(self, document: Document) -> None:
+        self.completer.clear(document.uri)
+        self.gate.forget(document.uri)
+        self.feed.changed(document)
+
+    # --- completion -------------------------------------------------------------------------------------------------
+
+    async def inline_completion(self, params: types.InlineCompletionParams) -> types.InlineCompletionList:
+        """Answer `textDocument/inlineCompletion`."""
+        invoked = params.context.trigger_kind is types.InlineCompletionTriggerKind.Invoked
+        query = self._query(params.text_document.uri, params.position, invoked=invoked)
+        if query is None:
+            return types.InlineCompletionList(items=[])
+        answer = await self.completer.answer(query)
+        return types.InlineCompletionList(items=items.inline_items(query, answer, self.documents.encoding))
+
+    async def list_completion(self, params: types.CompletionParams) -> types.CompletionList:
+        """Answer `textDocument/completion` for a client without inline completion."""
+        context = params.context
+        invoked = context is None or context.trigger_kind is types.CompletionTriggerKind.Invoked
+        query = self._query(params.text_document.uri, params.position, invoked=invoked)
+        if query is None:
+            return types.CompletionList(is_incomplete=True, items=[])
+        answer = await self.completer.answer(query)
+        found = items.list_items(query, answer, self.documents.encoding)
+        return types.CompletionList(is_incomplete=True, items=found)
+
+    async def move_cursor(self, uri: str, position: types.Position) -> None:
+        """The cursor rests somewhere: prepare the engine's cache for what may be typed there."""
+        document = self.documents.get(uri)
+        if document is None or self.gate.document_refusal(document) is not None:
+            return
+        place = document.place(position, self.documents.encoding)
+        if self.completer.generation_at(document, place) is None:
+            await self.engine.prepare(self._builder.build(document, place, 1))
+
+    def _query(self, uri: str, position: types.Position, *, invoked: bool) -> Query | None:
+        document = self.documents.get(uri)
+        if document is None:
+            return None
+        place = document.place(position, self.documents.encoding)
+        return Query(
+            document=document,
+            version=document.version,
+            place=place,
+            position=document.position(place, self.documents.encoding),
+            situation=situation_at(document, place),
+            invoked=invoked,
+            received=self.completer.clock(),
+        )
+
+    def _send_partial(self, query: Query, answer: Answer, done: bool) -> None:  # noqa: FBT001 - a callback's place
+        self.signals.offered(query, answer)
+        if self.settings.streaming:
+            params = items.partial_params(query, answer, self.documents.encoding, done=done)
+            self._server.protocol.notify(PARTIAL_COMPLETION, params)
+
+    def _note_answer(self, query: Query, answer: Answer, _generation: Generation | None) -> None:
+        if answer.remainders:
+            self.signals.offered(query, answer)
+        if answer.reason is EmptyReason.NOT_READY:
+            self.engine.wake()
+        elif answer.reason is not None and answer.reason.lasting:
+            self.status.update(message=answer.reason.sentence)
+
+    def _new_progress(self) -> LoadingProgress:
+        return LoadingProgress(self._server.work_done_progress if self._shows_progress else None)
+
+    def _engine_ready(self) -> None:
+        """A new engine knows nothing: tell it of the workspace."""
+        task = asyncio.create_task(self.feed.scan())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)

@@ -1,0 +1,103 @@
+"""Tells the client how the server is: a status notification, and work-done progress while the model loads."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any, Protocol
+
+from lsprotocol import types
+
+from lsp_server.messages import STATUS
+
+
+class StatusKind(StrEnum):
+    """What a status line shows."""
+
+    STARTING = "starting"
+    READY = "ready"
+    BUSY = "busy"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The server's state in a word and a sentence."""
+
+    kind: StatusKind = StatusKind.STARTING
+    message: str = "Starting."
+    model: str = ""
+    device: str = ""
+
+
+class ProgressChannel(Protocol):
+    """What pygls offers for work-done progress."""
+
+    async def create_async(self, token: str) -> Any:  # noqa: ANN401 - pygls gives a future of anything
+        """Ask the client for a progress bar."""
+
+    def begin(self, token: str, value: types.WorkDoneProgressBegin) -> None:
+        """Show it."""
+
+    def report(self, token: str, value: types.WorkDoneProgressReport) -> None:
+        """Move it."""
+
+    def end(self, token: str, value: types.WorkDoneProgressEnd) -> None:
+        """Take it away."""
+
+
+class StatusReporter:
+    """Sends a status when it changed, never twice the same."""
+
+    def __init__(self, notify: Callable[[str, dict[str, Any]], None]) -> None:
+        self._notify = notify
+        self._sent: Status | None = None
+        self.status = Status()
+
+    def update(self, **changes: Any) -> None:  # noqa: ANN401 - fields of Status, checked by `replace`
+        """Change fields of the status and send it if that made a difference."""
+        self.status = replace(self.status, **changes)
+        if self.status != self._sent:
+            self._sent = self.status
+            self._notify(STATUS, asdict(self.status))
+
+
+class LoadingProgress:
+    """The progress bar of one loading of the model, shown with the first report; silent where the client has none."""
+
+    def __init__(self, channel: ProgressChannel | None) -> None:
+        self._channel = channel
+        self._token = f"draftline/model/{secrets.token_hex(4)}"
+        self._opening: asyncio.Task[None] | None = None
+        self._begun = False
+        self._percent = 0
+        self._message = ""
+
+    def report(self, percent: float, sentence: str) -> None:
+        """Move the bar; it never goes back."""
+        self._percent = max(self._percent, round(min(100.0, percent)))
+        self._message = sentence
+        if self._channel is None:
+            return
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open(self._channel))
+        elif self._begun:
+            report = types.WorkDoneProgressReport(message=sentence, percentage=self._percent)
+            self._channel.report(self._token, report)
+
+    def end(self, sentence: str) -> None:
+        """Take the bar away."""
+        if self._channel is not None and self._begun:
+            self._begun = False
+            self._channel.end(self._token, types.WorkDoneProgressEnd(message=sentence))
+        elif self._opening is not None:
+            self._opening.cancel()
+
+    async def _open(self, channel: ProgressChannel) -> None:
+        await channel.create_async(self._token)
+        self._begun = True
+        begin = types.WorkDoneProgressBegin(title="draftline", message=self._message, percentage=self._percent)
+        channel.begin(self._token, begin)
