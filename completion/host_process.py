@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from filelock import FileLock, Timeout
 
+from completion.backend import BACKENDS
 from completion.host_address import HostAddress, host_address
 from completion.host_engine import EngineLoader
 from completion.host_log import configure_log
@@ -25,7 +26,7 @@ def parse_settings(arguments: Sequence[str]) -> HostSettings:
     parser = argparse.ArgumentParser(prog="draftline-host", description="The engine host; clients start it.")
     defaults = HostSettings()
     parser.add_argument("--model", default=defaults.model)
-    parser.add_argument("--backend", default=defaults.backend)
+    parser.add_argument("--backend", choices=BACKENDS, default=defaults.backend)
     parser.add_argument("--threads", type=int, default=defaults.threads)
     parser.add_argument("--idle-seconds", type=float, default=defaults.idle_s)
     parser.add_argument("--log-level", default=defaults.log_level)

@@ -12,6 +12,7 @@ from types import FrameType
 
 import uvicorn
 
+from completion.backend import Backend
 from completion.errors import DraftlineError
 from completion.host import Host, application
 from completion.host_address import DEFAULT_MODEL
@@ -44,7 +45,7 @@ class HostSettings:
     """
 
     model: str = DEFAULT_MODEL
-    backend: str = "auto"
+    backend: Backend = "auto"
     threads: int | None = None
     idle_s: float = 600.0
     queue_limit: int = 16

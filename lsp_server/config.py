@@ -14,12 +14,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from platformdirs import PlatformDirs
 
+from completion.backend import Backend
 from completion.errors import ConfigurationError
 from completion.request import CacheMode, GrammarMode, Layout, Mode
 
 PROJECT_FILE = ".draftline.toml"
 
-Backend = Literal["auto", "int8", "bf16", "fp32", "transformers"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 

@@ -175,7 +175,8 @@ class EngineClient:
                 raise EngineUnavailableError(
                     f"No engine answers at {self._options.url}. Start it there, or unset the url."
                 )
-            self._note(EngineStatus("starting", sentence="Starting the engine."))
+            if pause_s == _FIRST_LOOK_S:
+                self._note(EngineStatus("starting", sentence="Starting the engine."))
             self._launcher.ensure_running()
             await asyncio.sleep(pause_s)
             pause_s = min(_LONGEST_LOOK_S, 1.5 * pause_s)

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from completion.backend import Backend
 from completion.errors import UnsupportedModelError
 from completion.model.causal_model import CausalModel
 from completion.model.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.progress import Progress, silent
-
-Backend = Literal["auto", "int8", "bf16", "fp32", "transformers"]
-"""How weights are kept and computed; "auto" is the fastest that the machine and the model's family allow."""
 
 
 @dataclass(frozen=True, slots=True)
