@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -17,19 +17,20 @@ IntArray = npt.NDArray[np.int32]
 class Drafter(Protocol):
     """Guesses continuations of one request's tokens. A wrong guess costs time, never correctness."""
 
-    def propose(self, max_nodes: int, allowed: Callable[[int], bool] | None = None) -> DraftTree:
+    def propose(self, context: Sequence[int], allowed: Callable[[int], bool] | None = None) -> DraftTree:
         """Guess what follows the context, as a tree whose likeliest path comes first.
 
         Args:
-            max_nodes: Most nodes wanted; fewer come where more would not pay.
+            context: The prompt, all tokens of the paths observed so far, and further ones that are sure to follow.
             allowed: Says which tokens may come next at all (healing); None where any may.
         """
 
-    def observe_step(self, tree: DraftTree, path: AcceptedPath, tops: IntArray | None = None) -> None:
+    def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
         """Learn from a verified step; the path's tokens now stand at the context's end.
 
         Args:
-            tree: What was scored: the proposed tree, or what constraints left of it.
+            tree: What was scored: sure tokens, and what constraints left of the proposed tree.
+            best: The model's best successors of the anchor and of each node, best first.  # [1 + nodes, ≥ 1]
             path: What was accepted of it, and the model's own token.
-            tops: The model's best candidates after each scored row, best first.  # [1 + nodes, ≥ 1]
+            step_ms: How long the step took.
         """

@@ -7,44 +7,46 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from drafting.calibration import NAMES, CalibrationArrays
+from drafting.calibration import NAMES
 from drafting.combined import Sources, empty_pool, expand, grow, lay_out, learn_from
 from drafting.draft_budget import StepCosts, best_cut
 from drafting.draft_tree import DraftTree
+from drafting.learned_state import LearnedState
 from drafting.ngram_index import GAP, MAX_MATCH
 from drafting.prompt_lookup import PromptLookup
-from drafting.token_recycling import RecyclingArrays, recycle
+from drafting.token_recycling import recycle
 from drafting.verifier import AcceptedPath
 from drafting.workspace_index import WorkspaceIndex
 
 IntArray = npt.NDArray[np.int32]
 
+UNGUESSED_SHARE = 0.2
+"""Of the chance that no candidate comes next, what is left once a constraint allows few tokens."""
+
 
 class Drafters:
-    """Everything that outlives a request: what was learned, and what the open workspaces hold."""
+    """Everything that outlives a request: what was learned, and what the open workspaces hold.
+
+    Attributes:
+        learned: Grows with every step; save it now and then.
+        costs: What a step with N nodes costs on this machine; grows with every step.
+    """
 
     def __init__(
-        self,
-        recycling: RecyclingArrays,
-        calibration: CalibrationArrays,
-        costs: StepCosts,
-        enabled: Sequence[str] = NAMES,
-        special: Sequence[int] = (),
+        self, learned: LearnedState, costs: StepCosts, enabled: Sequence[str] = NAMES, special: Sequence[int] = ()
     ) -> None:
         """Join the parts.
 
         Args:
-            recycling: Candidates after tokens; learns from every step.
-            calibration: Chances of guesses; learns from every step.
-            costs: What a step with N nodes costs on this machine.
+            learned: What earlier processes learned.
+            costs: Timings of steps.
             enabled: Names of the sources that may guess.
             special: Tokens that hold a prompt together and are no text: no match crosses one, none is guessed.
         """
-        self.recycling = recycling
-        self.calibration = calibration
+        self.learned = learned
         self.costs = costs
         self.enabled = np.array([name in enabled for name in NAMES])
-        self.special = np.array(special, dtype=np.int32)
+        self.special = np.array(sorted(special), dtype=np.int32)
         self._workspaces: dict[str, WorkspaceIndex] = {}
 
     def session(self, prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = ()) -> DraftingSession:
@@ -67,6 +69,16 @@ class Drafters:
         """Give a workspace's memory back."""
         self._workspaces.pop(key, None)
 
+    def warm_up(self) -> None:
+        """Compile everything, so that no request waits for it (seconds on a machine's first run, then from a cache)."""
+        scratch = Drafters(LearnedState.fresh(8), StepCosts({0: 1.0, 4: 1.0}, 4))
+        scratch.workspace("").update("path", [1, 2, 3, 4])
+        scratch.workspace("").update("path", [1, 2, 4])
+        session = scratch.session([1, 2, 3, 1, 2])
+        tree = session.propose([1, 2, 3, 1, 2])
+        best = np.ones((1 + len(tree), 1), dtype=np.int32)
+        session.observe(tree, best, AcceptedPath((0,), (3,), ("model",)), 1.0)
+
 
 class DraftingSession:
     """Drafts for one request; a `Drafter`."""
@@ -78,33 +90,38 @@ class DraftingSession:
         self._drafters = drafters
         tokens = np.asarray(prompt, dtype=np.int32)
         self._prompt = PromptLookup(np.where(np.isin(tokens, drafters.special), GAP, tokens))
+        self._length = len(prompt)
+        self._tail = _window(np.full(MAX_MATCH, GAP, dtype=np.int32), tail)
         self._workspace = workspace
         self._pool = empty_pool(drafters.costs.max_nodes)
+        self._sure: Sequence[int] = ()
         self._constrained = False
-        self._append(tail)
 
-    def propose(self, max_nodes: int, allowed: Callable[[int], bool] | None = None) -> DraftTree:
+    def propose(self, context: Sequence[int], allowed: Callable[[int], bool] | None = None) -> DraftTree:
         """Guess what follows, as `Drafter.propose` says."""
-        pool, calibration = self._pool, self._drafters.calibration
-        sources = Sources(self._prompt.arrays, self._workspace.arrays, self._drafters.recycling, self._drafters.enabled)
-        costs_ms = self._drafters.costs.costs_ms[: max_nodes + 1]
+        pool, calibration = self._pool, self._drafters.learned.calibration
+        sources = Sources(
+            self._prompt.arrays, self._workspace.arrays, self._drafters.learned.recycling, self._drafters.enabled
+        )
+        self._sure, self._constrained = tuple(context[self._length :]), allowed is not None
         pool.size[:] = 0
+        pool.tails[0] = _window(self._tail, self._sure)
         expand(pool, sources, calibration, -1, 1.0)
-        self._constrained = allowed is not None
         if allowed is not None:
             self._keep_allowed(allowed)
-        grow(pool, sources, calibration, len(costs_ms) - 1)
+        costs_ms = self._drafters.costs.costs_ms[len(self._sure) :]
+        grow(pool, sources, calibration, max(len(costs_ms) - 1, 0))
         paths = pool.paths[pool.picked[: pool.size[1]]]
-        return self._tree(best_cut(paths, costs_ms))
+        return self._tree(best_cut(paths, costs_ms) if len(paths) else 0)
 
     def _keep_allowed(self, allowed: Callable[[int], bool]) -> None:
         """Drop candidates that may not come next; the others share their chance."""
-        pool = self._pool
-        count = int(pool.size[0])
+        pool, count = self._pool, int(self._pool.size[0])
         kept = np.array([allowed(int(token)) for token in pool.tokens[:count]], dtype=np.bool_)
-        chances = np.where(kept, pool.chances[:count], 0.0)
-        unknown = 1.0 - float(pool.chances[:count].sum())  # tokens nobody guessed: few of them are allowed
-        pool.paths[:count] = chances / max(chances.sum() + 0.2 * unknown, 1e-6)
+        unguessed = UNGUESSED_SHARE * (1.0 - float(pool.chances[:count].sum()))
+        chances = np.where(kept, pool.chances[:count], np.float32(0.0))
+        pool.chances[:count] = chances / max(float(chances.sum()) + unguessed, 1e-6)
+        pool.paths[:count] = pool.chances[:count]
 
     def _tree(self, count: int) -> DraftTree:
         if count == 0:
@@ -117,35 +134,32 @@ class DraftingSession:
         parents = row_of[pool.parents[picked]]  # parent −1 reads the last entry, which is −1
         return DraftTree(pool.tokens[picked], parents, pool.chances[picked], pool.sources[picked], NAMES)
 
-    def observe_step(self, tree: DraftTree, path: AcceptedPath, tops: IntArray | None = None) -> None:
-        """Learn from a verified step, as `Drafter.observe_step` says."""
-        self._learn_chances(path.tokens)
-        if tops is not None:
-            tokens = np.concatenate((self._tail[-1:], tree.tokens))
-            before = np.concatenate((self._tail[-2:-1], tokens[tree.parents + 1]))
-            recycle(self._drafters.recycling, before, tokens, np.ascontiguousarray(tops, dtype=np.int32))
+    def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
+        """Learn from a verified step, as `Drafter.observe` says."""
+        self._drafters.costs.observe(len(tree), step_ms)
+        if path.tokens[: len(self._sure)] == self._sure:
+            self._learn_chances(path.tokens[len(self._sure) :])
+        tokens = np.concatenate((self._tail[-1:], tree.tokens))
+        before = np.concatenate((self._tail[-2:-1], tokens[tree.parents + 1]))
+        recycle(self._drafters.learned.recycling, before, tokens, best)
         self._prompt.observe(path.tokens)
-        self._append(path.tokens)
+        self._tail = _window(self._tail, path.tokens)
+        self._length += len(path.tokens)
 
     def _learn_chances(self, written: Sequence[int]) -> None:
         """Follow the written tokens through the candidates, guessed or not, as far as they were looked at."""
         pool, node = self._pool, -1
         for step, token in enumerate(written):
             if step > 0 or not self._constrained:
-                learn_from(pool, self._drafters.calibration, node, token)
+                learn_from(pool, self._drafters.learned.calibration, node, token)
             count = int(pool.size[0])
             found = np.flatnonzero((pool.parents[:count] == node) & (pool.tokens[:count] == token))
             node = int(pool.nodes[found[0]]) if len(found) else -1
             if node < 0:
                 return
 
-    def _append(self, tokens: Sequence[int]) -> None:
-        """Move the window over the context's end."""
-        tail = self._pool.tails[0]
-        new = np.asarray(tokens[-MAX_MATCH:], dtype=np.int32)
-        self._pool.tails[0] = np.concatenate((tail[len(new) :], new))
 
-    @property
-    def _tail(self) -> IntArray:
-        tail: IntArray = self._pool.tails[0]
-        return tail
+def _window(tail: IntArray, tokens: Sequence[int]) -> IntArray:
+    """The last MAX_MATCH tokens of a tail with more tokens behind it.  # [MAX_MATCH]."""
+    new = np.asarray(tokens[-MAX_MATCH:], dtype=np.int32)
+    return np.concatenate((tail[len(new) :], new))

@@ -7,19 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drafting.calibration import NAMES, untrained
+from drafting.calibration import NAMES
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT, DraftTree
+from drafting.learned_state import LearnedState
 from drafting.session import Drafters
-from drafting.token_recycling import empty_recycling
 from drafting.verifier import accept_path
 
 VOCABULARY = 40
 COSTS = StepCosts({0: 25.0, 3: 29.0, 7: 41.0, 15: 58.0}, 15)
+NO_TOPS = np.zeros((16, 0), dtype=np.int32)
 
 
-def drafters(enabled=NAMES) -> Drafters:
-    return Drafters(empty_recycling(VOCABULARY, pair_rows=64), untrained(), COSTS, enabled, special=(30, 31, 32))
+def drafters(enabled=NAMES, costs=COSTS) -> Drafters:
+    return Drafters(LearnedState.fresh(VOCABULARY), costs, enabled, special=(30, 31, 32))
 
 
 def model(context: tuple[int, ...], table: int) -> np.ndarray:
@@ -28,13 +29,13 @@ def model(context: tuple[int, ...], table: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=VOCABULARY)
 
 
-def decode(session, prompt, count, table, seed, max_nodes, forced=None):
+def decode(shared, prompt, count, table, seed, forced=None):
     """The engine's step, for the table model: propose, score, accept, observe."""
-    context, steps = tuple(prompt), 0
+    context, steps, session = tuple(prompt), 0, shared.session(prompt)
     while len(context) < len(prompt) + count:
         allowed = forced if steps == 0 else None
-        tree = session.propose(max_nodes, allowed)
-        assert len(tree) <= max_nodes
+        tree = session.propose(context, allowed)
+        assert len(tree) <= shared.costs.max_nodes
         paths = [context]
         for token, parent in zip(tree.tokens, tree.parents, strict=True):
             paths.append((*paths[parent + 1], int(token)))
@@ -44,7 +45,7 @@ def decode(session, prompt, count, table, seed, max_nodes, forced=None):
 
         path = accept_path(tree, choose)
         tops = np.array([np.argsort(-model(p, table))[:8] for p in paths])
-        session.observe_step(tree, path, tops)
+        session.observe(tree, tops, path, 20.0)
         context, steps = context + path.tokens, steps + 1
     return context[len(prompt) : len(prompt) + count], steps
 
@@ -70,13 +71,13 @@ def plain(prompt, count, table, seed, forced):
     st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=60),
     st.integers(0, 9),
     st.none() | st.integers(0, 9),
-    st.sampled_from([0, 1, 4, 15, 99]),
+    st.sampled_from([0, 1, 4, 15, 40]),
     st.booleans(),
 )
 def test_drafting_changes_no_token(prompt, table, seed, max_nodes, healing):
     forced = (lambda token: token % 3 == 1) if healing else None
-    session = drafters().session(prompt)
-    written, _ = decode(session, prompt, 30, table, seed, min(max_nodes, 99), forced)
+    shared = drafters(costs=StepCosts({0: 25.0, max_nodes + 1: 25.0}, max_nodes))
+    written, _ = decode(shared, prompt, 30, table, seed, forced)
     assert written == plain(prompt, 30, table, seed, forced)
 
 
@@ -85,10 +86,10 @@ def test_text_that_repeats_is_written_in_fewer_steps():
     session = drafters().session(prompt)
     context, steps = prompt[:], 0
     while len(context) < 80:
-        tree = session.propose(15)
+        tree = session.propose(context)
         depths, count = tree.depths, len(context)
         path = accept_path(tree, lambda row, d=depths, n=count: (n + (d[row - 1] if row else 0)) % 20)
-        session.observe_step(tree, path)
+        session.observe(tree, NO_TOPS, path, 20.0)
         context += path.tokens
         steps += 1
     assert context[:80] == [i % 20 for i in range(80)]
@@ -99,9 +100,10 @@ def test_the_likeliest_path_lies_first_and_parents_before_children():
     shared = drafters()
     rng = np.random.default_rng(3)
     tops = rng.integers(0, VOCABULARY, size=(16, 8))
-    session = shared.session(rng.integers(0, 6, size=200).tolist())
+    context = rng.integers(0, 6, size=200).tolist()
+    session = shared.session(context)
     for _ in range(20):
-        tree = session.propose(15)
+        tree = session.propose(context)
         spine = 0
         while spine < len(tree) and tree.parents[spine] == spine - 1:
             spine += 1
@@ -109,47 +111,62 @@ def test_the_likeliest_path_lies_first_and_parents_before_children():
             assert spine >= 1
             assert tree.probabilities[0] == max(tree.probabilities[tree.parents == ROOT])
         path = accept_path(tree, lambda _row: int(rng.integers(0, 6)))
-        session.observe_step(tree, path, tops[: len(tree) + 1])
+        session.observe(tree, tops[: len(tree) + 1], path, 20.0)
+        context += path.tokens
 
 
 def test_the_first_guess_obeys_the_constraint():
     prompt = [1, 2, 3, 1, 2, 4, 1, 2, 5, 1, 2, 3, 1, 2]
-    tree = drafters().session(prompt).propose(15, lambda token: token == 4)
+    tree = drafters().session(prompt).propose(prompt, lambda token: token == 4)
     assert set(tree.tokens[tree.parents == ROOT].tolist()) == {4}
 
 
 def test_the_suffix_is_a_source_when_the_prompt_does_not_end_at_the_cursor():
     prefix, suffix = [1, 2, 3, 4, 5], [11, 12, 3, 4, 5, 6, 7, 8]
-    tree = drafters().session([30, *prefix, 31, *suffix, 32], tail=prefix).propose(15)
+    prompt = [30, *prefix, 31, *suffix, 32]
+    tree = drafters().session(prompt, tail=prefix).propose(prompt)
     assert tree.tokens[0] == 6
 
 
 def test_one_workspace_never_shows_up_in_another():
     shared = drafters()
     shared.workspace("a").update("f.py", [5, 6, 7, 8, 9, 10])
-    tokens = {key: set(shared.session([5, 6, 7], key).propose(15).tokens.tolist()) for key in ("a", "b", "")}
+    tokens = {key: set(shared.session([5, 6, 7], key).propose([5, 6, 7]).tokens.tolist()) for key in ("a", "b", "")}
     assert 8 in tokens["a"]
     assert not {8, 9, 10} & (tokens["b"] | tokens[""])
     shared.close_workspace("a")
-    assert len(shared.session([5, 6, 7], "a").propose(15)) == 0
+    assert len(shared.session([5, 6, 7], "a").propose([5, 6, 7])) == 0
 
 
 def test_sources_that_are_switched_off_guess_nothing():
-    assert len(drafters(enabled=()).session([1, 2, 3] * 9).propose(15)) == 0
+    assert len(drafters(enabled=()).session([1, 2, 3] * 9).propose([1, 2, 3] * 9)) == 0
 
 
 def test_a_pruned_tree_teaches_as_well():
     shared = drafters(enabled=("token_recycling",))
     session = shared.session([1, 2, 3])
-    session.propose(15)
+    session.propose([1, 2, 3])
     tree = DraftTree.empty()
-    session.observe_step(tree, accept_path(tree, lambda _row: 9), np.array([[9, 8, 7, 6, 5, 4, 3, 2]]))
-    assert shared.session([1, 2, 3]).propose(1).tokens.tolist() in ([9], [])
-    assert shared.recycling.single[3, :2].tolist() == [9, 8]
+    best = np.array([[9, 8, 7, 6, 5, 4, 3, 2]], dtype=np.int32)
+    session.observe(tree, best, accept_path(tree, lambda _row: 9), 20.0)
+    assert shared.learned.recycling.single[3, :2].tolist() == [9, 8]
 
 
 @pytest.mark.parametrize("cost", [1000.0])
 def test_nothing_is_proposed_where_a_row_costs_a_step(cost):
     costs = StepCosts({0: 1.0, 15: cost}, 15)
-    dear = Drafters(empty_recycling(VOCABULARY, pair_rows=64), untrained(), costs)
-    assert len(dear.session(list(range(20)) * 2).propose(15)) == 0
+    dear = Drafters(LearnedState.fresh(VOCABULARY), costs)
+    assert len(dear.session(list(range(20)) * 2).propose(list(range(20)) * 2)) == 0
+
+
+def test_sure_tokens_come_before_the_guesses_and_off_their_budget():
+    prompt = [1, 2, 3, 4, 5, 6, 7, 8, 1]
+    shared = drafters()
+    session = shared.session(prompt)
+    tree = session.propose([*prompt, 2, 3])
+    assert tree.tokens[0] == 4
+    assert len(tree) <= COSTS.max_nodes - 2
+    scored = tree.behind((2, 3), "healing")
+    best = np.zeros((len(scored) + 1, 8), dtype=np.int32)
+    session.observe(scored, best, accept_path(scored, lambda row: (2, 3, 4, 9)[min(row, 3)]), 20.0)
+    assert session.propose([*prompt, 2, 3, 4, 9]).tokens.tolist()[:1] != [4]
