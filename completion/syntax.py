@@ -1,41 +1,20 @@
-"""Tree-sitter parsers by LSP language identifier, each grammar imported when its language first appears."""
+"""Trees of whole and partial documents by LSP language identifier, from tree-sitter's own parser."""
 
 from __future__ import annotations
 
-import importlib
-from functools import cache
+from pathlib import PurePosixPath
 
-from tree_sitter import Language, Node, Parser, Tree
+from tree_sitter import Node, Parser, Tree
 
-_GRAMMARS = {
-    "python": ("tree_sitter_python", "language"),
-    "javascript": ("tree_sitter_javascript", "language"),
-    "javascriptreact": ("tree_sitter_javascript", "language"),
-    "typescript": ("tree_sitter_typescript", "language_typescript"),
-    "typescriptreact": ("tree_sitter_typescript", "language_tsx"),
-    "go": ("tree_sitter_go", "language"),
-    "rust": ("tree_sitter_rust", "language"),
-    "java": ("tree_sitter_java", "language"),
-    "c": ("tree_sitter_c", "language"),
-    "cpp": ("tree_sitter_cpp", "language"),
-    "json": ("tree_sitter_json", "language"),
-    "jsonc": ("tree_sitter_json", "language"),
-}
-
-
-@cache
-def grammar(language: str) -> Language | None:
-    """The language's tree-sitter grammar, None for a language without one."""
-    if language not in _GRAMMARS:
-        return None
-    module, function = _GRAMMARS[language]
-    return Language(getattr(importlib.import_module(module), function)())
+from completion.grammar.languages import LANGUAGES, tree_sitter_language
 
 
 def parse(text: str, language: str) -> Tree | None:
     """Parse a whole or partial document; None for a language without a grammar. Offsets are UTF-8 bytes."""
-    found = grammar(language)
-    return None if found is None else Parser(found).parse(text.encode("utf-8", "replace"))
+    row = LANGUAGES.get(language)
+    if row is None:
+        return None
+    return Parser(tree_sitter_language(row.package, row.entry)).parse(text.encode("utf-8", "replace"))
 
 
 def ancestors(node: Node | None) -> list[Node]:
@@ -45,3 +24,16 @@ def ancestors(node: Node | None) -> list[Node]:
         chain.append(node)
         node = node.parent
     return chain
+
+
+_LANGUAGE_OF_ENDING = {
+    ".py": "python", ".pyi": "python", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript",
+    ".jsx": "javascriptreact", ".ts": "typescript", ".mts": "typescript", ".cts": "typescript",
+    ".tsx": "typescriptreact", ".go": "go", ".rs": "rust", ".java": "java", ".c": "c", ".h": "cpp", ".cc": "cpp",
+    ".cpp": "cpp", ".cxx": "cpp", ".hpp": "cpp", ".hh": "cpp", ".json": "json",
+}  # fmt: skip
+
+
+def language_of(path: str) -> str:
+    """LSP language identifier by a file's ending; "" for one without a grammar."""
+    return _LANGUAGE_OF_ENDING.get(PurePosixPath(path).suffix.lower(), "")

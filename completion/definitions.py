@@ -1,0 +1,138 @@
+"""What a file defines and imports, read off its syntax: no build, no import, broken code included."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from completion.syntax import parse
+
+LONGEST_OUTLINE = 700
+"""Characters of one definition's outline; a longer one is cut after a whole line."""
+
+_CONTAINERS = frozenset(
+    {
+        "export_statement", "decorated_definition", "namespace_definition", "template_declaration", "mod_item",
+        "linkage_specification", "declaration_list", "preproc_ifdef", "preproc_if", "ambient_declaration",
+        "type_declaration", "const_declaration", "var_declaration", "preproc_else", "internal_module", "module",
+        "statement_block", "if_statement", "try_statement", "block",
+    }
+)  # fmt: skip
+_DEFINITIONS = frozenset(
+    {
+        "function_definition", "class_definition", "function_declaration", "generator_function_declaration",
+        "class_declaration", "abstract_class_declaration", "interface_declaration", "type_alias_declaration",
+        "enum_declaration", "record_declaration", "function_item", "struct_item", "enum_item", "trait_item",
+        "impl_item",
+        "type_item", "const_item", "static_item", "macro_definition", "method_declaration", "type_spec", "const_spec",
+        "var_spec", "struct_specifier", "class_specifier", "enum_specifier", "type_definition", "preproc_def",
+        "preproc_function_def", "variable_declarator", "assignment", "function_signature", "declaration",
+    }
+)  # fmt: skip
+_WRAPPERS = frozenset({"lexical_declaration", "variable_declaration", "expression_statement"})
+_IMPORTS = frozenset(
+    {"import_statement", "import_from_statement", "use_declaration", "import_declaration", "preproc_include"}
+)
+_WORD = re.compile(r"[A-Za-z_$][\w$]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One name that a file defines at its outermost level, and how it is used: its signature and its members'."""
+
+    name: str
+    outline: str
+
+
+def definitions(text: str, language: str) -> tuple[Definition, ...]:
+    """Definitions of a file in order; none for a language without a grammar."""
+    tree = parse(text, language)
+    if tree is None:
+        return ()
+    outlines: dict[str, str] = {}
+    for node in _walk(tree.root_node):
+        name = _name(node)
+        if name is not None:  # a type and its implementation, overloads: one name, one outline
+            outlines[name] = "\n".join(filter(None, (outlines.get(name), _outline(node))))
+    return tuple(Definition(name, _bounded(outline)) for name, outline in outlines.items())
+
+
+def imported_names(text: str, language: str) -> frozenset[str]:
+    """Every word of a text's import statements: names, aliases, modules and parts of paths."""
+    tree = parse(text, language)
+    if tree is None:
+        return frozenset()
+    words: set[str] = set()
+    for node in tree.root_node.named_children:
+        content = _text(node)
+        if node.type in _IMPORTS or (node.type in _WRAPPERS and "require(" in content):
+            words.update(_WORD.findall(content))
+    return frozenset(words)
+
+
+def _walk(node: Node) -> Iterator[Node]:
+    for child in node.named_children:
+        if child.type in _DEFINITIONS:
+            yield child
+        elif child.type in _WRAPPERS:
+            yield from (inner for inner in child.named_children if inner.type in _DEFINITIONS)
+        elif child.type in _CONTAINERS:
+            yield from _walk(child)
+
+
+def _name(node: Node) -> str | None:
+    """The name that a definition gives; for an implementation block, the type's."""
+    for field in ("name", "type", "left", "declarator"):
+        inner = node.child_by_field_name(field)
+        if field == "type" and node.type != "impl_item":
+            continue
+        while inner is not None and (deeper := inner.child_by_field_name("declarator")) is not None:
+            inner = deeper
+        if inner is not None and (match := _WORD.match(_text(inner))):
+            return match.group()
+    return None
+
+
+def _outline(node: Node) -> str:
+    """The definition without the bodies of its functions."""
+    body = node.child_by_field_name("body")
+    if body is None:
+        return _text(node)
+    head = _text(node)[: body.start_byte - node.start_byte]
+    members = _members(body)
+    if not members:
+        return head.rstrip() if _is_function(node) else _text(node)
+    return "\n".join([head.rstrip(), *members])
+
+
+def _is_function(node: Node) -> bool:
+    return node.type.startswith(("function", "method", "generator_function"))
+
+
+def _members(body: Node) -> list[str]:
+    """Signatures and fields of a class, struct, trait or interface; none for a function's body."""
+    if body.parent is not None and _is_function(body.parent):
+        return []
+    lines = []
+    for child in body.named_children:
+        member = child.named_children[-1] if child.type == "decorated_definition" and child.named_children else child
+        inner = member.child_by_field_name("body")
+        if member.type == "comment" or (inner is None and "\n" in _text(member).strip()):
+            continue
+        text = _text(member)[: inner.start_byte - member.start_byte] if inner is not None else _text(member)
+        lines.append("    " + " ".join(text.split()))
+    return lines
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= LONGEST_OUTLINE:
+        return text
+    cut = text.rfind("\n", 0, LONGEST_OUTLINE)
+    return text[: cut if cut > 0 else LONGEST_OUTLINE]
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode("utf-8", "replace")

@@ -1,0 +1,202 @@
+"""What the model sees of other files: definitions of what the document imports, similar and recently edited code.
+
+The choice depends on the document's imports and on coarse blocks of lines around the cursor, not on single letters:
+while somebody types it stays the same, and so does the part of the prompt that is cached for it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import PurePosixPath
+
+from completion.definitions import Definition, definitions, imported_names
+from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
+from completion.secret_files import is_secret
+from completion.similar_snippets import Snippet, most_similar, snippets_of, words_of
+from completion.syntax import language_of
+
+LARGEST_FILE = 200_000
+"""Characters; larger files are data or generated."""
+MOST_FILES = 2_000
+"""Files that one workspace keeps; those that changed longest ago go first."""
+BLOCK_LINES = 16
+"""The cursor's surroundings move in blocks of so many lines."""
+
+_CHARACTERS_PER_TOKEN = 3.2
+_HEAD = 8_000
+_MOST_DEFINERS = 3
+_EDITS_KEPT = 4
+_EDIT_MARGIN = 2
+_LONGEST_EDIT = 24
+_IMPORTED, _UNUSED_SO_FAR, _NEAR, _SAME_STEM = 4.0, 2.0, 1.5, 1.0
+_LEAST_SCORE = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """A file as the choice sees it."""
+
+    path: str
+    text: str
+    definitions: tuple[Definition, ...]
+    snippets: tuple[Snippet, ...]
+
+    @classmethod
+    def of(cls, path: str, text: str) -> IndexedFile:
+        """Read a file's definitions and snippets."""
+        return cls(path, text, definitions(text, language_of(path)), snippets_of(path, text))
+
+
+@dataclass(slots=True)
+class WorkspaceFiles:
+    """The files of one workspace, fed by updates; files of credentials are never kept."""
+
+    files: OrderedDict[str, IndexedFile] = field(default_factory=OrderedDict)
+    edits: OrderedDict[str, ContextFile] = field(default_factory=OrderedDict)
+
+    def update(self, update: WorkspaceUpdate) -> None:
+        """Take over what changed; the last edited region of each file is remembered."""
+        for path in update.removed:
+            self.files.pop(path, None)
+            self.edits.pop(path, None)
+        for changed in update.changed:
+            if is_secret(changed.path) or len(changed.text) > LARGEST_FILE:
+                self.files.pop(changed.path, None)
+                continue
+            before = self.files.pop(changed.path, None)
+            self.files[changed.path] = IndexedFile.of(changed.path, changed.text)
+            if before is not None and (region := edited_region(before.text, changed.text)):
+                self.edits.pop(changed.path, None)
+                self.edits[changed.path] = ContextFile(changed.path, region)
+        while len(self.files) > MOST_FILES:
+            self.files.popitem(last=False)
+        while len(self.edits) > _EDITS_KEPT:
+            self.edits.popitem(last=False)
+
+    def choose(self, request: CompletionRequest, budget_tokens: int) -> tuple[ContextFile, ...]:
+        """Pieces of other files for a request, most useful last, within a budget.
+
+        Args:
+            request: Its prefix, suffix, path and language are looked at.
+            budget_tokens: About how many tokens all pieces may take; half of it at most goes to code that is only
+                similar or recently edited.
+        """
+        budget = int(budget_tokens * _CHARACTERS_PER_TOKEN)
+        defined = self._definitions(request, budget)
+        left = min(budget - sum(len(piece.text) for piece in defined), budget // 2)
+        taken = {piece.path for piece in defined} | {request.path}
+        beside = self._beside(request, left, taken)
+        return (*beside, *defined)
+
+    def _definitions(self, request: CompletionRequest, budget: int) -> list[ContextFile]:
+        """One piece a file with the outlines that the document most likely needs."""
+        needs = _Needs.of(request)
+        scored: list[tuple[float, str, int, Definition]] = []
+        for name, places in self._definers(request.path, needs.words).items():
+            for path, index, definition in places:
+                score = needs.score(name, path, len(places))
+                if score >= _LEAST_SCORE:
+                    scored.append((score, path, index, definition))
+        scored.sort(key=lambda row: (-row[0], row[1], row[2]))
+        chosen: dict[str, list[tuple[int, str]]] = {}
+        best: dict[str, float] = {}
+        for score, path, index, definition in scored:
+            size = len(definition.outline) + (0 if path in chosen else len(path) + 4)
+            if size > budget:
+                continue
+            budget -= size
+            chosen.setdefault(path, []).append((index, definition.outline))
+            best.setdefault(path, score)
+        paths = sorted(chosen, key=lambda path: (best[path], path))
+        return [ContextFile(path, "\n".join(text for _, text in sorted(chosen[path]))) for path in paths]
+
+    def _definers(self, own: str, words: frozenset[str]) -> dict[str, list[tuple[str, int, Definition]]]:
+        """For each word of the document the definitions of that name in other files."""
+        found: dict[str, list[tuple[str, int, Definition]]] = {}
+        for path, file in self.files.items():
+            if path == own:
+                continue
+            for index, definition in enumerate(file.definitions):
+                if definition.name in words:
+                    found.setdefault(definition.name, []).append((path, index, definition))
+        return found
+
+    def _beside(self, request: CompletionRequest, budget: int, taken: set[str]) -> list[ContextFile]:
+        """Similar snippets, then recently edited regions, of files that gave no definition."""
+        near = words_of(_surroundings(request.prefix))
+        others = (s for path, file in self.files.items() if path not in taken for s in file.snippets)
+        similar = [ContextFile(snippet.path, snippet.text) for snippet in most_similar(near, others, 2)]
+        edited = [piece for path, piece in self.edits.items() if path not in taken]
+        kept: list[ContextFile] = []
+        for piece in [*similar, *reversed(edited)]:
+            size = len(piece.text) + len(piece.path) + 4
+            if size <= budget and piece.path not in taken:
+                taken.add(piece.path)
+                budget -= size
+                kept.append(piece)
+        return kept[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """What the document asks of other files."""
+
+    path: str
+    imported: frozenset[str]
+    words: frozenset[str]
+    near: frozenset[str]
+    used: frozenset[str]
+
+    @classmethod
+    def of(cls, request: CompletionRequest) -> _Needs:
+        imported = _imported(request.prefix[:_HEAD], request.language)
+        finished = request.prefix[: request.prefix.rfind("\n") + 1]
+        near = words_of(_surroundings(request.prefix))
+        body = _without_imports(finished) + request.suffix
+        return cls(request.path, imported, imported | words_of(finished + request.suffix), near, words_of(body))
+
+    def score(self, name: str, path: str, definers: int) -> float:
+        """How likely the definition of `name` in `path` helps here."""
+        same_folder = PurePosixPath(path).parent == PurePosixPath(self.path).parent
+        fits = PurePosixPath(path).stem in self.imported
+        if definers > _MOST_DEFINERS and not fits:
+            return 0.0
+        score = _NEAR if name in self.near else 0.0
+        if name in self.imported:
+            score += _IMPORTED + (_UNUSED_SO_FAR if name not in self.used else 0.0)
+        elif not fits and not same_folder:
+            return 0.0
+        return (score + (_SAME_STEM if fits else 0.0)) / definers
+
+
+@lru_cache(maxsize=32)
+def _imported(head: str, language: str) -> frozenset[str]:
+    return imported_names(head, language)
+
+
+def _without_imports(text: str) -> str:
+    words = ("import ", "from ", "use ", "#include", "} from", "export {")
+    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith(words))
+
+
+def _surroundings(prefix: str) -> str:
+    """Whole lines above the cursor: the block of lines that it stands in and the one before."""
+    lines = prefix.split("\n")[:-1]
+    start = max(0, (len(lines) // BLOCK_LINES - 1) * BLOCK_LINES)
+    return "\n".join(lines[start : max(start + BLOCK_LINES, len(lines) // BLOCK_LINES * BLOCK_LINES)])
+
+
+def edited_region(before: str, after: str) -> str:
+    """The lines that an edit changed, with a margin; "" where nothing but blanks changed."""
+    old, new = before.splitlines(), after.splitlines()
+    start = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    tail = next(
+        (i for i, (a, b) in enumerate(zip(reversed(old[start:]), reversed(new[start:]), strict=False)) if a != b),
+        min(len(old), len(new)) - start,
+    )
+    changed = new[start : len(new) - tail]
+    if not "".join(changed).strip() or len(changed) > _LONGEST_EDIT:
+        return ""
+    return "\n".join(new[max(0, start - _EDIT_MARGIN) : len(new) - tail + _EDIT_MARGIN])

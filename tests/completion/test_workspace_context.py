@@ -1,0 +1,132 @@
+"""Which pieces of other files a request is given: definitions of imports, similar code, edits; never a secret."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from completion.definitions import definitions, imported_names
+from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
+from completion.secret_files import is_secret
+from completion.workspace_context import WorkspaceFiles, edited_region
+
+
+def workspace(**texts):
+    files = WorkspaceFiles()
+    files.update(WorkspaceUpdate("w", tuple(WorkspaceFile(path, text) for path, text in texts.items())))
+    return files
+
+
+DEFINITIONS = [
+    ("python", "class A(B):\n    def f(self, x: int) -> str:\n        return x\n", "A", "def f(self, x: int) -> str"),
+    ("python", "LIMIT = 3\n", "LIMIT", "LIMIT = 3"),
+    ("typescript", "export interface A {\n  b: string;\n}\n", "A", "b: string"),
+    ("typescript", "export const f = (a: number) => a + 1;\n", "f", "(a: number)"),
+    ("javascript", "class A {\n  f(x) { return x; }\n}\n", "A", "f(x)"),
+    (
+        "rust",
+        "pub struct A { pub b: u8 }\nimpl A {\n    pub fn new(b: u8) -> Self { A { b } }\n}\n",
+        "A",
+        "fn new(b: u8)",
+    ),
+    ("go", "func Add(a int, b int) int {\n\treturn a + b\n}\n", "Add", "func Add(a int, b int) int"),
+    ("go", "type A struct {\n\tB int\n}\n", "A", "B int"),
+    ("java", "class A {\r\n    int f(int x) {\r\n        return x;\r\n    }\r\n}\r\n", "A", "int f(int x)"),
+    ("c", "#define LIMIT 3\nint add(int a, int b) { return a + b; }\n", "add", "int add(int a, int b)"),
+    ("cpp", "namespace n {\nclass A {\n  int f(int x);\n};\n}\n", "A", "int f(int x)"),
+]
+
+
+@pytest.mark.parametrize(("language", "text", "name", "part"), DEFINITIONS)
+def test_a_definition_is_its_signature_and_its_members(language, text, name, part):
+    found = {definition.name: definition.outline for definition in definitions(text, language)}
+    assert part in found[name]
+    assert "return" not in found[name]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "name"),
+    [
+        ("python", "from .a import (\n    b as c,\n)\n", "b"),
+        ("javascript", "const { b } = require('./a');\n", "b"),
+        ("typescript", "import type { b } from './a';\n", "b"),
+        ("rust", "use crate::a::{b, c};\n", "b"),
+        ("go", 'import (\n\tb "x/a"\n)\n', "b"),
+        ("java", "import x.b;\n", "b"),
+        ("c", '#include "b.h"\n', "b"),
+    ],
+)
+def test_imported_names(language, text, name):
+    assert name in imported_names(text, language)
+
+
+def test_the_definition_of_an_imported_name_comes_last_within_the_budget():
+    files = workspace(
+        **{
+            "p/a.py": "def wanted(x):\n    return x\n\n\ndef other():\n    pass\n",
+            "p/b.py": "def unrelated():\n    pass\n",
+        }
+    )
+    request = CompletionRequest("from p.a import wanted\n\nx = ", language="python", path="p/c.py")
+    (piece,) = files.choose(request, 100)
+    assert (piece.path, piece.text) == ("p/a.py", "def wanted(x):")
+    assert files.choose(request, 2) == ()
+
+
+def test_the_choice_stays_while_a_line_is_typed():
+    texts = {f"p/{name}.py": f"def {name}():\n    pass\n" for name in ("alpha", "beta", "gamma")}
+    files = workspace(**texts)
+    head = "from p.alpha import alpha\nfrom p.beta import beta\n" + "x = 1\n" * 40
+    typed = "y = alpha() + gamma"
+    choices = {
+        files.choose(CompletionRequest(head + typed[:n], language="python", path="p/c.py"), 200)
+        for n in range(len(typed) + 1)
+    }
+    assert len(choices) == 1
+
+
+def test_similar_code_and_recent_edits_come_before_definitions():
+    similar = "def g():\n" + "\n".join(f"    result = parse_header(stream, offset_{i}, strict_mode)" for i in range(12))
+    files = workspace(**{"p/a.py": "def wanted(x):\n    return x\n", "p/s.py": similar, "p/e.py": "a = 1\nb = 2\n"})
+    files.update(WorkspaceUpdate("w", (WorkspaceFile("p/e.py", "a = 1\nbetter = 2\n"),)))
+    near = "def f(stream, strict_mode):\n    result = parse_header(stream, offset_1, strict_mode)\n"
+    request = CompletionRequest(f"from p.a import wanted\n{near}    ", language="python", path="p/c.py")
+    assert [piece.path for piece in files.choose(request, 900)] == ["p/e.py", "p/s.py", "p/a.py"]
+
+
+def test_edited_region_is_what_changed_with_a_margin():
+    before = "\n".join("abcdefgh")
+    assert edited_region(before, before.replace("d", "D")) == "b\nc\nD\ne\nf"
+    assert edited_region(before, before) == ""
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [".env", ".env.local", "id_rsa", "server.pem", "key.p12", ".ssh/config", ".aws/credentials", "secrets.json",
+             "terraform.tfvars", ".npmrc", "src/a.py", "src/b.py", "lib/environment.py"]
+        ),
+        unique=True,
+    ),
+    st.integers(0, 2000),
+)  # fmt: skip
+@settings(max_examples=100, deadline=None)
+def test_no_secret_file_ever_reaches_a_request(paths, budget):
+    canary = "canary_value = do_not_show(stream, header, offset)"
+    ordinary = "value = show(stream, header, offset)"
+    files = workspace(**{f"p/{path}": canary if is_secret(path) else ordinary for path in paths})
+    files.update(
+        WorkspaceUpdate(
+            "w", tuple(WorkspaceFile(f"p/{path}", canary + "\nmore = 1") for path in paths if is_secret(path))
+        )
+    )
+    request = CompletionRequest(
+        "from p.b import canary_value\nvalue = show(stream, header, offset)\ncanary_value = do_not_show(stream)\n",
+        language="python",
+        path="p/c.py",
+    )
+    assert all("canary" not in piece.text and not is_secret(piece.path) for piece in files.choose(request, budget))
+
+
+@pytest.mark.parametrize("path", ["src/main.py", "environment.ts", "keyboard.c", "secretary.rs", "a/env/b.go"])
+def test_ordinary_files_are_no_secrets(path):
+    assert not is_secret(path)
