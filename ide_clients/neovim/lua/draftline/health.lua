@@ -1,0 +1,86 @@
+-- `:checkhealth draftline`: every cause of "does nothing" that the editor can see, with what to do about it.
+
+local config = require("draftline.config")
+
+local M = {}
+
+local function check_editor()
+  vim.health.start("Neovim")
+  if vim.fn.has("nvim-0.11") == 0 then
+    vim.health.error("Neovim 0.11 or newer is needed, this is " .. tostring(vim.version()))
+  elseif config.is_set_up then
+    vim.health.ok("suggestions are drawn by draftline and appear while they are generated")
+  elseif vim.lsp.inline_completion then
+    vim.health.ok("suggestions are drawn by Neovim's own inline completion, once they are complete")
+    vim.health.info('`require("draftline").setup{}` gives streaming, words and lines, and cycling')
+  else
+    vim.health.ok("suggestions are drawn by draftline")
+  end
+  if not vim.lsp.is_enabled or not vim.lsp.is_enabled("draftline") then
+    vim.health.error("the language server is not enabled", {
+      'call `require("draftline").setup{}`, or `vim.lsp.enable("draftline")`',
+    })
+  end
+end
+
+local function check_command()
+  vim.health.start("Language server")
+  local command = vim.lsp.config.draftline.cmd --[[@as string[] ]]
+  local shown = table.concat(command, " ")
+  if vim.fn.executable(command[1]) == 0 then
+    return vim.health.error(("`%s` is not an executable program"):format(command[1]), {
+      'name the Python that has draftline: `setup({ cmd = { "/path/to/python", "-m", "lsp_server", "--stdio" } })`',
+    })
+  end
+  local is_python = command[2] == "-m"
+  local probe = is_python and { command[1], "-c", "import " .. command[3] } or { command[1], "--help" }
+  local done = vim.system(probe, { text = true }):wait(10000)
+  if done.code ~= 0 then
+    return vim.health.error(("`%s` does not start: %s"):format(shown, vim.trim(done.stderr or "")), {
+      "install draftline for this Python, or name another one with the option `cmd`",
+    })
+  end
+  vim.health.ok(("`%s` can be started"):format(shown))
+end
+
+local function check_client()
+  local client = vim.lsp.get_clients({ name = "draftline" })[1]
+  if not client then
+    return vim.health.warn("no server runs now", { "open a file; if there is still none, see `:Draftline log`" })
+  end
+  vim.health.ok(("the server runs as client %d"):format(client.id))
+  if not client:supports_method("textDocument/inlineCompletion") then
+    vim.health.error("the server does not offer inline completion: is `cmd` another program?")
+  end
+  local latest = require("draftline.status").latest()
+  if latest and latest.kind == "error" then
+    vim.health.error(latest.message or "the engine reports an error", { "run `draftline doctor` in a terminal" })
+  else
+    vim.health.info(require("draftline.status").sentence())
+  end
+end
+
+local function check_keys()
+  vim.health.start("Keys")
+  for action, key in vim.spairs(config.options.keys) do
+    local mapped = key and vim.fn.maparg(key, "i", false, true) or {}
+    local is_ours = vim.startswith(mapped.desc or "", "draftline")
+    if key and mapped.lhs and not is_ours then
+      vim.health.info(("%s is mapped to something else while no suggestion is shown; with one it means: %s"):format(key, action))
+    elseif key then
+      vim.health.ok(("%s: %s"):format(key, action))
+    end
+  end
+end
+
+--- Run every check.
+function M.check()
+  check_editor()
+  check_command()
+  check_client()
+  if config.is_set_up then
+    check_keys()
+  end
+end
+
+return M
