@@ -1,0 +1,91 @@
+// The extension's entry: makes the parts and joins them.
+
+import * as vscode from "vscode";
+import { Server } from "./server.js";
+import { SECTION, setting, toggle, toggleLanguage } from "./settings.js";
+import { Signals } from "./signals.js";
+import { StatusItem } from "./status.js";
+import { Suggestions } from "./suggestions.js";
+
+const RESTARTING_SETTINGS = ["python", "serverCommand", "model", "backend", "threads"];
+
+/** Called by VS Code once, after its start. */
+export async function activate(context: vscode.ExtensionContext): Promise<void> {
+  const log = vscode.window.createOutputChannel("draftline", { log: true });
+  const status = new StatusItem();
+  const server: Server = new Server(context, log, status, () => suggestions);
+  const signals = new Signals(() => server.current());
+  const suggestions = new Suggestions(
+    () => server.current(),
+    signals,
+    (milliseconds) => { status.latency(milliseconds); },
+  );
+  context.subscriptions.push(
+    log,
+    status,
+    server,
+    signals,
+    suggestions,
+    ...commands(server, suggestions, log),
+    vscode.workspace.onDidChangeConfiguration((event) => { void onSettingsChanged(event, server); }),
+  );
+  await server.start();
+}
+
+async function onSettingsChanged(event: vscode.ConfigurationChangeEvent, server: Server): Promise<void> {
+  if (RESTARTING_SETTINGS.some((name) => event.affectsConfiguration(`${SECTION}.${name}`))) {
+    await server.restart();
+  } else if (event.affectsConfiguration(SECTION)) {
+    await server.tellSettings();
+  }
+}
+
+function commands(server: Server, suggestions: Suggestions, log: vscode.LogOutputChannel): vscode.Disposable[] {
+  const language = () => vscode.window.activeTextEditor?.document.languageId;
+  const actions: Record<string, () => unknown> = {
+    "draftline.toggle": toggle,
+    "draftline.toggleLanguage": async () => {
+      const id = language();
+      if (id !== undefined) {
+        await toggleLanguage(id);
+      }
+    },
+    "draftline.restart": () => server.restart(),
+    "draftline.showLog": () => { log.show(); },
+    "draftline.showReport": () => runInTerminal(server, "report"),
+    "draftline.runDoctor": () => runInTerminal(server, "doctor"),
+    "draftline.dismiss": () => suggestions.dismiss(),
+    "draftline.showMenu": () => showMenu(language()),
+  };
+  return Object.entries(actions).map(([name, action]) => vscode.commands.registerCommand(name, action));
+}
+
+async function runInTerminal(server: Server, subcommand: string): Promise<void> {
+  const python = await server.terminalCommand();
+  if (python !== undefined) {
+    const terminal = vscode.window.createTerminal({
+      name: `draftline ${subcommand}`,
+      shellPath: python,
+      shellArgs: ["-c", `import sys; from lsp_server.cli.main import main; sys.argv = ["draftline", "${subcommand}"]; main(); input("Enter closes this.")`],
+    });
+    terminal.show();
+  }
+}
+
+async function showMenu(language: string | undefined): Promise<void> {
+  const isOn = setting("enabled");
+  const entries = [
+    { label: isOn ? "$(circle-slash) Switch off" : "$(sparkle) Switch on", command: "draftline.toggle" },
+    ...(language === undefined
+      ? []
+      : [{ label: `$(code) Switch ${language} on or off`, command: "draftline.toggleLanguage" }]),
+    { label: "$(refresh) Restart the server", command: "draftline.restart" },
+    { label: "$(graph) Show the report", command: "draftline.showReport" },
+    { label: "$(pulse) Run the doctor", command: "draftline.runDoctor" },
+    { label: "$(output) Show the log", command: "draftline.showLog" },
+  ];
+  const chosen = await vscode.window.showQuickPick(entries, { placeHolder: "draftline" });
+  if (chosen) {
+    await vscode.commands.executeCommand(chosen.command);
+  }
+}

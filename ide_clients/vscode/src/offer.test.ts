@@ -1,0 +1,55 @@
+// What is left of an offer, without an editor.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Offer, type Place, readOffer, restsOf } from "./offer.js";
+
+function source(text: string) {
+  const lines = text.split("\n");
+  return { lineCount: lines.length, lineAt: (line: number) => ({ text: lines[line] ?? "" }) };
+}
+
+/** The rest at the bar in `now` of `text`, which was offered at the bar in `then`. */
+function restAt(now: string, then: string, text: string, replaced = 0, done = true) {
+  const placeOf = (marked: string): Place => {
+    const lines = marked.slice(0, marked.indexOf("|")).split("\n");
+    return { line: lines.length - 1, character: lines.at(-1)?.length ?? 0 };
+  };
+  const [head = "", tail = ""] = (then.split("\n").at(placeOf(then).line) ?? "").split("|");
+  const place = placeOf(then);
+  const range = { start: place, end: { ...place, character: place.character + replaced } };
+  const offer = readOffer([{ insertText: text, range }], { uri: "u", place, head, tail }, 1, done, "id") as Offer;
+  const rest = restsOf(offer, source(now.replace("|", "")), placeOf(now))[0];
+  return rest && [rest.text, rest.replaced];
+}
+
+test("typing what is shown narrows it", () => {
+  assert.deepEqual(restAt("x = |", "x = |", "foo(bar)"), ["foo(bar)", 0]);
+  assert.deepEqual(restAt("x = fo|", "x = |", "foo(bar)"), ["o(bar)", 0]);
+  assert.deepEqual(restAt("x = f(\n  b|", "x = |", "f(\n  bar)"), ["ar)", 0]);
+  assert.deepEqual(restAt("x = 😀|", "x = |", "😀ü"), ["ü", 0]);
+});
+
+test("typing something else ends it", () => {
+  assert.equal(restAt("x = g|", "x = |", "foo"), undefined);
+  assert.equal(restAt("y = f|", "x = |", "foo"), undefined);
+  assert.equal(restAt("x =|", "x = |", "foo"), undefined);
+  assert.equal(restAt("x = f| + 1", "x = |", "foo"), undefined);
+});
+
+test("closers that the editor added are replaced", () => {
+  assert.deepEqual(restAt("x = f(|)", "x = |", "f(1)"), ["1)", 1]);
+  assert.deepEqual(restAt("f(1|)", "f(|)", "1, 2)", 1), [", 2)", 1]);
+});
+
+test("typing ahead of what is being generated keeps it", () => {
+  assert.deepEqual(restAt("x = foo|", "x = |", "fo", 0, false), ["", 0]);
+  assert.equal(restAt("x = foo|", "x = |", "fo", 0, true), undefined);
+});
+
+test("an item that rewrites what stands before the cursor is not shown", () => {
+  const range = { start: { line: 0, character: 0 }, end: { line: 0, character: 3 } };
+  const origin = { uri: "u", place: { line: 0, character: 3 }, head: "foo", tail: "" };
+  assert.equal(readOffer([{ insertText: "bar", range }], origin, 1, true), undefined);
+  assert.equal(readOffer([{ insertText: "food", range }], origin, 1, true)?.items[0]?.text, "d");
+});

@@ -1,0 +1,139 @@
+// Which Python runs the server: a chosen one, one that has draftline already, or a private one made with consent.
+
+import { execFile } from "node:child_process";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import * as vscode from "vscode";
+import { setting } from "./settings.js";
+
+const run = promisify(execFile);
+const PROBE_MS = 20_000;
+const IS_WINDOWS = process.platform === "win32";
+const OLDEST_PYTHON = "3.11";
+
+/** The folder of a virtual environment's program. */
+function programOf(environment: string): string {
+  return IS_WINDOWS ? join(environment, "Scripts", "python.exe") : join(environment, "bin", "python");
+}
+
+/** Whether a Python can import the server. The folder it runs in is empty: a workspace must not be imported. */
+async function hasServer(python: string, folder: string): Promise<boolean> {
+  try {
+    await run(python, ["-c", "import lsp_server, completion"], { cwd: folder, timeout: PROBE_MS });
+    return true;
+  } catch {
+    return false; // no such program, or no draftline in it: the next candidate is tried
+  }
+}
+
+/** The interpreter that the Python extension has selected, if that extension is there. */
+async function selectedInterpreter(): Promise<string | undefined> {
+  interface PythonExtension {
+    environments?: { getActiveEnvironmentPath(): { path: string } };
+  }
+  const extension = vscode.extensions.getExtension<PythonExtension>("ms-python.python");
+  const exported = await extension?.activate();
+  return exported?.environments?.getActiveEnvironmentPath().path;
+}
+
+/** Finds the Python that runs the server, or makes one. */
+export class PythonFinder {
+  private readonly folder: string;
+  private readonly environment: string;
+
+  constructor(
+    context: vscode.ExtensionContext,
+    private readonly log: vscode.LogOutputChannel,
+  ) {
+    this.folder = join(context.globalStorageUri.fsPath, "run");
+    this.environment = join(context.globalStorageUri.fsPath, "environment");
+  }
+
+  /** An empty folder of our own for processes to run in. */
+  async workingFolder(): Promise<string> {
+    await mkdir(this.folder, { recursive: true });
+    return this.folder;
+  }
+
+  /** The first Python that has draftline; undefined if there is none. */
+  async find(): Promise<string | undefined> {
+    const folder = await this.workingFolder();
+    for (const python of await this.candidates()) {
+      if (await hasServer(python, folder)) {
+        this.log.info(`draftline is in ${python}`);
+        return python;
+      }
+      this.log.info(`no draftline in ${python}`);
+    }
+    return undefined;
+  }
+
+  /** Ask for consent, then make a private environment and install draftline there, with visible progress. */
+  async offerToInstall(): Promise<string | undefined> {
+    const install = "Install";
+    const choose = "Choose a Python…";
+    const answer = await vscode.window.showInformationMessage(
+      "draftline needs a Python that has it installed, and found none. Install it in a private environment of this " +
+        "extension? It downloads the model (0.5 GB) and its libraries.",
+      install,
+      choose,
+    );
+    if (answer === choose) {
+      await vscode.commands.executeCommand("workbench.action.openSettings", "draftline.python");
+    }
+    return answer === install ? await this.install() : undefined;
+  }
+
+  /** Make the private environment. Returns its Python, undefined if that failed; the reason is shown. */
+  private async install(): Promise<string | undefined> {
+    const options = { location: vscode.ProgressLocation.Notification, title: "draftline", cancellable: true };
+    try {
+      return await vscode.window.withProgress(options, async (progress, token) => {
+        const abort = new AbortController();
+        token.onCancellationRequested(() => { abort.abort(); });
+        const base = await this.basePython();
+        progress.report({ message: "making a private Python environment" });
+        await run(base, ["-m", "venv", this.environment], { signal: abort.signal });
+        progress.report({ message: "installing draftline and its model; this takes some minutes" });
+        const python = programOf(this.environment);
+        const source = setting("installFrom");
+        const words = ["-m", "pip", "install", "--disable-pip-version-check", "--upgrade", source];
+        const { stdout } = await run(python, words, { signal: abort.signal, maxBuffer: 64 * 1024 * 1024 });
+        this.log.info(stdout);
+        return python;
+      });
+    } catch (error) {
+      this.log.error(error instanceof Error ? error.message : String(error));
+      void vscode.window.showErrorMessage("draftline could not be installed; “draftline: Show Log” says why.");
+      return undefined;
+    }
+  }
+
+  private async basePython(): Promise<string> {
+    for (const python of ["python3", "python"]) {
+      try {
+        const code = `import sys; sys.exit(sys.version_info < (${OLDEST_PYTHON.replace(".", ", ")}))`;
+        await run(python, ["-c", code], { timeout: PROBE_MS });
+        return python;
+      } catch {
+        this.log.info(`${python} is not Python ${OLDEST_PYTHON} or newer`);
+      }
+    }
+    throw new Error(`Python ${OLDEST_PYTHON} or newer is not on the PATH; install it, or set “draftline.python”`);
+  }
+
+  private async candidates(): Promise<string[]> {
+    const chosen = setting("python");
+    if (chosen !== "") {
+      return [chosen];
+    }
+    const found = [await selectedInterpreter(), programOf(this.environment)];
+    if (vscode.workspace.isTrusted) {
+      for (const folder of vscode.workspace.workspaceFolders ?? []) {
+        found.push(programOf(join(folder.uri.fsPath, ".venv")));
+      }
+    }
+    return [...new Set([...found, "python3", "python"].filter((python) => python !== undefined))];
+  }
+}

@@ -1,0 +1,70 @@
+// The extension's settings, and which of them the language server reads.
+
+import * as vscode from "vscode";
+
+export const SECTION = "draftline";
+
+// Settings of the same name on the server; everything else is the extension's own.
+const SERVER_SETTINGS = [
+  "model",
+  "backend",
+  "threads",
+  "idleMinutes",
+  "debounceMs",
+  "mode",
+  "maxTokens",
+  "suggestions",
+  "grammar",
+  "telemetry",
+] as const;
+
+/** The extension's own settings; package.json describes them and holds their defaults. */
+interface OwnSettings {
+  enabled: boolean;
+  languages: Record<string, boolean>;
+  python: string;
+  serverCommand: string[];
+  installFrom: string;
+  readDelayMs: number;
+}
+
+/** A setting of the extension. */
+export function setting<Name extends keyof OwnSettings>(name: Name): OwnSettings[Name] {
+  return vscode.workspace.getConfiguration(SECTION).get(name) as OwnSettings[Name];
+}
+
+/** What the server is told. A setting that nobody changed is left to the server's own files and defaults. */
+export function serverSettings(): Record<string, unknown> {
+  const configuration = vscode.workspace.getConfiguration(SECTION);
+  const changed: Record<string, unknown> = {};
+  for (const name of SERVER_SETTINGS) {
+    const found = configuration.inspect(name);
+    const value: unknown = found?.workspaceFolderValue ?? found?.workspaceValue ?? found?.globalValue;
+    if (value !== undefined) {
+      changed[name] = value;
+    }
+  }
+  return { suggestions: configuration.get("suggestions"), ...changed };
+}
+
+/** Whether suggestions are wanted in files of a language; "*" stands for all that are not named. */
+export function wants(languageId: string): boolean {
+  const languages = setting("languages");
+  return setting("enabled") && (languages[languageId] ?? languages["*"] ?? true);
+}
+
+/** Switch everything on or off, for every window. */
+export async function toggle(): Promise<void> {
+  await update("enabled", !setting("enabled"));
+}
+
+/** Switch one language on or off, for every window. */
+export async function toggleLanguage(languageId: string): Promise<void> {
+  const languages = { ...setting("languages") };
+  languages[languageId] = !(languages[languageId] ?? languages["*"] ?? true);
+  await update("languages", languages);
+}
+
+async function update(name: string, value: unknown): Promise<void> {
+  await vscode.workspace.getConfiguration(SECTION).update(name, value, vscode.ConfigurationTarget.Global);
+}
