@@ -86,8 +86,8 @@ def test_the_choice_stays_while_a_line_is_typed():
 
 def test_similar_code_and_recent_edits_come_before_definitions():
     similar = "def g():\n" + "\n".join(f"    result = parse_header(stream, offset_{i}, strict_mode)" for i in range(12))
-    files = workspace(**{"p/a.py": "def wanted(x):\n    return x\n", "p/s.py": similar, "p/e.py": "a = 1\nb = 2\n"})
-    files.update(WorkspaceUpdate("w", (WorkspaceFile("p/e.py", "a = 1\nbetter = 2\n"),)))
+    files = workspace(**{"p/a.py": "def wanted(x):\n    return x\n", "p/s.py": similar, "p/e.py": "one = 1\ntwo = 2\n"})
+    files.update(WorkspaceUpdate("w", (WorkspaceFile("p/e.py", "one = 1\nbetter = 2\n"),)))
     near = "def f(stream, strict_mode):\n    result = parse_header(stream, offset_1, strict_mode)\n"
     request = CompletionRequest(f"from p.a import wanted\n{near}    ", language="python", path="p/c.py")
     assert [piece.path for piece in files.choose(request, 900)] == ["p/e.py", "p/s.py", "p/a.py"]
