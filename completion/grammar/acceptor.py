@@ -105,8 +105,16 @@ class Acceptor:
         """
         known = snapshot.next_by_bytes.get(data, snapshot)
         if known is snapshot:
-            known = snapshot.next_by_bytes[data] = self._advance(snapshot, data)
+            known = snapshot.next_by_bytes[data] = self.read(snapshot, data)
         return known
+
+    def read(self, snapshot: Snapshot, data: bytes) -> Snapshot | None:
+        """`advance` without remembering, for long texts."""
+        if not data:
+            return snapshot
+        run = _Run(self, snapshot, data, final=False)
+        run.consume()
+        return run.snapshot()
 
     def accepts_end(self, snapshot: Snapshot) -> bool:
         """Whether the text may end here: the language's own parser accepts it as a whole file."""
@@ -114,18 +122,14 @@ class Acceptor:
         run.consume()
         return run.accepted
 
-    def _advance(self, snapshot: Snapshot, data: bytes) -> Snapshot | None:
-        if not data:
-            return snapshot
-        run = _Run(self, snapshot, data, final=False)
-        run.consume()
-        return run.snapshot()
-
-    def viable(self, head: Head, text: bytes, mode: LexMode, stacks: StackSet, lexeme: Lexeme) -> bool:
-        """Whether the unfinished lexeme at a head may become one that the stacks take."""
+    def viable(self, head: Head, mode: LexMode, lexeme: Lexeme, text: bytes, column: int) -> bool:
+        """Whether the unfinished lexeme of `text`, which starts in `column`, may become one that the head takes."""
+        stacks = head.stacks
         rest = text[lexeme.start :]
         if not rest or lexeme.scanner_touched or lexeme.symbol == NO_SYMBOL or lexeme.end < len(text):
             return True  # only blanks, or a lexer still waits for the rest of a lexeme
+        if self._layout.after(head.layout, lexeme, text, column) is None:
+            return False
         if self._takes(stacks, lexeme.symbol, lexeme.keyword):
             return True
         if self._starts_literal(stacks, rest):
@@ -202,9 +206,9 @@ class _Run:
     def snapshot(self) -> Snapshot | None:
         """What is left, if some lexeme of it can go on."""
         waiting = [
-            Head(head.offset, head.stacks, head.scanner_state, head.layout)
+            head
             for head, mode, lexeme in self._waiting
-            if self._acceptor.viable(head, self._readable, mode, head.stacks, lexeme)
+            if self._acceptor.viable(head, mode, lexeme, self._readable, self._snapshot.column)
         ]
         if not waiting:
             return None

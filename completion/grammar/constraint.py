@@ -1,0 +1,157 @@
+"""The grammar as the engine sees it: snapshots for draft nodes, and where a completion may end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from time import perf_counter
+
+from completion.grammar.acceptor import Snapshot
+from completion.grammar.errors import GrammarBoundError, GrammarUnsupportedError
+from completion.grammar.grammar import Grammar, load_grammar
+from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
+from completion.grammar.suffix_check import SuffixCheck, line_ends, passing_offsets
+from completion.request import GrammarMode
+
+MAX_PREFIX_BYTES = 1_000_000
+_MAX_JOINED_PARSES = 8
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class OffReason(StrEnum):
+    """Why a request runs without the acceptor."""
+
+    SWITCHED_OFF = "switched_off"
+    NO_GRAMMAR = "no_grammar"
+    GRAMMAR_UNSUPPORTED = "grammar_unsupported"
+    BROKEN_BEFORE_CURSOR = "broken_before_cursor"
+    TOO_LARGE = "too_large"
+    BOUND = "bound"
+
+
+@dataclass(slots=True)
+class GrammarCounters:
+    """What the grammar did for a request.
+
+    Attributes:
+        checks: Tokens that were looked at.
+        rejections: Tokens that cannot stand where they were proposed.
+        elapsed_ms: Time spent, opening and cutting included.
+    """
+
+    checks: int = 0
+    rejections: int = 0
+    elapsed_ms: float = 0.0
+
+
+@dataclass(slots=True)
+class Off:
+    """No acceptor for this request, and why. The joined parse may still cut, where the language has a grammar."""
+
+    reason: OffReason
+    joined: JoinedCheck | None = None
+    counters: GrammarCounters = field(default_factory=GrammarCounters)
+
+    def longest_passing_cut(self, middle: bytes) -> int:
+        """Bytes of `middle` to keep: up to the last line end at which the document has no more errors than before."""
+        started = perf_counter()
+        cut = len(middle) if self.joined is None else _first_sound(line_ends(middle), middle, self.joined)
+        self.counters.elapsed_ms += 1000 * (perf_counter() - started)
+        return cut
+
+
+class GrammarConstraint:
+    """The acceptor of one request.
+
+    Attributes:
+        root: The snapshot at the start of the completion.
+        counters: What was done so far.
+        off_reason: Set when the text outgrew the acceptor's bounds: from then on everything passes.
+    """
+
+    def __init__(self, grammar: Grammar, root: Snapshot, suffix: bytes, joined: JoinedCheck) -> None:
+        self._grammar, self._joined = grammar, joined
+        self._suffix = SuffixCheck(grammar.acceptor, suffix)
+        self.root = root
+        self.counters = GrammarCounters()
+        self.off_reason: OffReason | None = None
+
+    @classmethod
+    def open(
+        cls, language: str, prefix: str, suffix: str, mode: GrammarMode, healed: str = ""
+    ) -> GrammarConstraint | Off:
+        """Begin a request.
+
+        Args:
+            language: LSP language identifier.
+            prefix: Text before the completion: the document's text before the cursor without the healed run.
+            suffix: Text after the cursor.
+            mode: The setting.
+            healed: The run that was taken off the prefix: the completion begins with it.
+        """
+        started = perf_counter()
+        if mode is GrammarMode.OFF:
+            return Off(OffReason.SWITCHED_OFF)
+        try:
+            grammar = load_grammar(language)
+        except GrammarUnsupportedError:
+            return Off(OffReason.GRAMMAR_UNSUPPORTED)
+        if grammar is None:
+            return Off(OffReason.NO_GRAMMAR)
+        opened = cls._open(grammar, *(part.encode("utf-8", "replace") for part in (prefix, suffix, healed)))
+        opened.counters.elapsed_ms += 1000 * (perf_counter() - started)
+        return opened
+
+    @classmethod
+    def _open(cls, grammar: Grammar, prefix: bytes, suffix: bytes, healed: bytes) -> GrammarConstraint | Off:
+        prefix = prefix.removeprefix(_BYTE_ORDER_MARK)
+        if len(prefix) > MAX_PREFIX_BYTES:
+            return Off(OffReason.TOO_LARGE)
+        check = PythonJoinedCheck if grammar.row.indented else JoinedCheck
+        joined = check(grammar.count_errors, prefix, suffix, healed=healed)
+        try:
+            root = grammar.prefixes.read(prefix)
+        except GrammarBoundError:
+            return Off(OffReason.BOUND, joined)
+        if root is None:
+            return Off(OffReason.BROKEN_BEFORE_CURSOR, joined)
+        return cls(grammar, root, suffix, joined)
+
+    def advance(self, snapshot: Snapshot, token_bytes: bytes) -> Snapshot | None:
+        """The snapshot after a token; None if no text of the language goes on with these bytes."""
+        started = perf_counter()
+        after: Snapshot | None = snapshot
+        if self.off_reason is None:
+            try:
+                after = self._grammar.acceptor.advance(snapshot, token_bytes)
+            except GrammarBoundError:
+                self.off_reason = OffReason.BOUND
+        self.counters.checks += 1
+        self.counters.rejections += after is None
+        self.counters.elapsed_ms += 1000 * (perf_counter() - started)
+        return after
+
+    def may_end(self, snapshot: Snapshot) -> bool:
+        """Whether the completion may end here: the text after the cursor parses on."""
+        started = perf_counter()
+        verdict = self.off_reason is not None or self._suffix.passes(snapshot)
+        self.counters.elapsed_ms += 1000 * (perf_counter() - started)
+        return verdict
+
+    def longest_passing_cut(self, middle: bytes) -> int:
+        """Bytes of `middle` to keep so that the document has no more errors than before; 0 if no cut does.
+
+        Where no cut lets the suffix parse on, the suffix may be broken itself: then the joined parse alone decides.
+        """
+        started = perf_counter()
+        offsets = passing_offsets(self._grammar.acceptor, self.root, middle, self._suffix)
+        cut = _first_sound(offsets or line_ends(middle), middle, self._joined)
+        self.counters.elapsed_ms += 1000 * (perf_counter() - started)
+        return cut
+
+
+def _first_sound(offsets: list[int], middle: bytes, joined: JoinedCheck) -> int:
+    for offset in offsets[:_MAX_JOINED_PARSES]:
+        if not joined.adds_errors(middle[:offset]):
+            return offset
+    return 0

@@ -1,0 +1,60 @@
+"""One loaded grammar: its tables, lexer, acceptor, and tree-sitter's own parser beside them."""
+
+from __future__ import annotations
+
+import contextlib
+from functools import cache
+
+from tree_sitter import Language, Parser, Query, QueryCursor, Tree
+
+from completion.grammar.acceptor import Acceptor
+from completion.grammar.indentation import IndentationRule
+from completion.grammar.languages import LANGUAGES, LanguageRow, language_address, tree_sitter_language
+from completion.grammar.lexer import Lexer, PythonLexer
+from completion.grammar.prefix_memory import PrefixMemory
+from completion.grammar.tables import Tables
+
+
+class Grammar:
+    """What a constraint needs of one language. Loaded once a process; for use by one thread at a time."""
+
+    def __init__(self, row: LanguageRow) -> None:
+        self.row = row
+        self.tables = Tables(language_address(row.package, row.entry))
+        rule = IndentationRule(self.tables) if row.indented else None
+        self.acceptor = Acceptor(self.tables, make_lexer(self.tables), rule)
+        self._language: Language = tree_sitter_language(row.package, row.entry)
+        self._parser = Parser(self._language)
+        self._errors = Query(self._language, "(ERROR) @error (MISSING) @missing")
+        self.prefixes = PrefixMemory(self.acceptor, self.parse)
+
+    def parse(self, text: bytes) -> Tree:
+        """tree-sitter's tree, with error recovery."""
+        return self._parser.parse(text)
+
+    def count_errors(self, text: bytes) -> int:
+        """How many ERROR and MISSING nodes tree-sitter's tree of `text` has."""
+        root = self.parse(text).root_node
+        if not root.has_error:
+            return 0
+        return sum(len(nodes) for nodes in QueryCursor(self._errors).captures(root).values())
+
+
+def make_lexer(tables: Tables) -> Lexer:
+    """The compiled lexer where numba is installed and the machine is little-endian, else the one in Python."""
+    with contextlib.suppress(ImportError, OSError):
+        from completion.grammar.compiled_lexer import CompiledLexer  # noqa: PLC0415  numba loads in half a second
+
+        return CompiledLexer(tables)
+    return PythonLexer(tables)
+
+
+@cache
+def load_grammar(language: str) -> Grammar | None:
+    """The grammar of an LSP language identifier; None if the language has no row.
+
+    Raises:
+        GrammarUnsupportedError: The grammar's package is missing or has an unknown ABI version.
+    """
+    row = LANGUAGES.get(language)
+    return None if row is None else Grammar(row)

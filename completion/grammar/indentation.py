@@ -1,0 +1,94 @@
+"""What Python asks of a line's indentation and tree-sitter's grammar does not: the guard beside the acceptor.
+
+The grammar's scanner accepts a dedent to a column that no block has, an over-indented line and a block without a
+body. Source: the Python language reference, section 2.1.8 (columns, tabs to multiples of eight, form feeds).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from completion.grammar.lexer import Lexeme
+from completion.grammar.tables import Tables
+
+_TAB_COLUMNS = 8
+
+
+class Phase(IntEnum):
+    """What the next lexeme is to its logical line."""
+
+    INSIDE = 0
+    FIRST_OF_LINE = 1
+    FIRST_OF_BLOCK = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the text stands.
+
+    Attributes:
+        levels: Columns of the open blocks, outermost first.
+        phase: What the next lexeme is.
+        after_colon: The last lexeme was a colon: a new line must begin a block.
+    """
+
+    levels: tuple[int, ...]
+    phase: Phase
+    after_colon: bool = False
+
+
+class IndentationRule:
+    """The layout rule of Python; a text that starts inside a block may come out of it."""
+
+    def __init__(self, tables: Tables) -> None:
+        by_name = {tables.symbol_name(symbol): symbol for symbol in range(tables.token_count)}
+        self._newline, self._indent, self._dedent = (by_name[name] for name in ("_newline", "_indent", "_dedent"))
+        self._colon = by_name[":"]
+        self._comments = {by_name["comment"], by_name["line_continuation"]}
+
+    def start(self) -> Layout:
+        """The layout at the file's start."""
+        return Layout((), Phase.FIRST_OF_LINE)
+
+    def after(self, state: object, lexeme: Lexeme, text: bytes, column: int) -> Layout | None:
+        """The layout after a lexeme; None if it must not stand in its column."""
+        assert isinstance(state, Layout)  # noqa: S101  made by `start` or here
+        symbol = lexeme.symbol
+        if symbol in self._comments:
+            return state
+        if symbol == self._newline:
+            return None if state.after_colon else Layout(state.levels, Phase.FIRST_OF_LINE)
+        if symbol == self._indent:
+            return Layout(state.levels, Phase.FIRST_OF_BLOCK)
+        if symbol == self._dedent:
+            return Layout(state.levels[:-1], Phase.FIRST_OF_LINE)
+        if state.phase is Phase.INSIDE:
+            after_colon = symbol == self._colon
+            return state if after_colon == state.after_colon else Layout(state.levels, Phase.INSIDE, after_colon)
+        return _begin_line(state, _column_of(text, lexeme.start, column))
+
+
+def _begin_line(state: Layout, column: int) -> Layout | None:
+    """The layout after a logical line's first lexeme."""
+    levels = state.levels
+    if state.phase is Phase.FIRST_OF_BLOCK:
+        inside = not levels or column > levels[-1]
+        return Layout((*levels, column), Phase.INSIDE) if inside else None
+    if not levels or (len(levels) == 1 and column < levels[0]):
+        return Layout((column,), Phase.INSIDE)
+    return Layout(levels, Phase.INSIDE) if column == levels[-1] else None
+
+
+def _column_of(text: bytes, offset: int, first_column: int) -> int:
+    """The column of `offset`, tabs counted as Python does."""
+    line_start = text.rfind(b"\n", 0, offset) + 1
+    column = 0 if line_start else first_column
+    for byte in text[line_start:offset]:
+        if byte == 0x09:
+            column = (column // _TAB_COLUMNS + 1) * _TAB_COLUMNS
+        elif byte == 0x0C:
+            column = 0
+        else:
+            column += 1
+    return column

@@ -1,0 +1,100 @@
+"""Snapshots of the text before the cursor, kept from request to request: a typed key reads one line again."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tree_sitter import Tree
+
+from completion.grammar.acceptor import Acceptor, Snapshot
+from completion.grammar.enclosing_item import passed_over
+
+_KEPT_TEXTS = 8
+_SHORT_BYTES = 2048  # read whole: finding the enclosing item would cost as much
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """A text that was read: snapshot i stands at offset i, a line's start."""
+
+    text: bytes
+    offsets: list[int]
+    snapshots: list[Snapshot]
+
+
+class PrefixMemory:
+    """The acceptor's snapshots at line starts of the last texts, and the last beginnings that it rejected."""
+
+    def __init__(self, acceptor: Acceptor, parse: Callable[[bytes], Tree]) -> None:
+        self._acceptor, self._parse = acceptor, parse
+        self._known: deque[_Known] = deque(maxlen=_KEPT_TEXTS)
+        self._broken: deque[bytes] = deque(maxlen=_KEPT_TEXTS)
+
+    def read(self, text: bytes) -> Snapshot | None:
+        """The snapshot after `text`, None if it is not the beginning of any text of the language.
+
+        Raises:
+            GrammarBoundError: The text needs more than the acceptor follows.
+        """
+        if any(text.startswith(beginning) for beginning in self._broken):
+            return None
+        offsets, snapshots = self._resume(text) or self._begin(text)
+        after = self._read_on(text, offsets, snapshots)
+        if after is None and offsets[0] > 0:
+            after = self._read_on(text, [0], [self._acceptor.start()])
+        return after
+
+    def _resume(self, text: bytes) -> tuple[list[int], list[Snapshot]] | None:
+        """The snapshots of the known text that agrees furthest, up to where it agrees."""
+        best, kept = None, 0
+        for known in self._known:
+            count = bisect_right(known.offsets, common_length(known.text, text))
+            if count > 1 and (best is None or known.offsets[count - 1] > best.offsets[kept - 1]):
+                best, kept = known, count
+        if best is None:
+            return None
+        self._known.remove(best)
+        return best.offsets[:kept], best.snapshots[:kept]
+
+    def _begin(self, text: bytes) -> tuple[list[int], list[Snapshot]]:
+        """Start at the enclosing item, behind the file's first items."""
+        start = self._acceptor.start()
+        if len(text) > _SHORT_BYTES:
+            first, last = passed_over(self._parse(text), text)
+            head = self._acceptor.read(start, text[:first]) if last > first else None
+            if head is not None:
+                return [last], [head]
+        return [0], [start]
+
+    def _read_on(self, text: bytes, offsets: list[int], snapshots: list[Snapshot]) -> Snapshot | None:
+        offset, snapshot = offsets[-1], snapshots[-1]
+        while (line_end := text.find(b"\n", offset) + 1) > 0:
+            after = self._acceptor.read(snapshot, text[offset:line_end])
+            if after is None:
+                self._reject(text[:line_end], offsets[0])
+                return None
+            offset, snapshot = line_end, after
+            offsets.append(offset)
+            snapshots.append(snapshot)
+        self._known.append(_Known(text, offsets, snapshots))
+        return self._acceptor.read(snapshot, text[offset:])
+
+    def _reject(self, beginning: bytes, start: int) -> None:
+        """Remember a rejected beginning, if it was read from the file's start."""
+        if start == 0:
+            self._broken.append(beginning)
+
+
+def common_length(one: bytes, other: bytes) -> int:
+    """How many first bytes agree, by bisection: comparing slices is fast."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,107 @@
+"""What the engine relies on: snapshots, ends, cuts, and a named reason wherever there is no acceptor."""
+
+import pytest
+
+from completion.grammar.constraint import GrammarConstraint, Off, OffReason
+from completion.request import GrammarMode
+
+STRICT = GrammarMode.STRICT
+
+
+def opened(prefix, suffix="", language="python", healed=""):
+    constraint = GrammarConstraint.open(language, prefix, suffix, STRICT, healed)
+    assert isinstance(constraint, GrammarConstraint), constraint
+    return constraint
+
+
+@pytest.mark.parametrize(
+    ("language", "prefix", "mode", "reason"),
+    [
+        ("python", "x = ", GrammarMode.OFF, OffReason.SWITCHED_OFF),
+        ("cobol", "MOVE", STRICT, OffReason.NO_GRAMMAR),
+        ("", "x", STRICT, OffReason.NO_GRAMMAR),
+        ("python", "x = )\ny = ", STRICT, OffReason.BROKEN_BEFORE_CURSOR),
+        ("json", "{}\n" * 500_000, STRICT, OffReason.TOO_LARGE),
+    ],
+)
+def test_a_request_without_acceptor_names_its_reason(language, prefix, mode, reason):
+    off = GrammarConstraint.open(language, prefix, "", mode)
+    assert isinstance(off, Off)
+    assert off.reason is reason
+
+
+def test_counts_checks_and_rejections():
+    constraint = opened("x = (")
+    assert constraint.advance(constraint.root, b"1 +") is not None
+    assert constraint.advance(constraint.root, b"]") is None
+    assert (constraint.counters.checks, constraint.counters.rejections) == (2, 1)
+    assert constraint.counters.elapsed_ms > 0
+
+
+def test_may_end_asks_the_suffix():
+    constraint = opened("x = f(", ")\ny = 1\n")
+    inside = constraint.advance(constraint.root, b"a, b")
+    assert constraint.may_end(inside)
+    closed = constraint.advance(inside, b")")
+    assert not constraint.may_end(closed)
+
+
+def test_the_longest_passing_cut_leaves_out_a_closer_that_the_suffix_has():
+    constraint = opened("x = f(", ")\ny = 1\n")
+    assert constraint.longest_passing_cut(b"a, b)") == len(b"a, b")
+
+
+def test_a_cut_never_adds_errors_to_a_sound_document():
+    constraint = opened("def f():\n    pass\n", "def g():\n    pass\n")
+    assert constraint.longest_passing_cut(b"if x:\n") == 0
+    assert constraint.longest_passing_cut(b"y = 1\nif x:\n") == len(b"y = 1\n")
+
+
+def test_a_sound_completion_is_kept_whole_in_a_document_that_is_broken_behind_the_cursor():
+    constraint = opened("x = ", "\ny = ]\n")
+    assert constraint.longest_passing_cut(b"f(1)") == len(b"f(1)")
+
+
+def test_without_acceptor_the_joined_parse_still_cuts():
+    off = GrammarConstraint.open("javascript", "let = = 2;\nfoo(", ");\n", STRICT)
+    assert off.reason is OffReason.BROKEN_BEFORE_CURSOR
+    assert off.longest_passing_cut(b"a, b") == 4
+    assert off.longest_passing_cut(b"a))) b }}") == 0
+
+
+def test_python_errors_that_the_grammar_does_not_know_are_cut():
+    constraint = opened("", "\nz = 1\n")
+    assert constraint.longest_passing_cut(b"x = 1\nf(a=1, 2)") == len(b"x = 1\n")
+
+
+def test_the_healed_run_belongs_to_the_completion():
+    constraint = opened("x = fo", "(1)\n", healed="o")
+    assert constraint.longest_passing_cut(b"oo") == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["        y = 1\n    z", "  z = 1\nx", "    y = 1\n   z"],
+    ids=["over-indented", "dedent to no level", "between two levels"],
+)
+def test_python_lines_stand_in_a_column_of_their_block(line):
+    constraint = opened("def f():\n    x = 1\n")
+    assert constraint.advance(constraint.root, line.encode()) is None
+
+
+def test_a_python_block_needs_a_body():
+    constraint = opened("if x:\n")
+    assert constraint.advance(constraint.root, b"y") is None
+    assert constraint.advance(constraint.root, b"  y") is not None
+
+
+def test_a_window_that_starts_inside_a_block_may_come_out_of_it():
+    constraint = opened("    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n")
+    assert constraint.advance(constraint.root, b"\nclass B:\n    pass\n") is not None
+
+
+def test_the_same_prefix_plus_a_key_resumes_at_its_line():
+    prefix = "".join(f"def f{i}(a):\n    return a + {i}\n\n" for i in range(300))
+    first = opened(prefix + "x = ")
+    second = opened(prefix + "x = (")
+    assert second.counters.elapsed_ms < max(2.0, first.counters.elapsed_ms / 5)
