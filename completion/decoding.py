@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import torch
 
 from completion.cancellation import CancelToken
 from completion.constraints import FREE, Constraints, ConstraintState
@@ -194,4 +193,5 @@ def _log_probabilities(logits: Logits, path: AcceptedPath) -> tuple[float, ...]:
 def _log_probability(row: FloatArray, token: int) -> float:
     if token == NO_TOKEN:
         return -np.inf
-    return float(row[token]) - float(torch.from_numpy(np.asarray(row)).logsumexp(0))
+    best = row.max()
+    return float(row[token] - best - np.log(np.exp(row - best).sum()))
