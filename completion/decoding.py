@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
 from completion.cancellation import CancelToken
 from completion.constraints import FREE, Constraints, ConstraintState
 from completion.kv_session import KVSession
-from completion.model.causal_model import CausalModel, FloatArray, IntArray, Logits
+from completion.model.causal_model import CausalModel, FloatArray, Logits
 from completion.model.sampling import draw
 from completion.request import Sampling
 from drafting.draft_tree import ROOT, DraftTree
+from drafting.drafter import Drafter
 from drafting.verifier import ANCHOR_ROW, AcceptedPath, accept_path
 
 NO_TOKEN = -1
@@ -23,16 +23,6 @@ NO_TOKEN = -1
 
 RECYCLED_TOKENS = 8
 """So many best successors of each scored row are shown to the drafters."""
-
-
-class Drafting(Protocol):
-    """Guesses for one request."""
-
-    def propose(self, context: Sequence[int], allowed: Callable[[int], bool] | None) -> DraftTree:
-        """Guess what follows `context`; `allowed` filters the first guessed token."""
-
-    def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
-        """Learn from a finished step; best: the best successors of the anchor and of each node.  # [rows, 8]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +55,7 @@ class Decoder:
         session: Holds every token of the prompt but the last.
         prompt: The prompt's tokens.
         constraints: What may come next.
-        drafting: Who guesses; None for plain decoding.
+        drafter: Who guesses; None for plain decoding.
         forced_tokens: Tokenises the forced bytes, whose tokens are guessed first.
         sampling: How a token is drawn.
         ends: Stop tokens.
@@ -75,7 +65,7 @@ class Decoder:
     session: KVSession
     prompt: Sequence[int]
     constraints: Constraints
-    drafting: Drafting | None
+    drafter: Drafter | None
     forced_tokens: Callable[[bytes], Sequence[int]]
     sampling: Sampling
     ends: frozenset[int]
@@ -97,17 +87,18 @@ class Decoder:
             pruned = time.perf_counter()
             logits = self._forward(tree)
             path = accept_path(tree, self._chooser(logits, tree, states), self.ends | {NO_TOKEN})
+            verified = time.perf_counter()
+            if self.drafter is not None:
+                self.drafter.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, 1e3 * (verified - pruned))
+            learned = time.perf_counter()
             log_probabilities = _log_probabilities(logits, path)
-            if self.drafting is not None:
-                step_ms = 1e3 * (time.perf_counter() - pruned)
-                self.drafting.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, step_ms)
             state = self._accept(path, states)
             yield Step(
                 path.tokens,
                 path.drafters,
                 log_probabilities,
                 len(tree),
-                1e3 * (proposed - started),
+                1e3 * (proposed - started + learned - verified),
                 1e3 * (pruned - proposed),
             )
             if path.tokens[-1] in self.ends or path.tokens[-1] == NO_TOKEN:
@@ -115,7 +106,7 @@ class Decoder:
 
     def _propose(self, state: ConstraintState) -> DraftTree:
         """Guesses: first the tokens that the forced bytes will most likely become, then what the drafters say."""
-        if self.drafting is None:
+        if self.drafter is None:
             return DraftTree.empty()
         certain = self.forced_tokens(state.forced.remaining)[:-1] if state.forced.remaining else ()
         behind: ConstraintState | None = state
@@ -124,7 +115,7 @@ class Decoder:
         if behind is None:
             certain, behind = (), state
         allowed = None if behind.free else _allowed_by(self.constraints, behind)
-        guesses = self.drafting.propose([*self.prompt, *self.tokens, *certain], allowed)
+        guesses = self.drafter.propose([*self.prompt, *self.tokens, *certain], allowed)
         return guesses.behind(certain, "healing") if certain else guesses
 
     def _forward(self, tree: DraftTree) -> Logits:

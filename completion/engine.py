@@ -6,40 +6,59 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from completion import mode
 from completion.cancellation import CancelToken
 from completion.constraints import Constraints
-from completion.decoding import Decoder, Step
+from completion.decoding import Decoder
+from completion.drafting_setup import make_drafters, save_learned
 from completion.fim_format import detect_format
-from completion.kv_plan import CachePlan
 from completion.kv_session import KVSession, KVSessions, SessionSettings
 from completion.line_endings import normalised, restored
 from completion.model.loading import LoadedModel
 from completion.output_text import OutputText
+from completion.postprocess import Context, Dropped, apply_filters, stable_prefix
 from completion.prompt import Prompt, PromptBudget, PromptPlanner
-from completion.request import CompletionEvent, CompletionRequest, Mode, Statistics, StopReason, Suggestion
+from completion.request import CompletionEvent, CompletionRequest, Mode, StopReason, Suggestion, WorkspaceUpdate
+from completion.run_record import RunRecord
 from completion.stopping import Stop, StopRules
+from drafting.session import Drafters, DraftingSession
+
+_CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET})
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """What can be set for an engine."""
+    """What can be set for an engine.
+
+    Attributes:
+        budget: Tokens for each part of a prompt.
+        sessions: Bounds of the key-value sessions.
+        max_nodes: The largest draft tree; what pays is decided step by step.
+    """
 
     budget: PromptBudget = field(default_factory=PromptBudget)
     sessions: SessionSettings = field(default_factory=SessionSettings)
+    max_nodes: int = 16
 
 
 class Engine:
     """Completes requests with one model, one request at a time, on the thread that iterates."""
 
     def __init__(
-        self, loaded: LoadedModel, settings: EngineSettings, clock: Callable[[], float] = time.perf_counter
+        self,
+        loaded: LoadedModel,
+        settings: EngineSettings | None = None,
+        drafters: Drafters | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        settings = settings or EngineSettings()
         self._model = loaded.model
         self._tokenizer = loaded.tokenizer
-        self._planner = PromptPlanner(
-            loaded.tokenizer, detect_format(loaded.tokenizer.special, loaded.name), settings.budget
-        )
+        fim_format = detect_format(loaded.tokenizer.special, loaded.name)
+        self._planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget)
         self._sessions = KVSessions(loaded.model, settings.sessions)
+        self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
+        self._digest = loaded.digest
         self._clock = clock
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
@@ -49,38 +68,55 @@ class Engine:
             CancelledError: Within one step or one chunk of the prompt after `cancel`.
             PromptTooLongError: The prompt does not fit the session.
         """
-        run = _Run(self._clock)
+        record = RunRecord(self._clock)
         asked = normalised(request)
+        context = _context(asked)
         prompt = self._planner.plan(asked)
         session = self._sessions.open(request.document)
-        plan = session.prepare(prompt, request.cache, cancel)
-        run.prompt_done(prompt, plan)
-        output = OutputText(len(prompt.forced))
-        rules = StopRules(asked, Mode.LINE if request.mode is Mode.AUTO else request.mode)
+        record.prompt_ready(prompt, session.prepare(prompt, request.cache, cancel))
+        output, rules = OutputText(len(prompt.forced)), StopRules(asked, context)
         shown = ""
         stop: Stop | None = None
-        for step in self._decoder(asked, prompt, session).steps(cancel):
-            self._collect(step, output, run)
-            stop = self._find_stop(rules, output, run)
-            if stop is not None:
-                break
-            if len(output.growing()) > len(shown):
-                shown = output.growing()
-                run.text_shown()
-                yield CompletionEvent((restored(Suggestion(shown), request),))
-        yield self._finish(request, output, stop or Stop(len(output.whole()), StopReason.STOP_TOKEN), run)
+        try:
+            for step in self._decoder(asked, prompt, session).steps(cancel):
+                record.count(step)
+                ended = self._extend(output, step.tokens, step.drafters)
+                stop = self._find_stop(rules, output, record, ended)
+                if stop is not None:
+                    break
+                visible = stable_prefix(output.growing(), context) if asked.filters else output.growing()
+                if len(visible) > len(shown):
+                    shown = visible
+                    record.text_shown()
+                    yield CompletionEvent((restored(Suggestion(shown), request),))
+        finally:
+            if stop is None:  # cancelled, or closed by the caller
+                session.truncate(len(prompt.tokens) - 1)
+        if stop is not None:
+            yield self._finish(request, context, output, stop, record)
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
-        """Bring the document's cache up to date for a request that may follow.
+        """Make the document's cache ready and exact for a request that may follow.
 
         Raises:
             CancelledError: What was computed until then stays.
         """
         prompt = self._planner.plan(normalised(request))
-        self._sessions.open(request.document).prepare(prompt, request.cache, cancel)
+        session = self._sessions.open(request.document)
+        session.prepare(prompt, request.cache, cancel)
+        session.refresh(cancel)
+
+    def update_workspace(self, update: WorkspaceUpdate) -> None:
+        """Bring the drafters' index of a workspace up to date."""
+        index = self._drafters.workspace(update.workspace)
+        for path in update.removed:
+            index.remove(path)
+        for file in update.changed:
+            index.update(file.path, self._tokenizer.encode(file.text), is_open=file.open)
 
     def close(self) -> None:
-        """Write down what was learned."""
+        """Write down what the drafters learned."""
+        save_learned(self._drafters, self._digest)
 
     def _decoder(self, request: CompletionRequest, prompt: Prompt, session: KVSession) -> Decoder:
         ends = self._tokenizer.stop_ids
@@ -89,93 +125,59 @@ class Engine:
             session=session,
             prompt=prompt.tokens,
             constraints=Constraints(self._tokenizer, prompt.forced, None, ends),
-            drafting=None,
+            drafter=self._drafting(request, prompt),
             forced_tokens=lambda data: self._tokenizer.encode(data.decode("utf-8", "ignore")),
             sampling=request.sampling,
             ends=ends,
         )
 
-    def _collect(self, step: Step, output: OutputText, run: _Run) -> None:
-        """Add a step's tokens to the text and the figures."""
-        for token, drafter, log_probability in zip(step.tokens, step.drafters, step.log_probabilities, strict=True):
-            if token in self._tokenizer.stop_ids or token < 0:
-                run.stopped = StopReason.STOP_TOKEN if token >= 0 else StopReason.GRAMMAR
-                break
+    def _drafting(self, request: CompletionRequest, prompt: Prompt) -> DraftingSession | None:
+        if not request.drafting:
+            return None
+        return self._drafters.session(prompt.tokens, request.workspace, tail=prompt.before_cursor)
+
+    def _extend(self, output: OutputText, tokens: tuple[int, ...], drafters: tuple[str, ...]) -> StopReason | None:
+        """Add a step's tokens to the text; the reason if the last of them ends it."""
+        for token, drafter in zip(tokens, drafters, strict=True):
+            if token in self._tokenizer.stop_ids:
+                return StopReason.STOP_TOKEN
+            if token < 0:
+                return StopReason.GRAMMAR
             output.extend(self._tokenizer.token_bytes(token), drafter)
-            run.log_probabilities.append(log_probability)
-        run.count(step)
+        return None
 
-    def _find_stop(self, rules: StopRules, output: OutputText, run: _Run) -> Stop | None:
+    def _find_stop(
+        self, rules: StopRules, output: OutputText, record: RunRecord, ended: StopReason | None
+    ) -> Stop | None:
         whole = output.whole()
-        if (stop := rules.text_end(whole)) is not None:
-            return stop
-        if run.stopped is not None:
-            return Stop(len(whole), run.stopped)
-        bound = rules.size_end(len(run.log_probabilities), output.size_bytes, run.elapsed_ms())
-        return Stop(len(whole), bound) if bound is not None else None
+        stop = rules.text_end(whole)
+        if stop is None:
+            reason = ended or rules.size_end(record.generated_tokens, output.size_bytes, record.elapsed_ms())
+            stop = Stop(len(whole), reason) if reason is not None else None
+        return stop
 
-    def _finish(self, request: CompletionRequest, output: OutputText, stop: Stop, run: _Run) -> CompletionEvent:
-        text = output.whole()[: stop.length]
-        log_probabilities = tuple(run.log_probabilities[: output.tokens_within(stop.length)])
-        suggestion = Suggestion(
-            text=text,
+    def _finish(
+        self, request: CompletionRequest, context: Context, output: OutputText, stop: Stop, record: RunRecord
+    ) -> CompletionEvent:
+        """Give the filters the last word and sum up."""
+        log_probabilities = record.log_probabilities(output.tokens_within(stop.length))
+        raw = Suggestion(
+            text=output.whole()[: stop.length],
             log_probability=sum(log_probabilities),
             token_log_probabilities=log_probabilities,
             pieces=output.pieces(stop.length),
         )
-        run.text_shown()
-        return CompletionEvent(
-            (restored(suggestion, request),) if text else (),
-            done=True,
-            stop_reason=stop.reason,
-            dropped="" if text else "empty",
-            statistics=run.statistics(),
-        )
+        cut_short = stop.reason in _CUT_SHORT
+        left = apply_filters(raw, replace(context, cut_short=cut_short)) if request.filters else raw
+        record.text_shown()
+        dropped = left.reason.value if isinstance(left, Dropped) else ""
+        shown = () if isinstance(left, Dropped) else (restored(left, request),)
+        return CompletionEvent(shown, True, stop.reason, dropped, record.statistics())  # noqa: FBT003
 
 
-class _Run:
-    """The clock and the counters of one request."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._started = clock()
-        self._statistics = Statistics()
-        self.log_probabilities: list[float] = []
-        self.stopped: StopReason | None = None
-
-    def elapsed_ms(self) -> float:
-        return 1e3 * (self._clock() - self._started)
-
-    def prompt_done(self, prompt: Prompt, plan: CachePlan) -> None:
-        self._statistics = replace(
-            self._statistics,
-            prompt_tokens=len(prompt.tokens),
-            kept_tokens=plan.kept,
-            shifted_tokens=plan.shifted,
-            computed_tokens=plan.computed,
-            prompt_ms=self.elapsed_ms(),
-        )
-
-    def text_shown(self) -> None:
-        if not self._statistics.first_text_ms:
-            self._statistics = replace(self._statistics, first_text_ms=self.elapsed_ms())
-
-    def count(self, step: Step) -> None:
-        before = self._statistics
-        by_drafter = dict(before.accepted_by_drafter)
-        for drafter in step.drafters[:-1]:
-            by_drafter[drafter] = by_drafter.get(drafter, 0) + 1
-        self._statistics = replace(
-            before,
-            steps=before.steps + 1,
-            generated_tokens=before.generated_tokens + len(step.tokens),
-            drafted_tokens=before.drafted_tokens + step.drafted,
-            accepted_tokens=before.accepted_tokens + len(step.tokens) - 1,
-            accepted_by_drafter=by_drafter,
-            drafting_ms=before.drafting_ms + step.drafting_ms,
-            grammar_ms=before.grammar_ms + step.constraint_ms,
-        )
-
-    def statistics(self) -> Statistics:
-        total = self.elapsed_ms()
-        return replace(self._statistics, total_ms=total, decode_ms=total - self._statistics.prompt_ms)
+def _context(request: CompletionRequest) -> Context:
+    """What stop rules and filters see; decides between a line and a block."""
+    wanted = request.mode
+    if wanted is Mode.AUTO:
+        wanted = mode.decide(request.prefix, request.suffix, request.language)
+    return Context.of(request.prefix, request.suffix, request.language, wanted, invoked=request.invoked)

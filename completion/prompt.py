@@ -45,12 +45,14 @@ class Prompt:
 
     Attributes:
         tokens: What the model is shown; never empty.
+        before_cursor: The tokens of the text before the cursor that is shown.
         forced: Bytes that the output must start with: the healed run before the cursor.
         special_positions: Indices into `tokens` of the format's own special tokens.
         layout: The order that was used.
     """
 
     tokens: tuple[int, ...]
+    before_cursor: tuple[int, ...]
     forced: bytes
     special_positions: tuple[int, ...]
     layout: Layout
@@ -79,7 +81,7 @@ class PromptPlanner:
         parts: list[str | tuple[int, ...]] = [self._format.begin, *self._header(request)]
         parts += _arrange(layout, self._format, prefix, suffix)
         tokens, special = self._join(parts)
-        return Prompt(tokens, forced, special, layout)
+        return Prompt(tokens, prefix, forced, special, layout)
 
     def _header(self, request: CompletionRequest) -> list[str | tuple[int, ...]]:
         """Repository name, then a path and a text for each piece; only where there is context to introduce."""

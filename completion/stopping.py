@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from completion.request import CompletionRequest, Mode, StopReason
+from completion.block_end import BlockEnd
+from completion.postprocess import Context, Dropped
+from completion.postprocess.following_lines import following_lines
+from completion.postprocess.loops import loops
+from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +29,23 @@ class StopRules:
 
     Args:
         request: Names the bounds.
-        mode: Mode.LINE or Mode.BLOCK, decided beforehand.
+        context: The document around the cursor, and whether a line or a block is wanted.
     """
 
-    def __init__(self, request: CompletionRequest, mode: Mode) -> None:
+    def __init__(self, request: CompletionRequest, context: Context) -> None:
         self._request = request
-        self._mode = mode
-        self._next_line = next((line.strip() for line in request.suffix.split("\n")[1:] if line.strip()), "")
+        self._context = context
+        self._block_end = BlockEnd(request.prefix, request.suffix, request.language)
 
     def text_end(self, text: str) -> Stop | None:
         """The first place in the text so far where it must end, if there is one."""
-        if self._mode is Mode.LINE:
+        if self._context.mode is Mode.LINE:
             line_end = text.find("\n")
             return Stop(line_end, StopReason.LINE_END) if line_end >= 0 else None
-        return self._suffix_repeated(text)
+        block_end = self._block_end.end(text)
+        if block_end is not None:
+            return Stop(block_end, StopReason.BLOCK_END)
+        return self._repeated(text)
 
     def size_end(self, tokens: int, size_bytes: int, elapsed_ms: float) -> StopReason | None:
         """The bound that is reached, if one is."""
@@ -50,13 +57,13 @@ class StopRules:
             return StopReason.TIME_BUDGET
         return None
 
-    def _suffix_repeated(self, text: str) -> Stop | None:
-        """A finished line that is the next line of the document: the model goes on to write the suffix again."""
-        if not any(character.isalnum() for character in self._next_line):
-            return None
-        offset = 0
-        for line in text.split("\n")[:-1]:
-            if line.strip() == self._next_line:
-                return Stop(max(offset - 1, 0), StopReason.SUFFIX_OVERLAP)
-            offset += len(line) + 1
-        return None
+    def _repeated(self, text: str) -> Stop | None:
+        """The model goes round in circles, or goes on to write the suffix again; looked at line by line."""
+        lines = Suggestion(text[: text.rfind("\n") + 1])
+        unlooped = loops(lines, self._context)
+        if len(unlooped.text) < len(lines.text):
+            return Stop(len(unlooped.text), StopReason.REPETITION)
+        kept = following_lines(lines, self._context)
+        if isinstance(kept, Dropped):
+            return Stop(0, StopReason.SUFFIX_OVERLAP)
+        return Stop(len(kept.text), StopReason.SUFFIX_OVERLAP) if len(kept.text) < len(lines.text) else None

@@ -1,0 +1,74 @@
+"""The clock and the counters of one request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from completion.decoding import Step
+from completion.kv_plan import CachePlan
+from completion.prompt import Prompt
+from completion.request import Statistics
+
+
+class RunRecord:
+    """Collects what becomes a request's `Statistics`; made when the engine receives the request."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._started = clock()
+        self._statistics = Statistics()
+        self._by_drafter: Counter[str] = Counter()
+        self._log_probabilities: list[float] = []
+
+    @property
+    def generated_tokens(self) -> int:
+        """Tokens emitted so far."""
+        return self._statistics.generated_tokens
+
+    def elapsed_ms(self) -> float:
+        """Time since the request came."""
+        return 1e3 * (self._clock() - self._started)
+
+    def log_probabilities(self, tokens: int) -> tuple[float, ...]:
+        """Of the first `tokens` generated tokens."""
+        return tuple(self._log_probabilities[:tokens])
+
+    def prompt_ready(self, prompt: Prompt, plan: CachePlan) -> None:
+        """The cache holds the prompt."""
+        self._statistics = replace(
+            self._statistics,
+            prompt_tokens=len(prompt.tokens),
+            kept_tokens=plan.kept,
+            shifted_tokens=plan.shifted,
+            computed_tokens=plan.computed,
+            prompt_ms=self.elapsed_ms(),
+        )
+
+    def text_shown(self) -> None:
+        """Text goes to the client; only the first time counts."""
+        if not self._statistics.first_text_ms:
+            self._statistics = replace(self._statistics, first_text_ms=self.elapsed_ms())
+
+    def count(self, step: Step) -> None:
+        """A decoding step is done."""
+        self._by_drafter.update(step.drafters[:-1])
+        self._log_probabilities += step.log_probabilities
+        before = self._statistics
+        self._statistics = replace(
+            before,
+            steps=before.steps + 1,
+            generated_tokens=before.generated_tokens + len(step.tokens),
+            drafted_tokens=before.drafted_tokens + step.drafted,
+            accepted_tokens=before.accepted_tokens + len(step.tokens) - 1,
+            drafting_ms=before.drafting_ms + step.drafting_ms,
+            grammar_ms=before.grammar_ms + step.constraint_ms,
+        )
+
+    def statistics(self) -> Statistics:
+        """Everything, as of now."""
+        total = self.elapsed_ms()
+        decode_ms = total - self._statistics.prompt_ms
+        by_drafter = dict(self._by_drafter)
+        return replace(self._statistics, total_ms=total, decode_ms=decode_ms, accepted_by_drafter=by_drafter)
