@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from completion.model.loading import LoadedModel, load_model
 from tests.tiny_models import write_tiny_model
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _private_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is learned in tests stays in them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRAFTLINE_STATE_DIR", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tiny_qwen2: Path) -> LoadedModel:
+    """The tiny Qwen2 model, loaded in float32."""
+    return load_model(str(tiny_qwen2), backend="fp32")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,112 @@
+"""The request's life on a tiny real model: streaming, losslessness, seeds, healing, cancellation."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from completion.cancellation import CancelToken
+from completion.engine import Engine
+from completion.errors import CancelledError
+from completion.request import CacheMode, CompletionRequest, Layout, Mode, Sampling, StopReason
+
+PREFIX = "class Stack:\n    def __init__(self):\n        self.items = []\n\n    def push(self, item):\n        self.it"
+SUFFIX = "\n\n    def pop(self):\n        return self.items.pop()\n"
+RAW = CompletionRequest(PREFIX, SUFFIX, "python", mode=Mode.BLOCK, max_tokens=24, filters=False, document="d")
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_model):
+    return Engine(tiny_model)
+
+
+def last(engine, request, cancel=None):
+    *_, event = engine.complete(request, cancel or CancelToken())
+    return event
+
+
+def text_of(event):
+    return event.suggestions[0].text if event.suggestions else ""
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_drafting_changes_no_text(engine, layout, temperature):
+    request = dataclasses.replace(RAW, layout=layout, sampling=Sampling(temperature=temperature, seed=11))
+    drafted = last(engine, request)
+    plain = last(engine, dataclasses.replace(request, drafting=False, cache=CacheMode.OFF))
+    assert text_of(drafted) == text_of(plain)
+    assert plain.statistics.drafted_tokens == 0
+
+
+def test_a_seed_reproduces_and_another_differs(engine):
+    sampled = dataclasses.replace(RAW, sampling=Sampling(temperature=1.5, seed=1))
+    other = dataclasses.replace(RAW, sampling=Sampling(temperature=1.5, seed=2))
+    assert text_of(last(engine, sampled)) == text_of(last(engine, sampled))
+    assert text_of(last(engine, sampled)) != text_of(last(engine, other))
+
+
+def test_streamed_text_only_grows_into_the_result(engine):
+    events = list(engine.complete(RAW, CancelToken()))
+    texts = [text_of(event) for event in events]
+    assert all(after.startswith(before) for before, after in itertools.pairwise(texts))
+    assert [event.done for event in events] == [False] * (len(events) - 1) + [True]
+
+
+@given(cut=st.integers(1, len(PREFIX)))
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_healed_output_never_contradicts_the_text_before_the_cursor(engine, cut):
+    request = dataclasses.replace(RAW, prefix=PREFIX[:cut], suffix=PREFIX[cut:] + SUFFIX, max_tokens=8)
+    event = last(engine, request)
+    # what the model wrote starts with the forced run: the text after the cursor is what is left of it
+    assert event.stop_reason in set(StopReason)
+    assert "\ufffd" not in text_of(event)
+
+
+def test_a_cancelled_request_leaves_no_trace(engine):
+    alone = text_of(last(engine, dataclasses.replace(RAW, document="alone")))
+    cancel = CancelToken()
+    stream = engine.complete(dataclasses.replace(RAW, document="other"), cancel)
+    next(stream)
+    cancel.cancel()
+    with pytest.raises(CancelledError):
+        list(stream)
+    assert text_of(last(engine, dataclasses.replace(RAW, document="other"))) == alone
+
+
+def test_a_second_request_keeps_what_is_cached(engine):
+    request = dataclasses.replace(RAW, document="kept")
+    first = last(engine, request).statistics
+    second = last(engine, request).statistics
+    assert first.computed_tokens == first.prompt_tokens - 1
+    assert second.computed_tokens == 0
+
+
+def test_bounds_end_the_text(engine):
+    assert last(engine, dataclasses.replace(RAW, max_tokens=3)).stop_reason is StopReason.MAX_TOKENS
+    assert last(engine, dataclasses.replace(RAW, max_bytes=4)).stop_reason is StopReason.MAX_BYTES
+
+
+def test_crlf_documents_get_crlf_back(engine):
+    crlf = dataclasses.replace(
+        RAW, prefix=PREFIX.replace("\n", "\r\n"), suffix=SUFFIX.replace("\n", "\r\n"), max_tokens=64, document="crlf"
+    )
+    plain = text_of(last(engine, dataclasses.replace(RAW, max_tokens=64, document="lf")))
+    assert text_of(last(engine, crlf)) == plain.replace("\n", "\r\n")
+
+
+def test_fim_tokens_in_the_document_are_data(engine):
+    request = dataclasses.replace(RAW, prefix="x = '<|fim_middle|>' + <|endoftext|>\n" + PREFIX)
+    assert last(engine, request).statistics.prompt_tokens > len("<|fim_middle|><|endoftext|>")
+
+
+@given(prefix=st.text(max_size=60), suffix=st.text(max_size=60))
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_document_gets_an_answer(engine, prefix, suffix):
+    event = last(engine, CompletionRequest(prefix, suffix, "python", max_tokens=6))
+    assert event.done
+    assert event.suggestions or event.dropped
