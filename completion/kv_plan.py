@@ -102,7 +102,7 @@ def plan_pie(
         end = run.destination + run.count
         sources[run.destination : end] = np.arange(run.source, run.source + run.count)
         compute[min(run.destination + repair_tokens, end) : end] = False
-    compute[[position for position in always_compute if position >= common]] = True
+    compute[[position for position in always_compute if common <= position < len(new_tokens)]] = True
     return CachePlan(sources, np.flatnonzero(compute).astype(np.int32))
 
 
