@@ -151,17 +151,17 @@ def _register_signals(server: DraftlineServer, session: Session) -> None:
         session.signals.accepted(messages.read_item_name(arguments))
 
     @server.feature(messages.DID_SHOW)
-    def did_show(params: object) -> None:
+    def did_show(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
         session.signals.shown(messages.read_shown(params))
 
     @server.feature(messages.DID_ACCEPT_PARTLY)
-    def did_accept_partly(params: object) -> None:
+    def did_accept_partly(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
         session.signals.partly_accepted(messages.read_part_accepted(params))
 
     @server.feature(messages.DID_REJECT)
-    def did_reject(params: object) -> None:
+    def did_reject(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
         session.signals.rejected(messages.read_rejected(params))
 
     @server.feature(messages.DID_MOVE_CURSOR)
-    async def did_move_cursor(params: object) -> None:
+    async def did_move_cursor(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
         await session.move_cursor(*messages.read_cursor(params))
