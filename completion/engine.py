@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from completion import mode
 from completion.cancellation import CancelToken
 from completion.constraints import Constraints
-from completion.decoding import Decoder
+from completion.decoding import NO_TOKEN, Decoder, Step
 from completion.drafting_setup import make_drafters, save_learned
 from completion.fim_format import detect_format
 from completion.kv_session import KVSession, KVSessions, SessionSettings
@@ -80,8 +80,7 @@ class Engine:
         try:
             for step in self._decoder(asked, prompt, session).steps(cancel):
                 record.count(step)
-                ended = self._extend(output, step.tokens, step.drafters)
-                stop = self._find_stop(rules, output, record, ended)
+                stop = self._extend(output, step, rules) or rules.time_end(output, record.elapsed_ms())
                 if stop is not None:
                     break
                 visible = stable_prefix(output.growing(), context) if asked.filters else output.growing()
@@ -136,25 +135,17 @@ class Engine:
             return None
         return self._drafters.session(prompt.tokens, request.workspace, tail=prompt.before_cursor)
 
-    def _extend(self, output: OutputText, tokens: tuple[int, ...], drafters: tuple[str, ...]) -> StopReason | None:
-        """Add a step's tokens to the text; the reason if the last of them ends it."""
-        for token, drafter in zip(tokens, drafters, strict=True):
-            if token in self._tokenizer.stop_ids:
-                return StopReason.STOP_TOKEN
-            if token < 0:
-                return StopReason.GRAMMAR
+    def _extend(self, output: OutputText, step: Step, rules: StopRules) -> Stop | None:
+        """Add a step's tokens to the text, one by one: where it ends must not depend on how they came."""
+        for token, drafter in zip(step.tokens, step.drafters, strict=True):
+            if token == NO_TOKEN or token in self._tokenizer.stop_ids:
+                reason = StopReason.GRAMMAR if token == NO_TOKEN else StopReason.STOP_TOKEN
+                return Stop(len(output.whole()), reason)
             output.extend(self._tokenizer.token_bytes(token), drafter)
+            stop = rules.text_end(output.whole()) or rules.size_end(output)
+            if stop is not None:
+                return stop
         return None
-
-    def _find_stop(
-        self, rules: StopRules, output: OutputText, record: RunRecord, ended: StopReason | None
-    ) -> Stop | None:
-        whole = output.whole()
-        stop = rules.text_end(whole)
-        if stop is None:
-            reason = ended or rules.size_end(record.generated_tokens, output.size_bytes, record.elapsed_ms())
-            stop = Stop(len(whole), reason) if reason is not None else None
-        return stop
 
     def _finish(
         self, request: CompletionRequest, context: Context, output: OutputText, stop: Stop, record: RunRecord

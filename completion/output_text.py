@@ -30,14 +30,14 @@ class OutputText:
         self._pieces.append(drafter)
 
     @property
+    def tokens(self) -> int:
+        """Tokens so far."""
+        return len(self._token_ends)
+
+    @property
     def size_bytes(self) -> int:
         """Bytes after the cursor so far."""
         return max(0, len(self._bytes) - self._forced_bytes)
-
-    @property
-    def data(self) -> bytes:
-        """Everything generated, the forced run included."""
-        return bytes(self._bytes)
 
     def whole(self) -> str:
         """The text after the cursor, as far as its characters are complete."""

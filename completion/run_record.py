@@ -22,11 +22,6 @@ class RunRecord:
         self._by_drafter: Counter[str] = Counter()
         self._log_probabilities: list[float] = []
 
-    @property
-    def generated_tokens(self) -> int:
-        """Tokens emitted so far."""
-        return self._statistics.generated_tokens
-
     def elapsed_ms(self) -> float:
         """Time since the request came."""
         return 1e3 * (self._clock() - self._started)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from completion.block_end import BlockEnd
+from completion.output_text import OutputText
 from completion.postprocess import Context, Dropped
 from completion.postprocess.following_lines import following_lines
 from completion.postprocess.loops import loops
@@ -47,14 +48,18 @@ class StopRules:
             return Stop(block_end, StopReason.BLOCK_END)
         return self._repeated(text)
 
-    def size_end(self, tokens: int, size_bytes: int, elapsed_ms: float) -> StopReason | None:
-        """The bound that is reached, if one is."""
-        if tokens >= self._request.max_tokens:
-            return StopReason.MAX_TOKENS
-        if size_bytes >= self._request.max_bytes:
-            return StopReason.MAX_BYTES
+    def size_end(self, output: OutputText) -> Stop | None:
+        """The end at a bound of tokens or bytes, if one is reached."""
+        if output.tokens >= self._request.max_tokens:
+            return Stop(len(output.whole()), StopReason.MAX_TOKENS)
+        if output.size_bytes >= self._request.max_bytes:
+            return Stop(len(output.whole()), StopReason.MAX_BYTES)
+        return None
+
+    def time_end(self, output: OutputText, elapsed_ms: float) -> Stop | None:
+        """The end at the time budget, if it is used up."""
         if 0 < self._request.time_budget_ms <= elapsed_ms:
-            return StopReason.TIME_BUDGET
+            return Stop(len(output.whole()), StopReason.TIME_BUDGET)
         return None
 
     def _repeated(self, text: str) -> Stop | None:
