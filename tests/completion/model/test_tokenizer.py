@@ -1,0 +1,134 @@
+"""Tokens stand for exact bytes, and text never becomes a control token."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from completion.errors import ModelDamagedError, UnsupportedModelError
+from completion.model.gguf_conversion import GgufFile
+from completion.model.gguf_tokenizer import tokenizer_json
+from completion.model.tokenizer import CodeTokenizer
+from tests.tiny_gguf import write_tiny_gguf
+from tests.tiny_models import SPECIALS, VOCABULARY_SIZE
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+CODE = st.lists(
+    st.sampled_from(["def ", "self", "return", "\n    ", "<|fim_middle|>", "é", "\r\n", "(", "\t", "▁", "🙂"])
+)
+
+
+@pytest.fixture(scope="module")
+def byte_level(tiny_qwen2):
+    return CodeTokenizer.from_folder(tiny_qwen2)
+
+
+@pytest.fixture(scope="module")
+def sentencepiece(tmp_path_factory):
+    path = write_tiny_gguf(tmp_path_factory.mktemp("spm") / "tiny.gguf", "llama", tokenizer="llama")
+    return CodeTokenizer(Tokenizer.from_str(tokenizer_json(GgufFile(path).field)), VOCABULARY_SIZE)
+
+
+@given(TEXTS)
+def test_byte_level_tokens_give_back_the_text(byte_level, text):
+    assert byte_level.decode(byte_level.encode(text)) == text.encode()
+
+
+@given(CODE)
+def test_code_with_special_texts_gives_back_the_text(byte_level, parts):
+    text = "".join(parts)
+    tokens = byte_level.encode(text)
+    assert byte_level.decode(tokens) == text.encode()
+    assert not byte_level.stop_ids & set(tokens)
+
+
+@given(TEXTS)
+def test_sentencepiece_tokens_give_back_the_text(sentencepiece, text):
+    blank = text.replace("▁", " ")  # U+2581 is the blank itself there
+    assert sentencepiece.decode(sentencepiece.encode(text)) == blank.encode()
+
+
+@pytest.mark.parametrize("marker", [*SPECIALS, "▁<PRE>", " <PRE>", "<s>", "</s>", "<unk>", "<0x41>"])
+def test_special_texts_of_the_user_are_plain_text(byte_level, sentencepiece, marker):
+    text = f"a {marker} b{marker}"
+    for tokenizer, expected in ((byte_level, text), (sentencepiece, text.replace("▁", " "))):
+        tokens = tokenizer.encode(text)
+        assert not tokenizer.stop_ids & set(tokens)
+        assert tokenizer.decode(tokens) == expected.encode()
+
+
+def test_control_tokens_are_special_even_where_the_file_does_not_say_so(byte_level, tiny_qwen2):
+    declared = json.loads((tiny_qwen2 / "tokenizer.json").read_text())["added_tokens"]
+    assert [token["special"] for token in declared if "fim" in token["content"]] == [False] * 4
+    assert set(byte_level.special) == set(SPECIALS)
+    assert all(byte_level.token_bytes(id_) == b"" for id_ in byte_level.special.values())
+
+
+def test_every_token_without_bytes_ends_a_text(byte_level):
+    beyond = set(range(599, VOCABULARY_SIZE))  # rows of the embedding that no token has
+    assert byte_level.stop_ids == set(byte_level.special.values()) | beyond
+    assert byte_level.vocabulary_size == VOCABULARY_SIZE
+
+
+def test_no_text_is_normalised(byte_level, tiny_qwen2, tmp_path):
+    file = json.loads((tiny_qwen2 / "tokenizer.json").read_text())
+    file["normalizer"] = {"type": "NFC"}  # as in Qwen's own file
+    composing = CodeTokenizer(Tokenizer.from_str(json.dumps(file)))
+    assert composing.decode(composing.encode("e\u0301")) == "e\u0301".encode()
+
+
+def test_no_blank_is_put_in_front(tiny_qwen2):
+    file = json.loads((tiny_qwen2 / "tokenizer.json").read_text())
+    file["pre_tokenizer"]["pretokenizers"][1]["add_prefix_space"] = True
+    assert CodeTokenizer(Tokenizer.from_str(json.dumps(file))).decode([]) == b""
+    tokenizer = CodeTokenizer(Tokenizer.from_str(json.dumps(file)))
+    assert tokenizer.decode(tokenizer.encode("def f")) == b"def f"
+
+
+@pytest.mark.parametrize("prepend", ["always", "first", "never"])
+def test_metaspace_vocabularies_are_exact_too(sentencepiece, prepend):
+    file = json.loads(sentencepiece._plain.to_str())
+    file |= {"normalizer": None, "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": prepend}}
+    file["pre_tokenizer"]["split"] = False
+    tokenizer = CodeTokenizer(Tokenizer.from_str(json.dumps(file)))
+    assert tokenizer.decode(tokenizer.encode("  def the\n self")) == b"  def the\n self"
+
+
+def test_lone_surrogates_count_as_question_marks(byte_level):
+    assert byte_level.decode(byte_level.encode("a\ud83d b")) == b"a? b"
+
+
+@given(st.binary(max_size=6))
+def test_tokens_with_prefix_are_those_that_agree_with_forced_bytes(byte_level, prefix):
+    def agrees(text):
+        return text != b"" and (text.startswith(prefix) or prefix.startswith(text))
+
+    expected = [i for i in range(byte_level.vocabulary_size) if agrees(byte_level.token_bytes(i))]
+    assert byte_level.tokens_with_prefix(prefix).tolist() == expected
+
+
+@pytest.mark.parametrize("prefix", [b" re", b"    return", b"a", b"\xff", b"\xff\xff", b""])
+def test_sentencepiece_tokens_with_prefix(sentencepiece, prefix):
+    def agrees(text):
+        return text != b"" and (text.startswith(prefix) or prefix.startswith(text))
+
+    expected = [i for i in range(sentencepiece.vocabulary_size) if agrees(sentencepiece.token_bytes(i))]
+    assert sentencepiece.tokens_with_prefix(prefix).tolist() == expected
+    assert expected
+
+
+def test_a_vocabulary_that_can_spell_a_control_token_is_refused(tiny_qwen2):
+    file = json.loads((tiny_qwen2 / "tokenizer.json").read_text())
+    control = file["model"]["vocab"]["def"]
+    token = {"id": control, "content": "def", "special": True, "normalized": False}
+    file["added_tokens"].insert(0, token | {"single_word": False, "lstrip": False, "rstrip": False})
+    with pytest.raises(UnsupportedModelError, match="'def'"):
+        CodeTokenizer(Tokenizer.from_str(json.dumps(file)))
+
+
+def test_a_broken_tokenizer_file_is_damaged(tmp_path):
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(ModelDamagedError, match="cannot be read"):
+        CodeTokenizer.from_folder(tmp_path)

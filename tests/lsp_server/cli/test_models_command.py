@@ -1,0 +1,54 @@
+"""`draftline models` lists, prepares, verifies and removes."""
+
+import pytest
+
+from lsp_server.cli.models import run
+from tests.tiny_gguf import write_tiny_gguf
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def mine(tmp_path):
+    return write_tiny_gguf(tmp_path / "mine.gguf")
+
+
+def test_a_model_is_prepared_listed_verified_and_removed(mine, cache, capsys):
+    assert run(["prepare", str(mine)]) == 0
+    assert "mine is ready in" in capsys.readouterr().out
+    run([])
+    listed = capsys.readouterr().out
+    assert "converted" in next(line for line in listed.splitlines() if "mine" in line)
+    assert run(["verify", "mine"]) == 0
+    assert "intact" in capsys.readouterr().out
+    assert run(["remove", "mine"]) == 0
+    assert "are free again" in capsys.readouterr().out
+    assert not [entry for entry in (cache / "models").iterdir() if entry.is_dir()]
+
+
+def test_a_damaged_model_is_named_with_what_to_do(mine, cache, capsys):
+    run(["prepare", str(mine)])
+    weights = next(cache.glob("models/*/model.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    assert run(["verify", "mine"]) == 1
+    assert "damaged: model.safetensors" in capsys.readouterr().out
+    weights.write_bytes(b"short")
+    run(["list"])
+    out = capsys.readouterr().out
+    assert "damaged" in out
+    assert "draftline models remove mine-" in out
+
+
+def test_an_unknown_model_is_an_error_on_stderr(capsys):
+    assert run(["verify", "nothing-like-it"]) == 1
+    assert "'nothing-like-it' is not among the converted models" in capsys.readouterr().err
+
+
+def test_the_list_says_how_to_get_what_is_missing(capsys):
+    run([])
+    assert "qwen2.5-coder-1.5b" in capsys.readouterr().out

@@ -1,0 +1,116 @@
+"""Writes small GGUF files as llama.cpp's converter would, for tests of the way back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gguf
+import numpy as np
+import torch
+from safetensors.torch import load_file
+
+from tests.tiny_models import HEADS, KV_HEADS, VOCABULARY_SIZE, tiny_tokenizer, write_tiny_model
+
+_NAMES = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+_WORDS = ("▁def", "▁return", "▁the", "▁self", "self", "return", "▁▁", "▁▁▁▁", "in", "er", "re", "th", "nt", "se", "lf")
+
+
+def write_tiny_gguf(path: Path, family: str = "qwen2", *, quantisation: str = "F32", tokenizer: str = "gpt2") -> Path:
+    """Write the tiny model of a family as GGUF, and the same as safetensors into `<path>.folder` beside it.
+
+    Args:
+        path: The file.
+        family: "qwen2" or "llama"; llama's query and key rows are interleaved, as llama.cpp does it.
+        quantisation: Of the matrices.
+        tokenizer: "gpt2" (byte-level) or "llama" (sentencepiece with scores).
+    """
+    folder = write_tiny_model(path.with_name(f"{path.name}.folder"), family)
+    writer = gguf.GGUFWriter(path, family)
+    _add_sizes(writer, json.loads((folder / "config.json").read_text()))
+    (_add_byte_level if tokenizer == "gpt2" else _add_sentencepiece)(writer)
+    for name, tensor in load_file(folder / "model.safetensors").items():
+        _add_tensor(writer, name, tensor.to(torch.float32).numpy(), family, gguf.GGMLQuantizationType[quantisation])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _add_sizes(writer: gguf.GGUFWriter, config: dict) -> None:
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_rope_freq_base(config["rope_theta"])
+    writer.add_bos_token_id(config["bos_token_id"])
+    writer.add_eos_token_id(config["eos_token_id"])
+
+
+def _add_byte_level(writer: gguf.GGUFWriter) -> None:
+    model = json.loads(tiny_tokenizer().to_str())
+    added = {token["id"]: token["content"] for token in model["added_tokens"]}
+    ids = {index: token for token, index in model["model"]["vocab"].items()} | added
+    tokens = [ids.get(index, f"[PAD{index}]") for index in range(VOCABULARY_SIZE)]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([3 if i in added else 1 if i in ids else 5 for i in range(VOCABULARY_SIZE)])
+    writer.add_token_merges([" ".join(merge) for merge in model["model"]["merges"]])
+
+
+def _add_sentencepiece(writer: gguf.GGUFWriter) -> None:
+    control = ["<unk>", "<s>", "</s>", "▁<PRE>", "▁<MID>", "▁<SUF>"]
+    fallback = [f"<0x{byte:02X}>" for byte in range(256)]
+    letters = [*"abcdefghijklmnopqrstuvwxyz", "▁", "(", ")", ":"]
+    pairs = ["▁d", "▁de", "▁r", "▁re", "▁ret", "▁retu", "▁retur", "▁t", "▁th", "▁s", "▁se", "▁sel", "ret", "sel"]
+    pieces = [*_WORDS, *pairs, *letters]
+    unused = [f"<unused{n}>" for n in range(VOCABULARY_SIZE - len(control) - len(fallback) - len(pieces))]
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list([*control, *fallback, *pieces, *unused])
+    types = [2, *[3] * (len(control) - 1), *[6] * 256, *[1] * len(pieces), *[5] * len(unused)]
+    writer.add_token_types(types)
+    writer.add_token_scores([-float(n) for n in range(VOCABULARY_SIZE)])
+
+
+def _add_tensor(
+    writer: gguf.GGUFWriter, name: str, values: np.ndarray, family: str, kind: gguf.GGMLQuantizationType
+) -> None:
+    if family == "llama" and ".q_proj." in name:
+        values = _interleaved(values, HEADS)
+    if family == "llama" and ".k_proj." in name:
+        values = _interleaved(values, KV_HEADS)
+    if values.ndim == 1 or kind is gguf.GGMLQuantizationType.F32:
+        writer.add_tensor(_gguf_name(name), values)
+    else:
+        writer.add_tensor(_gguf_name(name), gguf.quantize(values, kind), raw_dtype=kind)
+
+
+def _interleaved(values: np.ndarray, heads: int) -> np.ndarray:
+    """Rows as llama.cpp's converter stores them: RoPE pairs side by side."""
+    return values.reshape(heads, 2, values.shape[0] // heads // 2, -1).swapaxes(1, 2).reshape(values.shape)
+
+
+def _gguf_name(name: str) -> str:
+    stem, _, kind = name.rpartition(".")
+    if stem in _NAMES:
+        return f"{_NAMES[stem]}.{kind}"
+    _, _, layer, part = stem.split(".", 3)
+    return f"blk.{layer}.{_NAMES[part]}.{kind}"
