@@ -1,17 +1,34 @@
-"""A real Neovim for each test, with this repository's plugin and nothing of the person who runs the tests."""
+"""A real Neovim for each test, with this repository's plugin, server and model, and nothing else of the machine's."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from neovim_driver import Neovim
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PLUGIN = REPOSITORY / "ide_clients" / "neovim"
+MODEL_READY_S = 90.0
+
+INIT = f"""
+vim.opt.runtimepath:prepend({json.dumps(str(PLUGIN))})
+vim.o.swapfile = false
+vim.api.nvim_set_hl(0, "ComplHint", {{ fg = "#7a8090", italic = true }})
+sent = {{}}
+vim.api.nvim_create_autocmd({{ "LspRequest", "LspNotify" }}, {{
+  callback = function(event)
+    local method = event.data.method or event.data.request.method
+    local is_new = not event.data.request or event.data.request.type == "pending"
+    if is_new then table.insert(sent, method) end
+  end,
+}})
+"""
 
 
 @pytest.fixture(scope="session")
@@ -32,12 +49,7 @@ def open_neovim(neovim_program: Path, tmp_path: Path) -> Iterator[Callable[..., 
         home = tmp_path / f"home-{len(started)}"
         home.mkdir()
         init = home / "init.lua"
-        init.write_text(
-            f"vim.opt.runtimepath:prepend({str(PLUGIN)!r})\n"
-            "vim.o.swapfile = false\n"
-            'vim.api.nvim_set_hl(0, "ComplHint", { fg = "#7a8090", italic = true })\n' + lua,
-            encoding="utf-8",
-        )
+        init.write_text(INIT + lua, encoding="utf-8")
         folders = {f"XDG_{name}_HOME": str(home) for name in ("CONFIG", "DATA", "STATE")}
         arguments = ["-u", str(init), "-i", "NONE", *map(str, files)]
         started.append(Neovim(neovim_program, arguments, {**folders, **(environment or {})}))
@@ -46,3 +58,58 @@ def open_neovim(neovim_program: Path, tmp_path: Path) -> Iterator[Callable[..., 
     yield open_one
     for neovim in started:
         neovim.close()
+
+
+class EngineRoom:
+    """One engine for all tests of the session, in folders of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        folders = {"DRAFTLINE_RUNTIME_DIR": str(folder / "run"), "DRAFTLINE_STATE_DIR": str(folder / "state")}
+        self.environment = {**folders, "PYTHONPATH": str(REPOSITORY)}
+
+    def hosts(self) -> list[psutil.Process]:
+        """Return the processes that serve this session's socket and are no language server."""
+        return [one for one in self._processes() if not any("lsp_server" in word for word in one.cmdline())]
+
+    def close(self) -> None:
+        """End what is left of this session's processes."""
+        for process in self._processes():
+            process.kill()
+
+    def _processes(self) -> list[psutil.Process]:
+        mine = []
+        for process in psutil.process_iter():
+            try:
+                runtime = process.environ().get("DRAFTLINE_RUNTIME_DIR")
+                if runtime == self.environment["DRAFTLINE_RUNTIME_DIR"] and "python" in process.name():
+                    mine.append(process)
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+        return mine
+
+
+@pytest.fixture(scope="session")
+def engine_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineRoom]:
+    """Return where this session's engine runs; whatever runs there at the end is ended."""
+    room = EngineRoom(tmp_path_factory.mktemp("engine"))
+    yield room
+    room.close()
+
+
+@pytest.fixture
+def edit(open_neovim, engine_room: EngineRoom, tmp_path: Path) -> Callable[..., Neovim]:
+    """Return a function that opens a file in Neovim, waits for the engine, and puts the cursor at the end."""
+
+    def edit_one(text: str, *, lua: str | None = None, name: str = "example.py", options: str = "") -> Neovim:
+        file = tmp_path / name
+        file.write_bytes(text.encode())
+        python = json.dumps(sys.executable)
+        command = f'cmd = {{ {python}, "-m", "lsp_server", "--stdio" }}, {options}'
+        lua = lua or f'require("draftline").setup({{ {command} }})'
+        neovim = open_neovim(lua.replace("COMMAND", command), file, environment=engine_room.environment)
+        ready = "(require('draftline.status').latest() or {}).kind == 'ready'"
+        neovim.wait_for_lua(ready, "engine that is ready", MODEL_READY_S)
+        neovim.type("G$")
+        return neovim
+
+    return edit_one

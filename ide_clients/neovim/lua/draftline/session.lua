@@ -260,6 +260,17 @@ function M.attach(bufnr)
   on("CompleteDone", function()
     vim.schedule(show)
   end)
+  -- Keys that were pressed while the model was being loaded got no answer.
+  vim.api.nvim_create_autocmd("User", {
+    group = group,
+    pattern = "DraftlineStatus",
+    callback = function(event)
+      local is_here = vim.api.nvim_get_current_buf() == bufnr
+      if event.data.kind == "ready" and is_here and is_inserting() and not offer and not next(asked) then
+        M.ask_automatically()
+      end
+    end,
+  })
 end
 
 return M

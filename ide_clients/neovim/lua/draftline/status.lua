@@ -6,6 +6,7 @@ local latest = nil ---@type {kind: string, message: string?, model: string?, dev
 local symbols = { starting = "…", ready = "✓", busy = "⟳", error = "✗" }
 
 --- Keep a status notification and let status lines know.
+---@param params {kind: string, message: string?, model: string?, device: string?}
 function M.update(params)
   latest = params
   vim.api.nvim_exec_autocmds("User", { pattern = "DraftlineStatus", data = params })
