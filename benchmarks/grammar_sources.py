@@ -1,0 +1,160 @@
+"""Real source files for the grammar benchmark: out of pinned releases on PyPI and npm, or out of a folder."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from completion.grammar.grammar import load_grammar
+from completion.paths import cache_dir
+
+PYPI = (
+    "pybind11==3.0.4",
+    "nanobind==3.0.1",
+    "psutil==7.2.0",
+    "pydantic-core==2.50.0",
+    "tokenizers==0.23.1",
+    "pyjnius==1.7.0",
+    "jpype1==1.7.0",
+    "cog==0.22.0",
+    "shapely==2.1.2",
+    "msgpack==1.2.4",
+    "pymongo==4.20.0",
+)
+NPM = (
+    "rxjs@7.8.2",
+    "effect@4.1.0",
+    "express@5.3.0",
+    "webpack@5.112.0",
+    "@tanstack/query-core@5.108.0",
+    "react-native-screens@4.28.0",
+    "@capacitor/android@8.5.0",
+)
+ENDINGS = {
+    ".py": "python",
+    ".js": "javascript",
+    ".mjs": "javascript",
+    ".ts": "typescript",
+    ".tsx": "typescriptreact",
+    ".go": "go",
+    ".rs": "rust",
+    ".java": "java",
+    ".c": "c",
+    ".cpp": "cpp",
+    ".hpp": "cpp",
+    ".cc": "cpp",
+    ".json": "json",
+}
+_SIZES = range(200, 40_000)
+# pip asks a source distribution's build backend for its metadata. PKG-INFO has it: a stand-in for every backend runs
+# no code of the package and needs no compiler.
+_BACKENDS = (
+    "setuptools.build_meta",
+    "flit_core.buildapi",
+    "hatchling.build",
+    "scikit_build_core.build",
+    "maturin",
+    "mesonpy",
+)
+_STAND_IN = """
+import email, pathlib, sys
+__legacy__ = sys.modules[__name__]  # what pip asks of a project without pyproject.toml
+def get_requires_for_build_wheel(config_settings=None):
+    return []
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    text = pathlib.Path("PKG-INFO").read_text(encoding="utf-8")
+    fields = email.message_from_string(text)
+    name = f"{fields['Name'].replace('-', '_')}-{fields['Version']}.dist-info"
+    folder = pathlib.Path(metadata_directory, name)
+    folder.mkdir()
+    (folder / "METADATA").write_text(text, encoding="utf-8")
+    return name
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that tree-sitter parses without an error."""
+
+    name: str
+    language: str
+    text: bytes
+
+
+def valid_sources(folder: Path | None, seed: int) -> dict[str, list[SourceFile]]:
+    """Files by language in a random order; without a folder the pinned releases are fetched into the cache.
+
+    The files are parsed only when asked for: see `valid`.
+    """
+    texts = _read_folder(folder) if folder is not None else _read_archives(fetch())
+    by_language: dict[str, list[SourceFile]] = {}
+    for name, text in texts:
+        language = ENDINGS[Path(name).suffix]
+        by_language.setdefault(language, []).append(SourceFile(name, language, text))
+    for files in by_language.values():
+        files.sort(key=lambda file: file.name)
+        random.Random(seed).shuffle(files)
+    return by_language
+
+
+def valid(file: SourceFile) -> bool:
+    """Whether tree-sitter finds no error in the file."""
+    grammar = load_grammar(file.language)
+    return grammar is not None and not grammar.parse(file.text).root_node.has_error
+
+
+def fetch() -> list[Path]:
+    """Archives of the pinned releases; what is in the cache is not fetched again."""
+    folder = cache_dir() / "benchmark-sources"
+    stand_ins = folder / "backends"
+    _write_stand_ins(stand_ins)
+    for requirement in PYPI:
+        _fetch(folder / requirement, _pip(requirement), os.environ | {"PYTHONPATH": str(stand_ins)})
+    for requirement in NPM:
+        pack = ["npm", "pack", "--silent", "--ignore-scripts", requirement]
+        _fetch(folder / requirement.replace("/", "+"), pack, dict(os.environ))
+    return sorted(path for path in folder.glob("*/*") if path.name.endswith(("gz", "zip")))
+
+
+def _pip(requirement: str) -> list[str]:
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--use-pep517"]
+    return [*pip, "--no-build-isolation", requirement]
+
+
+def _fetch(place: Path, command: list[str], environment: dict[str, str]) -> None:
+    if place.is_dir() and any(place.iterdir()):
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    print(f"fetching {place.name}", file=sys.stderr)
+    subprocess.run(command, cwd=place, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
+def _write_stand_ins(folder: Path) -> None:
+    for backend in _BACKENDS:
+        package = folder
+        for part in backend.split("."):
+            package /= part
+            package.mkdir(parents=True, exist_ok=True)
+            (package / "__init__.py").write_text(_STAND_IN, encoding="utf-8")
+
+
+def _read_archives(archives: list[Path]) -> Iterator[tuple[str, bytes]]:
+    for archive in archives:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                if member.isfile() and Path(member.name).suffix in ENDINGS and member.size in _SIZES:
+                    stream = tar.extractfile(member)
+                    if stream is not None:
+                        yield f"{archive.name}:{member.name}", stream.read()
+
+
+def _read_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in ENDINGS and path.is_file() and path.stat().st_size in _SIZES:
+            yield str(path.relative_to(folder)), path.read_bytes()
