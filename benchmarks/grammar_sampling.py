@@ -63,7 +63,6 @@ def draw_text(seed: int) -> tuple[int, ...]:
     snapshot = _start()
     sampling = Sampling(temperature=1.0, seed=seed)
     for position in range(LENGTH):
-        state = snapshot
         token = draw(logits_after(text), sampling, position, None, partial(_may_follow, snapshot))
         assert token is not None, text
         following = _advance(snapshot, token)
