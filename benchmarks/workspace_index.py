@@ -18,10 +18,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from completion.model.loading import load_model
+from completion.model.model_store import prepare
+from completion.model.tokenizer import CodeTokenizer
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import LearnedState
-from drafting.ngram_index import MAX_MATCH, empty_arrays
+from drafting.ngram_index import MAX_MATCH
 from drafting.prompt_lookup import continuations_scratch, rank_continuations
 from drafting.session import Drafters
 from drafting.workspace_index import WorkspaceIndex
@@ -93,10 +94,10 @@ def time_lookups(index: WorkspaceIndex, documents: Documents, count: int) -> lis
     rng = np.random.default_rng(2)
     scratch = continuations_scratch()
     everything = np.concatenate(list(documents.values()))
-    times = []
+    times: list[float] = []
     for end in rng.integers(MAX_MATCH, len(everything), count):
         tail = everything[end - MAX_MATCH : end].copy()
-        times.append(milliseconds(lambda tail=tail: rank_continuations(index.arrays, tail, 2, scratch)))  # type: ignore[misc]
+        times.append(milliseconds(lambda tail=tail: rank_continuations(index.arrays, tail, scratch)))  # type: ignore[misc]
     return times
 
 
@@ -149,15 +150,14 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(sysconfig.get_paths()["purelib"]), help="source to index")
     parser.add_argument("--model", default="default", help="whose tokenizer")
     arguments = parser.parse_args()
-    tokenizer = load_model(arguments.model, backend="auto", threads=None).tokenizer
+    tokenizer = CodeTokenizer.from_folder(prepare(arguments.model).folder)
     documents = read_documents(arguments.folder, arguments.tokens, lambda text: list(tokenizer.encode(text)))
     Drafters(LearnedState.fresh(8), StepCosts({0: 1.0, 4: 1.0}, 4)).warm_up()
     index, index_s = time_index(documents)
     edits, lookups = time_edits(index, documents, 400), time_lookups(index, documents, 4000)
-    empty_bytes = sum(array.nbytes for array in empty_arrays(1))
     figures = {
         "index_s": index_s,
-        "index_mb": (index.size_bytes - empty_bytes) / 1e6,
+        "index_mb": index.size_bytes / 1e6,
         "latency_ratio_while_indexing": latency_ratio(documents),
         "edit_ms": float(np.percentile(edits, 95)),
         "lookup_ms": float(np.percentile(lookups, 95)),

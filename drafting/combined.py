@@ -115,10 +115,8 @@ def empty_pool(max_nodes: int) -> Pool:
 def expand(pool: Pool, sources: Sources, calibration: CalibrationArrays, node: int, path: float) -> None:
     """Add what may follow a node (−1: the context) to the pool, each token once, with its chance."""
     tail = pool.tails[node + 1]
-    in_prompt = rank_continuations(sources.prompt, tail, 1, pool.from_prompt) if sources.enabled[PROMPT] else 0
-    in_workspace = (
-        rank_continuations(sources.workspace, tail, 2, pool.from_workspace) if sources.enabled[WORKSPACE] else 0
-    )
+    in_prompt = rank_continuations(sources.prompt, tail, pool.from_prompt) if sources.enabled[PROMPT] else 0
+    in_workspace = rank_continuations(sources.workspace, tail, pool.from_workspace) if sources.enabled[WORKSPACE] else 0
     row, single = -1, False
     if sources.enabled[RECYCLING] and 0 <= tail[-1] < len(sources.recycling.single):
         row = find_pair(sources.recycling, tail[-2], tail[-1]) if tail[-2] >= 0 else -1

@@ -21,7 +21,7 @@ GAP = -1
 """Token of a slot that holds nothing: it separates documents and matches nothing."""
 
 ORDERS = (8, 4, 2, 1)
-"""Lengths of the runs that have chains, the most telling first."""
+"""Lengths of the runs that have chains, the most telling first; an index may leave out the last ones."""
 
 MAX_MATCH = 24
 """Matches are measured up to this many tokens; a longer one is not more telling."""
@@ -52,14 +52,14 @@ UNLINKED = -1
 """`newer` of a slot that is on no chain."""
 
 
-def empty_arrays(slots: int) -> NgramArrays:
-    """Room for so many slots, at most 52 bytes each."""
+def empty_arrays(slots: int, orders: int) -> NgramArrays:
+    """Room for so many slots, with chains for the first `orders` of ORDERS: up to 4 + 12 · orders bytes a slot."""
     buckets = 1 << max(8, int(np.ceil(np.log2(max(slots, 1) / 2))))
     return NgramArrays(
         np.full(slots, GAP, dtype=np.int32),
-        np.full((len(ORDERS), slots), NONE, dtype=np.int32),
-        np.full((len(ORDERS), slots), UNLINKED, dtype=np.int32),
-        np.full((len(ORDERS), buckets), NONE, dtype=np.int32),
+        np.full((orders, slots), NONE, dtype=np.int32),
+        np.full((orders, slots), UNLINKED, dtype=np.int32),
+        np.full((orders, buckets), NONE, dtype=np.int32),
     )
 
 
@@ -83,7 +83,7 @@ def link(index: NgramArrays, start: int, stop: int) -> None:
     """Put slots start … stop−1, whose tokens are set, on their chains, as the newest."""
     mask = index.heads.shape[1] - 1
     for slot in range(start, stop):
-        for order in range(len(ORDERS)):
+        for order in range(len(index.heads)):
             bucket = bucket_of(index.tokens, slot, ORDERS[order], mask)
             if bucket < 0:
                 continue
@@ -99,7 +99,7 @@ def link(index: NgramArrays, start: int, stop: int) -> None:
 def unlink(index: NgramArrays, start: int, stop: int) -> None:
     """Take slots start … stop−1 off their chains; their tokens may go then."""
     for slot in range(start, stop):
-        for order in range(len(ORDERS)):
+        for order in range(len(index.heads)):
             newer, older = index.newer[order, slot], index.older[order, slot]
             if newer == UNLINKED:
                 continue
@@ -125,7 +125,7 @@ def match_length(tokens: IntArray, slot: int, tail: IntArray) -> int:
 
 
 @compiled
-def find(index: NgramArrays, tail: IntArray, shortest: int, slots: IntArray, lengths: IntArray) -> int:
+def find(index: NgramArrays, tail: IntArray, slots: IntArray, lengths: IntArray) -> int:
     """Occurrences of the end of `tail` that have a continuation: long runs before short ones, then newest first.
 
     Single tokens are looked up only where nothing longer occurs.
@@ -133,7 +133,6 @@ def find(index: NgramArrays, tail: IntArray, shortest: int, slots: IntArray, len
     Args:
         index: Where to look.
         tail: The last tokens of the context.  # [≥ 0]
-        shortest: Fewest matching tokens that count.
         slots: Receives the slot of each occurrence's last token; the continuation is the next one.  # [room]
         lengths: Receives how many tokens match.  # [room]
 
@@ -143,9 +142,9 @@ def find(index: NgramArrays, tail: IntArray, shortest: int, slots: IntArray, len
     mask = index.heads.shape[1] - 1
     count = 0
     longest_tried = MAX_MATCH + 1
-    for order in range(len(ORDERS)):
+    for order in range(len(index.heads)):
         size = ORDERS[order]
-        if size < shortest or (size == 1 and count > 0):
+        if size == 1 and count > 0:
             break
         bucket = bucket_of(tail, len(tail) - 1, size, mask)
         if bucket < 0:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drafting.compiled import compiled
-from drafting.ngram_index import GAP, MAX_MATCH, NgramArrays, empty_arrays, find, link
+from drafting.ngram_index import GAP, MAX_MATCH, ORDERS, NgramArrays, empty_arrays, find, link
 
 IntArray = npt.NDArray[np.int32]
 
@@ -59,7 +59,7 @@ class PromptLookup:
 
     def __init__(self, tokens: IntArray, room: int = 256) -> None:
         """Index a prompt, GAP where no match may cross, with room for so many tokens before memory grows."""
-        self.arrays = empty_arrays(len(tokens) + room)
+        self.arrays = empty_arrays(len(tokens) + room, len(ORDERS))
         self._count = 0
         self.observe(tokens)
 
@@ -74,7 +74,7 @@ class PromptLookup:
 
     def _grow(self, slots: int) -> None:
         old = self.arrays.tokens[: self._count]
-        self.arrays = empty_arrays(slots)
+        self.arrays = empty_arrays(slots, len(ORDERS))
         self.arrays.tokens[: self._count] = old
         link(self.arrays, 0, self._count)
 
@@ -94,13 +94,13 @@ def length_class(length: int) -> int:
 
 
 @compiled
-def rank_continuations(index: NgramArrays, tail: IntArray, shortest: int, result: Continuations) -> int:
+def rank_continuations(index: NgramArrays, tail: IntArray, result: Continuations) -> int:
     """What followed where the end of `tail` occurred: longest match first, then most frequent, then most recent.
 
     Returns:
         Occurrences found; 0 leaves the result without meaning. Unused ranks hold GAP.
     """
-    found = find(index, tail, shortest, result.slots, result.lengths)
+    found = find(index, tail, result.slots, result.lengths)
     result.tokens[:] = GAP
     ranks = 0
     for i in range(found):
