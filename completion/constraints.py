@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
+from completion.grammar.acceptor import Snapshot
+from completion.grammar.constraint import GrammarConstraint
 from completion.healing import ForcedBytes, TokenBytes
 from completion.model.causal_model import IntArray
-
-
-class GrammarSnapshot(Protocol):
-    """An immutable state of the grammar's acceptor."""
-
-
-class Grammar(Protocol):
-    """What decoding needs of a grammar constraint."""
-
-    @property
-    def root(self) -> GrammarSnapshot:
-        """The state at the start of the output."""
-
-    def advance(self, snapshot: GrammarSnapshot, token: bytes) -> GrammarSnapshot | None:
-        """The state after a token's bytes, None if nothing that the language accepts starts so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +15,7 @@ class ConstraintState:
     """Where a text stands within all constraints; immutable and shared."""
 
     forced: ForcedBytes
-    grammar: GrammarSnapshot | None
+    grammar: Snapshot | None
 
     @property
     def free(self) -> bool:
@@ -56,7 +42,7 @@ class Constraints:
         self,
         tokenizer: TokenBytes,
         forced: bytes,
-        grammar: Grammar | None = None,
+        grammar: GrammarConstraint | None = None,
         ends: frozenset[int] = frozenset(),
         *,
         grammar_binds: bool = True,

@@ -35,7 +35,6 @@ class Step:
         log_probabilities: Of each token under the model, before constraints.
         drafted: Nodes that were scored.
         drafting_ms: Time spent on guesses.
-        constraint_ms: Time spent on pruning guesses by constraints.
     """
 
     tokens: tuple[int, ...]
@@ -43,7 +42,6 @@ class Step:
     log_probabilities: tuple[float, ...]
     drafted: int
     drafting_ms: float
-    constraint_ms: float
 
 
 @dataclass(slots=True)
@@ -99,7 +97,6 @@ class Decoder:
                 log_probabilities,
                 len(tree),
                 1e3 * (proposed - started + learned - verified),
-                1e3 * (pruned - proposed),
             )
             if path.tokens[-1] in self.ends or path.tokens[-1] == NO_TOKEN:
                 return

@@ -12,18 +12,27 @@ from completion.constraints import Constraints
 from completion.decoding import NO_TOKEN, Decoder, Step
 from completion.drafting_setup import make_drafters, save_learned
 from completion.fim_format import detect_format
+from completion.finishing import collect, finish, open_grammar
+from completion.grammar.constraint import GrammarConstraint, Off
 from completion.kv_session import KVSession, KVSessions, SessionSettings
 from completion.line_endings import normalised, restored
 from completion.model.loading import LoadedModel
 from completion.output_text import OutputText
-from completion.postprocess import Context, Dropped, apply_filters, stable_prefix
+from completion.postprocess import Context, Dropped, stable_prefix
 from completion.prompt import Prompt, PromptBudget, PromptPlanner
-from completion.request import CompletionEvent, CompletionRequest, Mode, StopReason, Suggestion, WorkspaceUpdate
+from completion.request import (
+    CompletionEvent,
+    CompletionRequest,
+    GrammarMode,
+    Mode,
+    StopReason,
+    Suggestion,
+    WorkspaceUpdate,
+)
 from completion.run_record import RunRecord
 from completion.stopping import Stop, StopRules
+from completion.workspace_context import WorkspaceFiles
 from drafting.session import Drafters, DraftingSession
-
-_CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,8 @@ class Engine:
         self._sessions = KVSessions(loaded.model, settings.sessions)
         self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
         self._digest = loaded.digest
+        self._workspaces: dict[str, WorkspaceFiles] = {}
+        self._context_tokens = settings.budget.context_tokens
         self._clock = clock
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
@@ -69,16 +80,17 @@ class Engine:
             PromptTooLongError: The prompt does not fit the session.
         """
         record = RunRecord(self._clock)
-        asked = normalised(request)
-        context = _context(asked)
+        asked = self._with_context(normalised(request))
+        context = _cursor_context(asked)
         prompt = self._planner.plan(asked)
         session = self._sessions.open(request.document)
         record.prompt_ready(prompt, session.prepare(prompt, request.cache, cancel))
+        grammar = open_grammar(asked, prompt.forced)
         output, rules = OutputText(len(prompt.forced)), StopRules(asked, context)
         shown = ""
         stop: Stop | None = None
         try:
-            for step in self._decoder(asked, prompt, session).steps(cancel):
+            for step in self._decoder(asked, prompt, session, grammar).steps(cancel):
                 record.count(step)
                 stop = self._extend(output, step, rules) or rules.time_end(output, record.elapsed_ms())
                 if stop is not None:
@@ -92,7 +104,12 @@ class Engine:
             if stop is None:  # cancelled, or closed by the caller
                 session.truncate(len(prompt.tokens) - 1)
         if stop is not None:
-            yield self._finish(request, context, output, stop, record)
+            left = finish(collect(output, stop, record), stop.reason, asked, context, grammar)
+            record.text_shown()
+            record.grammar_done(grammar)
+            dropped = left.reason.value if isinstance(left, Dropped) else ""
+            shown_last = () if isinstance(left, Dropped) else (restored(left, request),)
+            yield CompletionEvent(shown_last, True, stop.reason, dropped, record.statistics())  # noqa: FBT003
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Make the document's cache ready and exact for a request that may follow.
@@ -100,13 +117,14 @@ class Engine:
         Raises:
             CancelledError: What was computed until then stays.
         """
-        prompt = self._planner.plan(normalised(request))
+        prompt = self._planner.plan(self._with_context(normalised(request)))
         session = self._sessions.open(request.document)
         session.prepare(prompt, request.cache, cancel)
         session.refresh(cancel)
 
     def update_workspace(self, update: WorkspaceUpdate) -> None:
-        """Bring the drafters' index of a workspace up to date."""
+        """Bring the drafters' index of a workspace, and what the model may see of it, up to date."""
+        self._workspaces.setdefault(update.workspace, WorkspaceFiles()).update(update)
         index = self._drafters.workspace(update.workspace)
         for path in update.removed:
             index.remove(path)
@@ -117,13 +135,28 @@ class Engine:
         """Write down what the drafters learned."""
         save_learned(self._drafters, self._digest)
 
-    def _decoder(self, request: CompletionRequest, prompt: Prompt, session: KVSession) -> Decoder:
+    def _with_context(self, request: CompletionRequest) -> CompletionRequest:
+        """The request with pieces of other files, if it brings none itself and its workspace is known."""
+        files = self._workspaces.get(request.workspace)
+        if files is None or request.context:
+            return request
+        return replace(request, context=files.choose(request, self._context_tokens))
+
+    def _decoder(
+        self, request: CompletionRequest, prompt: Prompt, session: KVSession, grammar: GrammarConstraint | Off
+    ) -> Decoder:
         ends = self._tokenizer.stop_ids
         return Decoder(
             model=self._model,
             session=session,
             prompt=prompt.tokens,
-            constraints=Constraints(self._tokenizer, prompt.forced, None, ends),
+            constraints=Constraints(
+                self._tokenizer,
+                prompt.forced,
+                grammar if isinstance(grammar, GrammarConstraint) else None,
+                ends,
+                grammar_binds=request.grammar is GrammarMode.STRICT,
+            ),
             drafter=self._drafting(request, prompt),
             forced_tokens=lambda data: self._tokenizer.encode(data.decode("utf-8", "ignore")),
             sampling=request.sampling,
@@ -147,26 +180,8 @@ class Engine:
                 return stop
         return None
 
-    def _finish(
-        self, request: CompletionRequest, context: Context, output: OutputText, stop: Stop, record: RunRecord
-    ) -> CompletionEvent:
-        """Give the filters the last word and sum up."""
-        log_probabilities = record.log_probabilities(output.tokens_within(stop.length))
-        raw = Suggestion(
-            text=output.whole()[: stop.length],
-            log_probability=sum(log_probabilities),
-            token_log_probabilities=log_probabilities,
-            pieces=output.pieces(stop.length),
-        )
-        cut_short = stop.reason in _CUT_SHORT
-        left = apply_filters(raw, replace(context, cut_short=cut_short)) if request.filters else raw
-        record.text_shown()
-        dropped = left.reason.value if isinstance(left, Dropped) else ""
-        shown = () if isinstance(left, Dropped) else (restored(left, request),)
-        return CompletionEvent(shown, True, stop.reason, dropped, record.statistics())  # noqa: FBT003
 
-
-def _context(request: CompletionRequest) -> Context:
+def _cursor_context(request: CompletionRequest) -> Context:
     """What stop rules and filters see; decides between a line and a block."""
     wanted = request.mode
     if wanted is Mode.AUTO:

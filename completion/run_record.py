@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from completion.decoding import Step
+from completion.grammar.constraint import GrammarConstraint, Off
 from completion.kv_plan import CachePlan
 from completion.prompt import Prompt
 from completion.request import Statistics
@@ -58,7 +59,16 @@ class RunRecord:
             drafted_tokens=before.drafted_tokens + step.drafted,
             accepted_tokens=before.accepted_tokens + len(step.tokens) - 1,
             drafting_ms=before.drafting_ms + step.drafting_ms,
-            grammar_ms=before.grammar_ms + step.constraint_ms,
+        )
+
+    def grammar_done(self, grammar: GrammarConstraint | Off) -> None:
+        """Take over what the grammar counted."""
+        self._statistics = replace(
+            self._statistics,
+            grammar_checks=grammar.counters.checks,
+            grammar_rejections=grammar.counters.rejections,
+            grammar_ms=grammar.counters.elapsed_ms,
+            grammar_off_reason=grammar.reason if isinstance(grammar, Off) else grammar.off_reason or "",
         )
 
     def statistics(self) -> Statistics:

@@ -25,6 +25,7 @@ class DropReason(StrEnum):
     REPEATS_FOLLOWING = "repeats_following"
     DOUBLED_CLOSER = "doubled_closer"
     UNFINISHED = "unfinished"
+    SYNTAX = "syntax"
 
 
 @dataclass(frozen=True, slots=True)

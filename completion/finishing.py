@@ -1,0 +1,60 @@
+"""The last word on a finished completion: the filters, then the grammar together with the text after the cursor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from completion.grammar.constraint import GrammarConstraint, Off
+from completion.healing import heal
+from completion.output_text import OutputText
+from completion.postprocess import Context, Dropped, DropReason, apply_filters
+from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
+from completion.run_record import RunRecord
+from completion.stopping import Stop
+
+_CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET})
+
+
+def open_grammar(request: CompletionRequest, forced: bytes) -> GrammarConstraint | Off:
+    """The grammar's constraint for a request; it begins where the prompt ends, before the healed run."""
+    healed = forced.decode("utf-8", "replace")
+    shown = request.prefix[: len(request.prefix) - len(healed)]
+    return GrammarConstraint.open(request.language, shown, request.suffix, request.grammar, healed)
+
+
+def collect(output: OutputText, stop: Stop, record: RunRecord) -> Suggestion:
+    """Everything that was generated up to the stop."""
+    log_probabilities = record.log_probabilities(output.tokens_within(stop.length))
+    return Suggestion(
+        text=output.whole()[: stop.length],
+        log_probability=sum(log_probabilities),
+        token_log_probabilities=log_probabilities,
+        pieces=output.pieces(stop.length),
+    )
+
+
+def finish(
+    raw: Suggestion, reason: StopReason, request: CompletionRequest, context: Context, grammar: GrammarConstraint | Off
+) -> Suggestion | Dropped:
+    """What is offered of the generated text, or why nothing is."""
+    left: Suggestion | Dropped = raw
+    if request.filters:
+        left = apply_filters(raw, replace(context, cut_short=reason in _CUT_SHORT))
+    if request.grammar is GrammarMode.STRICT and isinstance(left, Suggestion):
+        left = _cut_by_grammar(left, request, grammar)
+    return left
+
+
+def _cut_by_grammar(
+    suggestion: Suggestion, request: CompletionRequest, grammar: GrammarConstraint | Off
+) -> Suggestion | Dropped:
+    """Keep the longest beginning that leaves the document with no more syntax errors than it had."""
+    forced = heal(request.prefix).forced if request.healing else b""
+    if suggestion.replace_after:
+        joined = replace(request, suffix=request.suffix[suggestion.replace_after :])
+        grammar = open_grammar(joined, forced)
+    cut = grammar.longest_passing_cut(forced + suggestion.text.encode())
+    kept = suggestion.text.encode()[: max(0, cut - len(forced))].decode("utf-8", "ignore")
+    if kept == suggestion.text:
+        return suggestion
+    return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.SYNTAX)
