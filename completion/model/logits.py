@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from completion.model.causal_model import FloatArray, IntArray
 
+_PANEL = 64
+"""Channels of a panel of the head; see `kernels.int8_product`."""
 _BLOCK = 256
 """Values whose maximum is compared with the running threshold at once: the compiler turns it into vector code."""
 
@@ -69,3 +72,57 @@ def _insert(tokens: IntArray, best: FloatArray, token: int, value: np.float32) -
         place -= 1
     best[place] = value
     tokens[place] = token
+
+
+class PanelLogits:
+    """Logits with the largest of every 64 beside them, which makes the best few tokens cheap to find.
+
+    Attributes:
+        values: Logits, a row longer than the vocabulary.  # [rows, panels · 64]
+        largest: The largest of every 64.  # [rows, panels]
+        size: Of the vocabulary.
+    """
+
+    __slots__ = ("largest", "size", "values")
+
+    def __init__(self, values: FloatArray, largest: FloatArray, vocabulary_size: int) -> None:
+        self.values, self.largest, self.size = values, largest, vocabulary_size
+
+    @classmethod
+    def joined(cls, parts: list[PanelLogits], order: npt.NDArray[np.int64]) -> PanelLogits:
+        """Rows of several passes as one.  order: place of each wanted row among all parts' rows."""
+        if len(parts) == 1 and np.array_equal(order, np.arange(len(order))):
+            return parts[0]
+        values = np.concatenate([part.values for part in parts])[order]
+        return cls(values, np.concatenate([part.largest for part in parts])[order], parts[0].size)
+
+    def argmax(self) -> IntArray:
+        """The best token of each row, the lowest id among equals.  # [rows]."""
+        return self.top(1)[0][:, 0]
+
+    def top(self, count: int) -> tuple[IntArray, FloatArray]:
+        """The best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
+        rows = len(self.values)
+        tokens = np.zeros((rows, count), dtype=np.int32)
+        best = np.full((rows, count), -np.inf, dtype=np.float32)
+        _top_of_panels(self.values[:, : self.size], self.largest, tokens, best)
+        return tokens, best
+
+    def row(self, index: int) -> FloatArray:
+        """One row, read-only.  # [vocabulary_size]."""
+        row = self.values[index, : self.size]
+        row.flags.writeable = False
+        return row
+
+
+@numba.njit(cache=True, nogil=True)
+def _top_of_panels(values: FloatArray, largest: FloatArray, tokens: IntArray, best: FloatArray) -> None:
+    """Look only into panels whose largest value beats the worst kept one."""
+    rows, vocabulary = values.shape
+    width = _PANEL
+    for row in range(rows):
+        for panel in range(largest.shape[1]):
+            if largest[row, panel] > best[row, -1]:
+                for token in range(panel * width, min((panel + 1) * width, vocabulary)):
+                    if values[row, token] > best[row, -1]:
+                        _insert(tokens[row], best[row], token, values[row, token])

@@ -1,155 +1,55 @@
-"""A decoder of the Qwen2 and Llama families in torch: float32 for tests, bfloat16 wherever there is no int8 path."""
+"""Our own decoder of the Qwen2 and Llama families: which of its forward passes runs on this machine."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-import torch
-
 from completion.errors import ModelError
-from completion.model.architecture import Architecture, read_architecture
-from completion.model.causal_model import CausalModel, IntArray, KVCache, Logits
-from completion.model.draft_rows import ancestors_of, depths_of
-from completion.model.kv_cache import NO_ROWS, TorchCache, rotate
-from completion.model.logits import DenseLogits
-from completion.model.rotary import rotary_tables
-from completion.model.weights import Weights, read_weights
+from completion.model.causal_model import CausalModel
+from completion.paths import cache_dir
 
 Backend = Literal["auto", "int8", "bf16", "fp32"]
-PREFILL_ROWS = 256
-"""Rows computed at once: a mask and scores of more would only take memory."""
+Transformer = CausalModel
+INT8_FEATURES = ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni")
 
 
-def load_transformer(folder: Path, backend: Backend = "auto", threads: int | None = None) -> CausalModel:
+def load_transformer(folder: Path, backend: Backend = "auto", threads: int | None = None) -> Transformer:
     """Load a converted model: int8 where the processor has the instructions for it, bfloat16 elsewhere.
 
     Args:
         folder: Holds config.json and safetensors files.
-        backend: What the weights are kept in; "auto" picks the fastest this machine has.
+        backend: What the weights are kept in; "auto" picks the fastest that this machine has.
         threads: Threads of a forward pass; None is one for each core that this process may use.
 
     Raises:
-        UnsupportedModelError: The family has no forward pass here.
+        UnsupportedModelError: The family or its sizes have no forward pass here.
         ModelError: The files are missing or damaged, or the backend does not run on this processor.
+        StorageError: The packed weights cannot be written to the cache.
     """
-    if threads is not None:
-        torch.set_num_threads(threads)
-    architecture = read_architecture(folder)
-    dtype = torch.float32 if backend == "fp32" else torch.bfloat16
-    return Transformer(architecture, read_weights(folder, architecture, dtype))
+    if backend == "int8" and not has_int8_instructions():
+        raise ModelError("This processor lacks AVX-512 VNNI, which the int8 backend needs. Use the backend bf16.")
+    if backend == "int8" or (backend == "auto" and has_int8_instructions()):
+        return _load_int8(folder, threads)
+    import torch  # noqa: PLC0415  (two seconds and 200 MB that the int8 path does without)
+
+    from completion.model.dense_transformer import load_dense  # noqa: PLC0415
+
+    return load_dense(folder, torch.float32 if backend == "fp32" else torch.bfloat16, threads)
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """What one forward pass computes.
+def has_int8_instructions() -> bool:
+    """Whether the processor multiplies int8 vectors as the kernels do."""
+    from llvmlite import binding  # noqa: PLC0415  (only asked once, when a model is loaded)
 
-    Attributes:
-        tokens: Token ids.  # [rows]
-        slots: Where keys and values go.  # [rows]
-        positions: Rotary positions.  # [rows]
-        mask: Added to attention scores: 0 where a row may look, −∞ elsewhere.  # [rows, span]
-    """
-
-    tokens: torch.Tensor
-    slots: torch.Tensor
-    positions: torch.Tensor
-    mask: torch.Tensor
+    features = binding.get_host_cpu_features()
+    return all(features.get(name, False) for name in INT8_FEATURES)
 
 
-class Transformer:
-    """Scores rows of tokens on top of a cached past."""
+def _load_int8(folder: Path, threads: int | None) -> Transformer:
+    from completion.model.packed_weights import load_packed  # noqa: PLC0415
+    from completion.model.quantized import QuantizedTransformer, usable_threads  # noqa: PLC0415
 
-    def __init__(self, architecture: Architecture, weights: Weights) -> None:
-        self.architecture, self.weights = architecture, weights
-        self.shape = architecture.shape
-        self._device = weights.embeddings.device
-        tables = rotary_tables(architecture, architecture.max_positions)
-        self._cosines, self._sines = (torch.from_numpy(table).to(self._device) for table in tables)
-
-    def new_cache(self, capacity: int) -> TorchCache:
-        """An empty cache of `capacity` slots."""
-        shape = (self.shape.layers, self.shape.kv_heads, capacity, self.shape.head_dim)
-        return TorchCache(shape, self.weights.embeddings.dtype, self._cosines, self._sines)
-
-    @torch.inference_mode()
-    def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
-        """Compute tokens into given slots; see `CausalModel.prefill`."""
-        cache = self._own(cache, int(slots[-1]) + 1)
-        hidden = []
-        for start in range(0, len(tokens), PREFILL_ROWS):
-            chunk = slots[start : start + PREFILL_ROWS]
-            visible = np.arange(int(chunk[-1]) + 1) <= chunk[:, None]
-            hidden.append(self._forward(self._rows(tokens[start : start + PREFILL_ROWS], chunk, chunk, visible), cache))
-        cache.length, cache.parents = max(cache.length, int(slots[-1]) + 1), NO_ROWS
-        return self._logits(torch.cat(hidden)[list(logits_rows)])
-
-    @torch.inference_mode()
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
-        """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        cache = self._own(cache, cache.length + len(tokens))
-        depths = depths_of(parents)
-        visible = np.zeros((len(tokens), cache.length + len(tokens)), dtype=np.bool_)
-        visible[:, : cache.length] = True
-        ancestors = ancestors_of(parents, depths)
-        row, depth = np.nonzero(ancestors >= 0)
-        visible[row, cache.length + ancestors[row, depth]] = True
-        slots = cache.length + np.arange(len(tokens), dtype=np.int32)
-        hidden = self._forward(self._rows(tokens, slots, cache.length + depths, visible), cache)
-        cache.parents = parents
-        return self._logits(hidden)
-
-    def _own(self, cache: KVCache, needed: int) -> TorchCache:
-        if not isinstance(cache, TorchCache):
-            raise ModelError(f"A cache of type {type(cache).__name__} belongs to another model.")
-        if needed > min(cache.capacity, self.shape.max_positions):
-            raise ModelError(
-                f"{needed} slots are needed; the cache has {cache.capacity}, the model {self.shape.max_positions}."
-            )
-        return cache
-
-    def _rows(self, tokens: IntArray, slots: IntArray, positions: IntArray, visible: np.ndarray) -> Rows:
-        mask = torch.zeros(visible.shape).masked_fill_(torch.from_numpy(~visible), -math.inf)
-        indices = [torch.from_numpy(array.astype(np.int64)).to(self._device) for array in (tokens, slots, positions)]
-        return Rows(indices[0], indices[1], indices[2], mask.to(self._device))
-
-    def _forward(self, rows: Rows, cache: TorchCache) -> torch.Tensor:
-        """Hidden states behind the last layer.  # [rows, hidden]."""
-        x = self.weights.embeddings[rows.tokens]
-        for index, layer in enumerate(self.weights.layers):
-            h = self._norm(x, layer.attention_norm)
-            qkv = layer.qkv(h)  # [rows, (heads + 2 kv_heads) · head_dim]
-            x = x + layer.attention_out(self._attention(index, qkv, rows, cache))
-            gate, up = layer.gate_up(self._norm(x, layer.mlp_norm)).chunk(2, dim=-1)  # [rows, intermediate] twice
-            x = x + layer.down(torch.nn.functional.silu(gate) * up)
-        return x
-
-    def _attention(self, index: int, qkv: torch.Tensor, rows: Rows, cache: TorchCache) -> torch.Tensor:
-        """softmax(q kᵀ / √d + mask) v, the query heads of one KV head folded into rows.  # [rows, heads · head_dim]."""
-        heads, groups, width = self.architecture.heads, self.shape.kv_heads, self.shape.head_dim
-        count, span = rows.mask.shape
-        cosines, sines = self._cosines[rows.positions], self._sines[rows.positions]  # [rows, head_dim / 2]
-        folded = qkv.view(count, heads + 2 * groups, width).transpose(0, 1)
-        q, k, v = folded.tensor_split((heads, heads + groups))  # [heads or kv_heads, rows, head_dim]
-        cache.write(index, rows.slots, k, rotate(k, cosines, sines), v)
-        q = rotate(q, cosines, sines).reshape(groups, -1, width)  # [kv_heads, heads/kv_heads · rows, head_dim]
-        scores = (q @ cache.keys[index, :, :span].mT).float() / math.sqrt(width)
-        scores = scores.view(groups, -1, count, span) + rows.mask
-        weights = scores.softmax(-1).to(qkv.dtype).view(groups, -1, span)
-        out = weights @ cache.values[index, :, :span]  # [kv_heads, heads/kv_heads · rows, head_dim]
-        return out.view(heads, count, width).transpose(0, 1).reshape(count, -1)
-
-    def _norm(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        """Compute x / √(mean(x²) + ε) · weight ("Root Mean Square Layer Normalization", equation 4), in float32."""
-        wide = x.float()
-        scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.architecture.norm_epsilon)
-        return weight * (wide * scale).to(x.dtype)
-
-    def _logits(self, hidden: torch.Tensor) -> DenseLogits:
-        """Scores of the next token.  hidden: # [rows, hidden] → # [rows, vocabulary]."""
-        logits = torch.nn.functional.linear(self._norm(hidden, self.weights.final_norm), self.weights.head)
-        return DenseLogits(logits.float().cpu().numpy())
+    packed = cache_dir() / "packed"
+    packed.mkdir(exist_ok=True)
+    return QuantizedTransformer(load_packed(folder, packed), threads or usable_threads())

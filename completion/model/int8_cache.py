@@ -1,0 +1,104 @@
+"""The int8 path's cache of keys and values: bfloat16, laid out for the attention kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numba import njit
+
+from completion.model.causal_model import FloatArray, IntArray, ModelShape
+from completion.model.draft_rows import check_path
+from completion.model.kernels.attention import CacheView, rotate_key
+from completion.model.kernels.attention_product import BLOCK_SLOTS, SPAN_SLOTS, VALUE_CHANNELS
+from completion.model.kernels.vector import LANES
+
+NO_ROWS = np.empty(0, dtype=np.int32)
+
+
+class Int8Cache:
+    """Keys and values of one sequence.
+
+    Keys are kept before rotation as well: a moved key is rotated from that original, so no error adds up.
+
+    Attributes:
+        capacity: Slots that exist.
+        length: Committed slots; what lies behind is scratch space.
+        view: The arrays, as kernels take them.
+        parents: Parents of the rows that the last `score` call wrote behind `length`.
+    """
+
+    __slots__ = ("capacity", "length", "parents", "view")
+
+    def __init__(self, shape: ModelShape, capacity: int, cosines: FloatArray, sines: FloatArray) -> None:
+        slots = -(-capacity // SPAN_SLOTS) * SPAN_SLOTS
+        heads, width = (shape.layers, shape.kv_heads), shape.head_dim
+        self.view = CacheView(
+            keys=np.zeros((*heads, slots // BLOCK_SLOTS, width // 2, BLOCK_SLOTS, 2), np.uint16),
+            plain_keys=np.zeros((*heads, slots, width), np.uint16),
+            values=np.zeros((*heads, width // VALUE_CHANNELS, slots, LANES, 2), np.uint16),
+            cosines=cosines,
+            sines=sines,
+        )
+        self.capacity, self.length, self.parents = slots, 0, NO_ROWS
+
+    def truncate(self, length: int) -> None:
+        """Forget every slot from `length` on."""
+        self.length, self.parents = min(length, self.length), NO_ROWS
+
+    def commit(self, rows: Sequence[int]) -> None:
+        """Make a path of the last scored tree part of the past.
+
+        A node of depth d was computed for position length + d, which is where the path puts it: only copies.
+
+        Raises:
+            ValueError: `rows` is no path of that tree.
+        """
+        check_path(rows, self.parents)
+        for depth, row in enumerate(rows):
+            if row != depth:  # rows ascend along a path, so no source is overwritten before it is read
+                _copy_slot(self.view, self.length + row, self.length + depth)
+        self.length, self.parents = self.length + len(rows), NO_ROWS
+
+    def rearrange(self, sources: IntArray) -> None:
+        """Fill slots 0 .. len(sources)-1 from old slots; keys are rotated from their unrotated originals."""
+        moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources)))).astype(np.int32)
+        if len(moved):
+            _move(self.view, moved, sources[moved].astype(np.int32))
+        self.length, self.parents = len(sources), NO_ROWS
+
+
+@njit(nogil=True, cache=True)
+def _copy_slot(view: CacheView, source: int, target: int) -> None:
+    view.plain_keys[:, :, target] = view.plain_keys[:, :, source]
+    view.values[:, :, :, target] = view.values[:, :, :, source]
+    from_block, to_block = source // BLOCK_SLOTS, target // BLOCK_SLOTS
+    view.keys[:, :, to_block, :, target % BLOCK_SLOTS] = view.keys[:, :, from_block, :, source % BLOCK_SLOTS]
+
+
+@njit(nogil=True, cache=True)
+def _move(view: CacheView, targets: IntArray, sources: IntArray) -> None:
+    """All slots at once: a layer's originals are copied aside before the first is overwritten."""
+    layers, heads, _, head_dim = view.plain_keys.shape
+    plain = np.empty((len(sources), head_dim), np.float32)
+    for layer in range(layers):
+        for head in range(heads):
+            _gather(view.plain_keys[layer, head], sources, targets)
+            for part in range(view.values.shape[2]):
+                _gather(view.values[layer, head, part].reshape(-1, 2 * LANES), sources, targets)
+            for index, target in enumerate(targets):
+                _widen(view.plain_keys[layer, head, target], plain[index])
+                rotate_key(plain[index], target, target, view.keys[layer, head], view)
+
+
+@njit
+def _gather(rows: IntArray, sources: IntArray, targets: IntArray) -> None:
+    aside = rows[sources]
+    for index, target in enumerate(targets):
+        rows[target] = aside[index]
+
+
+@njit
+def _widen(bits: IntArray, out: FloatArray) -> None:
+    """Bfloat16 bits as float32."""
+    out.view(np.uint32)[:] = bits.astype(np.uint32) << np.uint32(16)

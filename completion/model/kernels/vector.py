@@ -1,0 +1,191 @@
+"""Sixteen numbers at once inside numba functions: vector types, loads and stores by address, arithmetic, exp.
+
+numba has no vector type and leaves wide registers to the compiler's luck. Here a vector is a value like any other:
+`a + b`, `fma(a, b, c)`. Each lane does exactly the written operations, in order, so a result never depends on what is
+computed beside it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+
+LANES = 16
+BYTE, INT, LONG, FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
+FLOATS, INTS = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
+BYTES = ir.VectorType(BYTE, 4 * LANES)
+
+Emit = Callable[..., ir.Value]
+
+
+class _FloatsType(types.Type):  # type: ignore[misc]
+    """numba's type of sixteen float32."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Floats16")
+
+
+class _IntsType(types.Type):  # type: ignore[misc]
+    """numba's type of sixteen int32."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Ints16")
+
+
+Floats, Ints = _FloatsType(), _IntsType()
+
+
+@register_model(_FloatsType)
+class _FloatsModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, front: Any) -> None:  # noqa: ANN401  (numba's own objects)
+        super().__init__(manager, front, FLOATS)
+
+
+@register_model(_IntsType)
+class _IntsModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, front: Any) -> None:  # noqa: ANN401
+        super().__init__(manager, front, INTS)
+
+
+def operation(result: types.Type, *arguments: types.Type) -> Callable[[Emit], Any]:
+    """Make a numba function of code that emits LLVM instructions: emit(builder, *values) -> value."""
+
+    def decorate(emit: Emit) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:  # noqa: ANN401
+            emitted = emit(builder, *values)
+            return context.get_dummy_value() if result is types.void else emitted
+
+        signature = result(*arguments)
+        return intrinsic(_BY_ARITY[len(arguments)](signature, generate))
+
+    return decorate
+
+
+# numba reads the number of arguments from the typing function itself.
+_BY_ARITY: dict[int, Callable[[Any, Any], Any]] = {
+    1: lambda signature, generate: lambda _context, _a: (signature, generate),
+    2: lambda signature, generate: lambda _context, _a, _b: (signature, generate),
+    3: lambda signature, generate: lambda _context, _a, _b, _c: (signature, generate),
+    5: lambda signature, generate: lambda _context, _a, _b, _c, _d, _e: (signature, generate),
+    6: lambda signature, generate: lambda _context, _a, _b, _c, _d, _e, _f: (signature, generate),
+    7: lambda signature, generate: lambda _context, _a, _b, _c, _d, _e, _f, _g: (signature, generate),
+}
+
+
+def call(builder: ir.IRBuilder, name: str, result: ir.Type, *values: ir.Value) -> ir.Value:
+    """Call an LLVM intrinsic by its name."""
+    signature = ir.FunctionType(result, [value.type for value in values])
+    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), values)
+
+
+def pointer(builder: ir.IRBuilder, address: ir.Value, offset: int, kind: ir.Type) -> ir.Value:
+    """A typed pointer to `address` + `offset` bytes."""
+    return builder.inttoptr(builder.add(address, LONG(offset)), kind.as_pointer())
+
+
+def splat(builder: ir.IRBuilder, value: ir.Value, kind: ir.VectorType) -> ir.Value:
+    """The same number in every lane."""
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, INT(0))
+    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(INT, kind.count), [0] * kind.count))
+
+
+def _define_arithmetic(function: Any, kind: types.Type, emit: Emit) -> None:  # noqa: ANN401
+    @type_callable(function)
+    def _type(_context: Any) -> Any:  # noqa: ANN401
+        def result(left: types.Type, right: types.Type) -> types.Type | None:
+            return kind if left == kind and right == kind else None
+
+        return result
+
+    @lower_builtin(function, kind, kind)
+    def _lower(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:  # noqa: ANN401
+        return emit(builder, *values)
+
+
+_define_arithmetic(operator.add, Floats, lambda builder, a, b: builder.fadd(a, b))
+_define_arithmetic(operator.sub, Floats, lambda builder, a, b: builder.fsub(a, b))
+_define_arithmetic(operator.mul, Floats, lambda builder, a, b: builder.fmul(a, b))
+_define_arithmetic(operator.truediv, Floats, lambda builder, a, b: builder.fdiv(a, b))
+_define_arithmetic(operator.add, Ints, lambda builder, a, b: builder.add(a, b))
+_define_arithmetic(operator.sub, Ints, lambda builder, a, b: builder.sub(a, b))
+
+load_float = operation(types.float32, types.int64)(lambda b, at: b.load(pointer(b, at, 0, FLOAT), align=4))
+store_float = operation(types.void, types.int64, types.float32)(
+    lambda b, at, value: b.store(value, pointer(b, at, 0, FLOAT), align=4)
+)
+load_int = operation(types.int32, types.int64)(lambda b, at: b.load(pointer(b, at, 0, INT), align=4))
+store_int = operation(types.void, types.int64, types.int32)(
+    lambda b, at, value: b.store(value, pointer(b, at, 0, INT), align=4)
+)
+load_floats = operation(Floats, types.int64)(lambda b, at: b.load(pointer(b, at, 0, FLOATS), align=4))
+store_floats = operation(types.void, types.int64, Floats)(
+    lambda b, at, value: b.store(value, pointer(b, at, 0, FLOATS), align=4)
+)
+load_ints = operation(Ints, types.int64)(lambda b, at: b.load(pointer(b, at, 0, INTS), align=4))
+bits_of = operation(types.int32, types.float32)(lambda b, value: b.bitcast(value, INT))
+floats = operation(Floats, types.float32)(lambda b, value: splat(b, value, FLOATS))
+ints = operation(Ints, types.int32)(lambda b, value: splat(b, value, INTS))
+as_floats = operation(Floats, Ints)(lambda b, value: b.sitofp(value, FLOATS))
+nearest_ints = operation(Ints, Floats)(lambda b, value: b.fptosi(call(b, "llvm.rint.v16f32", FLOATS, value), INTS))
+rounded = operation(Floats, Floats)(lambda b, value: call(b, "llvm.rint.v16f32", FLOATS, value))
+absolute = operation(Floats, Floats)(lambda b, value: call(b, "llvm.fabs.v16f32", FLOATS, value))
+fma = operation(Floats, Floats, Floats, Floats)(lambda b, x, y, z: call(b, "llvm.fma.v16f32", FLOATS, x, y, z))
+larger = operation(Floats, Floats, Floats)(lambda b, x, y: b.select(b.fcmp_ordered(">", x, y), x, y))
+power_of_two = operation(Floats, Ints)(  # 2ⁿ by its exponent bits, −126 ≤ n ≤ 127
+    lambda b, n: b.bitcast(b.shl(b.add(n, INTS([127] * LANES)), INTS([23] * LANES)), FLOATS)
+)
+store_bytes = operation(types.void, types.int64, Ints)(  # the low byte of each lane
+    lambda b, at, value: b.store(
+        b.trunc(value, ir.VectorType(BYTE, LANES)), pointer(b, at, 0, ir.VectorType(BYTE, LANES)), align=1
+    )
+)
+
+
+def _fold(builder: ir.IRBuilder, value: ir.Value, combine: Emit) -> ir.Value:
+    """Combine halves until one lane is left: the order of operations is fixed."""
+    width = LANES
+    while width > 1:
+        width //= 2
+        low, high = (
+            builder.shuffle_vector(
+                value, value, ir.Constant(ir.VectorType(INT, width), list(range(start, start + width)))
+            )
+            for start in (0, width)
+        )
+        value = combine(builder, low, high)
+    return builder.extract_element(value, INT(0))
+
+
+sum_of = operation(types.float32, Floats)(lambda b, value: _fold(b, value, lambda c, x, y: c.fadd(x, y)))
+sum_of_ints = operation(types.int32, Ints)(lambda b, value: _fold(b, value, lambda c, x, y: c.add(x, y)))
+largest_of = operation(types.float32, Floats)(
+    lambda b, value: _fold(b, value, lambda c, x, y: c.select(c.fcmp_ordered(">", x, y), x, y))
+)
+
+_LOG2_E = np.float32(1.4426950408889634)
+# 2^f on −½ ≤ f ≤ ½ by its Taylor series in f · ln 2; the relative error is below 2e-7.
+_C1, _C2, _C3 = np.float32(0.6931471805599453), np.float32(0.2402265069591007), np.float32(0.05550410866482158)
+_C4, _C5, _C6 = np.float32(0.009618129107628477), np.float32(0.0013333558146428443), np.float32(0.00015403530393381608)
+
+
+@njit(inline="always")
+def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201  (a vector type has no Python annotation)
+    """e^x for −87 ≤ x ≤ 88, clamped to that: 2ⁿ · 2^f with n the nearest integer to x · log₂ e."""
+    scaled = larger(x * floats(_LOG2_E), floats(np.float32(-126.0)))
+    scaled = floats(np.float32(0.0)) - larger(floats(np.float32(0.0)) - scaled, floats(np.float32(-127.0)))
+    whole = rounded(scaled)
+    f = scaled - whole
+    series = fma(floats(_C6), f, floats(_C5))
+    series = fma(series, f, floats(_C4))
+    series = fma(series, f, floats(_C3))
+    series = fma(series, f, floats(_C2))
+    series = fma(series, f, floats(_C1))
+    series = fma(series, f, floats(np.float32(1.0)))
+    return series * power_of_two(nearest_ints(whole))
