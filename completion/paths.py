@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -32,11 +33,9 @@ def runtime_dir() -> Path:
 def _own_runtime_dir() -> Path:
     """The system's folder for sockets; where it has none, one in the user's home, since others may write to /tmp."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        try:
-            return _DIRS.user_runtime_path
-        except Warning:  # platformdirs warns when it falls back to /tmp
-            return state_dir() / "run"
+        warnings.simplefilter("ignore")  # platformdirs warns, once in a process, when it falls back to /tmp
+        path = _DIRS.user_runtime_path
+    return state_dir() / "run" if path.is_relative_to(tempfile.gettempdir()) else path
 
 
 def _folder(variable: str, default: Callable[[], Path]) -> Path:

@@ -21,7 +21,7 @@ from lsp_server.engine_launcher import EngineOptions, HostGoneError, HostLaunche
 if TYPE_CHECKING:
     from lsp_server.engine_http import EngineConnection
 
-_START_TIMEOUT_S = 30.0
+_START_TIMEOUT_S = 90.0  # only importing takes this long, on a machine under heavy load
 _FIRST_LOOK_S = 0.03
 _LONGEST_LOOK_S = 0.5
 # A model that cannot be loaded is not tried again with every key that is pressed.

@@ -1,0 +1,87 @@
+"""`draftline doctor`: looks at everything that a completion needs, and says what to do about what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING
+
+from completion.errors import DraftlineError
+from completion.request import CompletionRequest, Mode
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lsp_server.cli.checks import Check
+
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register `doctor`."""
+    from lsp_server.cli.engine_arguments import add_engine_arguments
+
+    parser = subparsers.add_parser("doctor", help="check everything a completion needs; say what to do")
+    parser.add_argument("--no-engine", action="store_true", help="do not start the engine")
+    add_engine_arguments(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run what `add_parser` parsed; the status is 1 if a check failed."""
+    from rich.console import Console
+
+    from lsp_server.cli.checks import machine_checks
+
+    console = Console(highlight=False)
+    checks = machine_checks(options.model, options.backend)
+    if not options.no_engine:
+        checks += asyncio.run(_engine_checks(options, console))
+    _print_table(console, checks)
+    return 1 if any(check.state == "fail" for check in checks) else 0
+
+
+async def _engine_checks(options: argparse.Namespace, console: Console) -> list[Check]:
+    """Start the engine and complete one line."""
+    import time
+
+    from lsp_server.cli.checks import Check
+    from lsp_server.cli.engine_arguments import connected_client
+
+    started = time.perf_counter()
+    try:
+        async with connected_client(options, console) as client:
+            ready_s = time.perf_counter() - started
+            health = await client.health() or {}
+            request = CompletionRequest("def add(a, b):\n    return ", "\n", language="python", mode=Mode.LINE)
+            events = [event async for event in client.complete(request)]
+    except DraftlineError as error:
+        return [Check("engine", "fail", error.code, str(error))]
+    memory_mb = health.get("memory_bytes", 0) / 1e6
+    facts = f"{client.status.model or health.get('model')} on {health.get('device')}, ready in {ready_s:.1f} s"
+    text = events[-1].suggestions[0].text if events and events[-1].suggestions else ""
+    statistics = events[-1].statistics if events else None
+    took = f" in {statistics.total_ms:.0f} ms" if statistics else ""
+    answer = Check("completion", "ok", f"return {text.strip()}{took}") if text else _no_answer(events[-1].dropped)
+    return [Check("engine", "ok", f"{facts}, {memory_mb:,.0f} MB"), answer]
+
+
+def _no_answer(reason: str) -> Check:
+    from lsp_server.cli.checks import Check
+
+    return Check("completion", "fail", f"nothing came back ({reason})", "Try another model: draftline models")
+
+
+def _print_table(console: Console, checks: list[Check]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title="draftline doctor", title_justify="left")
+    table.add_column("check")
+    table.add_column("")
+    table.add_column("found", overflow="fold")
+    table.add_column("what to do", overflow="fold")
+    for check in checks:
+        state = f"[{_COLOURS[check.state]}]{check.state}[/]"
+        table.add_row(check.name, state, escape(check.found), escape(check.advice))
+    console.print(table)

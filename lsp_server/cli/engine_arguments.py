@@ -1,0 +1,52 @@
+"""The options that every command with an engine has, and a client made from them with progress in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from rich.console import Console
+
+from completion.backend import BACKENDS
+from completion.request import Layout, Mode
+from lsp_server.engine_client import EngineClient, EngineStatus
+from lsp_server.engine_launcher import EngineOptions
+
+
+def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which model, computed how."""
+    parser.add_argument("--model", default="default", help="a name, a folder, a .gguf file or a hub id")
+    parser.add_argument("--backend", choices=BACKENDS, default="auto", help="how the model is computed")
+
+
+def add_request_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is asked of the model."""
+    parser.add_argument("--layout", choices=[str(layout) for layout in Layout], help="order of prefix and suffix")
+    parser.add_argument("--mode", choices=[str(mode) for mode in Mode], default=str(Mode.AUTO), help="how far to reach")
+    parser.add_argument("--max-tokens", type=int, default=128, metavar="N", help="upper bound of generated tokens")
+
+
+@asynccontextmanager
+async def connected_client(options: argparse.Namespace, console: Console) -> AsyncIterator[EngineClient]:
+    """A client whose engine is ready; while it loads, the console shows how far it is.
+
+    Raises:
+        DraftlineError: No engine can be had.
+    """
+    with console.status("Looking for the engine.") as line:
+
+        def show(status: EngineStatus) -> None:
+            percent = f" {status.percent:.0f} %" if status.state == "loading" else ""
+            line.update(f"{status.sentence}{percent}")
+
+        client = EngineClient(EngineOptions(model=options.model, backend=options.backend), show)
+        try:
+            await client.connect()
+        except BaseException:
+            await client.close()
+            raise
+    try:
+        yield client
+    finally:
+        await client.close()

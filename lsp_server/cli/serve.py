@@ -1,0 +1,91 @@
+"""`draftline serve`: the engine host in the foreground, for other programs and other machines."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+
+from completion.errors import ConfigurationError, EngineUnavailableError
+
+_DEFAULT_PORT = 8012
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register `serve`."""
+    from lsp_server.cli.engine_arguments import add_engine_arguments
+
+    parser = subparsers.add_parser("serve", help="run the engine in the foreground, over HTTP too")
+    parser.add_argument(
+        "--tcp",
+        nargs="?",
+        const=f"127.0.0.1:{_DEFAULT_PORT}",
+        metavar="HOST:PORT",
+        help=f"listen on TCP too, with a token (127.0.0.1:{_DEFAULT_PORT} if none is named)",
+    )
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="the bearer token; needed beyond loopback")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of the model")
+    parser.add_argument(
+        "--idle-minutes", type=float, default=0, metavar="N", help="end when unused this long; 0: never"
+    )
+    parser.add_argument("--stop", action="store_true", help="end the engine that runs for this model")
+    add_engine_arguments(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run what `add_parser` parsed; ends with the host."""
+    if options.token_file and not options.tcp:
+        raise ConfigurationError("--token-file is for --tcp HOST:PORT. Give both, or neither.")
+    return _stop(options) if options.stop else _serve(options)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from completion.host_address import HostAddress
+    from completion.host_main import engine_loader
+    from completion.host_process import ALREADY_RUNNING, serve
+    from completion.host_server import HostSettings
+    from completion.host_sockets import tcp_address
+    from completion.paths import state_dir
+
+    own_token = state_dir() / "engine-token"
+    tcp = tcp_address(options.tcp, options.token_file, own_token) if options.tcp else None
+    settings = HostSettings(
+        model=options.model,
+        backend=options.backend,
+        threads=options.threads,
+        idle_s=60 * options.idle_minutes,
+        tcp=tcp,
+    )
+
+    def tell(address: HostAddress) -> None:
+        print(f"Listening on {address.socket_path}; log: {address.log_path}", flush=True)
+        if tcp is not None:
+            url_host = f"[{tcp.host}]" if ":" in tcp.host else tcp.host
+            print(
+                f"Listening on http://{url_host}:{tcp.port}; bearer token: {options.token_file or own_token}",
+                flush=True,
+            )
+
+    status = serve(settings, engine_loader(settings), tell)
+    if status == ALREADY_RUNNING:
+        raise EngineUnavailableError("An engine already serves this model. End it first: draftline serve --stop")
+    sys.stdout.flush()
+    os._exit(status)  # a model that is still loading on its thread cannot be waited for
+
+
+def _stop(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from lsp_server.engine_client import EngineClient
+    from lsp_server.engine_launcher import EngineOptions
+
+    health = asyncio.run(EngineClient(EngineOptions(model=options.model, backend=options.backend)).health())
+    if health is None:
+        print("No engine runs for this model.")
+        return 1
+    os.kill(health["pid"], signal.SIGTERM)
+    print(f"Ended the engine (process {health['pid']}).")
+    return 0
