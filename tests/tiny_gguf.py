@@ -29,19 +29,22 @@ _NAMES = {
 _WORDS = ("▁def", "▁return", "▁the", "▁self", "self", "return", "▁▁", "▁▁▁▁", "in", "er", "re", "th", "nt", "se", "lf")
 
 
-def write_tiny_gguf(path: Path, family: str = "qwen2", *, quantisation: str = "F32", tokenizer: str = "gpt2") -> Path:
+def write_tiny_gguf(path: Path, family: str = "qwen2", *, quantisation: str = "F32", tokenizer: str = "qwen2") -> Path:
     """Write the tiny model of a family as GGUF, and the same as safetensors into `<path>.folder` beside it.
 
     Args:
         path: The file.
         family: "qwen2" or "llama"; llama's query and key rows are interleaved, as llama.cpp does it.
         quantisation: Of the matrices.
-        tokenizer: "gpt2" (byte-level) or "llama" (sentencepiece with scores).
+        tokenizer: "llama" (sentencepiece with scores), or how a byte-level one splits text: "qwen2", "smollm", ...
     """
     folder = write_tiny_model(path.with_name(f"{path.name}.folder"), family)
     writer = gguf.GGUFWriter(path, family)
     _add_sizes(writer, json.loads((folder / "config.json").read_text()))
-    (_add_byte_level if tokenizer == "gpt2" else _add_sentencepiece)(writer)
+    if tokenizer == "llama":
+        _add_sentencepiece(writer)
+    else:
+        _add_byte_level(writer, tokenizer)
     for name, tensor in load_file(folder / "model.safetensors").items():
         _add_tensor(writer, name, tensor.to(torch.float32).numpy(), family, gguf.GGMLQuantizationType[quantisation])
     writer.write_header_to_file()
@@ -64,13 +67,13 @@ def _add_sizes(writer: gguf.GGUFWriter, config: dict) -> None:
     writer.add_eos_token_id(config["eos_token_id"])
 
 
-def _add_byte_level(writer: gguf.GGUFWriter) -> None:
+def _add_byte_level(writer: gguf.GGUFWriter, splitting: str) -> None:
     model = json.loads(tiny_tokenizer().to_str())
     added = {token["id"]: token["content"] for token in model["added_tokens"]}
     ids = {index: token for token, index in model["model"]["vocab"].items()} | added
     tokens = [ids.get(index, f"[PAD{index}]") for index in range(VOCABULARY_SIZE)]
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("qwen2")
+    writer.add_tokenizer_pre(splitting)
     writer.add_token_list(tokens)
     writer.add_token_types([3 if i in added else 1 if i in ids else 5 for i in range(VOCABULARY_SIZE)])
     writer.add_token_merges([" ".join(merge) for merge in model["model"]["merges"]])
@@ -84,6 +87,7 @@ def _add_sentencepiece(writer: gguf.GGUFWriter) -> None:
     pieces = [*_WORDS, *pairs, *letters]
     unused = [f"<unused{n}>" for n in range(VOCABULARY_SIZE - len(control) - len(fallback) - len(pieces))]
     writer.add_tokenizer_model("llama")
+    writer.add_add_space_prefix(value=False)
     writer.add_token_list([*control, *fallback, *pieces, *unused])
     types = [2, *[3] * (len(control) - 1), *[6] * 256, *[1] * len(pieces), *[5] * len(unused)]
     writer.add_token_types(types)

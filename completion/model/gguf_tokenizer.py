@@ -25,7 +25,7 @@ _SPLITS: dict[str, tuple[str, ...]] = {
     "deepseek-coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+", r"\p{N}"),
 }
 _GPT2_WITH_DIGITS = frozenset({"smollm", "starcoder", "refact", "command-r", "codeshell"})
-_GPT2 = frozenset({"gpt-2", "default"})
+_GPT2 = frozenset({"gpt-2"})
 
 
 def tokenizer_json(field: Callable[..., Any]) -> str:
@@ -45,7 +45,7 @@ def tokenizer_json(field: Callable[..., Any]) -> str:
     tokens = tokens[: len(types)]
     if kind == "gpt2":
         merges = [tuple(merge.split(" ", 1)) for merge in field("tokenizer.ggml.merges")]
-        tokenizer = _byte_level(tokens, merges, str(field("tokenizer.ggml.pre", "default")))
+        tokenizer = _byte_level(tokens, merges, str(field("tokenizer.ggml.pre", "unnamed")))
     elif kind == "llama":
         tokenizer = _sentencepiece(tokens, types, field("tokenizer.ggml.scores")[: len(types)])
     else:

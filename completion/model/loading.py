@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,10 @@ from completion.model.causal_model import CausalModel
 from completion.model.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.progress import Progress, silent
+
+
+PREPARATION = 0.9
+"""Share of a first start, in which the model is converted, that passes before its loading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +51,13 @@ def load_model(
         ModelError: The model cannot be found, read or run.
         StorageError: It cannot be converted for want of room.
     """
-    prepared = prepare(spec, progress)
-    progress("Loading the tokenizer", 1.0)
-    tokenizer = CodeTokenizer.from_folder(prepared.folder)
-    progress("Loading the weights", 1.0)
-    model = _load_weights(prepared.folder, backend, threads)
-    return LoadedModel(model, tokenizer, prepared.name, prepared.digest, str(getattr(model, "device", "cpu")))
+    prepared = prepare(spec, lambda sentence, fraction: progress(sentence, PREPARATION * fraction))
+    progress("Loading the model", PREPARATION)
+    with ThreadPoolExecutor(1) as beside:  # parsing the vocabulary takes as long as reading the weights
+        tokenizer = beside.submit(CodeTokenizer.from_folder, prepared.folder)
+        model = _load_weights(prepared.folder, backend, threads)
+    device = str(getattr(model, "device", "cpu"))
+    return LoadedModel(model, tokenizer.result(), prepared.name, prepared.digest, device)
 
 
 def _load_weights(folder: Path, backend: Backend, threads: int | None) -> CausalModel:
