@@ -14,7 +14,6 @@ from completion.model.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.progress import Progress, silent
 
-
 PREPARATION = 0.9
 """Share of a first start, in which the model is converted, that passes before its loading."""
 
