@@ -1,0 +1,89 @@
+"""The rows of the quality benchmark: ways to answer the same question, and where each is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from benchmarks.quality_tasks import Task
+from completion.backend import Backend
+from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout
+from completion.workspace_context import WorkspaceFiles
+
+LINE_TOKENS = 64
+BLOCK_TOKENS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One way to answer.
+
+    Attributes:
+        layout: Order of prefix and suffix; None is the model's default.
+        healing: Whether the run before the cursor is healed.
+        whole: The whole completion path (grammar, filters); otherwise the model's text up to the expected end.
+        context: Whether pieces of the other files are shown.
+        backend: The weights' kind where the row insists on one; "" takes the benchmark's.
+    """
+
+    layout: Layout | None = None
+    healing: bool = True
+    whole: bool = True
+    context: bool = True
+    backend: Backend | None = None
+
+    def request(self, task: Task, files: WorkspaceFiles, context_tokens: int) -> CompletionRequest:
+        """The task as this row asks it. Cached keys are only reused where they are exact."""
+        request = CompletionRequest(
+            prefix=task.prefix,
+            suffix=task.document_suffix,
+            language=task.language,
+            path=task.path,
+            repository=task.path.partition("/")[0],
+            mode=task.mode,
+            max_tokens=LINE_TOKENS if task.mode.value == "line" else BLOCK_TOKENS,
+            layout=self.layout,
+            cache=CacheMode.EXACT,
+            grammar=GrammarMode.STRICT if self.whole else GrammarMode.OFF,
+            healing=self.healing,
+            filters=self.whole,
+            invoked=True,  # the benchmark asks: a cursor inside a word is no reason to stay silent
+        )
+        if not (self.context and task.files):
+            return request
+        return replace(request, context=files.choose(request, context_tokens))
+
+
+def _raw(layout: Layout, *, healing: bool = False) -> Row:
+    return Row(layout, healing=healing, whole=False, context=False)
+
+
+ROWS = {
+    "whole": Row(),
+    "whole_bf16": Row(backend="bf16"),
+    "whole_no_context": Row(context=False),
+    "whole_no_healing": Row(healing=False),
+    "infill": _raw(Layout.PREFIX_FIRST),
+    "infill_spm": _raw(Layout.SUFFIX_BEFORE_PREFIX),
+    "suffix_first": _raw(Layout.SUFFIX_FIRST),
+    "prefix_first_healed": _raw(Layout.PREFIX_FIRST, healing=True),
+    "suffix_first_healed": _raw(Layout.SUFFIX_FIRST, healing=True),
+    "prefix_only": _raw(Layout.PREFIX_ONLY),
+}
+"""`infill` is the prompt of llama.cpp's /infill (prefix first, nothing healed), `infill_spm` the same with its option
+spm_infill, both on the same weights in the same engine."""
+
+LAYOUT_ROWS = ("infill", "infill_spm", "suffix_first", "prefix_first_healed", "suffix_first_healed", "prefix_only")
+
+DEFAULT_ROWS = {
+    "single_line": ("whole", "whole_bf16", "infill"),
+    "multi_line": ("whole", "infill"),
+    "random_span": ("whole", "infill"),
+    "repo_context": ("whole", "whole_no_context", "whole_no_healing", *LAYOUT_ROWS),
+    "release_replay": ("whole", "infill"),
+    "cursor_positions": ("whole", "whole_no_healing", *LAYOUT_ROWS),
+}
+
+
+def rows_for(dataset: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """The rows of a data set: those wanted by name, else its defaults, else the whole path beside /infill."""
+    return wanted or DEFAULT_ROWS.get(dataset, ("whole", "infill"))

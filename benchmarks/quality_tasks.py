@@ -1,0 +1,141 @@
+"""The questions of the quality benchmark: records of open data, each as an editor would ask it."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.data import read_records
+from completion.request import Mode, WorkspaceFile
+
+FILES = {
+    "humaneval": "open_humaneval_infilling_even.jsonl.gz",
+    "santacoder": "open_santacoder_fim_even.jsonl.gz",
+    "safim": "open_safim_api.jsonl.gz",
+    "repo_context": "open_repo_context.jsonl.gz",
+    "release_replay": "open_release_replay.jsonl.gz",
+    "cursor_positions": "open_cursor_positions.jsonl.gz",
+}
+_HUMANEVAL_SETS = {"SingleLine": "single_line", "MultiLine": "multi_line", "RandomSpan": "random_span"}
+_MODES = {"multi_line": Mode.BLOCK, "random_span": Mode.BLOCK, "safim": Mode.AUTO}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One question with its answer.
+
+    Attributes:
+        whole_lines: The hole is made of whole lines: an editor's cursor stands on an empty line there, so a line
+            break follows it in the document and is not part of the completion.
+        tests: Python code to run behind the completed program; "" where there is none.
+        files: Other files of the workspace.
+    """
+
+    id: str
+    dataset: str
+    language: str
+    path: str
+    prefix: str
+    suffix: str
+    reference: str
+    mode: Mode = Mode.LINE
+    whole_lines: bool = False
+    tests: str = ""
+    files: tuple[WorkspaceFile, ...] = ()
+
+    @property
+    def document_suffix(self) -> str:
+        """What stands behind the cursor in an editor."""
+        return "\n" + self.suffix if self.whole_lines else self.suffix
+
+    def program(self, completion: str) -> str | None:
+        """The program with its tests, None where there are none to run."""
+        if self.language != "python" or not self.tests:
+            return None
+        line_break = "\n" if self.whole_lines else ""
+        return f"{self.prefix}{completion}{line_break}{self.suffix}\n\n{self.tests}\n"
+
+
+def open_tasks(names: list[str], data_dir: str | None) -> Iterator[Task]:
+    """The tasks of the open data, by the names in FILES."""
+    for name in names:
+        for record in read_records(FILES[name], data_dir):
+            yield from tasks_of(record, name)
+
+
+def file_tasks(path: Path, mode: Mode) -> Iterator[Task]:
+    """The tasks of anybody's file in the same schema, `.jsonl` or `.jsonl.gz`."""
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
+    for line in text.split("\n"):
+        if line.strip():
+            yield from tasks_of(json.loads(line), path.name.partition(".")[0], mode)
+
+
+def tasks_of(record: dict[str, Any], name: str, mode: Mode | None = None) -> list[Task]:
+    """One record's tasks: one, or one for each hunk of a release replay."""
+    if "before" in record and "after" in record and "prefix" not in record:
+        return list(_replay(record))
+    dataset = next((own for key, own in _HUMANEVAL_SETS.items() if key in record.get("source", "")), name)
+    reference = record["reference"]
+    whole_lines = reference.endswith("\n") and record["prefix"][-1:] in ("", "\n") and dataset != "random_span"
+    return [
+        Task(
+            id=record["id"],
+            dataset=dataset,
+            language=record["language"],
+            path=record.get("path", ""),
+            prefix=record["prefix"],
+            suffix=record["suffix"],
+            reference=reference[:-1] if whole_lines else reference,
+            mode=mode or _MODES.get(dataset, Mode.LINE),
+            whole_lines=whole_lines,
+            tests=record.get("tests", ""),
+            files=tuple(WorkspaceFile(file["path"], file["text"]) for file in record.get("context", ())),
+        )
+    ]
+
+
+def _replay(record: dict[str, Any]) -> Iterator[Task]:
+    """One task a hunk: its first added line is being typed, what comes above is done, what comes below is not.
+
+    The cursor is at a column drawn evenly from the line's text, by a hash of the record and the hunk.
+    """
+    before, after = record["before"].splitlines(keepends=True), record["after"].splitlines(keepends=True)
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for number, (kind, _, old_end, start, end) in enumerate(matcher.get_opcodes()):
+        line = next((i for i in range(start, end) if after[i].strip()), None)
+        if kind in ("equal", "delete") or line is None:
+            continue
+        text = after[line].rstrip("\r\n")
+        indent = len(text) - len(text.lstrip())
+        drawn = int(hashlib.sha256(f"{record['id']}:{number}".encode()).hexdigest(), 16)
+        column = indent + drawn % (len(text) - indent)
+        yield Task(
+            id=f"{record['id']}:{number}",
+            dataset="release_replay",
+            language=record["language"],
+            path=record["path"],
+            prefix="".join(after[:line]) + text[:column],
+            suffix="\n" + "".join(before[old_end:]),
+            reference=text[column:],
+        )
+
+
+def sample(tasks: list[Task], limit: int) -> list[Task]:
+    """At most `limit` tasks of each data set and language, chosen by a hash of their names: the same every time."""
+    ordered = sorted(tasks, key=lambda task: hashlib.sha256(task.id.encode()).digest())
+    counts: dict[tuple[str, str], int] = {}
+    chosen = []
+    for task in ordered:
+        key = (task.dataset, task.language)
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] <= limit:
+            chosen.append(task)
+    return chosen

@@ -1,0 +1,87 @@
+"""Scores of a completion: exact match, edit similarity, first line, and pass@1 in a process with narrow limits."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+
+TIME_LIMIT_S = 10
+MEMORY_LIMIT_BYTES = 1 << 30
+
+# The child writes its token only behind the program's last line: a completion that calls exit() does not pass.
+_CHILD = """
+import resource, runpy, sys
+program, proof, token, seconds, memory = sys.argv[1:]
+sys.argv = [program]
+for limit, value in (("CPU", int(seconds)), ("AS", int(memory)), ("FSIZE", 1 << 24), ("CORE", 0), ("NPROC", 64)):
+    kind = getattr(resource, "RLIMIT_" + limit)
+    resource.setrlimit(kind, (value, value))
+runpy.run_path(program, run_name="__main__")
+open(proof, "w").write(token)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One completion against its reference; `passed` is None where no tests ran. All are shares from 0 to 1."""
+
+    exact_match: float
+    edit_similarity: float
+    first_line: float
+    passed: float | None = None
+
+
+def score(completion: str, reference: str, program: str | None) -> Score:
+    """Compare a completion with its reference, blanks at the ends aside.
+
+    Args:
+        completion: What was suggested.
+        reference: What stood there.
+        program: Python program with tests around the completion; None to run nothing.
+    """
+    got, wanted = completion.rstrip(), reference.rstrip()
+    return Score(
+        exact_match=float(got == wanted),
+        edit_similarity=1.0 if got == wanted else SequenceMatcher(None, got, wanted, autojunk=False).ratio(),
+        first_line=float(first_line(got) == first_line(wanted)),
+        passed=None if program is None else float(runs_to_its_end(program)),
+    )
+
+
+def first_line(text: str) -> str:
+    """The first line that is not blank, without blanks at its end; "" if there is none."""
+    return next((line.rstrip() for line in text.splitlines() if line.strip()), "")
+
+
+def runs_to_its_end(program: str) -> bool:
+    """Run a Python program with limits on time, memory and files; whether it reached its last line.
+
+    This keeps accidents in bounds; it is no protection against malice. Run it in a container.
+    """
+    with tempfile.TemporaryDirectory(prefix="draftline-score-") as folder:
+        source, proof = Path(folder, "program.py"), Path(folder, "proof")
+        source.write_text(program, encoding="utf-8", errors="replace")
+        token = secrets.token_hex(16)
+        limits = [str(TIME_LIMIT_S), str(MEMORY_LIMIT_BYTES)]
+        child = subprocess.Popen(
+            [sys.executable, "-I", "-B", "-c", _CHILD, str(source), str(proof), token, *limits],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env={"PATH": os.environ.get("PATH", ""), "HOME": folder, "TMPDIR": folder, "PYTHONHASHSEED": "0"},
+            start_new_session=True,
+        )
+        try:
+            child.wait(timeout=TIME_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        return child.returncode == 0 and proof.is_file() and proof.read_text() == token
