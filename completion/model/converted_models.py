@@ -112,11 +112,18 @@ def convert_once(source: Source, fill: Callable[[Path, Progress], None], progres
 
 
 def remove(folder: Path, progress: Progress) -> int:
-    """Delete a converted model; returns how many bytes that frees."""
-    size = folder_bytes(folder)
+    """Delete a converted model and what was packed from it; returns how many bytes that frees."""
     with _lock_held(folder, progress, expected_bytes=0), storage_errors(folder.parent):
-        shutil.rmtree(folder)
+        doomed = [folder, *packed_forms(folder)]
+        size = sum(folder_bytes(path) for path in doomed)
+        for path in doomed:
+            shutil.rmtree(path)
     return size
+
+
+def packed_forms(folder: Path) -> list[Path]:
+    """Folders of int8 weights that were packed from a converted model."""
+    return [path for path in (cache_dir() / "packed").glob(f"{folder.name}-*") if path.is_dir()]
 
 
 def folder_bytes(folder: Path) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -64,12 +65,13 @@ def _load_weights(folder: Path, backend: Backend, threads: int | None) -> Causal
         return _load_with_transformers(folder, "fp32", threads)
     from completion.model.transformer import load_transformer  # noqa: PLC0415 -- seconds that the other path saves
 
-    try:
+    if backend != "auto":
         return load_transformer(folder, backend, threads)
-    except UnsupportedModelError:
-        if backend != "auto":
-            raise
-        return _load_with_transformers(folder, "bf16", threads)
+    ways: tuple[Literal["auto", "bf16"], ...] = ("auto", "bf16")  # the int8 kernels do not take every width
+    for way in ways:
+        with suppress(UnsupportedModelError):
+            return load_transformer(folder, way, threads)
+    return _load_with_transformers(folder, "bf16", threads)
 
 
 def _load_with_transformers(folder: Path, dtype: Literal["fp32", "bf16"], threads: int | None) -> CausalModel:

@@ -53,7 +53,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(execute=execute)
     commands = parser.add_subparsers(dest="models_command", metavar="COMMAND")
     commands.add_parser("list", help="what models there are (the default)")
-    prepare = commands.add_parser("prepare", help="convert a model now instead of at its first use")
+    prepare = commands.add_parser("prepare", help="do now what a model's first use would do")
     prepare.add_argument("model", nargs="?", default="default", help="a name, a folder, a .gguf file or a hub id")
     verify = commands.add_parser("verify", help="compare a converted model with its checksums")
     verify.add_argument("model", nargs="?", default="default", help="a name from the list")
@@ -78,9 +78,11 @@ def _list(console: Console) -> int:
 
 
 def _prepare(console: Console, spec: str) -> int:
+    from completion.model.loading import load_model
+
     with _progress_bar(console) as told:
-        prepared = model_store.prepare(spec, told)
-    console.print(f"{escape(prepared.name)} is ready in {escape(str(prepared.folder))}", soft_wrap=True)
+        loaded = load_model(spec, progress=told)  # loading packs the weights, which is done once as well
+    console.print(f"{escape(loaded.name)} is ready: its first start will be as fast as any.", soft_wrap=True)
     return 0
 
 

@@ -47,6 +47,11 @@ def test_a_gguf_file_loads(tmp_path):
     assert loaded.tokenizer.special == original.tokenizer.special
 
 
+def test_the_automatic_backend_takes_a_model_of_any_width(tiny_llama, cache):
+    loaded = load_model(str(tiny_llama), threads=1)
+    assert not isinstance(loaded.model, TransformersModel)
+
+
 def test_the_digest_is_that_of_the_content(tiny_qwen2, tiny_llama, cache):
     first, again, other = (
         load_model(str(folder), backend="transformers", threads=1) for folder in (tiny_qwen2, tiny_qwen2, tiny_llama)

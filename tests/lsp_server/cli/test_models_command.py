@@ -20,15 +20,17 @@ def mine(tmp_path):
 
 def test_a_model_is_prepared_listed_verified_and_removed(mine, cache, capsys):
     assert run(["prepare", str(mine)]) == 0
-    assert "mine is ready in" in capsys.readouterr().out
+    assert "mine is ready" in capsys.readouterr().out
     run([])
     listed = capsys.readouterr().out
     assert "converted" in next(line for line in listed.splitlines() if "mine" in line)
     assert run(["verify", "mine"]) == 0
     assert "intact" in capsys.readouterr().out
+    packed = cache / "packed" / f"{next(cache.glob('models/mine-*/')).name}-0123"
+    packed.mkdir(parents=True, exist_ok=True)
     assert run(["remove", "mine"]) == 0
     assert "are free again" in capsys.readouterr().out
-    assert not [entry for entry in (cache / "models").iterdir() if entry.is_dir()]
+    assert not [entry for entry in cache.glob("*/*") if entry.is_dir()]
 
 
 def test_a_damaged_model_is_named_with_what_to_do(mine, cache, capsys):
