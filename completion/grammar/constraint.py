@@ -7,13 +7,12 @@ from enum import StrEnum
 from time import perf_counter
 
 from completion.grammar.acceptor import Snapshot
-from completion.grammar.errors import GrammarBoundError, GrammarUnsupportedError
+from completion.grammar.errors import GrammarBoundError, GrammarUnsupportedError, PrefixTooLargeError
 from completion.grammar.grammar import Grammar, load_grammar
 from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
 from completion.grammar.suffix_check import SuffixCheck, line_ends, passing_offsets
 from completion.request import GrammarMode
 
-MAX_PREFIX_BYTES = 1_000_000
 _MAX_JOINED_PARSES = 8
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -105,12 +104,12 @@ class GrammarConstraint:
     @classmethod
     def _open(cls, grammar: Grammar, prefix: bytes, suffix: bytes, healed: bytes) -> GrammarConstraint | Off:
         prefix = prefix.removeprefix(_BYTE_ORDER_MARK)
-        if len(prefix) > MAX_PREFIX_BYTES:
-            return Off(OffReason.TOO_LARGE)
         check = PythonJoinedCheck if grammar.row.indented else JoinedCheck
         joined = check(grammar.count_errors, prefix, suffix, healed=healed)
         try:
             root = grammar.prefixes.read(prefix)
+        except PrefixTooLargeError:
+            return Off(OffReason.TOO_LARGE, joined)
         except GrammarBoundError:
             return Off(OffReason.BOUND, joined)
         if root is None:

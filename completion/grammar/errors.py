@@ -21,3 +21,9 @@ class GrammarBoundError(GrammarError):
     """A text needs more stacks, or a longer lexeme, than the constraint follows."""
 
     code = "grammar_bound"
+
+
+class PrefixTooLargeError(GrammarBoundError):
+    """There is more text before the cursor than is read for one request."""
+
+    code = "grammar_prefix_too_large"

@@ -11,8 +11,10 @@ from tree_sitter import Tree
 
 from completion.grammar.acceptor import Acceptor, Snapshot
 from completion.grammar.enclosing_item import passed_over
+from completion.grammar.errors import PrefixTooLargeError
 
 _KEPT_TEXTS = 8
+MAX_READ_BYTES = 200_000  # about a second, when nothing of the text is known
 _SHORT_BYTES = 2048  # read whole: finding the enclosing item would cost as much
 
 
@@ -38,6 +40,7 @@ class PrefixMemory:
 
         Raises:
             GrammarBoundError: The text needs more than the acceptor follows.
+            PrefixTooLargeError: More than `MAX_READ_BYTES` would have to be read.
         """
         if any(text.startswith(beginning) for beginning in self._broken):
             return None
@@ -71,6 +74,8 @@ class PrefixMemory:
 
     def _read_on(self, text: bytes, offsets: list[int], snapshots: list[Snapshot]) -> Snapshot | None:
         offset, snapshot = offsets[-1], snapshots[-1]
+        if len(text) - offset > MAX_READ_BYTES:
+            raise PrefixTooLargeError(f"{len(text) - offset} bytes before the cursor are more than {MAX_READ_BYTES}.")
         while (line_end := text.find(b"\n", offset) + 1) > 0:
             after = self._acceptor.read(snapshot, text[offset:line_end])
             if after is None:

@@ -12,7 +12,7 @@ from completion.grammar.errors import GrammarBoundError
 from completion.grammar.tables import END_SYMBOL, NO_LOOKAHEAD, Action, ActionKind, LexMode, Tables
 
 START_STATE = 1  # tree-sitter's state 0 is its error state
-MAX_PENDING_STEPS = 4096  # reductions for one lookahead; real sources need tens
+MAX_PENDING_STEPS = 512  # reductions for one lookahead; 38 is the most in ten languages' real sources
 MAX_INTERNED_NODES = 200_000  # about 60 MB; beyond it the tables start afresh
 
 
@@ -95,6 +95,11 @@ class StackMachine:
     def takes_as_extra(self, stacks: StackSet, symbol: int) -> bool:
         """Whether `symbol` leaves the top state of each stack as it is."""
         return all(any(a.extra for a in self.tables.actions(n.state, symbol)) for n in stacks.nodes)
+
+    @property
+    def size(self) -> int:
+        """How many nodes are interned."""
+        return len(self._nodes)
 
     def trim(self) -> None:
         """Forget interned nodes when there are many; sets that are in use stay valid."""

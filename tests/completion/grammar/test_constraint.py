@@ -21,7 +21,7 @@ def opened(prefix, suffix="", language="python", healed=""):
         ("cobol", "MOVE", STRICT, OffReason.NO_GRAMMAR),
         ("", "x", STRICT, OffReason.NO_GRAMMAR),
         ("python", "x = )\ny = ", STRICT, OffReason.BROKEN_BEFORE_CURSOR),
-        ("json", "{}\n" * 500_000, STRICT, OffReason.TOO_LARGE),
+        ("json", "[" + "1,\n" * 100_000, STRICT, OffReason.TOO_LARGE),
     ],
 )
 def test_a_request_without_acceptor_names_its_reason(language, prefix, mode, reason):

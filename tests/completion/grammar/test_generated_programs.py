@@ -1,0 +1,85 @@
+"""Generated programs: whatever tree-sitter accepts is accepted in any pieces, and snapshots never change."""
+
+import random
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from completion.grammar.grammar import load_grammar
+from completion.grammar.indentation import IndentationRule
+from tests.completion.grammar.acceptors import acceptor_of
+from tests.completion.grammar.programs import PROGRAMS
+
+QUICK = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+
+@pytest.mark.parametrize("language", sorted(PROGRAMS))
+def test_a_generated_program_is_accepted_in_any_pieces(language):
+    grammar = load_grammar(language)
+
+    @QUICK
+    @given(PROGRAMS[language], st.integers(0, 1000))
+    def run(program, seed):
+        text = program.encode()
+        assume(not grammar.parse(text).root_node.has_error)
+        rng = random.Random(seed)
+        snapshot, offset = grammar.acceptor.start(), 0
+        while offset < len(text):
+            piece = text[offset : offset + rng.randint(1, 7)]
+            after = grammar.acceptor.read(snapshot, piece)
+            assert after is not None, (text[:offset], piece)
+            snapshot, offset = after, offset + len(piece)
+        assert grammar.acceptor.accepts_end(snapshot)
+
+    run()
+
+
+@pytest.mark.parametrize("language", sorted(PROGRAMS))
+def test_most_generated_programs_are_valid(language):
+    grammar = load_grammar(language)
+    seen = []
+
+    @QUICK
+    @given(PROGRAMS[language])
+    def run(program):
+        seen.append(grammar.count_errors(program.encode()) == 0)
+
+    run()
+    assert sum(seen) > len(seen) / 2
+
+
+@settings(QUICK, max_examples=40)
+@given(PROGRAMS["python"], st.data())
+def test_a_branch_never_changes_its_snapshot(program, data):
+    acceptor = load_grammar("python").acceptor
+    text = program.encode()
+    cut = data.draw(st.integers(0, len(text)))
+    snapshot = acceptor.read(acceptor.start(), text[:cut])
+    assume(snapshot is not None)
+    before = (snapshot.heads, snapshot.pending, snapshot.column)
+    for branch in (b"]", b"\n", b" x", text[cut:]):
+        acceptor.read(snapshot, branch)
+    assert (snapshot.heads, snapshot.pending, snapshot.column) == before
+
+
+@settings(QUICK, max_examples=60)
+@given(st.data())
+def test_the_two_lexers_agree_on_any_bytes(data):
+    language = data.draw(st.sampled_from(sorted(PROGRAMS)))
+    text = data.draw(PROGRAMS[language]).encode() + data.draw(st.binary(max_size=6))
+    one, other = (acceptor_of(language, lexer) for lexer in ("python", "compiled"))
+    ours, theirs = one.read(one.start(), text), other.read(other.start(), text)
+    assert (ours is None) == (theirs is None)
+    if ours is not None:
+        assert ours.pending == theirs.pending
+        assert states_of(ours) == states_of(theirs)
+
+
+def states_of(snapshot):
+    return sorted((h.offset, sorted(n.state for n in h.stacks.nodes), h.scanner_state) for h in snapshot.heads)
+
+
+def test_the_indentation_rule_knows_its_symbols():
+    tables = load_grammar("python").tables
+    assert IndentationRule(tables).start().levels == ()

@@ -1,0 +1,89 @@
+"""Hostile inputs cost bounded time and memory, and end in an answer or in a named reason."""
+
+import contextlib
+import time
+
+import pytest
+
+from completion.grammar.constraint import GrammarConstraint, Off, OffReason
+from completion.grammar.errors import GrammarBoundError
+from completion.grammar.grammar import load_grammar
+from completion.request import GrammarMode
+
+MEGABYTE = 1_000_000
+SECONDS = 20  # generous: a shared machine; the point is that nothing is quadratic
+
+
+def read(language, text):
+    acceptor = load_grammar(language).acceptor
+    return acceptor.read(acceptor.start(), text)
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("python", b"x = " + b"(" * 20_000),
+        ("json", b"[" * 20_000),
+        ("cpp", b"int x = a" + b"<b" * 3_000),
+        ("javascript", b"x = " + b"`${" * 3_000),
+        ("rust", b"/*" * 10_000),
+        ("go", b"package m\n" + b"func(){" * 10),
+        ("python", b"".join(b" " * i + b"if x:\n" for i in range(300))),
+    ],
+    ids=["parentheses", "arrays", "angle brackets", "templates", "comments", "functions", "indentation"],
+)
+def test_deep_nesting_is_read_in_bounded_time(language, text):
+    started = time.perf_counter()
+    with contextlib.suppress(GrammarBoundError):
+        read(language, text)
+    assert time.perf_counter() - started < SECONDS
+
+
+@pytest.mark.parametrize("language", ["python", "javascript", "json"])
+def test_a_long_line_is_read_in_linear_time(language):
+    started = time.perf_counter()
+    assert read(language, b"[" + b"1, " * (MEGABYTE // 60)) is not None
+    quarter = time.perf_counter() - started
+    started = time.perf_counter()
+    assert read(language, b"[" + b"1, " * (MEGABYTE // 15)) is not None
+    assert time.perf_counter() - started < 4 * (quarter + 0.5)
+
+
+def test_a_request_reads_no_more_than_its_bound():
+    off = GrammarConstraint.open("python", "x = [" + "1, " * (MEGABYTE // 3), "", GrammarMode.STRICT)
+    assert isinstance(off, Off)
+    assert off.reason is OffReason.TOO_LARGE
+
+
+def test_a_lexeme_without_end_gives_up_by_name():
+    with pytest.raises(GrammarBoundError, match="lexeme"):
+        read("python", b"'" + b"a" * MEGABYTE)
+    off = GrammarConstraint.open("python", "'''" + "a" * 90_000, "", GrammarMode.STRICT)
+    assert isinstance(off, Off)
+    assert off.reason is OffReason.BOUND
+
+
+@pytest.mark.parametrize("language", ["python", "javascript", "c", "rust", "json"])
+@pytest.mark.parametrize("text", [b"\0", b"a\0b", b"'\0'\n", b"\0" * 1000, b"\xff\xfe\0", b"\r\r\n\x0b\x0c"])
+def test_nul_and_control_bytes_are_answered(language, text):
+    result = read(language, text)
+    assert result is None or result.heads
+
+
+def test_the_constraint_lets_everything_pass_once_it_gave_up():
+    opened = GrammarConstraint.open("python", "x = '''", "", GrammarMode.STRICT)
+    long = opened.advance(opened.root, b"a" * 70_000)
+    assert long is opened.root
+    assert opened.off_reason is OffReason.BOUND
+    assert opened.advance(long, b"]") is long
+    assert opened.may_end(long)
+
+
+def test_interned_stacks_are_forgotten_when_there_are_many(monkeypatch):
+    monkeypatch.setattr("completion.grammar.stacks.MAX_INTERNED_NODES", 50)
+    acceptor = load_grammar("json").acceptor
+    kept = acceptor.read(acceptor.start(), b'{"a": [[[[[[[')
+    for depth in range(60):
+        acceptor.read(acceptor.start(), b"[" * depth)
+    assert acceptor.machine.size < 200
+    assert acceptor.accepts_end(acceptor.read(kept, b"]]]]]]]}"))
