@@ -102,7 +102,7 @@ def _print_table(console: Console, rows: list[tuple[Example, ShownCompletion]]) 
     from rich.table import Table
 
     table = Table(title="What it took", title_justify="left")
-    table.add_column("place")
+    table.add_column("place", overflow="fold")
     for heading in ("first text, ms", "total, ms", "tokens", "steps"):
         table.add_column(heading, justify="right")
     table.add_column("stopped by")

@@ -1,0 +1,116 @@
+"""The terminal's commands: wrong questions, and real answers of a tiny real model in a real engine process."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from lsp_server.cli.main import main
+
+SOURCE = "def add(first, second):\n    return first + second\n\nclass Stack:\n    "
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_qwen2):
+    """Options for commands with the tiny model; its engine is ended behind the tests."""
+    folder = tempfile.mkdtemp(prefix="dl-")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRAFTLINE_RUNTIME_DIR", f"{folder}/run")
+        patch.setenv("DRAFTLINE_STATE_DIR", f"{folder}/state")
+        options = ["--model", str(tiny_qwen2), "--backend", "fp32"]
+        yield options
+        main(["serve", "--stop", *options])
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "stack.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def test_complete_streams_text(engine, source, capsys):
+    assert main(["complete", f"{source}:5:5", "--max-tokens", "4", *engine]) == 0
+    assert capsys.readouterr().out.endswith("\n")
+
+
+def test_complete_as_json_is_one_object_with_text_and_timings(engine, source, capsys):
+    assert main(["complete", f"{source}:2:12", "--json", "--max-tokens", "4", "--mode", "line", *engine]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert isinstance(answer["text"], str)
+    assert answer["timings"]["total_ms"] > 0
+    assert answer["statistics"]["prompt_tokens"] > 0
+    assert answer["device"] == "cpu"
+
+
+def test_complete_explains_the_cache_and_the_drafters(engine, source, capsys):
+    assert main(["complete", f"{source}:2:12", "--explain", "--layout", "prefix_first", *engine]) == 0
+    printed = capsys.readouterr().out
+    for words in ("kept", "shifted", "computed", "drafted", "first text"):
+        assert words in printed
+
+
+def test_doctor_starts_the_engine_and_completes(engine, capsys):
+    main(["doctor", *engine])
+    printed = capsys.readouterr().out
+    for row in ("model", "memory", "processor", "disk", "socket", "editors", "engine", "completion"):
+        assert row in printed
+    assert "ready in" in printed
+
+
+def test_serve_refuses_a_second_engine_for_the_same_model(engine, capsys):
+    main(["complete", f"{Path(__file__)}:1:1", "--json", "--max-tokens", "1", *engine])
+    assert main(["serve", *engine]) == 1
+    assert "draftline serve --stop" in capsys.readouterr().err
+
+
+def test_serve_stop_without_an_engine_says_so(engine, capsys):
+    assert main(["serve", "--stop", "--model", "another", *engine[2:]]) == 1
+    assert "No engine runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["serve", "--tcp", "0.0.0.0:8012"], "--token-file"),
+        (["serve", "--token-file", "t"], "--tcp"),
+        (["complete", "x.py:1:1", "--max-tokens", "0"], "--max-tokens"),
+    ],
+)
+def test_wrong_options_are_refused_with_a_sentence(engine, arguments, words, capsys):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("draftline: ")
+    assert words in error
+
+
+def test_a_model_that_does_not_exist_is_an_error_with_what_to_do(engine, source, capsys):
+    assert main(["complete", f"{source}:1:1", "--model", "no-such-model", "--json"]) == 1
+    assert "no-such-model" in capsys.readouterr().err
+
+
+def test_help_lists_every_command_and_loads_no_model_libraries():
+    script = (
+        "import sys\n"
+        "from lsp_server.cli.main import main\n"
+        "try:\n    main(['--help'])\n"
+        "except SystemExit as error:\n    assert error.code == 0\n"
+        "loaded = [name for name in ('torch', 'transformers', 'numba') if name in sys.modules]\n"
+        "assert not loaded, loaded"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    for command in ("complete", "demo", "doctor", "models", "serve"):
+        assert command in done.stdout
+
+
+@pytest.mark.real_model
+def test_the_demo_completes_eight_places_in_five_languages_or_more(capsys):
+    assert main(["demo"]) == 0
+    printed = capsys.readouterr().out
+    assert "median" in printed
+    main(["serve", "--stop"])
