@@ -78,7 +78,7 @@ def time_index(documents: Documents) -> tuple[WorkspaceIndex, float]:
 def time_edits(index: WorkspaceIndex, documents: Documents, count: int) -> list[float]:
     """Replace a token in the first third of documents of all sizes, as a keystroke does."""
     rng = np.random.default_rng(1)
-    times = []
+    times: list[float] = []
     for path in rng.choice(sorted(documents), count):
         tokens = documents[path].copy()
         if len(tokens) < 10:

@@ -1,0 +1,99 @@
+"""Where a drafted text left the plain one, and how near a tie the model's choice was there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from completion.cancellation import CancelToken
+from completion.engine import Engine
+from completion.model.causal_model import CausalModel, FloatArray, IntArray
+from completion.model.sampling import draw
+from completion.request import CompletionRequest, Sampling
+from drafting.draft_tree import DraftTree
+from drafting.session import Drafters, DraftingSession
+from drafting.verifier import AcceptedPath
+
+LARGEST_GAP = 100.0
+"""Reported where no change of the logits explains a difference."""
+
+ROUNDS = 30
+
+
+class Recorder:
+    """A drafter that keeps what was written; with no session behind it, it guesses nothing."""
+
+    def __init__(self, session: DraftingSession | None) -> None:
+        self.tokens: list[int] = []
+        self._session = session
+
+    def propose(self, context: Sequence[int], allowed: Callable[[int], bool] | None = None) -> DraftTree:
+        """What the session proposes."""
+        return DraftTree.empty() if self._session is None else self._session.propose(context, allowed)
+
+    def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
+        """Note the written tokens."""
+        self.tokens += path.tokens
+        if self._session is not None:
+            self._session.observe(tree, best, path, step_ms)
+
+
+def gap_at_difference(model: CausalModel, engine: Engine, drafters: Drafters, request: CompletionRequest) -> float:
+    """Decode again with and without guesses, and compare the first two tokens that differ.
+
+    Returns:
+        How much higher plain decoding scored its own token than the other one: in logits, noise included; 0 if both
+        runs agree this time (what the drafters learned in between changed the trees).
+    """
+    prompt, drafted = _tokens(engine, drafters, request, drafting=True)
+    _, plain = _tokens(engine, drafters, request, drafting=False)
+    differing = [i for i, (ours, theirs) in enumerate(zip(plain, drafted, strict=False)) if ours != theirs]
+    if not differing:
+        return 0.0
+    at = differing[0]
+    context = np.array([*prompt, *plain[:at]], dtype=np.int32)
+    cache = model.new_cache(len(context))
+    slots = np.arange(len(context), dtype=np.int32)
+    row = model.prefill(context, slots, cache, (len(context) - 1,)).row(0)
+    return gap(row, request.sampling, len(context) - 1, plain[at], drafted[at])
+
+
+def gap(row: FloatArray, sampling: Sampling, position: int, chosen: int, other: int) -> float:
+    """The least that must be added to `other`'s logit for it to be drawn instead of `chosen`, by bisection."""
+    pair = np.array(sorted((chosen, other)), dtype=np.int32)
+
+    def flips(added: float) -> bool:
+        raised = row.copy()
+        raised[other] += added
+        return draw(raised, sampling, position, pair) == other
+
+    low, high = 0.0, LARGEST_GAP
+    if flips(low):
+        return 0.0
+    for _ in range(ROUNDS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if flips(middle) else (middle, high)
+    return high
+
+
+def _tokens(
+    engine: Engine, drafters: Drafters, request: CompletionRequest, *, drafting: bool
+) -> tuple[list[int], list[int]]:
+    """The prompt's tokens and the tokens written."""
+    recorders: list[tuple[list[int], Recorder]] = []
+    make = drafters.session
+
+    def recorded(prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = ()) -> Recorder:
+        recorders.append((list(prompt), Recorder(make(prompt, workspace, tail) if drafting else None)))
+        return recorders[-1][1]
+
+    drafters.session = recorded  # type: ignore[method-assign, assignment]
+    try:
+        for _ in engine.complete(replace(request, drafting=True), CancelToken()):
+            pass
+    finally:
+        drafters.session = make  # type: ignore[method-assign]
+    prompt, recorder = recorders[-1]
+    return prompt, recorder.tokens
