@@ -12,7 +12,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from benchmarks.drafting_comparison import TheirPromptLookup
 from benchmarks.drafting_difference import gap_at_difference
@@ -77,20 +77,17 @@ class Result:
     statistics: Statistics
 
 
-@dataclass(slots=True)
 class Bench:
     """An engine whose drafters can be switched, and what it measured."""
 
-    loaded: LoadedModel
-    max_nodes: int = MAX_NODES
-    results: list[Result] = field(default_factory=list)
-    gaps: list[float] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
+    def __init__(self, loaded: LoadedModel, max_nodes: int = MAX_NODES) -> None:
         """One engine for all rows."""
-        self.drafters = SwitchedDrafters(self.loaded, self.max_nodes)
+        self.loaded = loaded
+        self.results: list[Result] = []
+        self.gaps: list[float] = []
+        self.drafters = SwitchedDrafters(loaded, max_nodes)
         sessions = SessionSettings(budget_bytes=1 << 28)
-        self.engine = Engine(self.loaded, EngineSettings(max_nodes=self.max_nodes, sessions=sessions), self.drafters)
+        self.engine = Engine(loaded, EngineSettings(max_nodes=max_nodes, sessions=sessions), self.drafters)
 
     def complete(self, case: Case, row: str, request: CompletionRequest) -> Result:
         """Decode one case by one row."""

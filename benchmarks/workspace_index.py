@@ -118,7 +118,7 @@ class Typist:
 
     def pace_ms(self, running: Callable[[], bool], least: int) -> float:
         """Median time of a step, while something runs and at least so often."""
-        times = []
+        times: list[float] = []
         while running() or len(times) < least:
             times.append(milliseconds(self.step))
         return statistics.median(times)
