@@ -74,6 +74,7 @@ class Session:
 
     async def start(self) -> None:
         """The client is ready for questions: ask for its settings, then bring the engine up."""
+        self.status.update()
         client_registration.register(self._server)
         await self._pull_settings()
         await self.engine.use(self.settings)

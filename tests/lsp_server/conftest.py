@@ -1,0 +1,52 @@
+"""Private folders, a paced engine behind a real host socket, and real server processes."""
+
+import asyncio
+import shutil
+import tempfile
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from completion.host_address import host_address
+from completion.host_server import HostServer, HostSettings
+from completion.host_sockets import unix_socket
+from tests.host.paced_engine import PacedEngine
+from tests.lsp_server.real_client import RealClient
+
+
+@pytest.fixture
+def runtime(monkeypatch):
+    """A private folder; pytest's own are too long for a socket's path."""
+    folder = Path(tempfile.mkdtemp(prefix="dl-"))
+    for name in ("RUNTIME", "STATE", "CACHE"):
+        monkeypatch.setenv(f"DRAFTLINE_{name}_DIR", str(folder / name.lower()))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+async def paced(runtime):
+    """The engine of a host that listens where a server looks for the model "paced"; each step needs a permit."""
+    engine = PacedEngine(gated=True)
+    server = HostServer(HostSettings(model="paced"), engine.load)
+    task = asyncio.create_task(server.run([unix_socket(host_address("paced", "auto").socket_path)]))
+    yield engine
+    engine.gated = False
+    engine.permits.release(1000)
+    server.stop()
+    await task
+
+
+@pytest.fixture
+async def start_client(runtime):
+    """Start servers; they are shut down afterwards."""
+    async with AsyncExitStack() as stack:
+
+        async def start(**options):
+            client = RealClient()
+            stack.push_async_callback(client.stop)
+            return await client.start(**{"model": "paced", "max_tokens": 3, "idle_minutes": 0.01, **options})
+
+        yield start
