@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
@@ -72,8 +73,7 @@ class FilePolicy:
         """Whether the nearest rule file that says anything about a path ignores it."""
         folder = path.parent
         while True:
-            spec = self._spec(folder)
-            verdict = spec.check_file(_key(path.relative_to(folder)) + "/" * is_folder).include if spec else None
+            verdict = _verdict(self._spec(folder), _key(path.relative_to(folder)) + "/" * is_folder)
             if verdict is not None:
                 return verdict
             if folder == self._top:
@@ -91,6 +91,22 @@ class FilePolicy:
             names.insert(0, folder / ".git" / "info" / "exclude")
         lines = [line for name in names for line in _lines_of(name)]
         return GitIgnoreSpec.from_lines(lines) if lines else None
+
+
+def _verdict(spec: GitIgnoreSpec | None, key: str) -> bool | None:
+    """What the last rule that names this very path says; None if none does.
+
+    pathspec's rules also match whatever lies below what they name, up to its group "ps_d". The folders above a path
+    were asked before it, so that a rule which only matches by one of them must not count for the path.
+    """
+    for rule in reversed(list(spec.patterns) if spec else []):
+        if rule.regex is not None and any(_names_itself(found, key) for found in rule.regex.finditer(key)):
+            return bool(rule.include)
+    return None
+
+
+def _names_itself(found: re.Match[str], key: str) -> bool:
+    return "ps_d" not in found.re.groupindex or found.end("ps_d") in (-1, len(key))
 
 
 def _key(path: Path) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from cattrs import Converter
 from lsprotocol import converters, types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage, LanguageServerProtocol
 
@@ -47,8 +48,14 @@ class DraftlineServer(LanguageServer):
         self.session = Session(self, time.monotonic)
 
     def report_server_error(self, error: Exception, source: type[Exception]) -> None:
-        """Keep an error out of the user's way; pygls has logged it."""
-        _log.error("%s while handling a message: %s", source.__name__, type(error).__name__)
+        """Keep an error out of the user's way, and its words out of the log: they may quote a document."""
+        kind = str(error).partition(":")[0]
+        if kind.endswith(messages.InvalidMessageError.__name__):
+            _log.warning("%s", error)
+            return
+        data = error.data if isinstance(error, JsonRpcException) else None
+        frames = "".join(data["traceback"]) if isinstance(data, dict) and "traceback" in data else ""
+        _log.error("%s: %s\n%s", source.__name__, kind, frames)
 
 
 def create_server() -> DraftlineServer:
@@ -86,7 +93,7 @@ def _register_life(server: DraftlineServer, session: Session) -> None:
         await session.start()
 
     @server.feature(types.SHUTDOWN)
-    async def shutdown(*_: object) -> None:
+    async def shutdown(*_params: None) -> None:
         await session.close()
 
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)

@@ -17,6 +17,7 @@ from pygls.io_ import StdoutWriter, run_async
 from lsp_server.server import DraftlineServer, create_server
 
 _log = logging.getLogger(__name__)
+_pygls_log = logging.getLogger("pygls.loop")  # what the loop logs may quote a message: see server_log
 
 _CHUNK_BYTES = 1 << 16
 _PARENT_CHECK_S = 2.0
@@ -80,7 +81,9 @@ async def serve_tcp(port: int) -> None:
 
 async def _serve(server: DraftlineServer, stream: asyncio.StreamReader) -> None:
     try:
-        await run_async(threading.Event(), MessageReader(stream), server.protocol, _log, server.report_server_error)
+        await run_async(
+            threading.Event(), MessageReader(stream), server.protocol, _pygls_log, server.report_server_error
+        )
     finally:
         await server.session.close()
 

@@ -1,0 +1,167 @@
+"""The server's process: what it imports, what it prints, when it ends, on standard input and on TCP."""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.lsp_server.real_client import COMMAND, environment
+
+CANARY = "CANARY_d41d8cd9"
+
+
+def message(**fields):
+    body = json.dumps({"jsonrpc": "2.0", **fields}).encode()
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def framed(body):
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def initialize(process_id=None, **options):
+    params = {"processId": process_id, "rootUri": None, "capabilities": {}, "initializationOptions": options}
+    return message(id=1, method="initialize", params=params)
+
+
+async def read(stream):
+    size = 0
+    while line := (await stream.readline()).strip():
+        if line.lower().startswith(b"content-length:"):
+            size = int(line.split(b":")[1])
+    return json.loads(await stream.readexactly(size))
+
+
+async def reply(stream, id_):
+    while True:
+        heard = await read(stream)
+        if heard.get("id") == id_ and "method" not in heard:
+            return heard
+
+
+@pytest.fixture
+async def spawn(runtime):
+    started = []
+
+    async def start(*arguments):
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, *arguments, stdin=pipe, stdout=pipe, stderr=pipe, env=environment()
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def test_the_server_never_imports_the_models_libraries():
+    script = (
+        "import sys, lsp_server.transport, lsp_server.engine_client\n"
+        "heavy = {'torch', 'transformers', 'numba', 'numpy', 'httpx', 'starlette', 'pydantic', 'sqlite3'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment())
+    assert done.stdout.strip() == "[]"
+
+
+async def test_it_ends_when_its_input_closes(spawn):
+    process = await spawn("--stdio")
+    process.stdin.write(initialize(os.getpid()))
+    assert (await reply(process.stdout, 1))["result"]["serverInfo"]["name"] == "draftline"
+    process.stdin.close()
+    assert await asyncio.wait_for(process.wait(), 20) == 0
+
+
+async def test_it_ends_when_the_editor_is_gone_though_the_input_stays_open(spawn):
+    editor = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE)
+    process = await spawn("--stdio")
+    process.stdin.write(initialize(editor.pid))
+    await reply(process.stdout, 1)
+    await editor.communicate(b"\n")
+    assert await asyncio.wait_for(process.wait(), 20) == 0
+
+
+async def test_shutdown_and_exit_end_it_with_success_and_exit_alone_with_failure(spawn):
+    orderly, sudden = await spawn("--stdio"), await spawn("--stdio")
+    orderly.stdin.write(initialize() + message(id=2, method="shutdown"))
+    await reply(orderly.stdout, 2)
+    orderly.stdin.write(message(method="exit"))
+    assert await asyncio.wait_for(orderly.wait(), 20) == 0
+    sudden.stdin.write(initialize() + message(method="exit"))
+    assert await asyncio.wait_for(sudden.wait(), 20) == 1
+
+
+async def test_no_source_text_in_the_log_at_any_level_even_of_broken_messages(spawn):
+    process = await spawn("--stdio")
+    document = {"uri": f"file:///{CANARY}.py", "languageId": "python", "version": 1, "text": CANARY}
+    process.stdin.write(initialize(logLevel="debug", model="/nowhere"))
+    await reply(process.stdout, 1)
+    process.stdin.write(message(method="textDocument/didOpen", params={"textDocument": document}))
+    process.stdin.write(
+        message(method="textDocument/didOpen", params={"textDocument": {**document, "version": CANARY}})
+    )
+    process.stdin.write(message(method="textDocument/didOpen", params={"text": CANARY}))
+    process.stdin.write(message(method="draftline/didRejectCompletion", params={"text": CANARY}))
+    process.stdin.write(message(method=f"custom/{CANARY}", params={"text": CANARY}))
+    process.stdin.write(framed(b'{"jsonrpc": "2.0", "method": "' + CANARY.encode()))
+    process.stdin.write(message(id=2, method="textDocument/inlineCompletion", params={"text": CANARY}))
+    process.stdin.write(message(id=3, method="shutdown"))
+    await reply(process.stdout, 3)
+    process.stdin.write(message(method="exit"))
+    _, log = await process.communicate()
+    assert CANARY not in log.decode()
+    assert b'"id" is missing' in log
+
+
+async def test_bytes_that_are_not_utf8_do_not_lose_the_message(spawn):
+    process = await spawn("--stdio")
+    process.stdin.write(initialize(model="/nowhere"))
+    await reply(process.stdout, 1)
+    document = json.dumps({"uri": "file:///a.py", "languageId": "python", "version": 1, "text": "X"}).encode()
+    body = b'{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":%b}}' % document
+    process.stdin.write(framed(body.replace(b'"X"', b'"caf\xe9"')))
+    place = {"textDocument": {"uri": "file:///a.py"}, "position": {"line": 0, "character": 1}}
+    context = {"context": {"triggerKind": 1}}
+    process.stdin.write(message(id=2, method="textDocument/inlineCompletion", params=place | context))
+    sentences = []
+    while True:
+        heard = await read(process.stdout)
+        if heard.get("method") == "draftline/status":
+            sentences.append(heard["params"]["message"])
+        if heard.get("id") == 2:
+            break
+    assert heard["result"] == {"items": []}
+    assert "The document is not valid UTF-8." in sentences
+
+
+async def test_every_tcp_client_has_a_session_of_its_own(spawn):
+    process = await spawn("--tcp", "0")
+    port = int(re.search(rb":(\d+)", await process.stderr.readline())[1])
+    connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+    for reader, writer in connections:
+        writer.write(initialize())
+        assert "result" in await reply(reader, 1)
+    first, second = connections
+    first[1].write(message(id=2, method="shutdown"))
+    await reply(first[0], 2)
+    first[1].write(message(method="exit"))
+    assert await first[0].read() == b""
+    second[1].write(message(id=2, method="shutdown"))
+    assert (await reply(second[0], 2))["result"] is None
+    assert process.returncode is None
+    second[1].close()
+
+
+async def test_wrong_arguments_are_explained(spawn):
+    process = await spawn()
+    _, said = await process.communicate()
+    assert process.returncode == 2
+    assert b"--stdio" in said
