@@ -1,0 +1,194 @@
+"""What the gate knows before a suggestion is shown: its probability, its shape, its place, what the user did lately.
+
+Everything here is known to our own engine and server at that moment; nothing looks at what became of the suggestion.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+_WORD = re.compile(r"[A-Za-z_]\w+")
+_REMEMBERED = 6
+_LONGEST_PAUSE_S = 600.0
+_NO_PROBABILITY = -0.3  # about the median of the study; for models that name none
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A suggestion about to be shown.
+
+    Attributes:
+        text: The suggestion.
+        prefix: The document before the cursor.
+        suffix_length: Characters after the cursor.
+        tokens: Tokens of the suggestion.
+        mean_log_probability: Mean over its tokens; None if the model names none.
+        at_s: Now, in seconds of any clock.
+    """
+
+    text: str
+    prefix: str
+    suffix_length: int
+    tokens: int
+    mean_log_probability: float | None
+    at_s: float
+
+
+@dataclass(slots=True)
+class Behaviour:
+    """What one user did with the suggestions of this session."""
+
+    shown: list[Offer] = field(default_factory=list)
+    accepted: list[bool] = field(default_factory=list)
+    accepted_lengths: list[int] = field(default_factory=list)
+    dwell_s: list[float] = field(default_factory=list)
+    decisions: int = 0
+    acceptances: int = 0
+    last_event_s: float | None = None
+    last_accepted_s: float | None = None
+
+    def decided(self, offer: Offer, *, accepted: bool, at_s: float) -> None:
+        """Remember what became of a shown suggestion; one that just vanished was not accepted."""
+        self.decisions += 1
+        self.acceptances += accepted
+        self.last_event_s = at_s
+        for values, value in (
+            (self.shown, offer),
+            (self.accepted, accepted),
+            (self.dwell_s, min(max(0.0, at_s - offer.at_s), 60.0)),
+        ):
+            values.append(value)  # type: ignore[arg-type]
+            del values[:-_REMEMBERED]
+        if accepted:
+            self.last_accepted_s = at_s
+            self.accepted_lengths.append(len(offer.text))
+            del self.accepted_lengths[:-_REMEMBERED]
+
+
+def features(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
+    """The gate's inputs by name, in a fixed order."""
+    line = offer.prefix[offer.prefix.rfind("\n") + 1 :]
+    values = _probability(offer) | _shape(offer) | _place(offer, line) | _repetition(offer, behaviour)
+    values |= _habits(offer, behaviour) | _typing(offer, behaviour)
+    mean, length = values["log_probability"], values["length"]
+    return values | {
+        "log_probability_by_length": mean * length,
+        "log_probability_in_word": mean * values["behind_word"],
+        "log_probability_at_line_start": mean * values["line_start"],
+        "log_probability_of_lines": mean * values["several_lines"],
+    }
+
+
+def _probability(offer: Offer) -> dict[str, float]:
+    named = offer.mean_log_probability
+    mean = _NO_PROBABILITY if named is None else max(named, -2.5)
+    return {
+        "log_probability": mean,
+        "log_probability_sum": math.log1p(-mean * max(1, offer.tokens)),
+        "probability": math.exp(mean),
+        "unsure": max(0.0, -0.15 - mean),
+        "very_unsure": max(0.0, -0.5 - mean),
+        "hopeless": max(0.0, -1.0 - mean),
+    }
+
+
+def _shape(offer: Offer) -> dict[str, float]:
+    text = offer.text
+    length = math.log1p(len(text))
+    first = text[:1]
+    return {
+        "length": length,
+        "long": max(0.0, length - 3.5),
+        "short": max(0.0, 2.2 - length),
+        "tokens": math.log1p(offer.tokens),
+        "several_lines": float("\n" in text.strip()),
+        "comment": float("#" in text or "//" in text),
+        "begins_with_word": float(_in_word(first)),
+        "begins_with_blank": float(first == " "),
+        "begins_with_closer": float(first != "" and first in ")]}"),
+        "ends_with_opener": float(text.rstrip()[-1:] in (":", "{")),
+        "defines": float("def " in text or "class " in text or "function " in text),
+        "returns": float("return" in text),
+    }
+
+
+def _place(offer: Offer, line: str) -> dict[str, float]:
+    last = offer.prefix[-1:]
+    before = offer.prefix.rstrip()[-1:]
+    words, known = _WORD.findall(offer.text), set(_WORD.findall(offer.prefix[-4000:]))
+    return {
+        "prefix": math.log1p(min(len(offer.prefix), 4000)),
+        "suffix": math.log1p(min(offer.suffix_length, 2000)),
+        "line_start": float(not line.strip()),
+        "line_length": math.log1p(len(line.strip())),
+        "in_comment": float(line.lstrip().startswith(("#", "//", '"""'))),
+        "behind_word": float(_in_word(last)),
+        "behind_blank": float(last == " "),
+        "behind_opener": float(last != "" and last in "([{,"),
+        "behind_operator": float(before != "" and before in "=+-*/<>%"),
+        "known_words": (sum(word in known for word in words) + 0.5) / (len(words) + 1),
+    }
+
+
+def _repetition(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
+    text = offer.text.strip()
+    lately = [shown.text.strip() for shown in behaviour.shown]
+    return {
+        "shown_before": float(text in lately),
+        "part_of_shown": float(any(one.endswith(text) or text.endswith(one) for one in lately[-3:])),
+        "in_document": float(len(text) > 8 and text in offer.prefix),
+    }
+
+
+def _habits(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
+    lately = behaviour.accepted[-5:]
+    streak = next((i for i, accepted in enumerate(reversed(lately)) if accepted), len(lately))
+    pause = _LONGEST_PAUSE_S if behaviour.last_accepted_s is None else offer.at_s - behaviour.last_accepted_s
+    lengths = behaviour.accepted_lengths[-5:]
+    usual = math.log1p(sum(lengths) / len(lengths)) if lengths else math.log(25)
+    return {
+        "acceptance": (behaviour.acceptances + 2) / (behaviour.decisions + 6),
+        "acceptance_lately": (sum(lately) + 0.33) / (len(lately) + 1),
+        "refused_in_a_row": math.log1p(streak),
+        "since_accepted": math.log1p(min(max(0.0, pause), _LONGEST_PAUSE_S)),
+        "longer_than_usual": math.log1p(len(offer.text)) - usual,
+    }
+
+
+def _typing(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
+    if not behaviour.shown:
+        return dict.fromkeys(_TYPING, 0.0) | {"dwell": 1.2, "since_event": math.log1p(5.0)}
+    before = behaviour.shown[-1]
+    typed = offer.prefix[len(before.prefix) :] if offer.prefix.startswith(before.prefix) else None
+    since = 5.0 if behaviour.last_event_s is None else max(0.0, offer.at_s - behaviour.last_event_s)
+    elapsed = max(0.2, offer.at_s - before.at_s)
+    return {
+        "dwell": math.log1p(behaviour.dwell_s[-1]),
+        "since_event": math.log1p(min(since, _LONGEST_PAUSE_S)),
+        "at_once": float(since < 0.1),
+        "same_cursor": float(typed == ""),
+        "typed": math.log1p(min(len(typed), 200)) if typed else 0.0,
+        "typed_speed": math.log1p(len(typed) / elapsed) if typed else 0.0,
+        "typed_line_break": float("\n" in (typed or "")),
+        "typed_what_was_shown": float(bool(typed) and before.text.startswith(typed or "")),
+        "deleted": float(len(offer.prefix) < len(before.prefix)),
+    }
+
+
+_TYPING = (
+    "dwell",
+    "since_event",
+    "at_once",
+    "same_cursor",
+    "typed",
+    "typed_speed",
+    "typed_line_break",
+    "typed_what_was_shown",
+    "deleted",
+)
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
