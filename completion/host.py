@@ -1,4 +1,4 @@
-"""The HTTP application around the engine: our own requests, health and metrics; other clients' ways in host_*.py."""
+"""Our own requests to the engine over HTTP, health and metrics; other servers' requests lie beside, in host_*.py."""
 
 from __future__ import annotations
 
@@ -10,17 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import psutil
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
-from completion.errors import DraftlineError
 from completion.host_address import version
-from completion.host_errors import error_response
-from completion.host_guard import Guard
 from completion.host_idle import IdleWatch
 from completion.host_metrics import HostMetrics
 from completion.host_schema import WORKSPACE, parse_body, parse_request
@@ -126,45 +119,3 @@ async def metrics(request: Request) -> Response:
     """`GET /metrics`: Prometheus' text format."""
     host: Host = request.app.state.host
     return Response(host.metrics.exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-async def _on_error(_request: Request, error: Exception) -> Response:
-    if not isinstance(error, DraftlineError):
-        raise error
-    return error_response(error)
-
-
-async def _not_found(request: Request, error: Exception) -> Response:
-    body = {"code": "not_found", "message": f"There is nothing at {request.method} {request.url.path}."}
-    return JSONResponse(body, status_code=error.status_code if isinstance(error, HTTPException) else 404)
-
-
-async def _unforeseen(_request: Request, error: Exception) -> Response:
-    error_type = type(error).__name__
-    body = {"code": "internal", "message": f"The host met an error ({error_type}). Its log says where."}
-    return JSONResponse(body, status_code=500)
-
-
-def application(host: Host, *, token: str, body_limit_bytes: int) -> Starlette:
-    """Put the handlers together.
-
-    Args:
-        host: What they work with.
-        token: Bearer token that TCP connections must show; "" refuses all of them.
-        body_limit_bytes: Longest body that is read.
-    """
-    routes = [
-        Route("/v1/complete", complete, methods=["POST"]),
-        Route("/v1/prepare", prepare, methods=["POST"]),
-        Route("/v1/workspace", workspace, methods=["POST"]),
-        Route("/v1/lease", lease, methods=["GET"]),
-        Route("/health", health, methods=["GET"]),
-        Route("/metrics", metrics, methods=["GET"]),
-    ]
-    app = Starlette(
-        routes=routes,
-        middleware=[Middleware(Guard, token=token, body_limit_bytes=body_limit_bytes)],
-        exception_handlers={DraftlineError: _on_error, 404: _not_found, 405: _not_found, Exception: _unforeseen},
-    )
-    app.state.host = host
-    return app

@@ -14,8 +14,9 @@ import uvicorn
 
 from completion.backend import Backend
 from completion.errors import DraftlineError
-from completion.host import Host, application
+from completion.host import Host
 from completion.host_address import DEFAULT_MODEL
+from completion.host_application import application
 from completion.host_engine import EngineLoader, LoadedEngine
 from completion.host_idle import IdleWatch
 from completion.host_log import log_loop_errors

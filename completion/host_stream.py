@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -80,19 +81,13 @@ def require_ready(state: HostState) -> None:
         raise not_ready_error(state.status)
 
 
-async def last_event(request: Request, stream: CompletionStream) -> CompletionEvent:
-    """The finished completion for a reply in one piece; a client that goes away cancels it.
-
-    Raises:
-        DraftlineError: What ended the request.
-    """
+@asynccontextmanager
+async def cancel_when_gone(request: Request, stream: CompletionStream) -> AsyncIterator[None]:
+    """While a reply in one piece is made: a client that goes away cancels it."""
     watch = asyncio.create_task(_disconnected(request))
     watch.add_done_callback(lambda _: stream.close())
     try:
-        last = CompletionEvent(())
-        async for event in stream.events():
-            last = event
-        return last
+        yield
     finally:
         watch.cancel()
 
@@ -140,3 +135,12 @@ async def with_errors(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
             yield message
     except DraftlineError as error:
         yield sse_message(json.dumps(error_body(error)).encode(), event="error")
+
+
+async def with_error_objects(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    """The same messages; an error in their midst becomes a last message, as other servers write it."""
+    try:
+        async for message in messages:
+            yield message
+    except DraftlineError as error:
+        yield sse_message(json.dumps({"error": error_body(error)}).encode())
