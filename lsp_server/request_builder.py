@@ -24,7 +24,7 @@ class RequestBuilder:
         self._folders = folders
         self._settings = settings
 
-    def build(self, document: Document, place: Place, suggestions: int) -> CompletionRequest:
+    def build(self, document: Document, place: Place, suggestions: int, *, invoked: bool = False) -> CompletionRequest:
         """The request for a completion at a place."""
         settings = self._settings()
         above = self._documents.text_above(document)
@@ -45,6 +45,7 @@ class RequestBuilder:
             cache=settings.cache,
             grammar=settings.grammar,
             drafting=settings.drafting,
+            invoked=invoked,
         )
 
     def _where(self, document: Document) -> tuple[str, str, str]:

@@ -52,7 +52,9 @@ class Session:
             source=lambda: self.engine.source,
             settings=lambda: self.settings,
             gate=self.gate,
-            build_request=lambda query, wanted: self._builder.build(query.document, query.place, wanted),
+            build_request=lambda query, wanted: self._builder.build(
+                query.document, query.place, wanted, invoked=query.invoked
+            ),
             on_partial=self._send_partial,
             on_answer=self._note_answer,
             clock=clock,

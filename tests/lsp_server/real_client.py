@@ -25,6 +25,7 @@ class RealClient:
         self.statuses = []
         self.heard = asyncio.Condition()
         self.result = None
+        self.stopped = False
         for method, place in (("draftline/partialCompletion", self.partials), ("draftline/status", self.statuses)):
             self._remember(method, place)
 
@@ -35,10 +36,10 @@ class RealClient:
             async with self.heard:
                 self.heard.notify_all()
 
-    async def until(self, condition):
+    async def until(self, condition, timeout_s=30):
         """Wait until something that the server said makes a condition true."""
         async with self.heard:
-            await asyncio.wait_for(self.heard.wait_for(condition), 30)
+            await asyncio.wait_for(self.heard.wait_for(condition), timeout_s)
 
     async def start(self, *, folders=(), inline=True, encodings=("utf-16",), progress=False, **options):
         await self.lsp.start_io(*COMMAND, "--stdio", env=environment())
@@ -62,8 +63,8 @@ class RealClient:
         )
         return self
 
-    async def ready(self):
-        await self.until(lambda: any(status.kind in ("ready", "error") for status in self.statuses))
+    async def ready(self, timeout_s=30):
+        await self.until(lambda: any(status.kind in ("ready", "error") for status in self.statuses), timeout_s)
         return next(status for status in reversed(self.statuses) if status.kind in ("ready", "error"))
 
     def open(self, uri, text, language="python"):
@@ -90,5 +91,8 @@ class RealClient:
         return list(result.items)
 
     async def stop(self):
+        if self.stopped:
+            return
+        self.stopped = True
         await self.lsp.shutdown_session()
         await self.lsp.stop()
