@@ -20,7 +20,7 @@ function programOf(environment: string): string {
 /** Whether a Python can import the server. The folder it runs in is empty: a workspace must not be imported. */
 async function hasServer(python: string, folder: string): Promise<boolean> {
   try {
-    await run(python, ["-c", "import lsp_server, completion"], { cwd: folder, timeout: PROBE_MS });
+    await run(python, ["-c", "import lsp_server.__main__"], { cwd: folder, timeout: PROBE_MS });
     return true;
   } catch {
     return false; // no such program, or no draftline in it: the next candidate is tried

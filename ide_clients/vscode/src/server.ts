@@ -35,7 +35,7 @@ export class Server implements vscode.Disposable {
     const [program = "", ...words] = command;
     const cwd = await this.python.workingFolder();
     const client = new LanguageClient("draftline", "draftline", { command: program, args: words, options: { cwd } }, this.options());
-    client.onNotification("draftline/status", (status: ServerStatus) => { this.status.update(status); });
+    client.onNotification("draftline/status", (status: ServerStatus) => { this.onStatus(status); });
     client.onNotification("draftline/partialCompletion", (partial: PartialCompletion) => {
       this.suggestions().onPartial(partial);
     });
@@ -43,8 +43,9 @@ export class Server implements vscode.Disposable {
     try {
       await client.start();
     } catch (error) {
-      this.log.error(error instanceof Error ? error : String(error));
-      this.status.update({ kind: "error", message: "the language server did not start; see the log" });
+      const reason = error instanceof Error ? error.message : String(error);
+      this.log.error(reason);
+      this.status.update({ kind: "error", message: `the language server did not start (${reason}); “draftline: Show Log” says more` });
     }
   }
 
@@ -69,6 +70,13 @@ export class Server implements vscode.Disposable {
 
   dispose(): void {
     void this.stop();
+  }
+
+  private onStatus(status: ServerStatus): void {
+    this.status.update(status);
+    if (status.kind === "ready") {
+      void this.suggestions().onReady();
+    }
   }
 
   private async stop(): Promise<void> {

@@ -35,6 +35,7 @@ export class Suggestions implements vscode.Disposable {
   private serial = 0;
   private refreshes = 0; // questions of the editor that we caused ourselves and that are still to come
   private refreshTimer: NodeJS.Timeout | undefined;
+  private unanswered = false; // the newest question of the editor got no text
   private readonly subscriptions: vscode.Disposable[] = [];
 
   constructor(
@@ -82,6 +83,14 @@ export class Suggestions implements vscode.Disposable {
     );
     if (asked) {
       this.take(readOffer(partial.items, asked.origin, asked.serial, partial.done, partial.id), asked);
+    }
+  }
+
+  /** The engine is ready: keys that were pressed while it was loading its model got no answer. */
+  async onReady(): Promise<void> {
+    if (this.unanswered && !this.offer && vscode.window.activeTextEditor) {
+      this.unanswered = false;
+      await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
     }
   }
 
@@ -144,6 +153,7 @@ export class Suggestions implements vscode.Disposable {
       head: line.slice(0, position.character),
       tail: line.slice(position.character),
     };
+    this.unanswered = true;
     const asked: Asked = { serial: ++this.serial, origin, askedAt: performance.now(), answer: undefined };
     this.asked.push(asked);
     const params = client.code2ProtocolConverter.asInlineCompletionParams(document, position, context);
@@ -179,6 +189,7 @@ export class Suggestions implements vscode.Disposable {
     if (!offer || (this.offer && offer.serial < this.offer.serial)) {
       return;
     }
+    this.unanswered = false;
     const grew = JSON.stringify(offer.items) !== JSON.stringify(this.offer?.items) || offer.done !== this.offer?.done;
     this.offer = offer;
     if (asked.answer) {

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from neovim_driver import Neovim
 
@@ -60,44 +59,8 @@ def open_neovim(neovim_program: Path, tmp_path: Path) -> Iterator[Callable[..., 
         neovim.close()
 
 
-class EngineRoom:
-    """One engine for all tests of the session, in folders of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        folders = {"DRAFTLINE_RUNTIME_DIR": str(folder / "run"), "DRAFTLINE_STATE_DIR": str(folder / "state")}
-        self.environment = {**folders, "PYTHONPATH": str(REPOSITORY)}
-
-    def hosts(self) -> list[psutil.Process]:
-        """Return the processes that serve this session's socket and are no language server."""
-        return [one for one in self._processes() if not any("lsp_server" in word for word in one.cmdline())]
-
-    def close(self) -> None:
-        """End what is left of this session's processes."""
-        for process in self._processes():
-            process.kill()
-
-    def _processes(self) -> list[psutil.Process]:
-        mine = []
-        for process in psutil.process_iter():
-            try:
-                runtime = process.environ().get("DRAFTLINE_RUNTIME_DIR")
-                if runtime == self.environment["DRAFTLINE_RUNTIME_DIR"] and "python" in process.name():
-                    mine.append(process)
-            except (psutil.NoSuchProcess, psutil.AccessDenied):
-                continue
-        return mine
-
-
-@pytest.fixture(scope="session")
-def engine_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineRoom]:
-    """Return where this session's engine runs; whatever runs there at the end is ended."""
-    room = EngineRoom(tmp_path_factory.mktemp("engine"))
-    yield room
-    room.close()
-
-
 @pytest.fixture
-def edit(open_neovim, engine_room: EngineRoom, tmp_path: Path) -> Callable[..., Neovim]:
+def edit(open_neovim, engine_room, tmp_path: Path) -> Callable[..., Neovim]:
     """Return a function that opens a file in Neovim, waits for the engine, and puts the cursor at the end."""
 
     def edit_one(text: str, *, lua: str | None = None, name: str = "example.py", options: str = "") -> Neovim:

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Tests both editors for real, from nothing: unpacks Neovim and VS Code, builds the extension, runs every editor test.
+# PYTHON names the interpreter that has draftline's extras "default-model" and "dev" (default: python).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python}
+
+"$python" scripts/unpack_neovim.py
+vscode=$("$python" scripts/unpack_vscode.py | tee /dev/stderr | tail -n 1)
+node=$("$python" -c 'import json, sys; print(json.loads(sys.argv[1])["node"])' "$vscode")
+export PATH="$(dirname "$node"):$PATH"
+(cd ide_clients/vscode && npm ci --silent && npm test)
+"$python" -m pytest -m "neovim or vscode" tests/e2e "$@"

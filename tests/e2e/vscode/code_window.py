@@ -1,0 +1,190 @@
+"""A real VS Code: code-server as its own process, a browser window on it, and what a person does there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page
+from playwright.sync_api import TimeoutError as PageTimeoutError
+
+TIMEOUT_MS = 60_000
+READY_MS = 100_000
+STATUS_ITEM = ".statusbar-item:has-text('draftline')"
+
+SETTINGS: dict[str, Any] = {
+    "chat.disableAIFeatures": True,
+    "editor.fontSize": 16,
+    "editor.minimap.enabled": False,
+    "editor.quickSuggestions": {"other": "off", "comments": "off", "strings": "off"},
+    "editor.suggestOnTriggerCharacters": False,
+    "editor.wordBasedSuggestions": "off",
+    "editor.inlineSuggest.showToolbar": "never",
+    "extensions.autoCheckUpdates": False,
+    "extensions.autoUpdate": False,
+    "files.autoSave": "off",
+    "git.enabled": False,
+    "security.workspace.trust.enabled": False,
+    "telemetry.telemetryLevel": "off",
+    "update.mode": "none",
+    "window.commandCenter": False,
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
+    "workbench.startupEditor": "none",
+    "workbench.tips.enabled": False,
+}
+
+# Runs in the page: reads the editor, and remembers every different suggestion that stood there.
+IN_PAGE = r"""
+(() => {
+  const isGhost = (node) => /ghost-text|suggest-preview/.test(node.className || '');
+  const clean = (text) => text.replaceAll('\u00a0', ' ').replaceAll('\u200c', '');
+  const read = (node, ghost, wanted) => {
+    if (node.nodeType === Node.TEXT_NODE) return ghost === wanted ? node.textContent : '';
+    return [...node.childNodes].map((child) => read(child, ghost || isGhost(node), wanted)).join('');
+  };
+  const all = (selector) => [...document.querySelectorAll(`.part.editor ${selector}`)];
+  const rows = () => all('.view-lines .view-line').sort((a, b) => parseFloat(a.style.top) - parseFloat(b.style.top));
+  window.linesShown = () => rows().map((row) => clean(read(row, false, false)).trimEnd());
+  window.ghostShown = () => {
+    const below = all('.view-zones .suggest-preview-text .view-line').map((row) => clean(row.textContent));
+    return [rows().map((row) => clean(read(row, false, true))).join(''), ...below].filter(Boolean).join('\n');
+  };
+  window.ghostsSeen = [];
+  new MutationObserver(() => {
+    const ghost = window.ghostShown();
+    if (window.ghostsSeen.at(-1) !== ghost) window.ghostsSeen.push(ghost);
+  }).observe(document, { childList: true, subtree: true, characterData: true, attributeFilter: ['class'] });
+})();
+"""
+
+
+class CodeServer:
+    """One running code-server with its own settings and extensions."""
+
+    def __init__(self, paths: Mapping[str, str], home: Path, environment: Mapping[str, str]) -> None:
+        self._command = [paths["node"], paths["code_server"], "--user-data-dir", str(home / "data")]
+        self._command += ["--extensions-dir", str(home / "extensions"), "--config", str(home / "config.yaml")]
+        self._environment = {**os.environ, **environment}
+        self._home = home
+        self._process: subprocess.Popen[str] | None = None
+        self.address = ""
+
+    def install(self, extension: Path) -> None:
+        """Install a .vsix by code-server's own command line."""
+        command = [*self._command, "--install-extension", str(extension)]
+        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def start(self, settings: Mapping[str, Any]) -> None:
+        """Start it and wait until it listens."""
+        for scope, chosen in (("User", SETTINGS), ("Machine", settings)):
+            folder = self._home / "data" / scope
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "settings.json").write_text(json.dumps(chosen), encoding="utf-8")
+        options = ["--auth", "none", "--bind-addr", "127.0.0.1:0", "--disable-telemetry", "--disable-update-check"]
+        options += ["--disable-workspace-trust", "--disable-getting-started-override"]
+        self._process = subprocess.Popen(
+            [*self._command, *options],
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            found = re.search(r"listening on (http://127\.0\.0\.1:\d+)", line)
+            if found:
+                self.address = found.group(1)
+                return
+        raise AssertionError("code-server ended before it listened")
+
+    def close(self) -> None:
+        """End it and what it started."""
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, 15)
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._process.pid, 9)
+                self._process.wait(10)
+
+
+class CodeWindow:
+    """One browser window with one file open."""
+
+    def __init__(self, browser: Browser, server: CodeServer, file: Path) -> None:
+        self.page: Page = browser.new_page(viewport={"width": 1000, "height": 560}, device_scale_factor=2)
+        self.page.set_default_timeout(TIMEOUT_MS)
+        self.page.add_init_script(IN_PAGE)
+        payload = json.dumps([["openFile", f"vscode-remote://{server.address.removeprefix('http://')}{file}"]])
+        self.page.goto(f"{server.address}/?folder={file.parent}&payload={payload}")
+        self.page.wait_for_selector(".part.editor .view-lines .view-line")
+        self.page.click(".part.editor .view-lines")
+
+    def type(self, text: str) -> None:
+        """Type text as a person does, key by key."""
+        self.page.keyboard.type(text)
+
+    def press(self, *keys: str) -> None:
+        """Press keys or chords ("Tab", "Control+ArrowRight")."""
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def command(self, title: str) -> None:
+        """Run a command by its title, from the command palette."""
+        self.page.keyboard.press("F1")
+        self.page.wait_for_selector(".quick-input-widget:visible input")
+        self.page.keyboard.type(title)
+        self.page.wait_for_selector(".quick-input-list .monaco-list-row.focused")
+        self.page.keyboard.press("Enter")
+
+    def ghost(self) -> str:
+        """Return what is drawn as a suggestion, its lines joined by newlines."""
+        return self.page.evaluate("ghostShown()")
+
+    def ghosts_seen(self) -> list[str]:
+        """Return every different suggestion that was drawn, in order, and forget them."""
+        return self.page.evaluate("ghostsSeen.splice(0)")
+
+    def lines(self) -> list[str]:
+        """Return the lines on the screen without what is drawn as a suggestion and without trailing blanks."""
+        return self.page.evaluate("linesShown()")
+
+    def wait_for_ghost(self, pattern: str, timeout_s: float = 30) -> str:
+        """Wait until the whole suggestion on the screen matches a pattern of JavaScript."""
+        whole = f"^(?:{pattern})$"
+        self.wait_for(f"new RegExp({json.dumps(whole)}, 's').test(ghostShown())", f"ghost {pattern!r}", timeout_s)
+        return self.ghost()
+
+    def wait_for_line(self, expected: str, timeout_s: float = 30) -> None:
+        """Wait until some line on the screen is this one."""
+        self.wait_for(f"linesShown().includes({json.dumps(expected)})", f"line {expected!r}", timeout_s)
+
+    def wait_for(self, condition: str, what: str, timeout_s: float = 30) -> None:
+        """Wait until a JavaScript expression is true; it is asked at every frame."""
+        try:
+            self.page.wait_for_function(condition, timeout=timeout_s * 1000)
+        except PageTimeoutError as error:
+            seen = self.page.evaluate("ghostsSeen")
+            raise AssertionError(f"no {what}; lines {self.lines()}, ghosts so far {seen[-5:]}") from error
+
+    def status(self) -> str:
+        """Return what the status bar item tells a screen reader: its state, the model, the device."""
+        return self.page.locator(STATUS_ITEM).first.get_attribute("aria-label") or ""
+
+    def wait_for_ready(self) -> None:
+        """Wait until the engine has loaded its model."""
+        try:
+            self.page.wait_for_selector(f'{STATUS_ITEM}[aria-label*="draftline: ready"]', timeout=READY_MS)
+        except PageTimeoutError as error:
+            raise AssertionError(f"the engine is not ready; the status bar says {self.status()!r}") from error
+
+    def close(self) -> None:
+        """Close the window."""
+        self.page.close()

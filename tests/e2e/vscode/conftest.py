@@ -1,0 +1,88 @@
+"""One real VS Code for the tests, with the packaged extension, this repository's server and the default model."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from code_window import CodeServer, CodeWindow
+from playwright.sync_api import Browser, sync_playwright
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+EXTENSION = REPOSITORY / "ide_clients" / "vscode"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the first test of the editor time for its set-up."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.timeout(600))
+
+
+@pytest.fixture(scope="session")
+def paths() -> dict[str, str]:
+    """Set VS Code up once; later runs find it."""
+    script = REPOSITORY / "scripts" / "unpack_vscode.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="session")
+def vsix(paths: dict[str, str]) -> Path:
+    """Build the extension's package as its README says."""
+    environment = {**os.environ, "PATH": f"{Path(paths['node']).parent}{os.pathsep}{os.environ['PATH']}"}
+    steps = (
+        [["npm", "run", "package"]]
+        if (EXTENSION / "node_modules").exists()
+        else [["npm", "ci"], ["npm", "run", "package"]]
+    )
+    for step in steps:
+        done = subprocess.run(
+            step, cwd=EXTENSION, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    return EXTENSION / "draftline.vsix"
+
+
+@pytest.fixture(scope="session")
+def code_server(paths, vsix: Path, engine_room, tmp_path_factory) -> Iterator[CodeServer]:
+    """Return a running code-server with the extension installed by its own command line."""
+    server = CodeServer(paths, tmp_path_factory.mktemp("code-server"), engine_room.environment)
+    server.install(vsix)
+    server.start({"draftline.python": sys.executable, "draftline.readDelayMs": 50})
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def browser(paths) -> Iterator[Browser]:
+    """Return a headless chromium."""
+    with sync_playwright() as playwright:
+        one = playwright.chromium.launch(executable_path=paths["chromium"], args=["--no-sandbox"])
+        yield one
+        one.close()
+
+
+@pytest.fixture
+def edit(code_server, browser, tmp_path) -> Iterator[Callable[..., CodeWindow]]:
+    """Return a function that opens a file, waits for the engine, and puts the cursor at the end."""
+    opened: list[CodeWindow] = []
+
+    def edit_one(text: str, name: str = "example.py") -> CodeWindow:
+        file = tmp_path / name
+        file.write_bytes(text.encode())
+        window = CodeWindow(browser, code_server, file)
+        opened.append(window)
+        window.wait_for_ready()
+        window.press("Control+End")
+        return window
+
+    yield edit_one
+    for window in opened:
+        window.close()
