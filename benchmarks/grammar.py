@@ -18,6 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.grammar_completions import run_completions
 from benchmarks.grammar_faults import catch, make_faults
 from benchmarks.grammar_sampling import total_variation
 from benchmarks.grammar_sources import SourceFile, valid, valid_sources
@@ -149,6 +150,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--sources", type=Path, help="folder of source files in place of the pinned releases")
     parser.add_argument("--cuts", type=int, default=3000, help="cuts of real files in each language")
     parser.add_argument("--faults", type=int, default=200, help="injected faults in each language")
+    parser.add_argument("--completions", type=int, default=60, help="records of each suite and language")
+    parser.add_argument("--skip-completions", action="store_true", help="only the parts that need no model")
+    parser.add_argument("--skip-sources", action="store_true", help="only the completions")
+    parser.add_argument("--model", default="default", help="what the completions part loads")
+    parser.add_argument("--data-dir", help="folder of the open evaluation data")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
@@ -157,8 +163,12 @@ def main() -> None:
     """Run every part and print the figures."""
     arguments = parse_arguments()
     console = Console()
-    figures = run_sources(arguments, console)
-    figures["total_variation"] = total_variation(arguments.seed)
+    figures: dict[str, Any] = {}
+    if not arguments.skip_sources:
+        figures |= run_sources(arguments, console)
+        figures["total_variation"] = total_variation(arguments.seed)
+    if not arguments.skip_completions:
+        figures |= run_completions(arguments, console)
     print(json.dumps(figures))
 
 

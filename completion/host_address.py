@@ -9,7 +9,6 @@ import hashlib
 import os
 import stat
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 from completion.errors import EngineUnavailableError, PermissionsError
@@ -51,6 +50,8 @@ class HostAddress:
 
 def version() -> str:
     """The installed version of draftline, "source" when it runs from a checkout that is not installed."""
+    from importlib import metadata  # noqa: PLC0415 - takes as long as all of this module, and `initialize` waits
+
     try:
         return metadata.version("draftline")
     except metadata.PackageNotFoundError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +34,8 @@ def _own_runtime_dir() -> Path:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # platformdirs warns, once in a process, when it falls back to /tmp
         path = _DIRS.user_runtime_path
-    return state_dir() / "run" if path.is_relative_to(tempfile.gettempdir()) else path
+    shared = {"/tmp", os.environ.get("TMPDIR", "/tmp")}  # noqa: S108 - the folders to stay out of
+    return state_dir() / "run" if any(path.is_relative_to(folder) for folder in shared) else path
 
 
 def _folder(variable: str, default: Callable[[], Path]) -> Path:

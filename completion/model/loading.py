@@ -54,10 +54,16 @@ def load_model(
     prepared = prepare(spec, lambda sentence, fraction: progress(sentence, PREPARATION * fraction))
     progress("Loading the model", PREPARATION)
     with ThreadPoolExecutor(1) as beside:  # parsing the vocabulary takes as long as reading the weights
-        tokenizer = beside.submit(CodeTokenizer.from_folder, prepared.folder)
+        tokenizer = beside.submit(_load_tokenizer, prepared.folder)
         model = _load_weights(prepared.folder, backend, threads)
     device = str(getattr(model, "device", "cpu"))
     return LoadedModel(model, tokenizer.result(), prepared.name, prepared.digest, device)
+
+
+def _load_tokenizer(folder: Path) -> CodeTokenizer:
+    tokenizer = CodeTokenizer.from_folder(folder)
+    tokenizer.tokens_with_prefix(b" ")  # sorts the vocabulary now, not in the first request
+    return tokenizer
 
 
 def _load_weights(folder: Path, backend: Backend, threads: int | None) -> CausalModel:

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
@@ -109,8 +110,9 @@ class CodeTokenizer:
     @cached_property
     def _sorted(self) -> tuple[list[bytes], IntArray]:
         """Bytes of all tokens that have some, in order, and the tokens' ids.  # [count] twice."""
-        order = sorted((self.token_bytes(i), i) for i in range(self.vocabulary_size) if i not in self.stop_ids)
-        return [text for text, _ in order], np.array([i for _, i in order], dtype=np.int32)
+        table = [self._bytes[start:end] for start, end in pairwise(self._offsets.tolist())]
+        ids = sorted((i for i, text in enumerate(table) if text), key=table.__getitem__)
+        return [table[i] for i in ids], np.array(ids, dtype=np.int32)
 
     def _refuse_spellable_markers(self) -> None:
         """User text must not be able to become a control token, even through the vocabulary itself."""

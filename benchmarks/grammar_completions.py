@@ -1,0 +1,143 @@
+"""What the constraint changes in real completions of the open data: errors, exact matches, time."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.quality_tasks import FILES, Task, open_tasks, sample
+from completion.cancellation import CancelToken
+from completion.engine import Engine
+from completion.grammar.grammar import Grammar, load_grammar
+from completion.model.loading import load_model
+from completion.request import CompletionEvent, CompletionRequest, GrammarMode
+
+_IDENTIFIERS = {"c++": "cpp"}
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Sums over one language's records, for one setting of the grammar.
+
+    Attributes:
+        worse: Completions that leave the file with more syntax errors than it had.
+        exact: Completions equal to the reference, blanks at the ends aside.
+        off: Requests that ran without the acceptor.
+    """
+
+    records: int = 0
+    worse: int = 0
+    exact: int = 0
+    shown: int = 0
+    off: int = 0
+    grammar_ms: float = 0.0
+    decode_ms: float = 0.0
+
+    def add(self, other: Outcome) -> None:
+        """Sum up."""
+        for name in Outcome.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def open_requests(count: int, data_dir: str | None) -> Iterator[tuple[CompletionRequest, str]]:
+    """Requests with their references: at most `count` of each data set and language that has a grammar."""
+    for task in sample(list(open_tasks(list(FILES), data_dir)), count):
+        language = _IDENTIFIERS.get(task.language, task.language)
+        if language == "typescript" and task.path.endswith(".tsx"):
+            language = "typescriptreact"
+        if load_grammar(language) is not None:
+            yield _request(task, language), task.reference
+
+
+def _request(task: Task, language: str) -> CompletionRequest:
+    return CompletionRequest(
+        prefix=task.prefix,
+        suffix=task.document_suffix,
+        language=language,
+        path=task.path,
+        mode=task.mode,
+        document=task.id,
+        max_tokens=48,
+        invoked=True,
+    )
+
+
+def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
+    """Complete every request without and with the constraint."""
+    engine = Engine(load_model(arguments.model))
+    totals: dict[tuple[str, GrammarMode], Outcome] = {}
+    for request, reference in open_requests(arguments.completions, arguments.data_dir):
+        for mode in (GrammarMode.OFF, GrammarMode.STRICT):
+            outcome = _complete(engine, request, reference, mode)
+            totals.setdefault((request.language, mode), Outcome()).add(outcome)
+    _print(totals, console)
+    without, strict = _sum(totals, GrammarMode.OFF), _sum(totals, GrammarMode.STRICT)
+    languages = sorted({language for language, _ in totals})
+    return {
+        "completions": strict.records,
+        "errors_without": without.worse,
+        "errors_with": strict.worse,
+        "error_reduction": _reduction(without.worse, strict.worse),
+        "error_reduction_by_language": {
+            language: _reduction(totals[language, GrammarMode.OFF].worse, totals[language, GrammarMode.STRICT].worse)
+            for language in languages
+        },
+        "exact_match_change": round((strict.exact - without.exact) / max(1, strict.records), 4),
+        "overhead": round(strict.grammar_ms / max(1.0, strict.decode_ms), 4),
+        "acceptor_off_share": round(strict.off / max(1, strict.records), 4),
+    }
+
+
+def _complete(engine: Engine, request: CompletionRequest, reference: str, mode: GrammarMode) -> Outcome:
+    asked = replace(request, grammar=mode, document=f"{request.document}:{mode}")
+    *_, last = engine.complete(asked, CancelToken())
+    grammar = load_grammar(request.language)
+    assert grammar is not None
+    assert last.statistics is not None
+    text = last.suggestions[0].text if last.suggestions else ""
+    return Outcome(
+        records=1,
+        worse=int(adds_errors(grammar, request, last)),
+        exact=int(text.strip() == reference.strip()),
+        shown=int(bool(text)),
+        off=int(bool(last.statistics.grammar_off_reason)),
+        grammar_ms=last.statistics.grammar_ms,
+        decode_ms=last.statistics.decode_ms,
+    )
+
+
+def adds_errors(grammar: Grammar, request: CompletionRequest, event: CompletionEvent) -> bool:
+    """Whether the accepted suggestion leaves more errors in the document than there were."""
+    if not event.suggestions:
+        return False
+    suggestion = event.suggestions[0]
+    after = request.suffix[suggestion.replace_after :]
+    joined = request.prefix + suggestion.text + after
+    return grammar.count_errors(joined.encode()) > grammar.count_errors((request.prefix + request.suffix).encode())
+
+
+def _sum(totals: dict[tuple[str, GrammarMode], Outcome], mode: GrammarMode) -> Outcome:
+    whole = Outcome()
+    for (_, of_mode), outcome in totals.items():
+        if of_mode is mode:
+            whole.add(outcome)
+    return whole
+
+
+def _reduction(without: int, strict: int) -> float | None:
+    """Share of the errors that are gone; None where there were none."""
+    return round(1 - strict / without, 4) if without else None
+
+
+def _print(totals: dict[tuple[str, GrammarMode], Outcome], console: Console) -> None:
+    table = Table("language", "grammar", "records", "shown", "more errors", "exact", "acceptor off", "grammar / decode")
+    for (language, mode), outcome in sorted(totals.items()):
+        share = f"{outcome.grammar_ms / max(1.0, outcome.decode_ms):.3f}"
+        figures = (outcome.records, outcome.shown, outcome.worse, outcome.exact, outcome.off, share)
+        table.add_row(language, mode.value, *map(str, figures))
+    console.print(table)

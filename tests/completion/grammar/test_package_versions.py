@@ -1,0 +1,63 @@
+"""The grammar packages at the lower ends of their version ranges (the upper ends are what is installed)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+LOWEST = {
+    "tree-sitter-python==0.25.0": ["python"],
+    "tree-sitter-javascript==0.25.0": ["javascript"],
+    "tree-sitter-typescript==0.23.0": ["typescript", "typescriptreact"],
+    "tree-sitter-go==0.25.0": ["go"],
+    "tree-sitter-rust==0.24.0": ["rust"],
+    "tree-sitter-java==0.23.0": ["java"],
+    "tree-sitter-c==0.24.0": ["c"],
+    "tree-sitter-cpp==0.23.0": ["cpp"],
+    "tree-sitter-json==0.24.0": ["json"],
+    # below the range: the oldest layouts of the language structure that are still read
+    "tree-sitter-python==0.23.0": ["python"],
+    "tree-sitter-java==0.21.0": ["java"],
+}
+PROGRAM = """
+import sys, importlib
+from completion.grammar.grammar import load_grammar
+from tests.completion.grammar.samples import SAMPLES
+for language in sys.argv[1:]:
+    grammar = load_grammar(language)
+    module = sys.modules[grammar.row.package]
+    text = SAMPLES[language].encode()
+    assert grammar.count_errors(text) == 0, "the sample is newer than the grammar"
+    snapshot = grammar.acceptor.start()
+    for i in range(0, len(text), 5):
+        snapshot = grammar.acceptor.advance(snapshot, text[i : i + 5])
+        assert snapshot is not None, text[:i][-60:]
+    assert grammar.acceptor.accepts_end(snapshot)
+    assert grammar.acceptor.advance(snapshot, b" ) ] ) ") is None
+    print(module.__file__, grammar.tables.abi_version)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("requirement", sorted(LOWEST))
+def test_the_lowest_version_works_like_the_newest(requirement, tmp_path):
+    fetched = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", tmp_path, requirement],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if fetched.returncode:
+        pytest.skip(f"{requirement} cannot be fetched here: {fetched.stderr[-200:]}")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *LOWEST[requirement]],
+        env={"PYTHONPATH": f"{tmp_path}:{ROOT}", "PATH": "/usr/bin:/bin"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path) in done.stdout
