@@ -18,7 +18,7 @@ from benchmarks.drafting_comparison import TheirPromptLookup
 from benchmarks.drafting_difference import gap_at_difference
 from benchmarks.drafting_records import Case, read_cases
 from completion.cancellation import CancelToken
-from completion.drafting_setup import measure_costs
+from completion.drafting_setup import line_ends, measure_costs
 from completion.engine import Engine, EngineSettings
 from completion.kv_session import SessionSettings
 from completion.model.loading import LoadedModel, load_model
@@ -42,8 +42,9 @@ class SwitchedDrafters(Drafters):
         self._loaded = loaded
         costs = measure_costs(loaded.model, max_nodes)
         special = sorted(loaded.tokenizer.special.values())
-        super().__init__(self.fresh(), costs, special=special)
-        self.rows = {row: Drafters(self.fresh(), costs, names, special) for row, names in ROWS.items()}
+        ends = line_ends(loaded.tokenizer)
+        super().__init__(self.fresh(), costs, NAMES, special, ends)
+        self.rows = {row: Drafters(self.fresh(), costs, names, special, ends) for row, names in ROWS.items()}
         self.current = COMBINED
         self.warm_up()
 
@@ -51,11 +52,13 @@ class SwitchedDrafters(Drafters):
         """What a new installation knows."""
         return LearnedState.fresh(self._loaded.tokenizer.vocabulary_size)
 
-    def session(self, prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = ()) -> DraftingSession:
+    def session(
+        self, prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = (), *, single_line: bool = False
+    ) -> DraftingSession:
         """A session of the current row; a cold one has learned nothing yet."""
         if self.current == COLD:
             self.rows[COLD].learned = self.fresh()
-        return self.rows[self.current].session(prompt, workspace, tail)
+        return self.rows[self.current].session(prompt, workspace, tail, single_line=single_line)
 
     def workspace(self, key: str) -> WorkspaceIndex:
         """Documents go to the row that looks into them."""

@@ -40,9 +40,11 @@ class TheirPromptLookup:
         prompts: list[Sequence[int]] = []
         make = drafters.session
 
-        def noted(prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = ()) -> DraftingSession:
+        def noted(
+            prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = (), *, single_line: bool = False
+        ) -> DraftingSession:
             prompts.append(prompt)
-            return make(prompt, workspace, tail)
+            return make(prompt, workspace, tail, single_line=single_line)
 
         drafters.session = noted  # type: ignore[method-assign]
         try:

@@ -85,8 +85,12 @@ def _tokens(
     recorders: list[tuple[list[int], Recorder]] = []
     make = drafters.session
 
-    def recorded(prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = ()) -> Recorder:
-        recorders.append((list(prompt), Recorder(make(prompt, workspace, tail) if drafting else None)))
+    def recorded(
+        prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = (), *, single_line: bool = False
+    ) -> Recorder:
+        recorders.append(
+            (list(prompt), Recorder(make(prompt, workspace, tail, single_line=single_line) if drafting else None))
+        )
         return recorders[-1][1]
 
     drafters.session = recorded  # type: ignore[method-assign, assignment]

@@ -97,7 +97,7 @@ def time_lookups(index: WorkspaceIndex, documents: Documents, count: int) -> lis
     times: list[float] = []
     for end in rng.integers(MAX_MATCH, len(everything), count):
         tail = everything[end - MAX_MATCH : end].copy()
-        times.append(milliseconds(lambda tail=tail: rank_continuations(index.arrays, tail, scratch)))  # type: ignore[misc]
+        times.append(milliseconds(lambda tail=tail: rank_continuations(index.arrays, tail, 0, scratch)))  # type: ignore[misc]
     return times
 
 

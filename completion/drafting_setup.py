@@ -10,6 +10,7 @@ import numpy as np
 
 from completion.model.causal_model import CausalModel
 from completion.model.loading import LoadedModel
+from completion.model.tokenizer import CodeTokenizer
 from completion.paths import state_dir
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT
@@ -25,11 +26,16 @@ _SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 def make_drafters(loaded: LoadedModel, max_nodes: int) -> Drafters:
     """Drafters for a model, with trees of up to `max_nodes` nodes; they go on from what was learned before."""
     learned = LearnedState.load(_state_file(loaded.digest), loaded.digest, loaded.tokenizer.vocabulary_size)
-    drafters = Drafters(
-        learned, measure_costs(loaded.model, max_nodes), special=sorted(loaded.tokenizer.special.values())
-    )
+    special = sorted(loaded.tokenizer.special.values())
+    costs = measure_costs(loaded.model, max_nodes)
+    drafters = Drafters(learned, costs, special=special, line_ends=line_ends(loaded.tokenizer))
     drafters.warm_up()
     return drafters
+
+
+def line_ends(tokenizer: CodeTokenizer) -> list[int]:
+    """Tokens that hold a line break."""
+    return [token for token in range(tokenizer.vocabulary_size) if b"\n" in tokenizer.token_bytes(token)]
 
 
 def save_learned(drafters: Drafters, digest: str) -> None:

@@ -90,7 +90,7 @@ class Engine:
         shown = ""
         stop: Stop | None = None
         try:
-            for step in self._decoder(asked, prompt, session, grammar).steps(cancel):
+            for step in self._decoder(asked, context, prompt, session, grammar).steps(cancel):
                 record.count(step)
                 stop = self._extend(output, step, rules) or rules.time_end(output, record.elapsed_ms())
                 if stop is not None:
@@ -143,7 +143,12 @@ class Engine:
         return replace(request, context=files.choose(request, self._context_tokens))
 
     def _decoder(
-        self, request: CompletionRequest, prompt: Prompt, session: KVSession, grammar: GrammarConstraint | Off
+        self,
+        request: CompletionRequest,
+        context: Context,
+        prompt: Prompt,
+        session: KVSession,
+        grammar: GrammarConstraint | Off,
     ) -> Decoder:
         ends = self._tokenizer.stop_ids
         return Decoder(
@@ -157,16 +162,19 @@ class Engine:
                 ends,
                 grammar_binds=request.grammar is GrammarMode.STRICT,
             ),
-            drafter=self._drafting(request, prompt),
+            drafter=self._drafting(request, context, prompt),
             forced_tokens=lambda data: self._tokenizer.encode(data.decode("utf-8", "ignore")),
             sampling=request.sampling,
             ends=ends,
         )
 
-    def _drafting(self, request: CompletionRequest, prompt: Prompt) -> DraftingSession | None:
+    def _drafting(self, request: CompletionRequest, context: Context, prompt: Prompt) -> DraftingSession | None:
         if not request.drafting:
             return None
-        return self._drafters.session(prompt.tokens, request.workspace, tail=prompt.before_cursor)
+        single_line = context.mode is Mode.LINE
+        return self._drafters.session(
+            prompt.tokens, request.workspace, tail=prompt.before_cursor, single_line=single_line
+        )
 
     def _extend(self, output: OutputText, step: Step, rules: StopRules) -> Stop | None:
         """Add a step's tokens to the text, one by one: where it ends must not depend on how they came."""

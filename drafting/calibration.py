@@ -18,9 +18,9 @@ from drafting.compiled import compiled
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
 
-PROMPT, WORKSPACE, RECYCLING = 0, 1, 2
-SOURCES = 3
-NAMES = ("prompt_lookup", "workspace_lookup", "token_recycling")
+PROMPT, WORKSPACE, PATTERN, RECYCLING = 0, 1, 2, 3
+SOURCES = 4
+NAMES = ("prompt_lookup", "workspace_lookup", "pattern_lookup", "token_recycling")
 
 CLASSES = max(prompt_lookup.CLASSES, token_recycling.CLASSES)
 MATCHES = prompt_lookup.LENGTH_CLASSES + 1

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from drafting.calibration import (
     MATCHES,
+    PATTERN,
     PROMPT,
     RECYCLING,
     SOURCES,
@@ -40,19 +41,28 @@ FloatArray = npt.NDArray[np.float32]
 MIN_PATH_PROBABILITY = 0.02
 """A node less likely than this is worth no row on any machine."""
 
-FANOUT = 2 * RANKS + 2 * WIDTH
+LOOKUPS = 3
+"""Sources that look up tokens: PROMPT, WORKSPACE, PATTERN."""
+
+FANOUT = LOOKUPS * RANKS + 2 * WIDTH
 """Most candidates after one node."""
 
 NOT_TAKEN = -1
 
 
 class Sources(NamedTuple):
-    """Where guesses come from, and which of the three are asked.  enabled: # [SOURCES]."""
+    """Where guesses come from.
+
+    Attributes:
+        enabled: Which of the sources are asked.  # [SOURCES]
+        final: Tokens that end the text: nothing is guessed behind them.  # [vocabulary], or [0] for none
+    """
 
     prompt: NgramArrays
     workspace: NgramArrays
     recycling: RecyclingArrays
     enabled: npt.NDArray[np.bool_]
+    final: npt.NDArray[np.bool_]
 
 
 class Pool(NamedTuple):
@@ -70,6 +80,9 @@ class Pool(NamedTuple):
         paths: Chance that its whole path is right.  # [room]
         picked: Candidate of each node, in best-first order.  # [max nodes]
         tails: Last tokens up to and including each node, the context's own in row 0.  # [max nodes + 1, MAX_MATCH]
+        found: Occurrences found by each lookup for the node that is looked at.  # [LOOKUPS]
+        recycled: The pair's row and the token's row for it, −1 for none.  # [2]
+        lookups: What each lookup found for it.
     """
 
     size: IntArray
@@ -83,8 +96,9 @@ class Pool(NamedTuple):
     paths: FloatArray
     picked: IntArray
     tails: IntArray
-    from_prompt: Continuations
-    from_workspace: Continuations
+    found: IntArray
+    recycled: IntArray
+    lookups: tuple[Continuations, Continuations, Continuations]
 
 
 def empty_pool(max_nodes: int) -> Pool:
@@ -106,8 +120,9 @@ def empty_pool(max_nodes: int) -> Pool:
         paths=np.zeros(room, dtype=np.float32),
         picked=np.zeros(max_nodes, dtype=np.int32),
         tails=np.full((max_nodes + 1, MAX_MATCH), -1, dtype=np.int32),
-        from_prompt=continuations_scratch(),
-        from_workspace=continuations_scratch(),
+        found=np.zeros(LOOKUPS, dtype=np.int32),
+        recycled=np.zeros(2, dtype=np.int32),
+        lookups=(continuations_scratch(), continuations_scratch(), continuations_scratch()),
     )
 
 
@@ -115,43 +130,68 @@ def empty_pool(max_nodes: int) -> Pool:
 def expand(pool: Pool, sources: Sources, calibration: CalibrationArrays, node: int, path: float) -> None:
     """Add what may follow a node (−1: the context) to the pool, each token once, with its chance."""
     tail = pool.tails[node + 1]
-    in_prompt = rank_continuations(sources.prompt, tail, pool.from_prompt) if sources.enabled[PROMPT] else 0
-    in_workspace = rank_continuations(sources.workspace, tail, pool.from_workspace) if sources.enabled[WORKSPACE] else 0
-    row, single = -1, False
-    if sources.enabled[RECYCLING] and 0 <= tail[-1] < len(sources.recycling.single):
-        row = find_pair(sources.recycling, tail[-2], tail[-1]) if tail[-2] >= 0 else -1
-        single = sources.recycling.single[tail[-1], 0] >= 0
-    match_prompt = 1 + length_class(pool.from_prompt.longest[0]) if in_prompt > 0 else 0
-    match_workspace = 1 + length_class(pool.from_workspace.longest[0]) if in_workspace > 0 else 0
+    _look_up(pool, sources, tail)
     first = pool.size[0]
-    for i in range(FANOUT):
-        token = -1
-        if i < RANKS:
-            token = pool.from_prompt.tokens[i] if in_prompt > 0 else -1
-        elif i < 2 * RANKS:
-            token = pool.from_workspace.tokens[i - RANKS] if in_workspace > 0 else -1
-        elif i < 2 * RANKS + WIDTH:
-            token = sources.recycling.pair_rows[row, i - 2 * RANKS] if row >= 0 else -1
-        elif single:
-            token = sources.recycling.single[tail[-1], i - 2 * RANKS - WIDTH]
-        if token < 0 or _holds(pool.tokens, first, pool.size[0], token):
-            continue
-        at = pool.size[0]
-        pool.size[0] += 1
-        pool.tokens[at], pool.parents[at], pool.nodes[at] = token, node, NOT_TAKEN
-        pool.weight_sets[at] = match_prompt * MATCHES + match_workspace
-        pool.kinds[at, PROMPT] = evidence(pool.from_prompt, in_prompt, token) if sources.enabled[PROMPT] else -1
-        pool.kinds[at, WORKSPACE] = (
-            evidence(pool.from_workspace, in_workspace, token) if sources.enabled[WORKSPACE] else -1
-        )
-        pool.kinds[at, RECYCLING] = -1
-        if sources.enabled[RECYCLING]:
-            pair = rank_in(sources.recycling.pair_rows[row], token) if row >= 0 else WIDTH + 1
-            alone = rank_in(sources.recycling.single[tail[-1]], token) if single else WIDTH + 1
-            pool.kinds[at, RECYCLING] = pair * KINDS + alone
-        pool.sources[at] = _strongest(calibration, pool.kinds[at])
-        pool.chances[at] = probability(calibration, pool.kinds[at], pool.weight_sets[at])
+    for lookup in range(LOOKUPS):
+        for rank in range(RANKS if pool.found[lookup] > 0 else 0):
+            _add(pool, sources, calibration, first, node, pool.lookups[lookup].tokens[rank])
+    for rows in range(2):
+        for rank in range(WIDTH if pool.recycled[rows] >= 0 else 0):
+            _add(pool, sources, calibration, first, node, _recycled_row(pool, sources, rows)[rank])
     _normalise(pool, first, path)
+
+
+@compiled
+def _look_up(pool: Pool, sources: Sources, tail: IntArray) -> None:
+    """Ask all sources what followed the tail before."""
+    pool.found[:] = 0
+    if sources.enabled[PROMPT]:
+        pool.found[PROMPT] = rank_continuations(sources.prompt, tail, 0, pool.lookups[PROMPT])
+    if sources.enabled[WORKSPACE]:
+        pool.found[WORKSPACE] = rank_continuations(sources.workspace, tail, 0, pool.lookups[WORKSPACE])
+    if sources.enabled[PATTERN]:
+        pool.found[PATTERN] = rank_continuations(sources.prompt, tail, 1, pool.lookups[PATTERN])
+    pool.recycled[:] = -1
+    if sources.enabled[RECYCLING] and 0 <= tail[-1] < len(sources.recycling.single):
+        if tail[-2] >= 0:
+            pool.recycled[0] = find_pair(sources.recycling, tail[-2], tail[-1])
+        if sources.recycling.single[tail[-1], 0] >= 0:
+            pool.recycled[1] = tail[-1]
+
+
+@compiled
+def _recycled_row(pool: Pool, sources: Sources, rows: int) -> IntArray:
+    """Candidates after the last pair of tokens (0), or after the last token (1).  # [WIDTH]."""
+    matrix = sources.recycling.pair_rows if rows == 0 else sources.recycling.single
+    row: IntArray = matrix[pool.recycled[rows]]
+    return row
+
+
+@compiled
+def _add(pool: Pool, sources: Sources, calibration: CalibrationArrays, first: int, node: int, token: int) -> None:
+    """Weigh all evidence for one token after a node."""
+    if token < 0 or _holds(pool.tokens, first, pool.size[0], token):
+        return
+    at = pool.size[0]
+    pool.size[0] += 1
+    pool.tokens[at], pool.parents[at], pool.nodes[at] = token, node, NOT_TAKEN
+    for lookup in range(LOOKUPS):
+        kind = evidence(pool.lookups[lookup], pool.found[lookup], token)
+        pool.kinds[at, lookup] = kind if sources.enabled[lookup] else -1
+    pool.kinds[at, RECYCLING] = -1
+    if sources.enabled[RECYCLING]:
+        pair = rank_in(_recycled_row(pool, sources, 0), token) if pool.recycled[0] >= 0 else WIDTH + 1
+        alone = rank_in(_recycled_row(pool, sources, 1), token) if pool.recycled[1] >= 0 else WIDTH + 1
+        pool.kinds[at, RECYCLING] = pair * KINDS + alone
+    pool.weight_sets[at] = _matched(pool, PROMPT) * MATCHES + _matched(pool, WORKSPACE)
+    pool.sources[at] = _strongest(calibration, pool.kinds[at])
+    pool.chances[at] = probability(calibration, pool.kinds[at], pool.weight_sets[at])
+
+
+@compiled
+def _matched(pool: Pool, lookup: int) -> int:
+    """Class of the longest match that a lookup found, 0 for none."""
+    return 1 + length_class(pool.lookups[lookup].longest[0]) if pool.found[lookup] > 0 else 0
 
 
 @compiled
@@ -202,7 +242,8 @@ def grow(pool: Pool, sources: Sources, calibration: CalibrationArrays, max_nodes
         pool.nodes[best], pool.picked[node] = node, best
         pool.tails[node + 1, :-1] = pool.tails[pool.parents[best] + 1, 1:]
         pool.tails[node + 1, -1] = pool.tokens[best]
-        expand(pool, sources, calibration, node, pool.paths[best])
+        if pool.tokens[best] >= len(sources.final) or not sources.final[pool.tokens[best]]:
+            expand(pool, sources, calibration, node, pool.paths[best])
 
 
 @compiled

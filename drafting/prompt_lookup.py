@@ -94,17 +94,28 @@ def length_class(length: int) -> int:
 
 
 @compiled
-def rank_continuations(index: NgramArrays, tail: IntArray, result: Continuations) -> int:
+def rank_continuations(index: NgramArrays, tail: IntArray, skipped: int, result: Continuations) -> int:
     """What followed where the end of `tail` occurred: longest match first, then most frequent, then most recent.
 
+    Args:
+        index: Where to look.
+        tail: The last tokens of the context.  # [MAX_MATCH]
+        skipped: So many last tokens of `tail` stand at other tokens' places: with 1, what follows a new name is
+            found where another name stood between the same words.
+        result: Receives the continuations; unused ranks hold GAP.
+
     Returns:
-        Occurrences found; 0 leaves the result without meaning. Unused ranks hold GAP.
+        Occurrences that vote; 0 leaves the result without meaning.
     """
-    found = find(index, tail, result.slots, result.lengths)
+    found = find(index, tail[: len(tail) - skipped], result.slots, result.lengths)
     result.tokens[:] = GAP
-    ranks = 0
+    ranks = votes = 0
     for i in range(found):
-        token = index.tokens[result.slots[i] + 1]
+        slot = result.slots[i] + 1 + skipped
+        token = index.tokens[slot] if slot < len(index.tokens) else GAP
+        if token < 0 or (skipped > 0 and index.tokens[slot - 1] == tail[-1]):
+            continue
+        votes += 1
         rank = 0
         while rank < ranks and result.tokens[rank] != token:
             rank += 1
@@ -115,7 +126,7 @@ def rank_continuations(index: NgramArrays, tail: IntArray, result: Continuations
             result.tokens[rank], result.longest[rank], result.votes[rank] = token, result.lengths[i], 1
             ranks += 1
     _sort(result, ranks)
-    return found
+    return votes
 
 
 @compiled

@@ -33,7 +33,12 @@ class Drafters:
     """
 
     def __init__(
-        self, learned: LearnedState, costs: StepCosts, enabled: Sequence[str] = NAMES, special: Sequence[int] = ()
+        self,
+        learned: LearnedState,
+        costs: StepCosts,
+        enabled: Sequence[str] = NAMES,
+        special: Sequence[int] = (),
+        line_ends: Sequence[int] = (),
     ) -> None:
         """Join the parts.
 
@@ -42,22 +47,29 @@ class Drafters:
             costs: Timings of steps.
             enabled: Names of the sources that may guess.
             special: Tokens that hold a prompt together and are no text: no match crosses one, none is guessed.
+            line_ends: Tokens that hold a line break: nothing is guessed behind them where one line is wanted.
         """
         self.learned = learned
         self.costs = costs
         self.enabled = np.array([name in enabled for name in NAMES])
         self.special = np.array(sorted(special), dtype=np.int32)
+        self.line_ends = np.zeros(len(learned.recycling.single), dtype=np.bool_)
+        self.line_ends[list(line_ends)] = True
         self._workspaces: dict[str, WorkspaceIndex] = {}
 
-    def session(self, prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = ()) -> DraftingSession:
+    def session(
+        self, prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = (), *, single_line: bool = False
+    ) -> DraftingSession:
         """Start a request.
 
         Args:
             prompt: The whole prompt, text after the cursor included.
             workspace: Whose documents may be drawn from; "" for none.
             tail: The tokens before the cursor, where the prompt does not end with them.
+            single_line: The text ends with its first line.
         """
-        return DraftingSession(self, prompt, self.workspace(workspace), tail or prompt)
+        final = self.line_ends if single_line else self.line_ends[:0]
+        return DraftingSession(self, prompt, self.workspace(workspace), tail or prompt, final)
 
     def workspace(self, key: str) -> WorkspaceIndex:
         """The index of a workspace, empty at first. One workspace's text never shows up in another's drafts."""
@@ -84,15 +96,21 @@ class DraftingSession:
     """Drafts for one request; a `Drafter`."""
 
     def __init__(
-        self, drafters: Drafters, prompt: Sequence[int], workspace: WorkspaceIndex, tail: Sequence[int]
+        self,
+        drafters: Drafters,
+        prompt: Sequence[int],
+        workspace: WorkspaceIndex,
+        tail: Sequence[int],
+        final: npt.NDArray[np.bool_],
     ) -> None:
-        """Index the prompt. `tail` ends where the next token goes."""
+        """Index the prompt. `tail` ends where the next token goes; nothing is guessed behind `final` tokens."""
         self._drafters = drafters
         tokens = np.asarray(prompt, dtype=np.int32)
         self._prompt = PromptLookup(np.where(np.isin(tokens, drafters.special), GAP, tokens))
         self._length = len(prompt)
         self._tail = _window(np.full(MAX_MATCH, GAP, dtype=np.int32), tail)
         self._workspace = workspace
+        self._final = final
         self._pool = empty_pool(drafters.costs.max_nodes)
         self._sure: Sequence[int] = ()
         self._constrained = False
@@ -101,7 +119,11 @@ class DraftingSession:
         """Guess what follows, as `Drafter.propose` says."""
         pool, calibration = self._pool, self._drafters.learned.calibration
         sources = Sources(
-            self._prompt.arrays, self._workspace.arrays, self._drafters.learned.recycling, self._drafters.enabled
+            self._prompt.arrays,
+            self._workspace.arrays,
+            self._drafters.learned.recycling,
+            self._drafters.enabled,
+            self._final,
         )
         self._sure, self._constrained = tuple(context[self._length :]), allowed is not None
         pool.size[:] = 0

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import pytest
 
-from drafting.calibration import probability
+from drafting.calibration import learn, probability, untrained
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import LearnedState
 from drafting.session import Drafters
@@ -79,12 +79,25 @@ def test_a_failed_write_leaves_the_old_file(learned, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["state"]
 
 
-def test_evidence_that_is_always_right_is_believed(learned):
-    kinds = np.array([1, -1, -1], dtype=np.int32)
-    learned.calibration.seen[0, 1] = learned.calibration.right[0, 1] = 500
-    believed = probability(learned.calibration, kinds, 0)
-    learned.calibration.right[0, 1] = 0
-    assert believed > 0.8 > 0.3 > probability(learned.calibration, kinds, 0)
+def test_a_guess_that_is_always_right_is_believed_and_one_that_never_is_is_not():
+    calibration = untrained()
+    always, never = (np.array([kind, -1, -1, -1], dtype=np.int32) for kind in (1, 2))
+    for _ in range(100):
+        learn(calibration, always, 0, 1.0)
+        learn(calibration, never, 0, 0.0)
+    assert probability(calibration, always, 0) > 0.9
+    assert probability(calibration, never, 0) < 0.1
+
+
+def test_calibration_follows_a_change():
+    calibration = untrained()
+    kinds = np.array([1, -1, -1, -1], dtype=np.int32)
+    for _ in range(3000):
+        learn(calibration, kinds, 0, 1.0)
+    for _ in range(3000):
+        learn(calibration, kinds, 0, 0.0)
+    assert probability(calibration, kinds, 0) < 0.2
+    assert calibration.seen[0, 1] <= 2000
 
 
 def test_a_full_pair_table_forgets_the_oldest_pair():

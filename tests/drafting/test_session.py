@@ -20,7 +20,7 @@ NO_TOPS = np.zeros((16, 0), dtype=np.int32)
 
 
 def drafters(enabled=NAMES, costs=COSTS) -> Drafters:
-    return Drafters(LearnedState.fresh(VOCABULARY), costs, enabled, special=(30, 31, 32))
+    return Drafters(LearnedState.fresh(VOCABULARY), costs, enabled, special=(30, 31, 32), line_ends=(33,))
 
 
 def model(context: tuple[int, ...], table: int) -> np.ndarray:
@@ -126,6 +126,20 @@ def test_the_suffix_is_a_source_when_the_prompt_does_not_end_at_the_cursor():
     prompt = [30, *prefix, 31, *suffix, 32]
     tree = drafters().session(prompt, tail=prefix).propose(prompt)
     assert tree.tokens[0] == 6
+
+
+def test_nothing_is_guessed_behind_the_end_of_the_only_line():
+    prompt = [*range(10), 33, *range(11, 20), 5, 6, 7, 8, 9]
+    whole = drafters().session(prompt).propose(prompt).tokens.tolist()
+    line = drafters().session(prompt, single_line=True).propose(prompt).tokens.tolist()
+    assert whole[:3] == [33, 11, 12]
+    assert line == [33]
+
+
+def test_a_new_name_is_followed_as_another_was_in_its_place():
+    prompt = [1, 2, 3, 9, 4, 5, 6, 7, 8, 1, 2, 3, 10]
+    tree = drafters(enabled=("pattern_lookup",)).session(prompt).propose(prompt)
+    assert tree.tokens[0] == 4
 
 
 def test_one_workspace_never_shows_up_in_another():
