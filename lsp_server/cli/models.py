@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,7 +11,6 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from completion.errors import DraftlineError
 from completion.model import converted_models, model_store
 from completion.progress import Progress as Told
 
@@ -21,35 +19,7 @@ _COLOURS = {"missing": "yellow", "found": "cyan", "converted": "green", "damaged
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register `models` and its own subcommands."""
-    _fill(subparsers.add_parser("models", help="list, prepare, verify and remove models"))
-
-
-def run(args: list[str]) -> int:
-    """Run `draftline models ARGS`; the result is the exit status."""
-    parser = argparse.ArgumentParser(prog="draftline models")
-    _fill(parser)
-    return execute(parser.parse_args(args))
-
-
-def execute(options: argparse.Namespace) -> int:
-    """Run what `add_parser` parsed; the result is the exit status: 1 where a model is not usable."""
-    console = Console()
-    try:
-        match options.models_command:
-            case "prepare":
-                return _prepare(console, options.model)
-            case "verify":
-                return _verify(console, options.model)
-            case "remove":
-                return _remove(console, options.model)
-            case _:
-                return _list(console)
-    except DraftlineError as error:
-        print(error, file=sys.stderr)
-        return 1
-
-
-def _fill(parser: argparse.ArgumentParser) -> None:
+    parser = subparsers.add_parser("models", help="list, prepare, verify and remove models")
     parser.set_defaults(execute=execute)
     commands = parser.add_subparsers(dest="models_command", metavar="COMMAND")
     commands.add_parser("list", help="what models there are (the default)")
@@ -59,6 +29,24 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     verify.add_argument("model", nargs="?", default="default", help="a name from the list")
     remove = commands.add_parser("remove", help="delete a converted model; its source stays")
     remove.add_argument("model", help="a name from the list")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run what `add_parser` parsed; the result is the exit status: 1 where a model is not usable.
+
+    Raises:
+        DraftlineError: What was asked for cannot be done.
+    """
+    console = Console()
+    match options.models_command:
+        case "prepare":
+            return _prepare(console, options.model)
+        case "verify":
+            return _verify(console, options.model)
+        case "remove":
+            return _remove(console, options.model)
+        case _:
+            return _list(console)
 
 
 def _list(console: Console) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lsp_server.cli.models import run
+from lsp_server.cli.main import main
 from tests.tiny_gguf import write_tiny_gguf
 
 
@@ -19,38 +19,38 @@ def mine(tmp_path):
 
 
 def test_a_model_is_prepared_listed_verified_and_removed(mine, cache, capsys):
-    assert run(["prepare", str(mine)]) == 0
+    assert main(["models", "prepare", str(mine)]) == 0
     assert "mine is ready" in capsys.readouterr().out
-    run([])
+    main(["models"])
     listed = capsys.readouterr().out
     assert "converted" in next(line for line in listed.splitlines() if "mine" in line)
-    assert run(["verify", "mine"]) == 0
+    assert main(["models", "verify", "mine"]) == 0
     assert "intact" in capsys.readouterr().out
     packed = cache / "packed" / f"{next(cache.glob('models/mine-*/')).name}-0123"
     packed.mkdir(parents=True, exist_ok=True)
-    assert run(["remove", "mine"]) == 0
+    assert main(["models", "remove", "mine"]) == 0
     assert "are free again" in capsys.readouterr().out
     assert not [entry for entry in cache.glob("*/*") if entry.is_dir()]
 
 
 def test_a_damaged_model_is_named_with_what_to_do(mine, cache, capsys):
-    run(["prepare", str(mine)])
+    main(["models", "prepare", str(mine)])
     weights = next(cache.glob("models/*/model.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    assert run(["verify", "mine"]) == 1
+    assert main(["models", "verify", "mine"]) == 1
     assert "damaged: model.safetensors" in capsys.readouterr().out
     weights.write_bytes(b"short")
-    run(["list"])
+    main(["models", "list"])
     out = capsys.readouterr().out
     assert "damaged" in out
     assert "draftline models remove mine-" in out
 
 
 def test_an_unknown_model_is_an_error_on_stderr(capsys):
-    assert run(["verify", "nothing-like-it"]) == 1
+    assert main(["models", "verify", "nothing-like-it"]) == 1
     assert "'nothing-like-it' is not among the converted models" in capsys.readouterr().err
 
 
 def test_the_list_says_how_to_get_what_is_missing(capsys):
-    run([])
+    main(["models"])
     assert "qwen2.5-coder-1.5b" in capsys.readouterr().out
