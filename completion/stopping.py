@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from completion.block_end import BlockEnd
 from completion.output_text import OutputText
 from completion.postprocess import Context, Dropped
+from completion.postprocess.first_line import line_end
 from completion.postprocess.following_lines import following_lines
 from completion.postprocess.loops import loops
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
@@ -41,8 +42,8 @@ class StopRules:
     def text_end(self, text: str) -> Stop | None:
         """The first place in the text so far where it must end, if there is one."""
         if self._context.mode is Mode.LINE:
-            line_end = text.find("\n")
-            return Stop(line_end, StopReason.LINE_END) if line_end >= 0 else None
+            end = line_end(text, self._context)
+            return Stop(end, StopReason.LINE_END) if end is not None else None
         block_end = self._block_end.end(text)
         if block_end is not None:
             return Stop(block_end, StopReason.BLOCK_END)
