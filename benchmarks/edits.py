@@ -74,11 +74,13 @@ class Bench:
 
     def _decode(self, session: KVSession, prompt: Prompt, count: int) -> list[int]:
         tokenizer = self._loaded.tokenizer
+        constraints = Constraints(tokenizer, prompt.forced, ends=tokenizer.stop_ids)
         decoder = Decoder(
             model=self._loaded.model,
             session=session,
             prompt=prompt.tokens,
-            constraints=Constraints(tokenizer, prompt.forced, ends=tokenizer.stop_ids),
+            constraints=constraints,
+            state=constraints.start,
             drafter=None,
             forced_tokens=lambda data: tokenizer.encode(data.decode("utf-8", "ignore")),
             sampling=Sampling(),

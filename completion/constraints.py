@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from completion.grammar.acceptor import Snapshot
@@ -52,6 +53,17 @@ class Constraints:
         self._grammar_binds = grammar_binds
         self._ends = ends
         self.start = ConstraintState(ForcedBytes(forced), grammar.root if grammar else None)
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes of a token."""
+        return self._tokenizer.token_bytes(token)
+
+    def after(self, tokens: Sequence[int]) -> ConstraintState:
+        """The state behind tokens from the start on; free where they broke a constraint that does not bind."""
+        state: ConstraintState | None = self.start
+        for token in tokens:
+            state = self.advance(state, token) if state else None
+        return state or FREE
 
     def advance(self, state: ConstraintState, token: int) -> ConstraintState | None:
         """The state after a token, None if the token is not allowed."""

@@ -35,6 +35,7 @@ class Step:
         log_probabilities: Of each token under the model, before constraints.
         drafted: Nodes that were scored.
         drafting_ms: Time spent on guesses.
+        runners_up: The best other token beside each emitted one, with its log-probability; None where none is allowed.
     """
 
     tokens: tuple[int, ...]
@@ -42,6 +43,7 @@ class Step:
     log_probabilities: tuple[float, ...]
     drafted: int
     drafting_ms: float
+    runners_up: tuple[tuple[int, float] | None, ...] = ()
 
 
 @dataclass(slots=True)
@@ -57,6 +59,9 @@ class Decoder:
         forced_tokens: Tokenises the forced bytes, whose tokens are guessed first.
         sampling: How a token is drawn.
         ends: Stop tokens.
+        state: Where the text stands within the constraints.
+        wants_runners_up: Whether steps name them.
+        tokens: What was emitted so far.
     """
 
     model: CausalModel
@@ -67,6 +72,8 @@ class Decoder:
     forced_tokens: Callable[[bytes], Sequence[int]]
     sampling: Sampling
     ends: frozenset[int]
+    state: ConstraintState
+    wants_runners_up: bool = False
     tokens: list[int] = field(default_factory=list)
 
     def steps(self, cancel: CancelToken) -> Iterator[Step]:
@@ -75,13 +82,12 @@ class Decoder:
         Raises:
             CancelledError: Between two steps.
         """
-        state = self.constraints.start
         while True:
             cancel.raise_if_cancelled()
             started = time.perf_counter()
-            guesses = self._propose(state)
+            guesses = self._propose(self.state)
             proposed = time.perf_counter()
-            tree, states = prune(guesses, self.constraints, state)
+            tree, states = prune(guesses, self.constraints, self.state)
             pruned = time.perf_counter()
             logits = self._forward(tree)
             path = accept_path(tree, self._chooser(logits, tree, states), self.ends | {NO_TOKEN})
@@ -90,13 +96,15 @@ class Decoder:
                 self.drafter.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, 1e3 * (verified - pruned))
             learned = time.perf_counter()
             log_probabilities = _log_probabilities(logits, path)
-            state = self._accept(path, states)
+            runners_up = self._runners_up(logits, path, states, log_probabilities) if self.wants_runners_up else ()
+            self.state = self._accept(path, states)
             yield Step(
                 path.tokens,
                 path.drafters,
                 log_probabilities,
                 len(tree),
                 1e3 * (proposed - started + learned - verified),
+                runners_up,
             )
             if path.tokens[-1] in self.ends or path.tokens[-1] == NO_TOKEN:
                 return
@@ -141,6 +149,23 @@ class Decoder:
             return NO_TOKEN if drawn is None else drawn
 
         return choose
+
+    def _runners_up(
+        self, logits: Logits, path: AcceptedPath, states: Sequence[ConstraintState], log_probabilities: Sequence[float]
+    ) -> tuple[tuple[int, float] | None, ...]:
+        """Beside each emitted token the best other one that the constraints allow."""
+        ids, scores = logits.top(RECYCLED_TOKENS)
+        found: list[tuple[int, float] | None] = []
+        for row, token, log_probability in zip(path.rows, path.tokens, log_probabilities, strict=True):
+            normaliser = float(logits.row(row)[token]) - log_probability if token != NO_TOKEN else 0.0
+            others = (
+                (int(other), float(score) - normaliser)
+                for other, score in zip(ids[row], scores[row], strict=True)
+                if other != token and other not in self.ends
+            )
+            allowed = (pair for pair in others if self.constraints.advance(states[row], pair[0]) is not None)
+            found.append(next(allowed, None) if token != NO_TOKEN else None)
+        return tuple(found)
 
     def _accept(self, path: AcceptedPath, states: Sequence[ConstraintState]) -> ConstraintState:
         """Make the accepted path part of the cache and the text; returns the constraints' state behind it."""

@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from completion import mode
+from completion.attempt import Attempt, is_new
 from completion.cancellation import CancelToken
 from completion.constraints import Constraints
-from completion.decoding import NO_TOKEN, Decoder, Step
+from completion.decoding import Decoder
 from completion.drafting_setup import make_drafters, save_learned
 from completion.fim_format import detect_format
-from completion.finishing import collect, finish, open_grammar
+from completion.finishing import finish, open_grammar
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.kv_session import KVSession, KVSessions, SessionSettings
 from completion.line_endings import normalised, restored
 from completion.model.loading import LoadedModel
 from completion.output_text import OutputText
-from completion.postprocess import Context, Dropped, stable_prefix
+from completion.postprocess import Context, Dropped, DropReason
 from completion.prompt import Prompt, PromptBudget, PromptPlanner
 from completion.request import (
     CompletionEvent,
     CompletionRequest,
     GrammarMode,
     Mode,
-    StopReason,
     Suggestion,
     WorkspaceUpdate,
 )
 from completion.run_record import RunRecord
-from completion.stopping import Stop, StopRules
+from completion.stopping import StopRules
 from completion.workspace_context import WorkspaceFiles
 from drafting.session import Drafters, DraftingSession
+from drafting.verifier import MODEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,31 +86,32 @@ class Engine:
         prompt = self._planner.plan(asked)
         session = self._sessions.open(request.document)
         record.prompt_ready(prompt, session.prepare(prompt, request.cache, cancel))
-        grammar = open_grammar(asked, prompt.forced)
-        output, rules = OutputText(len(prompt.forced)), StopRules(asked, context)
-        shown = ""
-        stop: Stop | None = None
+        task = Task(asked, context, prompt, session, open_grammar(asked, prompt.forced), record)
+        first = self._attempt(task)
+        left: Suggestion | Dropped = Dropped(DropReason.EMPTY)
         try:
-            for step in self._decoder(asked, context, prompt, session, grammar).steps(cancel):
-                record.count(step)
-                stop = self._extend(output, step, rules) or rules.time_end(output, record.elapsed_ms())
-                if stop is not None:
-                    break
-                visible = stable_prefix(output.growing(), context) if asked.filters else output.growing()
-                if len(visible) > len(shown):
-                    shown = visible
-                    record.text_shown()
-                    yield CompletionEvent((restored(Suggestion(shown), request),))
+            for visible in first.stream(cancel):
+                record.text_shown()
+                yield CompletionEvent((restored(Suggestion(visible), request),))
+            left = task.finish(first)
+            suggestions = [] if isinstance(left, Dropped) else [left]
+            if asked.suggestions > 1:
+                yield CompletionEvent(tuple(restored(each, request) for each in suggestions))
+            for alternative in self._alternatives(task, first, suggestions, cancel):
+                suggestions.append(alternative)
+                yield CompletionEvent(tuple(restored(each, request) for each in suggestions))
         finally:
-            if stop is None:  # cancelled, or closed by the caller
+            if first.stop is None:  # cancelled, or closed by the caller
                 session.truncate(len(prompt.tokens) - 1)
-        if stop is not None:
-            left = finish(collect(output, stop, record), stop.reason, asked, context, grammar)
-            record.text_shown()
-            record.grammar_done(grammar)
-            dropped = left.reason.value if isinstance(left, Dropped) else ""
-            shown_last = () if isinstance(left, Dropped) else (restored(left, request),)
-            yield CompletionEvent(shown_last, True, stop.reason, dropped, record.statistics())  # noqa: FBT003
+        record.text_shown()
+        record.grammar_done(task.grammar)
+        yield CompletionEvent(
+            tuple(restored(each, request) for each in suggestions),
+            done=True,
+            stop_reason=first.stop.reason if first.stop else None,
+            dropped=left.reason.value if isinstance(left, Dropped) else "",
+            statistics=record.statistics(),
+        )
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Make the document's cache ready and exact for a request that may follow.
@@ -142,51 +144,71 @@ class Engine:
             return request
         return replace(request, context=files.choose(request, self._context_tokens))
 
-    def _decoder(
-        self,
-        request: CompletionRequest,
-        context: Context,
-        prompt: Prompt,
-        session: KVSession,
-        grammar: GrammarConstraint | Off,
-    ) -> Decoder:
+    def _attempt(self, task: Task, written: tuple[int, ...] = (), log_probabilities: Sequence[float] = ()) -> Attempt:
+        """A text that starts with `written`, whose tokens but the last are in the session."""
         ends = self._tokenizer.stop_ids
-        return Decoder(
+        bound = task.grammar if isinstance(task.grammar, GrammarConstraint) else None
+        strict = task.asked.grammar is GrammarMode.STRICT
+        constraints = Constraints(self._tokenizer, task.prompt.forced, bound, ends, grammar_binds=strict)
+        decoder = Decoder(
             model=self._model,
-            session=session,
-            prompt=prompt.tokens,
-            constraints=Constraints(
-                self._tokenizer,
-                prompt.forced,
-                grammar if isinstance(grammar, GrammarConstraint) else None,
-                ends,
-                grammar_binds=request.grammar is GrammarMode.STRICT,
-            ),
-            drafter=self._drafting(request, context, prompt),
+            session=task.session,
+            prompt=[*task.prompt.tokens, *written],
+            constraints=constraints,
+            drafter=self._drafting(task, written),
             forced_tokens=lambda data: self._tokenizer.encode(data.decode("utf-8", "ignore")),
-            sampling=request.sampling,
+            sampling=task.asked.sampling,
             ends=ends,
+            state=constraints.after(written),
+            wants_runners_up=task.asked.suggestions > 1 and not written,
         )
+        output = OutputText(len(task.prompt.forced))
+        for token in written:
+            output.extend(self._tokenizer.token_bytes(token), MODEL)
+        rules = StopRules(task.asked, task.context)
+        return Attempt(task.asked, task.context, decoder, output, rules, task.record, written, list(log_probabilities))
 
-    def _drafting(self, request: CompletionRequest, context: Context, prompt: Prompt) -> DraftingSession | None:
-        if not request.drafting:
+    def _alternatives(
+        self, task: Task, first: Attempt, known: Sequence[Suggestion], cancel: CancelToken
+    ) -> Iterator[Suggestion]:
+        """Other texts, branching off where the model was least certain; each differs in more than blanks."""
+        text = tuple(first.decoder.tokens)
+        for branch in first.branches(task.asked.suggestions - 1):
+            task.session.truncate(len(task.prompt.tokens) + branch.start)
+            written = (*text[: branch.start], branch.token)
+            before = first.log_probabilities[: branch.start]
+            other = self._attempt(task, written, [*before, branch.log_probability - sum(before)])
+            for _ in other.stream(cancel):
+                continue
+            left = task.finish(other)
+            if isinstance(left, Suggestion) and is_new(left.text, [each.text for each in known]):
+                yield left
+
+    def _drafting(self, task: Task, written: tuple[int, ...]) -> DraftingSession | None:
+        if not task.asked.drafting:
             return None
-        single_line = context.mode is Mode.LINE
-        return self._drafters.session(
-            prompt.tokens, request.workspace, tail=prompt.before_cursor, single_line=single_line
-        )
+        tail = (*task.prompt.before_cursor, *written)
+        single_line = task.context.mode is Mode.LINE
+        tokens = (*task.prompt.tokens, *written)
+        return self._drafters.session(tokens, task.asked.workspace, tail=tail, single_line=single_line)
 
-    def _extend(self, output: OutputText, step: Step, rules: StopRules) -> Stop | None:
-        """Add a step's tokens to the text, one by one: where it ends must not depend on how they came."""
-        for token, drafter in zip(step.tokens, step.drafters, strict=True):
-            if token == NO_TOKEN or token in self._tokenizer.stop_ids:
-                reason = StopReason.GRAMMAR if token == NO_TOKEN else StopReason.STOP_TOKEN
-                return Stop(len(output.whole()), reason)
-            output.extend(self._tokenizer.token_bytes(token), drafter)
-            stop = rules.text_end(output.whole()) or rules.size_end(output)
-            if stop is not None:
-                return stop
-        return None
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What all texts of one request share."""
+
+    asked: CompletionRequest
+    context: Context
+    prompt: Prompt
+    session: KVSession
+    grammar: GrammarConstraint | Off
+    record: RunRecord
+
+    def finish(self, attempt: Attempt) -> Suggestion | Dropped:
+        """What filters and grammar leave of a finished text."""
+        if attempt.stop is None:
+            return Dropped(DropReason.EMPTY)
+        return finish(attempt.text(attempt.stop), attempt.stop.reason, self.asked, self.context, self.grammar)
 
 
 def _cursor_context(request: CompletionRequest) -> Context:

@@ -6,11 +6,8 @@ from dataclasses import replace
 
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.healing import heal
-from completion.output_text import OutputText
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
-from completion.run_record import RunRecord
-from completion.stopping import Stop
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET})
 
@@ -20,17 +17,6 @@ def open_grammar(request: CompletionRequest, forced: bytes) -> GrammarConstraint
     healed = forced.decode("utf-8", "replace")
     shown = request.prefix[: len(request.prefix) - len(healed)]
     return GrammarConstraint.open(request.language, shown, request.suffix, request.grammar, healed)
-
-
-def collect(output: OutputText, stop: Stop, record: RunRecord) -> Suggestion:
-    """Everything that was generated up to the stop."""
-    log_probabilities = record.log_probabilities(output.tokens_within(stop.length))
-    return Suggestion(
-        text=output.whole()[: stop.length],
-        log_probability=sum(log_probabilities),
-        token_log_probabilities=log_probabilities,
-        pieces=output.pieces(stop.length),
-    )
 
 
 def finish(

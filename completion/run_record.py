@@ -21,15 +21,10 @@ class RunRecord:
         self._started = clock()
         self._statistics = Statistics()
         self._by_drafter: Counter[str] = Counter()
-        self._log_probabilities: list[float] = []
 
     def elapsed_ms(self) -> float:
         """Time since the request came."""
         return 1e3 * (self._clock() - self._started)
-
-    def log_probabilities(self, tokens: int) -> tuple[float, ...]:
-        """Of the first `tokens` generated tokens."""
-        return tuple(self._log_probabilities[:tokens])
 
     def prompt_ready(self, prompt: Prompt, plan: CachePlan) -> None:
         """The cache holds the prompt."""
@@ -50,7 +45,6 @@ class RunRecord:
     def count(self, step: Step) -> None:
         """A decoding step is done."""
         self._by_drafter.update(step.drafters[:-1])
-        self._log_probabilities += step.log_probabilities
         before = self._statistics
         self._statistics = replace(
             before,

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.errors import CancelledError
-from completion.request import CacheMode, CompletionRequest, Layout, Mode, Sampling, StopReason
+from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling, StopReason
 
 PREFIX = "class Stack:\n    def __init__(self):\n        self.items = []\n\n    def push(self, item):\n        self.it"
 SUFFIX = "\n\n    def pop(self):\n        return self.items.pop()\n"
 RAW = CompletionRequest(PREFIX, SUFFIX, "python", mode=Mode.BLOCK, max_tokens=24, filters=False, document="d")
+FREE = dataclasses.replace(RAW, grammar=GrammarMode.OFF)
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +112,23 @@ def test_any_document_gets_an_answer(engine, prefix, suffix):
     event = last(engine, CompletionRequest(prefix, suffix, "python", max_tokens=6))
     assert event.done
     assert event.suggestions or event.dropped
+
+
+def test_alternatives_follow_the_plain_suggestion_and_differ(engine):
+    request = dataclasses.replace(FREE, suggestions=4, document="several")
+    events = list(engine.complete(request, CancelToken()))
+    plain = text_of(last(engine, dataclasses.replace(FREE, document="single")))
+    texts = [suggestion.text for suggestion in events[-1].suggestions]
+    assert texts[0] == plain
+    assert len(texts) > 1
+    assert len({"".join(text.split()) for text in texts}) == len(texts)
+    complete = next(event for event in events if text_of(event) == plain)
+    assert len(complete.suggestions) == 1
+
+
+def test_an_alternative_has_the_log_probability_of_its_own_text(engine):
+    request = dataclasses.replace(RAW, suggestions=3, document="several", drafting=False)
+    for suggestion in last(engine, request).suggestions:
+        assert len(suggestion.token_log_probabilities) >= 1
+        assert suggestion.log_probability == pytest.approx(sum(suggestion.token_log_probabilities))
+        assert all(value <= 1e-4 for value in suggestion.token_log_probabilities)

@@ -1,0 +1,127 @@
+"""One text being written for a request: the greedy one, or one that branches off from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from completion.cancellation import CancelToken
+from completion.decoding import NO_TOKEN, Decoder, Step
+from completion.output_text import OutputText
+from completion.postprocess import Context, stable_prefix
+from completion.request import CompletionRequest, StopReason, Suggestion
+from completion.run_record import RunRecord
+from completion.stopping import Stop, StopRules
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Another token that the model might have written.
+
+    Attributes:
+        start: How many tokens of the text stand before it.
+        token: The other token.
+        log_probability: Of the text up to and with it.
+    """
+
+    start: int
+    token: int
+    log_probability: float
+
+
+@dataclass(slots=True)
+class Attempt:
+    """Writes one text until a stop rule ends it.
+
+    Attributes:
+        request: What was asked, line ends normalised.
+        context: The document around the cursor.
+        decoder: Gives the tokens, from `written` on.
+        output: The text.
+        rules: Where it ends.
+        record: Counts steps and time of the whole request.
+        written: Tokens that the text starts with: what a branch has in common with the first text, and its own token.
+        log_probabilities: Of each token, those in `written` included.
+        runners_up: The best other token at each place behind `written`, with its log-probability; None where none is.
+        stop: Where the text ended; None while it is written.
+    """
+
+    request: CompletionRequest
+    context: Context
+    decoder: Decoder
+    output: OutputText
+    rules: StopRules
+    record: RunRecord
+    written: tuple[int, ...] = ()
+    log_probabilities: list[float] = field(default_factory=list)
+    runners_up: list[tuple[int, float] | None] = field(default_factory=list)
+    stop: Stop | None = None
+
+    def stream(self, cancel: CancelToken) -> Iterator[str]:
+        """Write the text; gives the part that may be shown whenever it has grown.
+
+        Raises:
+            CancelledError: Between two steps.
+        """
+        shown = ""
+        for step in self.decoder.steps(cancel):
+            self.record.count(step)
+            self.runners_up += step.runners_up
+            self.stop = self._extend(step) or self.rules.time_end(self.output, self.record.elapsed_ms())
+            if self.stop is not None:
+                return
+            growing = self.output.growing()
+            visible = stable_prefix(growing, self.context) if self.request.filters else growing
+            if len(visible) > len(shown):
+                shown = visible
+                yield visible
+
+    def text(self, stop: Stop) -> Suggestion:
+        """Everything that was written up to its end."""
+        log_probabilities = tuple(self.log_probabilities[: self.output.tokens_within(stop.length)])
+        return Suggestion(
+            text=self.output.whole()[: stop.length],
+            log_probability=sum(log_probabilities),
+            token_log_probabilities=log_probabilities,
+            pieces=self.output.pieces(stop.length),
+        )
+
+    def branches(self, count: int) -> list[Branch]:
+        """The likeliest other texts, by the first token in which they differ; those that share most come first.
+
+        Taken in this order each branch finds what it shares with the first text in the cache.
+        """
+        if self.stop is None:
+            return []
+        within = self.output.tokens_within(self.stop.length)
+        before = 0.0
+        found: list[Branch] = []
+        for start, (log_probability, other) in enumerate(zip(self.log_probabilities, self.runners_up, strict=False)):
+            if start >= max(within, 1):
+                break
+            if other is not None:
+                found.append(Branch(start, other[0], before + other[1]))
+            before += log_probability
+        likeliest = sorted(found, key=lambda branch: -branch.log_probability)[:count]
+        return sorted(likeliest, key=lambda branch: -branch.start)
+
+    def _extend(self, step: Step) -> Stop | None:
+        """Add a step's tokens to the text, one by one: where it ends must not depend on how they came."""
+        for token, drafter, log_probability in zip(step.tokens, step.drafters, step.log_probabilities, strict=True):
+            if token == NO_TOKEN or token in self.decoder.ends:
+                reason = StopReason.GRAMMAR if token == NO_TOKEN else StopReason.STOP_TOKEN
+                return Stop(len(self.output.whole()), reason)
+            self.output.extend(self.decoder.constraints.token_bytes(token), drafter)
+            self.log_probabilities.append(log_probability)
+            stop = self.rules.text_end(self.output.whole()) or self.rules.size_end(self.output)
+            if stop is not None:
+                return stop
+        return None
+
+
+def is_new(text: str, others: Sequence[str]) -> bool:
+    """Whether a text says something that none of the others does, blanks aside; a beginning of another does not."""
+    folded = "".join(text.split())
+    return bool(folded) and not any(
+        other.startswith(folded) or folded.startswith(other) for other in ("".join(text.split()) for text in others)
+    )
