@@ -1,0 +1,80 @@
+"""The engine, with drafting, healing and cached sessions, writes what plain decoding with transformers writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from completion.cancellation import CancelToken
+from completion.engine import Engine
+from completion.fim_format import detect_format
+from completion.model.loading import load_model
+from completion.prompt import PromptBudget, PromptPlanner
+from completion.reference import decode_plainly
+from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling
+
+DOCUMENT = """class Stack:
+    def __init__(self):
+        self.items = []
+
+    def push(self, item):
+        self.items.append(item)
+
+    def pop(self):
+        if not self.items:
+            raise IndexError("pop from an empty stack")
+        return self.items.pop()
+"""
+CURSORS = range(3, len(DOCUMENT), 37)
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_qwen2):
+    return Engine(load_model(str(tiny_qwen2), backend="fp32", threads=1))
+
+
+@pytest.fixture(scope="module")
+def oracle(tiny_qwen2):
+    """Plain decoding of a request's prompt with transformers, as bytes behind the cursor."""
+    loaded = load_model(str(tiny_qwen2), backend="transformers", threads=1)
+    planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"), PromptBudget())
+
+    def decode(request):
+        prompt = planner.plan(request)
+        tokens = decode_plainly(
+            loaded.model,
+            loaded.tokenizer,
+            prompt.tokens,
+            sampling=request.sampling,
+            max_tokens=request.max_tokens + len(prompt.forced),
+            forced=prompt.forced,
+        )
+        return loaded.tokenizer.decode(tokens)[len(prompt.forced) :]
+
+    return decode
+
+
+@pytest.mark.parametrize("layout", [Layout.SUFFIX_FIRST, Layout.PREFIX_FIRST])
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+@pytest.mark.parametrize("drafting", [True, False])
+def test_every_text_is_what_plain_decoding_gives(engine, oracle, layout, temperature, drafting):
+    written = 0
+    for cursor in CURSORS:
+        request = CompletionRequest(
+            DOCUMENT[:cursor],
+            DOCUMENT[cursor:],
+            "python",
+            document="stack",  # one session for all cursors: what is kept of it must not change the text
+            mode=Mode.BLOCK,
+            cache=CacheMode.EXACT,
+            max_tokens=24,
+            sampling=Sampling(temperature, seed=cursor),
+            layout=layout,
+            grammar=GrammarMode.OFF,
+            drafting=drafting,
+            filters=False,
+        )
+        *_, event = engine.complete(request, CancelToken())
+        text = event.suggestions[0].text if event.suggestions else ""
+        assert oracle(request).decode("utf-8", "ignore").startswith(text), cursor
+        written += len(text)
+    assert written > 5 * len(CURSORS)
