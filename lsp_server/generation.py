@@ -61,15 +61,19 @@ class Generation:
         last: The newest event, None before the first.
         error: Why it failed, None if it did not.
         cancelled: Whether it was stopped before the engine was done.
+        started_s: When the engine was asked, by the completer's clock.
+        first_text_s: When the first text came, None before.
     """
 
-    def __init__(self, id_: str, start: Situation, wanted: int = 1) -> None:
+    def __init__(self, id_: str, start: Situation, wanted: int = 1, started_s: float = 0.0) -> None:
         self.id = id_
         self.start = start
         self.wanted = wanted
         self.last: CompletionEvent | None = None
         self.error: DraftlineError | None = None
         self.cancelled = False
+        self.started_s = started_s
+        self.first_text_s: float | None = None
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
 
@@ -77,6 +81,11 @@ class Generation:
     def running(self) -> bool:
         """Whether text may still come."""
         return not self._ended.is_set()
+
+    @property
+    def has_text(self) -> bool:
+        """Whether anything was said yet."""
+        return self.last is not None and any(suggestion.text for suggestion in self.last.suggestions)
 
     def run(self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]) -> None:
         """Start reading the engine's stream; `on_event` is called after every event."""

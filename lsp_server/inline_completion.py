@@ -43,16 +43,21 @@ class Answer:
     """What a query is answered with: remainders to insert at its position, or the reason of nothing.
 
     Attributes:
-        id: The completion's id; "" where nothing was generated.
+        generation: What it comes from; None where the engine was not asked.
         detail: What a filter or the engine said, beside the reason.
         reused: Whether an earlier request's generation served it.
     """
 
-    id: str = ""
+    generation: Generation | None = None
     remainders: tuple[Remainder, ...] = ()
     reason: EmptyReason | None = None
     detail: str = ""
     reused: bool = False
+
+    @property
+    def id(self) -> str:
+        """The completion's id; "" where nothing was generated."""
+        return self.generation.id if self.generation else ""
 
 
 @dataclass(slots=True)
@@ -92,7 +97,7 @@ class InlineCompleter:
         gate: Says which queries are refused.
         build_request: Makes the engine's request of a query; the number is how many suggestions are wanted.
         on_partial: Called with a query and what is known of its answer while text grows.
-        on_answer: Called with every query, its answer and the generation behind it.
+        on_answer: Called with every query and its answer.
         clock: Seconds, monotonic.
     """
 
@@ -104,7 +109,7 @@ class InlineCompleter:
         gate: ShowGate,
         build_request: Callable[[Query, int], CompletionRequest],
         on_partial: Callable[[Query, Answer, bool], None],
-        on_answer: Callable[[Query, Answer, Generation | None], None],
+        on_answer: Callable[[Query, Answer], None],
         clock: Callable[[], float],
     ) -> None:
         self._source = source
@@ -125,9 +130,10 @@ class InlineCompleter:
             answer = await self._decide(query, desk, ticket)
         except asyncio.CancelledError:
             asyncio.get_running_loop().call_later(WITHDRAWN_GRACE_S, self._drop_unclaimed, desk, ticket)
-            self._on_answer(query, Answer(reason=EmptyReason.CANCELLED), desk.generation)
+            generation = desk.generation if desk.ticket is ticket else None
+            self._on_answer(query, Answer(generation, reason=EmptyReason.CANCELLED))
             raise
-        self._on_answer(query, answer, desk.generation)
+        self._on_answer(query, answer)
         return answer
 
     def document_changed(self, document: Document, edits: Sequence[Edit]) -> None:
@@ -196,21 +202,23 @@ class InlineCompleter:
             self._tell_partial(desk, generation)
             await _first(generation.ended(), ticket.taken_over.wait())
             if ticket.taken_over.is_set():
-                return Answer(reason=EmptyReason.SUPERSEDED)
+                return Answer(generation, reason=EmptyReason.SUPERSEDED)
             answer = _answer_from(query, generation, reused=reused)
             if answer is not None:
                 return answer
             if query.document.version != query.version:
-                return Answer(reason=EmptyReason.OUTDATED)
+                return Answer(generation, reason=EmptyReason.OUTDATED)
             desk.clear()  # what was typed ahead of the text turned out to be something else
             reused = False
 
     def _start(self, query: Query, desk: _Desk, source: CompletionSource) -> Generation:
         wanted = self._wanted(query)
-        generation = Generation(secrets.token_hex(8), query.situation, wanted)
+        generation = Generation(secrets.token_hex(8), query.situation, wanted, self.clock())
         desk.generation = generation
 
         def on_event(generation: Generation) -> None:
+            if generation.first_text_s is None and generation.has_text:
+                generation.first_text_s = self.clock()
             self._tell_partial(desk, generation)
 
         generation.run(source, self._build_request(query, wanted), on_event)
@@ -228,7 +236,7 @@ class InlineCompleter:
             if generation.running:
                 generation.cancel()
         elif any(one.text for one in left):
-            answer = Answer(generation.id, tuple(one for one in left if one.text))
+            answer = Answer(generation, tuple(one for one in left if one.text))
             self._on_partial(query, answer, not generation.running)
 
     def _drop_unclaimed(self, desk: _Desk, ticket: _Ticket) -> None:
@@ -254,16 +262,16 @@ def _likely_cursors(document: Document, edit: Edit) -> Iterator[Place]:
 def _answer_from(query: Query, generation: Generation, *, reused: bool) -> Answer | None:
     """The answer that an ended generation gives to a query; None if the query has to start anew."""
     if generation.error is not None:
-        return Answer(generation.id, reason=EmptyReason.ENGINE_ERROR, detail=generation.error.code, reused=reused)
+        return Answer(generation, reason=EmptyReason.ENGINE_ERROR, detail=generation.error.code, reused=reused)
     if generation.last is None or not generation.last.done:
         return None
     left = generation.remainders(query.situation)
     if left:
-        return Answer(generation.id, left, reused=reused)
+        return Answer(generation, left, reused=reused)
     if generation.last.dropped:
-        return Answer(generation.id, reason=EmptyReason.FILTERED, detail=generation.last.dropped, reused=reused)
+        return Answer(generation, reason=EmptyReason.FILTERED, detail=generation.last.dropped, reused=reused)
     if not any(suggestion.text for suggestion in generation.last.suggestions):
-        return Answer(generation.id, reason=EmptyReason.MODEL_SILENT, reused=reused)
+        return Answer(generation, reason=EmptyReason.MODEL_SILENT, reused=reused)
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cattrs import Converter
 from lsprotocol import converters, types
@@ -12,9 +12,10 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage, LanguageServerProtocol
 
-from completion.host_address import version
 from lsp_server import messages
-from lsp_server.session import Session
+
+if TYPE_CHECKING:
+    from lsp_server.session import Session
 
 _log = logging.getLogger(__name__)
 
@@ -38,14 +39,36 @@ class DraftlineServer(LanguageServer):
     def __init__(self) -> None:
         super().__init__(
             "draftline",
-            version(),
+            "",
             notebook_document_sync=_NOTEBOOKS,
             protocol_cls=LanguageServerProtocol,
             converter_factory=_converter,
         )
         for method in _PYGLS_DOCUMENT_HANDLERS:
             del self.protocol.fm.builtin_features[method]
-        self.session = Session(self, time.monotonic)
+        self.protocol.server_info = types.ServerInfo("draftline")
+        self._initialize_params: types.InitializeParams | None = None
+        self._session: Session | None = None
+
+    @property
+    def session(self) -> Session:
+        """The session, made when it is needed first: `initialize` does not wait for what a session imports."""
+        if self._session is None:
+            from lsp_server.session import Session  # noqa: PLC0415 - see above
+
+            self._session = Session(self, time.monotonic)
+            if self._initialize_params is not None:
+                self._session.initialize(self._initialize_params)
+        return self._session
+
+    def remember(self, params: types.InitializeParams) -> None:
+        """Keep what the client said of itself for the session."""
+        self._initialize_params = params
+
+    async def close(self) -> None:
+        """Give back what a session holds, if there is one."""
+        if self._session is not None:
+            await self._session.close()
 
     def report_server_error(self, error: Exception, source: type[Exception]) -> None:
         """Keep an error out of the user's way, and its words out of the log: they may quote a document."""
@@ -61,11 +84,11 @@ class DraftlineServer(LanguageServer):
 def create_server() -> DraftlineServer:
     """A server with every handler registered."""
     server = DraftlineServer()
-    _register_life(server, server.session)
-    _register_documents(server, server.session)
-    _register_notebooks(server, server.session)
-    _register_completion(server, server.session)
-    _register_signals(server, server.session)
+    _register_life(server)
+    _register_documents(server)
+    _register_notebooks(server)
+    _register_completion(server)
+    _register_signals(server)
     return server
 
 
@@ -81,94 +104,95 @@ def _plain_message(message: dict[str, Any], kind: type[Any]) -> Any:  # noqa: AN
     return kind(**({"params": None} if kind is not JsonRPCResponseMessage else {}) | message)
 
 
-def _register_life(server: DraftlineServer, session: Session) -> None:
+def _register_life(server: DraftlineServer) -> None:
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
-        session.initialize(params)
-        if not session.has_inline_completion:
-            _register_list_completion(server, session)
+        server.remember(params)
+        text_document = params.capabilities.text_document
+        if not (text_document and text_document.inline_completion):
+            _register_list_completion(server)
 
     @server.feature(types.INITIALIZED)
     async def initialized(_params: types.InitializedParams) -> None:
-        await session.start()
+        await server.session.start()
 
     @server.feature(types.SHUTDOWN)
     async def shutdown(*_params: None) -> None:
-        await session.close()
+        await server.close()
 
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
     async def did_change_configuration(params: types.DidChangeConfigurationParams) -> None:
-        await session.change_configuration(params)
+        await server.session.change_configuration(params)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     async def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
-        await session.change_folders(params)
+        await server.session.change_folders(params)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def did_change_files(params: types.DidChangeWatchedFilesParams) -> None:
-        await session.change_files(params)
+        await server.session.change_files(params)
 
 
-def _register_documents(server: DraftlineServer, session: Session) -> None:
+def _register_documents(server: DraftlineServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def did_open(params: types.DidOpenTextDocumentParams) -> None:
-        session.open_document(params)
+        server.session.open_document(params)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def did_change(params: types.DidChangeTextDocumentParams) -> None:
-        session.change_document(params)
+        server.session.change_document(params)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def did_close(params: types.DidCloseTextDocumentParams) -> None:
-        session.close_document(params.text_document.uri)
+        server.session.close_document(params.text_document.uri)
 
 
-def _register_notebooks(server: DraftlineServer, session: Session) -> None:
+def _register_notebooks(server: DraftlineServer) -> None:
     @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
     def did_open(params: types.DidOpenNotebookDocumentParams) -> None:
-        session.open_notebook(params)
+        server.session.open_notebook(params)
 
     @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
     def did_change(params: types.DidChangeNotebookDocumentParams) -> None:
-        session.change_notebook(params)
+        server.session.change_notebook(params)
 
     @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
     def did_close(params: types.DidCloseNotebookDocumentParams) -> None:
-        session.close_notebook(params)
+        server.session.close_notebook(params)
 
 
-def _register_completion(server: DraftlineServer, session: Session) -> None:
+def _register_completion(server: DraftlineServer) -> None:
     # Without explicit options pygls does not advertise the capability.
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     async def inline_completion(params: types.InlineCompletionParams) -> types.InlineCompletionList:
-        return await session.inline_completion(params)
+        return await server.session.inline_completion(params)
 
 
-def _register_list_completion(server: DraftlineServer, session: Session) -> None:
+def _register_list_completion(server: DraftlineServer) -> None:
     """For clients without inline completion only: others would show every suggestion twice."""
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=list("([{.,:= ")))
     async def completion(params: types.CompletionParams) -> types.CompletionList:
-        return await session.list_completion(params)
+        return await server.session.list_completion(params)
 
 
-def _register_signals(server: DraftlineServer, session: Session) -> None:
+def _register_signals(server: DraftlineServer) -> None:
     @server.command(messages.ACCEPTED_COMMAND)
     def accepted(*arguments: Any) -> None:  # noqa: ANN401 - untyped JSON
-        session.signals.accepted(messages.read_item_name(arguments))
+        server.session.signals.accepted(messages.read_item_name(arguments))
 
     @server.feature(messages.DID_SHOW)
     def did_show(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
-        session.signals.shown(messages.read_shown(params))
+        server.session.signals.shown(messages.read_shown(params))
 
     @server.feature(messages.DID_ACCEPT_PARTLY)
     def did_accept_partly(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
-        session.signals.partly_accepted(messages.read_part_accepted(params))
+        server.session.signals.partly_accepted(messages.read_part_accepted(params))
 
     @server.feature(messages.DID_REJECT)
     def did_reject(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
-        session.signals.rejected(messages.read_rejected(params))
+        server.session.signals.rejected(messages.read_rejected(params))
 
     @server.feature(messages.DID_MOVE_CURSOR)
     async def did_move_cursor(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
-        await session.move_cursor(*messages.read_cursor(params))
+        await server.session.move_cursor(*messages.read_cursor(params))

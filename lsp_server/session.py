@@ -16,13 +16,14 @@ from lsp_server.config import Source, load, user_file
 from lsp_server.documents import Document, DocumentStore
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine_link import EngineLink
-from lsp_server.generation import Generation
 from lsp_server.inline_completion import Answer, InlineCompleter, Query, situation_at
 from lsp_server.messages import PARTIAL_COMPLETION
 from lsp_server.request_builder import RequestBuilder
 from lsp_server.server_log import set_level
 from lsp_server.show_gate import ShowGate
 from lsp_server.status import LoadingProgress, StatusReporter
+from lsp_server.suggestion_recorder import SuggestionRecorder
+from lsp_server.telemetry_schema import store_path
 from lsp_server.text_lines import Edit, PositionEncoding
 from lsp_server.workspace_files import WorkspaceFeed
 from lsp_server.workspace_folders import WorkspaceFolders, folders_at_start
@@ -40,8 +41,8 @@ class Session:
         self._pushed_options: dict[str, Any] = {}
         self.documents = DocumentStore()
         self.folders = WorkspaceFolders()
-        self.has_inline_completion = True
         self._shows_progress = False
+        self._is_recording = False
         self.status = StatusReporter(server.protocol.notify)
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
         self.feed = WorkspaceFeed(self.folders, self.documents, self.engine.update_workspace, lambda: self.settings)
@@ -59,7 +60,8 @@ class Session:
             on_answer=self._note_answer,
             clock=clock,
         )
-        self.signals = ClientEvents(self.gate, self.completer)
+        self.recorder = SuggestionRecorder(lambda: self.settings, lambda: self.status.status.model, clock)
+        self.signals = ClientEvents(self.gate, self.completer, self.recorder)
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -69,9 +71,8 @@ class Session:
         self._initial_options = options if isinstance(options, dict) else {}
         self.folders.add(folders_at_start(params))
         self.documents.encoding = PositionEncoding(self._server.workspace.position_encoding or PositionEncoding.UTF16)
-        window, text_document = params.capabilities.window, params.capabilities.text_document
+        window = params.capabilities.window
         self._shows_progress = bool(window and window.work_done_progress)
-        self.has_inline_completion = bool(text_document and text_document.inline_completion)
         self._load_settings()
 
     async def start(self) -> None:
@@ -79,14 +80,16 @@ class Session:
         self.status.update()
         client_registration.register(self._server)
         await self._pull_settings()
-        await self.engine.use(self.settings)
+        await self._use_settings()
 
     async def close(self) -> None:
         """Give everything back."""
         for document in self.documents:
             self.completer.clear(document.uri)
+            self.recorder.document_closed(document)
         await self.feed.close()
         await self.engine.close()
+        await self.recorder.close()
 
     # --- settings and folders ---------------------------------------------------------------------------------------
 
@@ -98,7 +101,7 @@ class Session:
             self._load_settings()
         else:
             await self._pull_settings()
-        await self.engine.use(self.settings)
+        await self._use_settings()
 
     async def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
         """Roots came or went."""
@@ -116,6 +119,12 @@ class Session:
         if pulled is not None:
             self._pushed_options = pulled
         self._load_settings()
+
+    async def _use_settings(self) -> None:
+        if self.settings.telemetry != self._is_recording:
+            self._is_recording = self.settings.telemetry
+            await self.recorder.switch(store_path() if self._is_recording else None)
+        await self.engine.use(self.settings)
 
     def _load_settings(self) -> None:
         editor = [
@@ -168,11 +177,13 @@ class Session:
     def _text_changed(self, document: Document, edits: list[Edit]) -> None:
         self.gate.note_edits(document.uri, edits)
         self.completer.document_changed(document, edits)
+        self.recorder.text_changed(document, edits)
         self.feed.changed(document)
 
     def _closed(self, document: Document) -> None:
         self.completer.clear(document.uri)
         self.gate.forget(document.uri)
+        self.recorder.document_closed(document)
         self.feed.changed(document)
 
     # --- completion -------------------------------------------------------------------------------------------------
@@ -222,12 +233,16 @@ class Session:
         )
 
     def _send_partial(self, query: Query, answer: Answer, done: bool) -> None:  # noqa: FBT001 - a callback's place
+        if not self.settings.streaming:
+            return
+        if not self.signals.knows(answer.id):
+            self.recorder.answered(query, answer)  # its fate may be reported before its answer is complete
         self.signals.offered(query, answer)
-        if self.settings.streaming:
-            params = items.partial_params(query, answer, self.documents.encoding, done=done)
-            self._server.protocol.notify(PARTIAL_COMPLETION, params)
+        params = items.partial_params(query, answer, self.documents.encoding, done=done)
+        self._server.protocol.notify(PARTIAL_COMPLETION, params)
 
-    def _note_answer(self, query: Query, answer: Answer, _generation: Generation | None) -> None:
+    def _note_answer(self, query: Query, answer: Answer) -> None:
+        self.recorder.answered(query, answer)
         if answer.remainders:
             self.signals.offered(query, answer)
         if answer.reason is EmptyReason.NOT_READY:

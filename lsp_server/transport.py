@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from typing import BinaryIO
 
-import psutil
 from pygls.io_ import StdoutWriter, run_async
 
 from lsp_server.server import DraftlineServer, create_server
@@ -85,7 +84,7 @@ async def _serve(server: DraftlineServer, stream: asyncio.StreamReader) -> None:
             threading.Event(), MessageReader(stream), server.protocol, _pygls_log, server.report_server_error
         )
     finally:
-        await server.session.close()
+        await server.close()
 
 
 def _pump(descriptor: int, stream: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
@@ -105,6 +104,9 @@ def _read(descriptor: int) -> bytes:
 
 async def _watch_parent(server: DraftlineServer, on_gone: Callable[[], None]) -> None:
     """Look now and then whether the client lives: no event tells of another process's end on every system."""
+    await asyncio.sleep(_PARENT_CHECK_S)
+    import psutil  # noqa: PLC0415 - `initialize` does not wait for it
+
     while server.process_id is None or psutil.pid_exists(server.process_id):  # noqa: ASYNC110 - see above
         await asyncio.sleep(_PARENT_CHECK_S)
     _log.info("The client's process is gone.")

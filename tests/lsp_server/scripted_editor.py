@@ -92,7 +92,7 @@ class ScriptedEditor:
             gate=self.gate,
             build_request=self._request,
             on_partial=lambda query, answer, done: self.partials.append((query, answer, done)),
-            on_answer=lambda query, answer, generation: self.answers.append(answer),
+            on_answer=lambda query, answer: self.answers.append(answer),
             clock=self.clock,
         )
 

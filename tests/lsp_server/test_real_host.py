@@ -25,7 +25,7 @@ def hosts_of(runtime):
 @pytest.mark.timeout(180)
 async def test_a_tiny_model_completes_and_its_host_ends_after_its_last_client(start_client, runtime, tiny_qwen2):
     client = await start_client(model=str(tiny_qwen2), backend="transformers", streaming=True, max_tokens=8)
-    status = await client.ready()
+    status = await client.ready(timeout_s=120)
     assert status.kind == "ready", status.message
     client.open(URI, "def add(first, second):\n    return ")
     before = len(client.statuses)

@@ -1,0 +1,131 @@
+"""The telemetry store's tables and how an older store becomes a newer one; never a column for text or a file's name."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from completion.errors import StorageError
+from completion.paths import state_dir
+
+# One script for each version; a store of version n runs those from n on. Released scripts are never edited.
+MIGRATIONS = (
+    """
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    INSERT INTO facts VALUES ('salt', lower(hex(randomblob(16))));
+    CREATE TABLE suggestions (
+        id TEXT PRIMARY KEY,              -- the completion's id, random
+        at REAL NOT NULL,                 -- when it was asked for, seconds since 1970
+        language TEXT NOT NULL,
+        document TEXT NOT NULL,           -- salted hash of the path
+        model TEXT NOT NULL,
+        variant TEXT NOT NULL,            -- settings that change what is suggested, for comparing
+        invoked INTEGER NOT NULL,
+        reason TEXT NOT NULL,             -- why nothing was answered, '' if something was
+        detail TEXT NOT NULL,             -- which filter, which error
+        stop_reason TEXT NOT NULL,
+        suggestions INTEGER NOT NULL,     -- how many were offered
+        characters INTEGER NOT NULL,      -- of the first
+        lines INTEGER NOT NULL,
+        wait_ms REAL NOT NULL,            -- debounce
+        first_text_ms REAL NOT NULL,      -- from the request to the first text
+        answer_ms REAL NOT NULL,          -- from the request to the answer
+        queue_ms REAL NOT NULL,           -- the engine's own stages
+        prompt_ms REAL NOT NULL,
+        drafting_ms REAL NOT NULL,
+        grammar_ms REAL NOT NULL,
+        decode_ms REAL NOT NULL,
+        prompt_tokens INTEGER NOT NULL,
+        kept_tokens INTEGER NOT NULL,
+        shifted_tokens INTEGER NOT NULL,
+        computed_tokens INTEGER NOT NULL,
+        generated_tokens INTEGER NOT NULL,
+        steps INTEGER NOT NULL,
+        drafted_tokens INTEGER NOT NULL,
+        accepted_tokens INTEGER NOT NULL,
+        accepted_by_drafter TEXT NOT NULL, -- JSON: drafter to tokens
+        grammar_checks INTEGER NOT NULL,
+        grammar_rejections INTEGER NOT NULL,
+        grammar_off_reason TEXT NOT NULL,
+        shown INTEGER NOT NULL DEFAULT 0,
+        outcome TEXT NOT NULL DEFAULT '', -- accepted, partly, dismissed, typedOver, cursorMoved
+        accepted_characters INTEGER NOT NULL DEFAULT 0,
+        decided_at REAL
+    ) WITHOUT ROWID;
+    CREATE INDEX suggestions_at ON suggestions (at);
+    CREATE TABLE persistence (
+        suggestion TEXT NOT NULL,
+        after_s INTEGER NOT NULL,
+        share REAL NOT NULL,              -- similarity of what stands there to what was accepted, 0 to 1
+        characters INTEGER NOT NULL,      -- accepted characters that still stand there
+        PRIMARY KEY (suggestion, after_s)
+    ) WITHOUT ROWID;
+    """,
+    """
+    CREATE TABLE refusals (               -- requests that never reached the engine
+        hour INTEGER NOT NULL,            -- hours since 1970
+        language TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        requests INTEGER NOT NULL,
+        PRIMARY KEY (hour, language, reason)
+    ) WITHOUT ROWID;
+    CREATE TABLE written (                -- characters that were inserted into documents
+        hour INTEGER NOT NULL,
+        language TEXT NOT NULL,
+        characters INTEGER NOT NULL,
+        PRIMARY KEY (hour, language)
+    ) WITHOUT ROWID;
+    """,
+)
+
+BUSY_TIMEOUT_S = 10.0
+
+
+def store_path() -> Path:
+    """Where the store lies."""
+    return state_dir() / "telemetry.sqlite3"
+
+
+def open_store(path: Path) -> sqlite3.Connection:
+    """Open the store, make or migrate it where needed; several processes may have it open.
+
+    Raises:
+        StorageError: A newer draftline made it, or it cannot be opened.
+    """
+    try:
+        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # counts only before the first table is made
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        _migrate(connection, path)
+    except sqlite3.Error as error:
+        raise StorageError(
+            f"The telemetry store {path} cannot be used ({error}). Run: draftline telemetry clear"
+        ) from error
+    path.chmod(0o600)
+    return connection
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("BEGIN IMMEDIATE")  # one process migrates, others wait and then find it done
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > len(MIGRATIONS):
+        connection.execute("ROLLBACK")
+        raise StorageError(f"The telemetry store {path} was made by a newer draftline. Update draftline.")
+    for script in MIGRATIONS[version:]:
+        for statement in _statements(script):
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    connection.execute("COMMIT")
+
+
+def _statements(script: str) -> list[str]:
+    """A script's statements; `executescript` would end the transaction that they belong to."""
+    found: list[str] = []
+    rest = ""
+    for line in script.splitlines(keepends=True):
+        rest += line
+        if sqlite3.complete_statement(rest):
+            found.append(rest)
+            rest = ""
+    return found
