@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from completion.syntax import parse
 
-LONGEST_OUTLINE = 700
+LONGEST_OUTLINE = 400
 """Characters of one definition's outline; a longer one is cut after a whole line."""
 
 _CONTAINERS = frozenset(
@@ -48,14 +48,19 @@ class Definition:
 
 
 def definitions(text: str, language: str) -> tuple[Definition, ...]:
-    """Definitions of a file in order; none for a language without a grammar."""
+    """Definitions of a file in order; none for a language without a grammar.
+
+    A type and its implementation, or overloads of a function, share a name and become one outline.
+    """
     tree = parse(text, language)
     if tree is None:
         return ()
     outlines: dict[str, str] = {}
     for node in _walk(tree.root_node):
         name = _name(node)
-        if name is not None:  # a type and its implementation, overloads: one name, one outline
+        if (
+            name is not None and "require(" not in _text(node)[:LONGEST_OUTLINE]
+        ):  # a type and its implementation, overloads: one name, one outline
             outlines[name] = "\n".join(filter(None, (outlines.get(name), _outline(node))))
     return tuple(Definition(name, _bounded(outline)) for name, outline in outlines.items())
 
@@ -120,7 +125,11 @@ def _members(body: Node) -> list[str]:
     for child in body.named_children:
         member = child.named_children[-1] if child.type == "decorated_definition" and child.named_children else child
         inner = member.child_by_field_name("body")
-        if member.type == "comment" or (inner is None and "\n" in _text(member).strip()):
+        if (
+            "comment" in member.type
+            or member.type == "attribute_item"
+            or (inner is None and "\n" in _text(member).strip())
+        ):
             continue
         text = _text(member)[: inner.start_byte - member.start_byte] if inner is not None else _text(member)
         lines.append("    " + " ".join(text.split()))

@@ -21,6 +21,8 @@ LARGEST_FILE = 200_000
 """Characters; larger files are data or generated."""
 MOST_FILES = 2_000
 """Files that one workspace keeps; those that changed longest ago go first."""
+LONGEST_HEAD = 100
+"""Characters of a definition that is only mentioned."""
 BLOCK_LINES = 16
 """The cursor's surroundings move in blocks of so many lines."""
 
@@ -30,7 +32,7 @@ _MOST_DEFINERS = 3
 _EDITS_KEPT = 4
 _EDIT_MARGIN = 2
 _LONGEST_EDIT = 24
-_IMPORTED, _UNUSED_SO_FAR, _NEAR, _SAME_STEM = 4.0, 2.0, 1.5, 1.0
+_IMPORTED, _UNUSED_SO_FAR, _NEAR, _SAME_STEM = 4.0, 1.0, 1.5, 1.0
 _LEAST_SCORE = 1.5
 
 
@@ -100,17 +102,24 @@ class WorkspaceFiles:
                 if score >= _LEAST_SCORE:
                     scored.append((score, path, index, definition))
         scored.sort(key=lambda row: (-row[0], row[1], row[2]))
-        chosen: dict[str, list[tuple[int, str]]] = {}
-        best: dict[str, float] = {}
-        for score, path, index, definition in scored:
-            size = len(definition.outline) + (0 if path in chosen else len(path) + 4)
-            if size > budget:
-                continue
-            budget -= size
-            chosen.setdefault(path, []).append((index, definition.outline))
-            best.setdefault(path, score)
-        paths = sorted(chosen, key=lambda path: (best[path], path))
-        return [ContextFile(path, "\n".join(text for _, text in sorted(chosen[path]))) for path in paths]
+        chosen = _Pieces(budget)
+        for _, path, index, definition in scored:
+            chosen.add(path, index, definition.outline)
+        chosen.spare(chosen.budget // 2)
+        for path in self._related(needs):
+            for index, definition in enumerate(self.files[path].definitions):
+                chosen.add(path, index, definition.outline.partition("\n")[0][:LONGEST_HEAD])
+        return chosen.pieces()
+
+    def _related(self, needs: _Needs) -> list[str]:
+        """Files that define words of the document or are imported by name, most of them first."""
+        scored = []
+        for path, file in self.files.items():
+            words = sum(definition.name in needs.words for definition in file.definitions)
+            score = words + (_IMPORTED if needs.imports_file(path) else 0)
+            if score and path != needs.path:
+                scored.append((-score, path))
+        return [path for _, path in sorted(scored)]
 
     def _definers(self, own: str, words: frozenset[str]) -> dict[str, list[tuple[str, int, Definition]]]:
         """For each word of the document the definitions of that name in other files."""
@@ -139,6 +148,33 @@ class WorkspaceFiles:
         return kept[::-1]
 
 
+@dataclass(slots=True)
+class _Pieces:
+    """Texts by file while the budget of characters lasts; the first file that got one is the most useful."""
+
+    budget: int
+    chosen: dict[str, dict[int, str]] = field(default_factory=dict)
+
+    def add(self, path: str, index: int, text: str) -> None:
+        """Take a definition in, unless it is in or does not fit."""
+        size = len(text) + 1 + (0 if path in self.chosen else len(path) + 4)
+        if size > self.budget or not text or index in self.chosen.get(path, {}):
+            return
+        self.budget -= size
+        self.chosen.setdefault(path, {})[index] = text
+
+    def spare(self, characters: int) -> None:
+        """Leave so much of the budget unused."""
+        self.budget -= characters
+
+    def pieces(self) -> list[ContextFile]:
+        """One piece a file, its definitions in the file's order, the most useful file last."""
+        return [
+            ContextFile(path, "\n".join(text for _, text in sorted(texts.items())))
+            for path, texts in reversed(self.chosen.items())
+        ]
+
+
 @dataclass(frozen=True, slots=True)
 class _Needs:
     """What the document asks of other files."""
@@ -157,10 +193,14 @@ class _Needs:
         body = _without_imports(finished) + request.suffix
         return cls(request.path, imported, imported | words_of(finished + request.suffix), near, words_of(body))
 
+    def imports_file(self, path: str) -> bool:
+        """Whether the file's name stands in an import."""
+        return PurePosixPath(path).stem in self.imported
+
     def score(self, name: str, path: str, definers: int) -> float:
         """How likely the definition of `name` in `path` helps here."""
         same_folder = PurePosixPath(path).parent == PurePosixPath(self.path).parent
-        fits = PurePosixPath(path).stem in self.imported
+        fits = self.imports_file(path)
         if definers > _MOST_DEFINERS and not fits:
             return 0.0
         score = _NEAR if name in self.near else 0.0

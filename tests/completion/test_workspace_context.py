@@ -68,7 +68,7 @@ def test_the_definition_of_an_imported_name_comes_last_within_the_budget():
     )
     request = CompletionRequest("from p.a import wanted\n\nx = ", language="python", path="p/c.py")
     (piece,) = files.choose(request, 100)
-    assert (piece.path, piece.text) == ("p/a.py", "def wanted(x):")
+    assert (piece.path, piece.text) == ("p/a.py", "def wanted(x):\ndef other():")  # the rest is only mentioned
     assert files.choose(request, 2) == ()
 
 
