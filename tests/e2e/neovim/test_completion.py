@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import psutil
 import pytest
+from screen_picture import draw_svg
 
 pytestmark = [pytest.mark.neovim, pytest.mark.real_model]
 
 MULTIPLY = "def add(a, b):\n    return a + b\n\n\ndef multiply(a, b):\n    "
+CART = '''class Cart:
+    """Items that somebody wants to buy."""
+
+    def __init__(self) -> None:
+        self.prices: dict[str, float] = {}
+
+    def add(self, name: str, price: float) -> None:
+        self.prices[name] = price
+
+    def remove(self, name: str) -> None:
+        '''
 BUILT_IN = 'vim.lsp.config("draftline", { COMMAND }) vim.lsp.enable("draftline")'
 
 
@@ -18,7 +31,7 @@ def line(neovim) -> str:
 
 
 def wait_for_line(neovim, expected: str) -> None:
-    neovim.wait_for_lua(f"vim.api.nvim_get_current_line() == [[{expected}]]", f"line {expected!r}")
+    neovim.wait_for_lua(f"vim.api.nvim_get_current_line() == {json.dumps(expected)}", f"line {expected!r}")
 
 
 def full_ghost(neovim, end: str) -> str:
@@ -86,6 +99,27 @@ def test_typing_something_else_puts_it_away_and_says_so(edit):
     assert line(neovim) == "    rex"
 
 
+def test_several_lines_are_shown_and_accepted(edit, images):
+    neovim = edit(CART, lua='require("draftline").setup({ COMMAND }) vim.o.laststatus = 0 vim.o.ruler = false')
+    neovim.type("A")
+    full_ghost(neovim, "del self.prices[name]")
+    (images / "neovim.svg").write_text(draw_svg(neovim.screen, rows=16), encoding="utf-8")
+    neovim.type("<Tab>")
+    wait_for_line(neovim, "            del self.prices[name]")
+    assert neovim.lines()[-2:] == ["        if name in self.prices:", "            del self.prices[name]"]
+
+
+def test_asking_for_another_one_keeps_something_on_the_screen(edit):
+    neovim = edit(MULTIPLY)
+    neovim.type("Are")
+    full_ghost(neovim, "b")
+    requests = "#vim.tbl_filter(function(m) return m == 'textDocument/inlineCompletion' end, sent)"
+    before = neovim.lua(f"return {requests}")
+    neovim.type("<M-]>")
+    neovim.wait_for_lua(f"{requests} > {before}", "another request")
+    neovim.wait_for_ghost(lambda ghost: ghost.startswith("turn"))
+
+
 def test_a_word_then_the_rest_of_the_line(edit):
     neovim = edit(MULTIPLY)
     neovim.type("Are")
@@ -128,7 +162,9 @@ def test_fast_typing_over_replies_that_are_late(edit):
     neovim.type("<CR>re")
     shown = neovim.wait_for_ghost(lambda ghost: ghost.startswith("turn"))
     neovim.type("<Tab>")
-    neovim.wait_for_lua(f"vim.startswith(vim.api.nvim_get_current_line(), [[    re{shown}]])", "the accepted text")
+    neovim.wait_for_lua(
+        f"vim.startswith(vim.api.nvim_get_current_line(), {json.dumps('    re' + shown)})", "the accepted text"
+    )
     assert neovim.lines()[-2] == "    result = b * a"
 
 

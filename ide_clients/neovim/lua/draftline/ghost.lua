@@ -37,7 +37,7 @@ local function draw_piece(place, offset, text, position, virtual_lines)
     virt_text = { { text, "DraftlineGhost" } },
     virt_text_pos = position,
     virt_lines = virtual_lines,
-    hl_mode = "combine",
+    hl_mode = "replace", -- else a highlighted bracket at the cursor colours the whole suggestion
     undo_restore = false,
   })
 end

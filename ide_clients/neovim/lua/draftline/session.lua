@@ -14,7 +14,7 @@ local AUTOMATIC, INVOKED = 2, 1 -- LSP 3.18, InlineCompletionTriggerKind
 local METHOD = "textDocument/inlineCompletion"
 
 local offer = nil ---@type draftline.Offer?
-local asked = {} ---@type table<integer, {place: draftline.Place, position: lsp.Position, request: integer, client: integer}>
+local asked = {} ---@type table<integer, {place: draftline.Place, position: lsp.Position, client: integer, request: integer?}>
 local serial = 0 -- number of the newest request
 local wants_next = false -- the answer on its way was asked for to show its second suggestion
 
@@ -67,7 +67,7 @@ end
 local function forget_requests()
   for _, one in pairs(asked) do
     local client = vim.lsp.get_client_by_id(one.client)
-    if client then
+    if client and one.request then
       client:cancel_request(one.request)
     end
   end
@@ -86,15 +86,18 @@ local function finish(ended)
 end
 
 -- Take over what the server offers for a request, unless something newer is on the screen.
-local function take(new_offer, number)
+---@param index integer? the suggestion to show; nil: the one that was shown
+local function take(new_offer, number, index)
   local before = offer
   if before and number < before.serial then
     return
   end
   new_offer.serial = number
   if before and before.id == new_offer.id then
-    new_offer.index = math.min(before.index, #new_offer.items)
+    new_offer.index = math.min(index or before.index, #new_offer.items)
     new_offer.is_partly_accepted = before.is_partly_accepted
+  elseif index then
+    new_offer.index = math.min(index, #new_offer.items)
   end
   offer = new_offer
   if show() then
@@ -116,8 +119,7 @@ local function on_answer(number, err, result)
   local raw_items = result and (result.items or result) or {}
   local new_offer = client and offers.read(raw_items, one.place, client.offset_encoding)
   if new_offer then
-    new_offer.index = wants_next and number == serial and #new_offer.items > 1 and 2 or 1
-    take(new_offer, number)
+    take(new_offer, number, wants_next and number == serial and 2 or nil)
   elseif number == serial then
     drop()
   end
@@ -133,12 +135,14 @@ local function ask(kind)
   local number = serial
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.context = { triggerKind = kind }
-  local place = offers.place_of_cursor()
-  local _, request = client:request(METHOD, params, function(err, result)
+  local one = { place = offers.place_of_cursor(), position = params.position, client = client.id }
+  asked[number] = one
+  local is_sent, request = client:request(METHOD, params, function(err, result)
     on_answer(number, err, result)
   end, bufnr)
-  if request then
-    asked[number] = { place = place, position = params.position, request = request, client = client.id }
+  one.request = request
+  if not is_sent then
+    asked[number] = nil
   end
 end
 

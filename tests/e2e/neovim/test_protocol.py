@@ -1,0 +1,212 @@
+"""What the plugin makes of a server's messages: a server inside Neovim says exactly what each test needs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.neovim
+
+# A language server in Lua. `answers[text before the cursor]` is a list of items for an automatic request, and
+# `more[...]` for one that was asked for; `tell` sends a notification; requests whose text is in `held` wait for
+# `release(text)`.
+SERVER = """
+answers, more, held, accepted, waiting = ANSWERS, MORE, HELD, {}, {}
+local function items_at(list, position)
+  return vim.iter(ipairs(list or {})):map(function(index, one)
+    local to = { line = position.line, character = position.character + (one.replaced or 0) }
+    return {
+      insertText = one.text,
+      range = { start = position, ["end"] = to },
+      command = { title = "", command = "draftline.accepted", arguments = { "offer", index - 1 } },
+    }
+  end):totable()
+end
+local function server(dispatchers)
+  tell = dispatchers.notification
+  local function answer(params, callback)
+    local head = vim.api.nvim_get_current_line():sub(1, params.position.character)
+    local list = params.context.triggerKind == 1 and more[head] or answers[head]
+    local reply = function() callback(nil, { items = items_at(list, params.position) }) end
+    if held[head] then waiting[head] = reply else reply() end
+  end
+  return {
+    request = function(method, params, callback)
+      if method == "initialize" then
+        callback(nil, { capabilities = {
+          positionEncoding = "utf-8", textDocumentSync = 1, inlineCompletionProvider = vim.empty_dict(),
+          executeCommandProvider = { commands = { "draftline.accepted" } },
+        } })
+      elseif method == "textDocument/inlineCompletion" then
+        answer(params, callback)
+      elseif method == "workspace/executeCommand" then
+        table.insert(accepted, params.arguments)
+        callback(nil, vim.NIL)
+      else
+        callback(nil, vim.NIL)
+      end
+      return true, 1
+    end,
+    notify = function() return true end,
+    is_closing = function() return false end,
+    terminate = function() end,
+  }
+end
+require("draftline").setup({})
+vim.lsp.config("draftline", { cmd = server })
+"""
+
+
+@pytest.fixture
+def serve(open_neovim, tmp_path):
+    """Return a function that opens a file in Neovim with a server that gives these answers."""
+
+    def serve_one(answers, *, more=None, held=(), text="", options=""):
+        def lua(value):
+            return f"vim.json.decode([==[{json.dumps(value)}]==])"
+
+        file = tmp_path / "example.txt"
+        file.write_text(text, encoding="utf-8")
+        code = SERVER.replace("ANSWERS", lua(answers)).replace("MORE", lua(more or {}))
+        neovim = open_neovim(code.replace("HELD", lua(dict.fromkeys(held, True))) + options, file)
+        neovim.wait_for_lua("require('draftline.server').client(0)", "a client")
+        return neovim
+
+    return serve_one
+
+
+def partial(text: str, *, character: int, done: bool = False, replaced: int = 0) -> str:
+    """Return Lua code that sends text that is still growing, for a request at that column of line 0."""
+    position = f"{{ line = 0, character = {character} }}"
+    end = f"{{ line = 0, character = {character + replaced} }}"
+    return (
+        "tell('draftline/partialCompletion', { id = 'offer', uri = vim.uri_from_bufnr(0), version = 0, "
+        f"position = {position}, done = {str(done).lower()}, "
+        f"items = {{ {{ insertText = {json.dumps(text)}, range = {{ start = {position}, ['end'] = {end} }} }} }} }})"
+    )
+
+
+def test_cycling_asks_for_more_goes_round_and_accepts_the_one_that_is_shown(serve):
+    two = [{"text": "one"}, {"text": "two"}]
+    neovim = serve({"x = ": two[:1]}, more={"x = ": two})
+    neovim.type("ix = ")
+    neovim.wait_for_ghost(lambda ghost: ghost == "one")
+    neovim.type("<M-]>")
+    neovim.wait_for_ghost(lambda ghost: ghost == "two")
+    neovim.wait_for(lambda: "2/2" in neovim.screen.lines()[0], "the count")
+    neovim.type("<M-]>")
+    neovim.wait_for_ghost(lambda ghost: ghost == "one")
+    neovim.type("<M-[>")
+    neovim.wait_for_ghost(lambda ghost: ghost == "two")
+    neovim.type("<Tab>")
+    neovim.wait_for_lua("#accepted > 0", "the accepted command")
+    assert neovim.lines() == ["x = two"]
+    assert neovim.lua("return accepted") == [["offer", 1]]
+
+
+def test_text_that_replaces_a_closer_stands_around_it_and_takes_its_place(serve):
+    neovim = serve({"f(": [{"text": "a, b) + 1", "replaced": 1}]})
+    neovim.lua("vim.keymap.set([[i]], [[(]], [[()<Left>]]) vim.o.cursorline = true")
+    neovim.type("if(")
+    neovim.wait_for_ghost(lambda ghost: ghost == "a, b + 1")  # not in the colours of the bracket that is highlighted
+    assert neovim.screen.lines()[0] == "f(a, b) + 1"
+    neovim.type("<Tab>")
+    neovim.wait_for_lua("vim.api.nvim_get_current_line() == 'f(a, b) + 1'", "the accepted text")
+    assert neovim.request("nvim_win_get_cursor", 0) == [1, len("f(a, b) + 1")]
+
+
+def test_lines_below_the_cursor_are_drawn_and_inserted(serve):
+    neovim = serve({"if x:": [{"text": "\n\treturn 1\nreturn 2"}]}, text="\nend\n")
+    neovim.type("iif x:")
+    assert neovim.wait_for_ghost() == " " * 8 + "return 1\nreturn 2"
+    neovim.type("<Tab>")
+    neovim.wait_for_no_ghost()
+    assert neovim.lines() == ["if x:", "\treturn 1", "return 2", "end"]
+    assert neovim.request("nvim_win_get_cursor", 0) == [3, len("return 2")]
+
+
+def test_text_grows_and_narrows_at_the_same_time(serve):
+    neovim = serve({"x = ": [{"text": "first second third"}]}, held=["x = "])
+    neovim.type("ix = ")
+    neovim.wait_for_lua("waiting['x = ']", "the request")
+    neovim.lua(partial("first", character=4))
+    neovim.wait_for_ghost(lambda ghost: ghost == "first")
+    neovim.type("fir")
+    neovim.wait_for_ghost(lambda ghost: ghost == "st")
+    neovim.lua(partial("first second", character=4))
+    neovim.wait_for_ghost(lambda ghost: ghost == "st second")
+    neovim.lua("waiting['x = ']()")
+    neovim.wait_for_ghost(lambda ghost: ghost == "st second third")
+
+
+def test_typing_ahead_of_the_text_keeps_its_generation(serve):
+    neovim = serve({"x = ": [{"text": "first second"}]}, held=["x = "])
+    neovim.type("ix = ")
+    neovim.wait_for_lua("waiting['x = ']", "the request")
+    neovim.lua(partial("fi", character=4))
+    neovim.wait_for_ghost(lambda ghost: ghost == "fi")
+    neovim.type("firs")
+    neovim.wait_for_no_ghost()
+    neovim.lua("waiting['x = ']()")
+    neovim.wait_for_ghost(lambda ghost: ghost == "t second")
+
+
+def test_an_answer_for_text_that_is_gone_is_not_shown(serve):
+    neovim = serve({"x = ": [{"text": "old"}], "x = n": [{"text": "ew"}]}, held=["x = "])
+    neovim.type("ix = ")
+    neovim.wait_for_lua("waiting['x = ']", "the request")
+    neovim.type("n")
+    neovim.wait_for_ghost(lambda ghost: ghost == "ew")
+    neovim.lua("waiting['x = ']()")
+    neovim.lua(partial("old and stale", character=4))
+    neovim.type("e")
+    neovim.wait_for_ghost(lambda ghost: ghost == "w")
+    assert set(neovim.ghosts) == {"", "ew", "w"}
+
+
+def test_streamed_text_that_ends_with_nothing_is_withdrawn(serve):
+    neovim = serve({"x = ": []}, held=["x = "])
+    neovim.type("ix = ")
+    neovim.wait_for_lua("waiting['x = ']", "the request")
+    neovim.lua(partial("bad", character=4))
+    neovim.wait_for_ghost(lambda ghost: ghost == "bad")
+    neovim.lua("waiting['x = ']()")
+    neovim.wait_for_no_ghost()
+
+
+def test_accepting_while_it_grows_takes_what_is_shown_and_goes_on(serve):
+    neovim = serve({"x = ": [{"text": "first second"}]}, held=["x = "])
+    neovim.type("ix = ")
+    neovim.wait_for_lua("waiting['x = ']", "the request")
+    neovim.lua(partial("first", character=4))
+    neovim.wait_for_ghost(lambda ghost: ghost == "first")
+    neovim.type("<Tab>")
+    neovim.wait_for_lua("vim.api.nvim_get_current_line() == 'x = first'", "the accepted part")
+    neovim.lua("waiting['x = ']()")
+    neovim.wait_for_ghost(lambda ghost: ghost == " second")
+    neovim.type("<Tab>")
+    neovim.wait_for_lua("#accepted > 0", "the accepted command")
+    assert neovim.lines() == ["x = first second"]
+
+
+def test_the_completion_menu_hides_it_and_gives_it_back(serve):
+    neovim = serve({"xyz\nx": [], "x": [{"text": "y + z"}]}, text="xyz\n")
+    neovim.type("Ox")
+    neovim.wait_for_ghost(lambda ghost: ghost == "y + z")
+    neovim.type("<C-n>")
+    neovim.wait_for_no_ghost()
+    neovim.type("<C-e>")
+    neovim.wait_for_ghost(lambda ghost: ghost == "y + z")
+
+
+def test_the_plugins_own_mappings_and_the_switch(serve):
+    neovim = serve({"x = ": [{"text": "one"}]}, options="vim.keymap.set('i', '<C-y>', '<Plug>(draftline-accept)')")
+    neovim.command("Draftline disable")
+    neovim.type("ix = ")
+    neovim.wait_for_lua("vim.api.nvim_get_current_line() == 'x = '", "the typed text")
+    assert neovim.lua("return require('draftline').status()") == "draftline off"
+    neovim.type("<C-o>:Draftline enable<CR><M-\\>")
+    neovim.wait_for_ghost(lambda ghost: ghost == "one")
+    neovim.type("<C-y>")
+    neovim.wait_for_lua("vim.api.nvim_get_current_line() == 'x = one'", "the accepted text")
