@@ -139,6 +139,7 @@ class TransformersModel:
 
         Raises:
             ModelError: transformers cannot load it; the message has its reason.
+            UnsupportedModelError: Its attention keeps something else than keys and values of one shape.
         """
         from transformers import AutoModelForCausalLM  # noqa: PLC0415 -- seconds of import
         from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415
@@ -149,7 +150,12 @@ class TransformersModel:
             module = AutoModelForCausalLM.from_pretrained(folder, dtype=_DTYPES[dtype], local_files_only=True)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise ModelError(f"transformers cannot load the model in {folder}: {error}") from error
-        return cls(module.eval(), threads)
+        model = cls(module.eval(), threads)
+        try:
+            model._first_layer_key(0)
+        except RuntimeError as error:
+            raise UnsupportedModelError(f"The attention of {model.shape.family!r} models does not fit here.") from error
+        return model
 
     def new_cache(self, capacity: int) -> TransformersCache:
         """An empty cache of `capacity` slots."""
@@ -204,7 +210,8 @@ class TransformersModel:
         frequencies: torch.Tensor = rotary.inv_freq.double()
         first, later = (self._first_layer_key(position) for position in (0, 7))
         turned = rotated(first, torch.tensor([7]), frequencies)
-        if not torch.allclose(turned.float(), later.float(), rtol=0.02, atol=0.02 * float(later.abs().max())):
+        size = float(later.abs().max())
+        if size == 0 or not torch.allclose(turned.float(), later.float(), rtol=0.02, atol=0.02 * size):
             raise UnsupportedModelError(self._immovable())
         return frequencies
 
@@ -218,8 +225,9 @@ class TransformersModel:
     def _first_layer_key(self, position: int) -> torch.Tensor:
         """Key of one token at a position, in the first layer, where nothing else depends on it."""
         cache = self.new_cache(1)
-        cell = np.zeros(1, dtype=np.int32)
-        self._forward(_Rows(cell, cell, cell + position, np.ones((1, 1), dtype=np.bool_)), cache, ())
+        slot = np.zeros(1, dtype=np.int32)
+        token = slot + self.shape.vocabulary_size // 2  # the first ones are often padding, and zero
+        self._forward(_Rows(token, slot, slot + position, np.ones((1, 1), dtype=np.bool_)), cache, ())
         return cache.key(0, 0)
 
     def _own(self, cache: KVCache, needed: int) -> TransformersCache:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from completion.errors import ModelError, UnsupportedModelError
 from completion.model.transformers_model import TransformersModel
@@ -102,6 +102,37 @@ def test_runs_of_slots_change_sides(model):
     cache.rearrange(np.concatenate([slots(12, 20), slots(0, 12)]))
     model.prefill(np.concatenate([tokens[12:], tokens[:12]]), slots(0, 20), fresh)
     for slot in range(20):
+        torch.testing.assert_close(cache.key(0, slot), fresh.key(0, slot), atol=TOLERANCE, rtol=0)
+
+
+FAMILIES = {  # other than those with a forward pass of our own: whether their cached keys can be moved
+    "starcoder2": True,
+    "granite": True,
+    "stablelm": True,  # only some channels of a head turn
+    "cohere": False,  # neighbouring channels turn together
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_other_families_run_and_move_their_keys_or_say_that_they_cannot(family):
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "vocab_size": 128}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.2}
+    special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    config = AutoConfig.for_model(family, **sizes, **heads, **special, max_position_embeddings=64)
+    module = AutoModelForCausalLM.from_config(config).float().eval()
+    model, tokens = TransformersModel(module), some_tokens(20) % 128
+    cache, fresh = model.new_cache(32), model.new_cache(32)
+    logits = model.prefill(tokens, slots(0, 20), cache, [19])
+    np.testing.assert_allclose(logits.row(0), fresh_logits(module, tokens)[19], atol=TOLERANCE)
+    to_the_right = np.concatenate([[-1, -1], slots(0, 20)]).astype(np.int32)
+    if not FAMILIES[family]:
+        with pytest.raises(UnsupportedModelError, match="exact"):
+            cache.rearrange(to_the_right)
+        return
+    cache.rearrange(to_the_right)
+    model.prefill(np.concatenate([tokens[:2], tokens]), slots(0, 22), fresh)
+    for slot in range(2, 22):
         torch.testing.assert_close(cache.key(0, slot), fresh.key(0, slot), atol=TOLERANCE, rtol=0)
 
 
