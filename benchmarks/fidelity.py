@@ -1,0 +1,172 @@
+"""How near the forward passes come to float32 transformers on real source code, and whether rows depend on their batch.
+
+`python -m benchmarks.fidelity`: negative log-likelihood, Kullback–Leibler divergence and next-token agreement for each
+path in four languages; then rows scored alone, in chains and in a tree, compared logit by logit. The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.data import read_records
+from completion.model.causal_model import CausalModel
+from completion.model.model_store import prepare
+from completion.model.tokenizer import CodeTokenizer
+from completion.model.transformer import Backend, load_transformer
+
+LANGUAGES = ("python", "typescript", "rust", "java")
+BATCHES = (2, 8, 16, 64)
+Tokens = npt.NDArray[np.int32]
+LogProbabilities = npt.NDArray[np.float32]  # [window, vocabulary]
+Path = Callable[[Tokens], LogProbabilities]
+
+
+@dataclass
+class Tally:
+    """Sums over the tokens of one language on one path."""
+
+    tokens: int = 0
+    loss: float = 0.0
+    divergence: float = 0.0
+    agreed: int = 0
+
+    def add(self, window: Tokens, ours: LogProbabilities, reference: LogProbabilities) -> None:
+        """Count one window: losses of its next tokens, KL(reference ‖ ours), equal argmax."""
+        self.tokens += len(window) - 1
+        self.loss -= float(ours[np.arange(len(window) - 1), window[1:]].sum())
+        self.divergence += float((np.exp(reference) * (reference - ours))[:-1].sum())
+        self.agreed += int((ours.argmax(1) == reference.argmax(1))[:-1].sum())
+
+    def means(self) -> dict[str, float]:
+        """Each quantity by token."""
+        count = self.tokens
+        return {"nll": self.loss / count, "kl": self.divergence / count, "agreement": self.agreed / count}
+
+
+def windows(argument: str | None, language: str, count: int, length: int) -> Iterator[Tokens]:
+    """Starts of different real files."""
+    tokenizer = CodeTokenizer.from_folder(prepare("default").folder)
+    found = 0
+    for record in read_records("open_cursor_positions.jsonl.gz", argument):
+        if record["language"] == language and found < count:
+            ids = tokenizer.encode(record["prefix"] + record["reference"] + record["suffix"])[:length]
+            if len(ids) == length:
+                found += 1
+                yield np.array(ids, dtype=np.int32)
+
+
+def normalised(logits: npt.NDArray[np.float32]) -> LogProbabilities:
+    """Log-probabilities.  # [window, vocabulary]."""
+    shifted: LogProbabilities = logits - logits.max(axis=1, keepdims=True)
+    shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return shifted
+
+
+def own_path(model: CausalModel) -> Path:
+    """A path of ours, window by window."""
+
+    def run(window: Tokens) -> LogProbabilities:
+        slots = np.arange(len(window), dtype=np.int32)
+        logits = model.prefill(window, slots, model.new_cache(len(window)), range(len(window)))
+        return normalised(np.stack([logits.row(index) for index in range(len(window))]))
+
+    return run
+
+
+def reference_path() -> Path:
+    """Transformers in float32."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    module = AutoModelForCausalLM.from_pretrained(prepare("default").folder, dtype=torch.float32).eval()
+
+    def run(window: Tokens) -> LogProbabilities:
+        with torch.inference_mode():
+            return normalised(module(torch.from_numpy(window.astype(np.int64))[None]).logits[0].numpy())
+
+    return run
+
+
+def compare(paths: dict[str, Path], texts: dict[str, list[Tokens]]) -> dict[str, dict[str, dict[str, float]]]:
+    """Means by path and language; the first path is the reference."""
+    tallies = {name: {language: Tally() for language in texts} for name in paths}
+    for language, some in texts.items():
+        for window in some:
+            reference = next(iter(paths.values()))(window)
+            for name, path in paths.items():
+                ours = reference if name == next(iter(paths)) else path(window)
+                tallies[name][language].add(window, ours, reference)
+    return {name: {language: tally.means() for language, tally in found.items()} for name, found in tallies.items()}
+
+
+def row_independence(model: CausalModel, window: Tokens) -> dict[str, float | bool]:
+    """Rows of chains against single steps, and the nodes of a tree, whose paths interleave, against their chains."""
+    past, ids = window[:-64], window[-64:]
+    cache = model.new_cache(len(window))
+    model.prefill(past, np.arange(len(past), dtype=np.int32), cache)
+    alone = _single_steps(model, past, ids)
+    argmax_equal, largest = True, 0.0
+    for count in BATCHES:
+        logits = model.score(ids[:count], np.arange(-1, count - 1, dtype=np.int32), cache)
+        for row in range(count):
+            argmax_equal &= int(logits.row(row).argmax()) == int(alone[row].argmax())
+            largest = max(largest, float(np.abs(logits.row(row) - alone[row]).max()))
+    twice = np.repeat(ids[:32], 2)  # two copies of a chain, node by node: each one's ancestors lie apart
+    tree = model.score(twice, np.maximum(np.arange(64, dtype=np.int32) - 2, -1), cache)
+    tree_largest = max(float(np.abs(tree.row(row) - alone[row // 2]).max()) for row in range(64))
+    tree_equal = all(int(tree.row(row).argmax()) == int(alone[row // 2].argmax()) for row in range(64))
+    return {
+        "row_independence": argmax_equal and tree_equal,
+        "row_max_logit_difference": largest,
+        "tree_max_logit_difference": tree_largest,
+    }
+
+
+def _single_steps(model: CausalModel, past: Tokens, ids: Tokens) -> npt.NDArray[np.float32]:
+    cache = model.new_cache(len(past) + len(ids))
+    model.prefill(past, np.arange(len(past), dtype=np.int32), cache)
+    rows = []
+    for token in ids:
+        rows.append(model.score(np.array([token]), np.array([-1], dtype=np.int32), cache).row(0).copy())
+        cache.commit([0])
+    return np.stack(rows)
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir")
+    parser.add_argument("--windows", type=int, default=4, help="files of each language")
+    parser.add_argument("--length", type=int, default=512, help="tokens of each file")
+    arguments = parser.parse_args()
+    texts = {
+        language: list(windows(arguments.data_dir, language, arguments.windows, arguments.length))
+        for language in LANGUAGES
+    }
+    backends: tuple[Backend, ...] = ("bf16", "int8")
+    models = {backend: load_transformer(prepare("default").folder, backend) for backend in backends}
+    found = compare(
+        {"transformers fp32": reference_path()} | {backend: own_path(model) for backend, model in models.items()}, texts
+    )
+    print(f"{'path':>18}{'language':>12}{'NLL':>10}{'KL':>10}{'agreement':>11}")
+    for path, by_language in found.items():
+        for language, means in by_language.items():
+            print(f"{path:>18}{language:>12}{means['nll']:>10.4f}{means['kl']:>10.5f}{means['agreement']:>11.4f}")
+    result: dict[str, float | bool] = {}
+    for language in LANGUAGES:
+        result[f"nll_excess_{language}"] = found["int8"][language]["nll"] - found["bf16"][language]["nll"]
+        result[f"agreement_{language}"] = found["int8"][language]["agreement"]
+        result[f"kl_{language}"] = found["int8"][language]["kl"]
+    result["worst_nll_excess"] = max(result[f"nll_excess_{language}"] for language in LANGUAGES)
+    result |= row_independence(models["int8"], texts["python"][0])
+    print(json.dumps({key: value if isinstance(value, bool) else round(value, 5) for key, value in result.items()}))
+
+
+if __name__ == "__main__":
+    main()
