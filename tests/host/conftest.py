@@ -9,11 +9,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from paced_engine import PacedEngine
 
 from completion.host_engine import EngineLoader
 from completion.host_server import HostServer, HostSettings
 from completion.host_sockets import tcp_socket, unix_socket
+from tests.host.paced_engine import PacedEngine
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
-from paced_engine import PacedEngine  # noqa: E402 - after the path is set
-
 from completion.host_process import parse_settings, serve  # noqa: E402
+from tests.host.paced_engine import PacedEngine  # noqa: E402 - after the path is set
 
 if __name__ == "__main__":
     engine = PacedEngine(step_s=0.002)

@@ -6,11 +6,11 @@ import threading
 
 import httpx
 from httpx_sse import aconnect_sse
-from paced_engine import PacedEngine
 
 from completion.host_server import HostSettings
 from completion.host_wire import decode_event, encode
 from completion.request import CompletionEvent, CompletionRequest, StopReason
+from tests.host.paced_engine import PacedEngine
 
 
 def body(prefix: str = "one two", **fields: object) -> dict[str, object]:

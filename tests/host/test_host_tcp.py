@@ -2,13 +2,13 @@
 
 import httpx
 import pytest
-from paced_engine import PacedEngine
 
 from completion.errors import ConfigurationError, EngineUnavailableError, PermissionsError, StorageError
 from completion.host_server import HostSettings
 from completion.host_sockets import TcpAddress, tcp_address, tcp_socket
 from lsp_server.engine_client import EngineClient
 from lsp_server.engine_launcher import EngineOptions
+from tests.host.paced_engine import PacedEngine
 
 TOKEN = "a-token-of-enough-length"
 

@@ -6,13 +6,13 @@ import json
 import httpx
 import openai
 import pytest
-from paced_engine import PacedEngine
 
 from completion.host_openai import CompletionBody, _request_of
 from completion.host_server import HostSettings
 from completion.host_sockets import TcpAddress, tcp_socket
 from completion.host_text import cut_at_stops, plain_text
 from completion.request import Layout, Suggestion
+from tests.host.paced_engine import PacedEngine
 
 TOKEN = "a-token-of-enough-length"
 

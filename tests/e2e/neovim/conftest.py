@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from neovim_driver import Neovim
+
+from tests.e2e.neovim.neovim_driver import Neovim
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PLUGIN = REPOSITORY / "ide_clients" / "neovim"

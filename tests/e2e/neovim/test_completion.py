@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import psutil
 import pytest
-from screen_picture import draw_svg
+
+from tests.e2e.neovim.screen_picture import draw_svg
 
 pytestmark = [pytest.mark.neovim, pytest.mark.real_model]
 

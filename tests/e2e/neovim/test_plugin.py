@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from neovim_driver import NeovimError
+
+from tests.e2e.neovim.neovim_driver import NeovimError
 
 pytestmark = pytest.mark.neovim
 

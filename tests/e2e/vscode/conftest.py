@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from code_window import CodeServer, CodeWindow
 from playwright.sync_api import Browser, sync_playwright
+
+from tests.e2e.vscode.code_window import CodeServer, CodeWindow
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 EXTENSION = REPOSITORY / "ide_clients" / "vscode"
