@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -27,6 +28,7 @@ from lsp_server.engine_launcher import EngineOptions
 
 _MB = 1e6
 _LONGEST_START_S = 600
+_SETTLING_S = 2
 
 
 @contextmanager
@@ -81,8 +83,23 @@ def measure_ready_s(runs: int) -> list[float]:
     return [asyncio.run(start_once()) for _ in range(runs)]
 
 
-def measure_second_window(environment: Mapping[str, str]) -> tuple[float, bool]:
-    """Megabytes that a second server adds to what is resident, and whether a server holds torch."""
+@dataclass(frozen=True, slots=True)
+class SecondWindow:
+    """What a second editor window costs.
+
+    Attributes:
+        extra_mb: Resident memory that its server adds.
+        torch_imported: Whether that server holds torch.
+        idle_cpu_percent: Of one core, both servers and the engine together, while nobody types.
+    """
+
+    extra_mb: float
+    torch_imported: bool
+    idle_cpu_percent: float
+
+
+def measure_second_window(environment: Mapping[str, str], idle_s: float) -> SecondWindow:
+    """Open two windows on one engine, then watch them for a while."""
 
     def resident() -> int:
         """Bytes of all engines."""
@@ -96,7 +113,18 @@ def measure_second_window(environment: Mapping[str, str]) -> tuple[float, bool]:
             server = psutil.Process(second.process.pid)
             extra = server.memory_info().rss + resident() - before
             torch = any("torch" in mapped.path for mapped in server.memory_maps())
-    return extra / _MB, torch
+            everybody = [server, psutil.Process(first.process.pid), *engine_processes(environment)]
+            return SecondWindow(extra / _MB, torch, _cpu_percent(everybody, idle_s))
+
+
+def _cpu_percent(processes: list[psutil.Process], seconds: float) -> float:
+    def used_s() -> float:
+        return sum(sum(process.cpu_times()[:2]) for process in processes)
+
+    time.sleep(_SETTLING_S)
+    before = used_s()
+    time.sleep(seconds)
+    return 100 * (used_s() - before) / seconds
 
 
 def _open_window(client: LanguageClient) -> None:
@@ -110,18 +138,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10, help="server starts")
     parser.add_argument("--engine-runs", type=int, default=3, help="engine starts")
+    parser.add_argument("--idle-seconds", type=float, default=20, help="how long to watch idle processes")
     options = parser.parse_args()
     with private_folders() as environment:
         initialize_ms = measure_initialize_ms(environment, options.runs)
         ready_s = measure_ready_s(options.engine_runs)
-        extra_mb, torch = measure_second_window(environment)
+        window = measure_second_window(environment, options.idle_seconds)
     result = {
         "initialize_ms": round(statistics.median(initialize_ms), 1),
         "initialize_worst_ms": round(max(initialize_ms), 1),
         "model_ready_s": round(statistics.median(ready_s), 2),
         "model_ready_worst_s": round(max(ready_s), 2),
-        "second_window_extra_mb": round(extra_mb, 1),
-        "torch_imported_by_server": torch,
+        "second_window_extra_mb": round(window.extra_mb, 1),
+        "torch_imported_by_server": window.torch_imported,
+        "idle_cpu_percent": round(window.idle_cpu_percent, 3),
     }
     for name, value in result.items():
         print(f"{name:28} {value}")

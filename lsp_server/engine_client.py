@@ -207,11 +207,12 @@ class EngineClient:
         except HostGoneError:
             if found.done():
                 self._note(EngineStatus("gone", sentence="The engine ended."))
-            else:
-                found.set_result(False)
         except DraftlineError as error:
             if not found.done():
                 found.set_exception(error)
+        finally:
+            if not found.done():
+                found.set_result(False)
 
     async def _until_ready(self) -> EngineStatus:
         while True:
