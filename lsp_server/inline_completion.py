@@ -16,6 +16,7 @@ from lsp_server.empty_reason import EmptyReason
 from lsp_server.generation import CLOSERS, MOST_CLOSERS, CompletionSource, Generation, Remainder, Situation
 from lsp_server.show_gate import ShowGate
 from lsp_server.text_lines import Edit, Place
+from lsp_server.typing_rhythm import TypingRhythm
 
 WITHDRAWN_GRACE_S = 0.4
 """A withdrawn request's generation lives on this long: editors withdraw it just before they ask again."""
@@ -120,12 +121,15 @@ class InlineCompleter:
         self._on_answer = on_answer
         self.clock = clock
         self._desks: dict[str, _Desk] = {}
+        self._rhythm = TypingRhythm()
 
     async def answer(self, query: Query) -> Answer:
         """Answer one query; an older one of the same document is answered at once, with nothing."""
         desk = self._desks.setdefault(query.document.uri, _Desk())
         ticket = desk.take_over()
         desk.query = query
+        if not query.invoked:
+            self._rhythm.key(query.received)
         try:
             answer = await self._decide(query, desk, ticket)
         except asyncio.CancelledError:
@@ -187,7 +191,8 @@ class InlineCompleter:
         if refusal:
             return refusal
         try:
-            await asyncio.wait_for(ticket.taken_over.wait(), self._settings().debounce_ms / 1000)
+            wait_s = self._rhythm.wait_s(self._settings().debounce_ms / 1000)
+            await asyncio.wait_for(ticket.taken_over.wait(), wait_s)
         except TimeoutError:
             return EmptyReason.OUTDATED if query.document.version != query.version else None
         return EmptyReason.SUPERSEDED
@@ -219,6 +224,7 @@ class InlineCompleter:
         def on_event(generation: Generation) -> None:
             if generation.first_text_s is None and generation.has_text:
                 generation.first_text_s = self.clock()
+                self._rhythm.answered(generation.first_text_s - generation.started_s)
             self._tell_partial(desk, generation)
 
         generation.run(source, self._build_request(query, wanted), on_event)

@@ -1,0 +1,115 @@
+"""`python -m benchmarks.debounce`: requests that an adaptive wait avoids, and the delay that it adds.
+
+Typists are simulated with a fixed seed: log-normal pauses within words, longer ones between words and lines, thinking
+now and then. Nobody's keystrokes are published with times fine enough to replay.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from statistics import mean
+
+from rich.console import Console
+from rich.table import Table
+
+from lsp_server.typing_rhythm import TypingRhythm
+
+KEYS = 4_000
+CONFIGURED_S = 0.06
+SEED = 20240501
+
+
+@dataclass(frozen=True, slots=True)
+class Typist:
+    """A way of typing: median pauses in seconds within words, between words and lines, and of thoughts."""
+
+    name: str
+    within_s: float
+    between_s: float
+    thought_s: float
+    spread: float = 0.45
+
+    def pauses(self, random: Random) -> list[float]:
+        """The pause after each key."""
+        kinds = random.choices((self.within_s, self.between_s, self.thought_s), (0.78, 0.18, 0.04), k=KEYS)
+        return [median * math.exp(random.gauss(0, self.spread)) for median in kinds]
+
+
+TYPISTS = (
+    Typist("quick", 0.09, 0.18, 1.5),
+    Typist("usual", 0.16, 0.35, 2.5),
+    Typist("slow", 0.38, 0.8, 4.0),
+)
+LATENCIES_S = (0.05, 0.2, 0.6)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one policy did: requests sent, those answered before the next key, and their mean wait."""
+
+    requests: int
+    answered: int
+    wait_s: float
+
+
+def run(pauses: list[float], latency_s: float, wait: Callable[[float, float], float]) -> Outcome:
+    """Type; after each key `wait` (told the moment and the latency) says how long to hold the request back."""
+    now, requests, waits = 0.0, 0, []
+    for pause in pauses:
+        held = wait(now, latency_s)
+        now += pause
+        if pause > held:
+            requests += 1
+            if pause > held + latency_s:
+                waits.append(held)
+    return Outcome(requests, len(waits), mean(waits) if waits else 0.0)
+
+
+def adaptive() -> Callable[[float, float], float]:
+    """The server's policy."""
+    rhythm = TypingRhythm()
+
+    def wait(now: float, latency_s: float) -> float:
+        rhythm.key(now)
+        rhythm.answered(latency_s)
+        return rhythm.wait_s(CONFIGURED_S)
+
+    return wait
+
+
+def main() -> None:
+    """Compare the adaptive wait with the fixed one for each typist and latency."""
+    table = Table(title=f"fixed wait of {1000 * CONFIGURED_S:.0f} ms → adaptive, {KEYS} keys")
+    for column in ("typist", "latency ms", "requests", "answered in time", "mean wait ms"):
+        table.add_column(column, justify="left" if column == "typist" else "right")
+    avoided, kept, added = [], [], []
+    for typist in TYPISTS:
+        for latency_s in LATENCIES_S:
+            pauses = typist.pauses(Random(SEED))
+            fixed = run(pauses, latency_s, lambda _now, _latency: CONFIGURED_S)
+            own = run(pauses, latency_s, adaptive())
+            avoided.append(1 - own.requests / fixed.requests)
+            kept.append(own.answered / fixed.answered)
+            added.append(1000 * (own.wait_s - fixed.wait_s))
+            table.add_row(
+                typist.name,
+                f"{1000 * latency_s:.0f}",
+                f"{fixed.requests} → {own.requests}",
+                f"{fixed.answered} → {own.answered}",
+                f"{1000 * fixed.wait_s:.0f} → {1000 * own.wait_s:.0f}",
+            )
+    Console(width=110).print(table)
+    figures = {
+        "requests_avoided": round(mean(avoided), 3),
+        "answers_kept": round(mean(kept), 3),
+        "added_delay_ms": round(mean(added), 1),
+    }
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
