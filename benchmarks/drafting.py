@@ -180,6 +180,7 @@ def summary(bench: Bench) -> dict[str, object]:
     shared = {id(before) for before, _ in bench.pairs(LOOKUP)}
     same = [pair for pair in combined if id(pair[0]) in shared]
     per_step = [after.statistics.drafting_ms / max(after.statistics.steps, 1) for _, after in combined]
+    by_row = {row: speedup(bench.pairs(row)) for row in ROWS if row != COMBINED}
     return {
         "completions": len(combined),
         "speedup": speedup(combined),
@@ -189,7 +190,8 @@ def summary(bench: Bench) -> dict[str, object]:
         "identical_share": identical(combined),
         "largest_gap_at_difference": max(bench.gaps, default=0.0),
         "drafting_ms_per_step": statistics.median(per_step),
-        "speedup_same_cases": {COMBINED: speedup(same)} | {row: speedup(bench.pairs(row)) for row in ROWS},
+        "speedup_same_cases": {COMBINED: speedup(same)} | by_row,
+        "combined_beats_each": all(speedup(same) > single for single in by_row.values()),
     }
 
 

@@ -8,18 +8,27 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import statistics
 import sysconfig
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from completion.engine import Engine
+from completion.errors import DraftlineError
+from completion.host_engine import LoadedEngine
+from completion.host_metrics import HostMetrics
+from completion.host_worker import EngineWorker, Job, Urgency
+from completion.model.loading import load_model
 from completion.model.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
+from completion.request import CompletionEvent, CompletionRequest, Mode, WorkspaceFile, WorkspaceUpdate
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import LearnedState
 from drafting.ngram_index import MAX_MATCH
@@ -32,6 +41,7 @@ Documents = dict[str, IntArray]
 
 TARGETS = {"index_s": 30.0, "index_mb": 250.0, "latency_ratio_while_indexing": 1.2, "edit_ms": 5.0, "lookup_ms": 0.1}
 LARGEST_FILE_BYTES = 200_000
+REQUESTS = 7
 
 
 def source_files(folder: Path) -> Iterator[Path]:
@@ -41,9 +51,10 @@ def source_files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def read_documents(folder: Path, tokens: int, encode: Callable[[str], list[int]]) -> Documents:
-    """Documents from a folder until they hold so many tokens together."""
+def read_documents(folder: Path, tokens: int, encode: Callable[[str], list[int]]) -> tuple[Documents, dict[str, str]]:
+    """Documents from a folder until they hold so many tokens together, and their text."""
     documents: Documents = {}
+    texts: dict[str, str] = {}
     held = 0
     for path in source_files(folder):
         if held >= tokens:
@@ -52,9 +63,10 @@ def read_documents(folder: Path, tokens: int, encode: Callable[[str], list[int]]
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        documents[str(path.relative_to(folder))] = np.array(encode(text)[: tokens - held], dtype=np.int32)
-        held += len(documents[str(path.relative_to(folder))])
-    return documents
+        name = str(path.relative_to(folder))
+        documents[name], texts[name] = np.array(encode(text)[: tokens - held], dtype=np.int32), text
+        held += len(documents[name])
+    return documents, texts
 
 
 def milliseconds(action: Callable[[], object]) -> float:
@@ -102,45 +114,74 @@ def time_lookups(index: WorkspaceIndex, documents: Documents, count: int) -> lis
 
 
 class Typist:
-    """A request that decodes beside the indexing: proposals against a prompt, with a matrix product for the model."""
+    """A client of the real engine behind its real queue."""
 
-    def __init__(self, prompt: IntArray) -> None:
-        self._drafters = Drafters(LearnedState.fresh(151_936), StepCosts({0: 25.0, 7: 41.0}, 7))
-        self._prompt = prompt.tolist()
-        self._weights = np.random.default_rng(0).normal(size=(1536, 1536)).astype(np.float32)
-        self._rows = np.ones((8, 1536), dtype=np.float32)
+    def __init__(self, model: str, texts: Sequence[str]) -> None:
+        """Start the engine's thread; requests complete the middle of `texts`."""
+        self._texts = texts
+        self._documents = itertools.count()
+        self._worker = EngineWorker(lambda _progress: self._load(model), HostMetrics(), queue_limit=1_000_000)
+        ready = threading.Event()
+        self._worker.start(lambda _sentence, _fraction: None, lambda _outcome: ready.set())
+        ready.wait()
 
-    def step(self) -> None:
-        """A proposal, and floating-point work of about a small model's step."""
-        self._drafters.session(self._prompt).propose(self._prompt)
-        for _ in range(12):
-            self._rows @ self._weights
+    @staticmethod
+    def _load(model: str) -> LoadedEngine:
+        loaded = load_model(model)
+        return LoadedEngine(Engine(loaded), loaded.name, loaded.device)
 
-    def pace_ms(self, running: Callable[[], bool], least: int) -> float:
-        """Median time of a step, while something runs and at least so often."""
-        times: list[float] = []
-        while running() or len(times) < least:
-            times.append(milliseconds(self.step))
-        return statistics.median(times)
+    def index(self, files: dict[str, str]) -> None:
+        """Queue an update for every file, as the language server does."""
+        for path, text in files.items():
+            update = WorkspaceUpdate("workspace", (WorkspaceFile(path, text),))
+            self._worker.submit(Job(Urgency.WORKSPACE, update, lambda _event: None))
+
+    def median_latency_ms(self) -> float:
+        """Median time from a request to its end; each text is a new document once."""
+        return statistics.median(milliseconds(lambda text=text: self._complete(text)) for text in self._texts)  # type: ignore[misc]
+
+    def _complete(self, text: str) -> None:
+        middle = len(text) // 2
+        request = CompletionRequest(
+            prefix=text[:middle][-1500:],
+            suffix=text[middle:][:400],
+            language="python",
+            document=f"document {next(self._documents)}",
+            mode=Mode.BLOCK,
+            max_tokens=24,
+        )
+        done = threading.Event()
+        self._worker.submit(Job(Urgency.COMPLETE, request, lambda event: done.set() if _last(event) else None))
+        done.wait()
+
+    def busy(self) -> bool:
+        """Whether files still wait to be indexed."""
+        return self._worker.busy
+
+    def stop(self) -> None:
+        """End the engine's thread."""
+        self._worker.stop(60)
 
 
-def latency_ratio(documents: Documents) -> float:
-    """How much slower a request's steps are while a workspace is indexed over and over in the background."""
-    typist = Typist(next(iter(documents.values()))[:1500])
-    typist.pace_ms(lambda: False, 5)
-    deadline = threading.Event()
-    indexing = threading.Thread(target=lambda: [time_index(documents) for _ in _until(deadline)])
-    alone = [typist.pace_ms(lambda: False, 100)]
-    indexing.start()
-    beside = typist.pace_ms(lambda: False, 200)
-    deadline.set()
-    indexing.join()
-    alone.append(typist.pace_ms(lambda: False, 100))
+def _last(event: CompletionEvent | DraftlineError) -> bool:
+    return isinstance(event, DraftlineError) or event.done
+
+
+def latency_ratio(model: str, files: dict[str, str]) -> float:
+    """How much longer requests take while a workspace is indexed: each may have to wait for one file's end."""
+    longest_first = sorted(files.values(), key=len, reverse=True)
+    typist = Typist(model, longest_first[10 : 10 + REQUESTS])
+    typist.median_latency_ms()  # compiles what is not compiled yet
+    alone = [typist.median_latency_ms()]
+    typist.index(files)
+    beside = typist.median_latency_ms()
+    if not typist.busy():
+        raise SystemExit("Indexing ended before the requests did: give more --tokens.")
+    while typist.busy():
+        time.sleep(0.1)
+    alone.append(typist.median_latency_ms())
+    typist.stop()
     return beside / statistics.mean(alone)
-
-
-def _until(event: threading.Event) -> Iterator[int]:
-    return itertools.takewhile(lambda _: not event.is_set(), itertools.count())
 
 
 def main() -> None:
@@ -150,15 +191,16 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(sysconfig.get_paths()["purelib"]), help="source to index")
     parser.add_argument("--model", default="default", help="whose tokenizer")
     arguments = parser.parse_args()
+    os.environ["DRAFTLINE_STATE_DIR"] = tempfile.mkdtemp()  # what is learned here is nobody's
     tokenizer = CodeTokenizer.from_folder(prepare(arguments.model).folder)
-    documents = read_documents(arguments.folder, arguments.tokens, lambda text: list(tokenizer.encode(text)))
+    documents, texts = read_documents(arguments.folder, arguments.tokens, lambda text: list(tokenizer.encode(text)))
     Drafters(LearnedState.fresh(8), StepCosts({0: 1.0, 4: 1.0}, 4)).warm_up()
     index, index_s = time_index(documents)
     edits, lookups = time_edits(index, documents, 400), time_lookups(index, documents, 4000)
     figures = {
         "index_s": index_s,
         "index_mb": index.size_bytes / 1e6,
-        "latency_ratio_while_indexing": latency_ratio(documents),
+        "latency_ratio_while_indexing": latency_ratio(arguments.model, texts),
         "edit_ms": float(np.percentile(edits, 95)),
         "lookup_ms": float(np.percentile(lookups, 95)),
     }
