@@ -27,6 +27,7 @@ export class Server implements vscode.Disposable {
 
   /** Find the server's Python and start it; asks the user where there is none. */
   async start(): Promise<void> {
+    this.status.update({ kind: "starting" });
     const command = await this.command();
     if (!command) {
       this.status.update({ kind: "error", message: "no Python with draftline was found" });

@@ -142,6 +142,7 @@ export class Suggestions implements vscode.Disposable {
     context: vscode.InlineCompletionContext,
     token: vscode.CancellationToken,
   ): Promise<void> {
+    this.unanswered = true;
     const client = this.client();
     if (!client?.isRunning()) {
       return;
@@ -153,7 +154,6 @@ export class Suggestions implements vscode.Disposable {
       head: line.slice(0, position.character),
       tail: line.slice(position.character),
     };
-    this.unanswered = true;
     const asked: Asked = { serial: ++this.serial, origin, askedAt: performance.now(), answer: undefined };
     this.asked.push(asked);
     const params = client.code2ProtocolConverter.asInlineCompletionParams(document, position, context);

@@ -136,6 +136,17 @@ class CodeWindow:
         for key in keys:
             self.page.keyboard.press(key)
 
+    def open(self, file: Path) -> None:
+        """Open a file by its path."""
+        self.page.keyboard.press("Control+p")
+        self.page.wait_for_selector(".quick-input-widget:visible input")
+        self.page.keyboard.type(str(file))
+        self.page.wait_for_selector(f".quick-input-list .monaco-list-row:has-text('{file.name}')")
+        self.page.keyboard.press("Enter")
+        self.page.wait_for_selector(f".tab.active[data-resource-name='{file.name}']")
+        self.page.click(".part.editor .view-lines")
+        self.ghosts_seen()
+
     def command(self, title: str) -> None:
         """Run a command by its title, from the command palette."""
         self.page.keyboard.press("F1")
@@ -177,6 +188,10 @@ class CodeWindow:
     def status(self) -> str:
         """Return what the status bar item tells a screen reader: its state, the model, the device."""
         return self.page.locator(STATUS_ITEM).first.get_attribute("aria-label") or ""
+
+    def status_text(self) -> str:
+        """Return what the status bar item shows."""
+        return self.page.locator(STATUS_ITEM).first.inner_text()
 
     def wait_for_ready(self) -> None:
         """Wait until the engine has loaded its model."""

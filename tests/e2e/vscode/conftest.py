@@ -70,20 +70,40 @@ def browser(paths) -> Iterator[Browser]:
         one.close()
 
 
-@pytest.fixture
-def edit(code_server, browser, tmp_path) -> Iterator[Callable[..., CodeWindow]]:
-    """Return a function that opens a file, waits for the engine, and puts the cursor at the end."""
-    opened: list[CodeWindow] = []
+@pytest.fixture(scope="session")
+def window(code_server, browser, tmp_path_factory) -> Iterator[CodeWindow]:
+    """Return a window whose engine is ready; tests open their own files in it."""
+    file = tmp_path_factory.mktemp("workspace") / "first.py"
+    file.touch()
+    one = CodeWindow(browser, code_server, file)
+    one.wait_for_ready()
+    yield one
+    one.close()
 
-    def edit_one(text: str, name: str = "example.py") -> CodeWindow:
-        file = tmp_path / name
+
+@pytest.fixture
+def edit(window: CodeWindow, tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., CodeWindow]:
+    """Return a function that opens a new file in the window and puts the cursor at its end."""
+
+    def edit_one(text: str) -> CodeWindow:
+        file = tmp_path / f"{request.node.name}.py"
         file.write_bytes(text.encode())
-        window = CodeWindow(browser, code_server, file)
-        opened.append(window)
-        window.wait_for_ready()
+        window.open(file)
         window.press("Control+End")
         return window
 
-    yield edit_one
-    for window in opened:
-        window.close()
+    return edit_one
+
+
+@pytest.fixture
+def open_window(code_server, browser) -> Iterator[Callable[[Path], CodeWindow]]:
+    """Return a function that opens another window."""
+    opened: list[CodeWindow] = []
+
+    def open_one(file: Path) -> CodeWindow:
+        opened.append(CodeWindow(browser, code_server, file))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()

@@ -104,7 +104,7 @@ def test_several_lines_are_shown_and_accepted(edit, images):
     neovim = edit(CART, lua='require("draftline").setup({ COMMAND }) vim.o.laststatus = 0 vim.o.ruler = false')
     neovim.type("A")
     full_ghost(neovim, "del self.prices[name]")
-    (images / "neovim.svg").write_text(draw_svg(neovim.screen, rows=16), encoding="utf-8")
+    (images / "neovim.svg").write_text(draw_svg(neovim.screen, rows=13), encoding="utf-8")
     neovim.type("<Tab>")
     wait_for_line(neovim, "            del self.prices[name]")
     assert neovim.lines()[-2:] == ["        if name in self.prices:", "            del self.prices[name]"]

@@ -1,0 +1,164 @@
+"""Real VS Code, real server, real default model: what a person sees and does at the cursor."""
+
+from __future__ import annotations
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.vscode, pytest.mark.real_model]
+
+CART = '''class Cart:
+    """Items that somebody wants to buy."""
+
+    def __init__(self) -> None:
+        self.prices: dict[str, float] = {}
+
+    def add(self, name: str, price: float) -> None:
+        self.prices[name] = price
+
+    def remove(self, name: str) -> None:
+        '''
+MULTIPLY = "def add(a, b):\n    return a + b\n\n\ndef multiply(a, b):\n    "
+
+
+def test_ghost_text_grows_while_it_is_generated_and_tab_accepts_it(edit):
+    window = edit(MULTIPLY)
+    window.type("re")
+    window.wait_for_ghost(r"turn a \* b")
+    grown = [ghost for ghost in window.ghosts_seen() if ghost]
+    assert len(grown) > 1, "it appeared all at once"
+    assert all("turn a * b".startswith(ghost) for ghost in grown)
+    window.press("Tab")
+    window.wait_for_line("    return a * b")
+    window.wait_for_ghost("")
+    assert " ms" in window.status_text()
+
+
+def test_typing_what_is_shown_narrows_it(edit):
+    window = edit(MULTIPLY)
+    window.type("re")
+    window.wait_for_ghost(r"turn a \* b")
+    for typed, left in (("t", r"urn a \* b"), ("u", r"rn a \* b"), ("rn", r" a \* b")):
+        window.type(typed)
+        window.wait_for_ghost(left)
+    window.press("Tab")
+    window.wait_for_line("    return a * b")
+
+
+def test_a_word_then_the_rest(edit):
+    window = edit(MULTIPLY)
+    window.type("re")
+    window.wait_for_ghost(r"turn a \* b")
+    window.press("Control+ArrowRight")
+    window.wait_for_line("    return")
+    window.wait_for_ghost(r" a \* b")
+    window.press("Tab")
+    window.wait_for_line("    return a * b")
+
+
+def test_escape_puts_it_away_and_leaves_the_text(edit):
+    window = edit(MULTIPLY)
+    window.type("re")
+    window.wait_for_ghost(r"turn a \* b")
+    window.press("Escape")
+    window.wait_for_ghost("")
+    assert window.lines()[-1] == "    re"
+
+
+def test_one_undo_takes_back_what_was_accepted(edit):
+    window = edit(MULTIPLY)
+    window.type("re")
+    window.wait_for_ghost(r"turn a \* b")
+    window.press("Tab")
+    window.wait_for_line("    return a * b")
+    window.press("Control+z")
+    window.wait_for_line("    re")
+
+
+def test_several_lines_are_shown_and_accepted(edit, images):
+    window = edit(CART.rstrip())
+    window.type("\n")
+    window.wait_for_ghost(r"if name in self\.prices:\n\s*del self\.prices\[name\]")
+    window.page.screenshot(path=images / "vscode.png")
+    window.press("Tab")
+    window.wait_for_line("            del self.prices[name]")
+
+
+def test_typing_something_else_puts_it_away(edit):
+    window = edit(MULTIPLY)
+    window.type("re")
+    window.wait_for_ghost(r"turn a \* b")
+    window.type("x")
+    window.wait_for("!ghostShown().startsWith('turn')", "end of the old suggestion")
+    assert window.lines()[-1] == "    rex"
+
+
+def test_fast_typing_over_replies_that_are_late(edit):
+    window = edit(MULTIPLY)
+    window.type("result = b * a\nre")
+    shown = window.wait_for_ghost("turn.*")
+    window.press("Tab")
+    window.wait_for(f"linesShown().some((line) => line.startsWith({('    re' + shown)!r}))", "the accepted text")
+    assert "    result = b * a" in window.lines()
+
+
+def test_asking_for_another_one_keeps_something_on_the_screen(edit):
+    window = edit(MULTIPLY)
+    window.type("re")
+    window.wait_for_ghost(r"turn a \* b")
+    window.press("Alt+]")
+    window.wait_for_ghost("turn.*")
+    window.press("Tab")
+    window.wait_for("linesShown().at(-1).startsWith('    return')", "the accepted text")
+
+
+def test_windows_line_ends_and_wide_characters(edit, tmp_path):
+    window = edit("# é😀 👩‍👩‍👧\r\n" + MULTIPLY.replace("\n", "\r\n"))
+    window.type("s = 'é😀 ü'; re")
+    shown = window.wait_for_ghost("turn.*")
+    window.press("Tab")
+    window.wait_for("!ghostShown() && linesShown().at(-1).includes('return')", "the accepted text")
+    window.press("Control+s")
+    window.page.wait_for_selector(".tab.active:not(.dirty)")
+    saved = next(tmp_path.glob("*.py")).read_bytes().decode()
+    assert saved.endswith(f"\r\n    s = 'é😀 ü'; re{shown.replace(chr(10), chr(13) + chr(10))}"), saved
+    assert saved.count("\n") == saved.count("\r\n")
+
+
+def test_two_windows_share_one_engine(edit, open_window, engine_room, tmp_path):
+    first = edit(MULTIPLY)
+    file = tmp_path / "other.py"
+    file.write_text(MULTIPLY)
+    second = open_window(file)
+    second.wait_for_ready()
+    second.press("Control+End")
+    for window in (first, second):
+        window.page.bring_to_front()
+        window.type("re")
+        window.wait_for_ghost(r"turn a \* b")
+    assert len(engine_room.hosts()) == 1
+
+
+def test_the_engine_is_killed_and_the_next_key_brings_it_back(edit, engine_room):
+    window = edit(MULTIPLY)
+    hosts = engine_room.hosts()
+    for host in hosts:
+        host.kill()
+    psutil.wait_procs(hosts, timeout=10)
+    window.type("re")
+    window.wait_for_ghost(r"turn a \* b", timeout_s=90)
+    assert window.page.locator(".notification-toast .codicon-error").count() == 0
+
+
+def test_the_server_is_restarted_and_switched_off_and_on(edit):
+    window = edit(MULTIPLY)
+    window.command("draftline: Restart the Server")
+    window.page.wait_for_selector("[aria-label*='draftline: starting']")
+    window.wait_for_ready()
+    window.type("re")
+    window.wait_for_ghost(r"turn a \* b")
+    window.press("Escape")
+    window.command("draftline: Switch On or Off")
+    window.page.wait_for_selector("[aria-label*='draftline: off']")
+    window.command("draftline: Switch On or Off")
+    window.page.wait_for_selector("[aria-label*='draftline: ready']")
