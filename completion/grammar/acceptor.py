@@ -91,7 +91,7 @@ class Acceptor:
     def start(self) -> Snapshot:
         """The snapshot before the first byte of a file."""
         self.machine.trim()
-        return Snapshot((Head(0, self.machine.start(), b"", self._layout.start()),), b"", 0)
+        return Snapshot((Head(0, self.machine.start(), self._lexer.initial_state, self._layout.start()),), b"", 0)
 
     def advance(self, snapshot: Snapshot, data: bytes) -> Snapshot | None:
         """The snapshot after `data`, None if no text of the language goes on like this.

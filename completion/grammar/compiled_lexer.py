@@ -215,12 +215,20 @@ def _lex(w: Any, address: int, modes: tuple[int, int], offset: int, state_bytes:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _match_keyword(w: Any, address: int) -> bool:  # noqa: ANN401
-    """Lex a keyword at offset 0 into the OUT words."""
-    _start(w, 0)
-    found = _call_lex(w[KEYWORD_LEX], address, 0) & 0xFF != 0
-    _finish(w)
-    return bool(found)
+def _next_letters(w: Any, address: int, text: Any, found: Any) -> int:  # noqa: ANN401
+    """Try every letter as the last byte of `text`; write (letter, keyword, alive) into `found`, return how many."""
+    count = 0
+    for letter in range(33, 127):
+        text[-1] = letter
+        _start(w, 0)
+        matched = _call_lex(w[KEYWORD_LEX], address, 0) & 0xFF != 0
+        _finish(w)
+        keyword = w[OUT_SYMBOL] if matched and w[OUT_END] == w[LENGTH] else 0
+        alive = w[POSITION] >= w[LENGTH]
+        if keyword or alive:
+            found[count, 0], found[count, 1], found[count, 2] = letter, keyword, alive
+            count += 1
+    return int(count)
 
 
 class CompiledLexer:
@@ -236,6 +244,7 @@ class CompiledLexer:
         self._words[CALLBACKS] = [callback.address for callback in callbacks]
         self._buffer = ctypes.create_string_buffer(SERIALIZATION_BYTES)
         self._text = ctypes.c_char_p(b"")
+        self.initial_state = b""
         self._set_functions(tables)
 
     def _set_functions(self, tables: Tables) -> None:
@@ -248,6 +257,8 @@ class CompiledLexer:
             w[PAYLOAD] = (create() if create else 0) or 0
             w[SCAN], w[SERIALIZE], w[DESERIALIZE] = scanner.scan, scanner.serialize, scanner.deserialize
             w[VALID], w[VALID_WIDTH] = scanner.states, tables.external_token_count
+            serialize = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_char_p)(scanner.serialize)
+            self.initial_state = self._buffer.raw[: serialize(int(w[PAYLOAD]), self._buffer)]
 
     def load(self, text: bytes, column: int) -> None:
         """Set the text to read."""
@@ -273,11 +284,14 @@ class CompiledLexer:
             symbol = NO_SYMBOL
         return Lexeme(symbol, keyword, start, end, bool(touched), scanner_state, bool(scanner_touched))
 
-    def match_keyword(self, text: bytes) -> tuple[int, bool]:
-        """The keyword that all of `text` is, and whether one may begin with it; loads `text`."""
+    def next_letters(self, start: bytes) -> list[tuple[int, int, bool]]:
+        """Each letter that may follow in a keyword that begins with `start`; loads another text."""
         w = self._words
         if not w[KEYWORD_LEX]:
-            return 0, False
-        self.load(text, 0)
-        found = _match_keyword(w, self._address) and w[OUT_END] == len(text)
-        return int(w[OUT_SYMBOL]) if found else 0, bool(w[POSITION] >= len(text))
+            return []
+        text = np.frombuffer(start + b"?", dtype=np.uint8).copy()
+        found = np.zeros((128, 3), dtype=np.int64)
+        w[TEXT], w[LENGTH] = text.ctypes.data, len(text)
+        count = _next_letters(w, self._address, text, found)
+        self.load(b"", 0)
+        return [(letter, keyword, bool(alive)) for letter, keyword, alive in found[:count].tolist()]

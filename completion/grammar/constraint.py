@@ -51,10 +51,15 @@ class Off:
     joined: JoinedCheck | None = None
     counters: GrammarCounters = field(default_factory=GrammarCounters)
 
-    def longest_passing_cut(self, middle: bytes) -> int:
-        """Bytes of `middle` to keep: up to the last line end at which the document has no more errors than before."""
+    def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
+        """Bytes of `middle` to keep: up to the last line end at which the document has no more errors than before.
+
+        Args:
+            middle: The completion, healed run included.
+            replaced: How many bytes after the cursor it replaces.
+        """
         started = perf_counter()
-        cut = len(middle) if self.joined is None else _first_sound(line_ends(middle), middle, self.joined)
+        cut = len(middle) if self.joined is None else _first_sound(line_ends(middle), middle, replaced, self.joined)
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
         return cut
 
@@ -70,6 +75,7 @@ class GrammarConstraint:
 
     def __init__(self, grammar: Grammar, root: Snapshot, suffix: bytes, joined: JoinedCheck) -> None:
         self._grammar, self._joined = grammar, joined
+        self._after = suffix
         self._suffix = SuffixCheck(grammar.acceptor, suffix)
         self.root = root
         self.counters = GrammarCounters()
@@ -105,7 +111,7 @@ class GrammarConstraint:
     def _open(cls, grammar: Grammar, prefix: bytes, suffix: bytes, healed: bytes) -> GrammarConstraint | Off:
         prefix = prefix.removeprefix(_BYTE_ORDER_MARK)
         check = PythonJoinedCheck if grammar.row.indented else JoinedCheck
-        joined = check(grammar.count_errors, prefix, suffix, healed=healed)
+        joined = check(grammar.parse, grammar.errors_of, prefix, suffix, healed=healed)
         try:
             root = grammar.prefixes.read(prefix)
         except PrefixTooLargeError:
@@ -137,20 +143,28 @@ class GrammarConstraint:
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
         return verdict
 
-    def longest_passing_cut(self, middle: bytes) -> int:
+    def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
         """Bytes of `middle` to keep so that the document has no more errors than before; 0 if no cut does.
 
         Where no cut lets the suffix parse on, the suffix may be broken itself: then the joined parse alone decides.
+
+        Args:
+            middle: The completion, healed run included.
+            replaced: How many bytes after the cursor it replaces.
         """
         started = perf_counter()
-        offsets = passing_offsets(self._grammar.acceptor, self.root, middle, self._suffix)
-        cut = _first_sound(offsets or line_ends(middle), middle, self._joined)
+        cut = len(middle) if self._joined.sound(middle, replaced) else self._search_cut(middle, replaced)
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
         return cut
 
+    def _search_cut(self, middle: bytes, replaced: int) -> int:
+        suffix = self._suffix if not replaced else SuffixCheck(self._grammar.acceptor, self._after[replaced:])
+        offsets = passing_offsets(self._grammar.acceptor, self.root, middle, suffix)
+        return _first_sound(offsets or line_ends(middle), middle, replaced, self._joined)
 
-def _first_sound(offsets: list[int], middle: bytes, joined: JoinedCheck) -> int:
+
+def _first_sound(offsets: list[int], middle: bytes, replaced: int, joined: JoinedCheck) -> int:
     for offset in offsets[:_MAX_JOINED_PARSES]:
-        if not joined.adds_errors(middle[:offset]):
+        if not joined.adds_errors(middle[:offset], replaced):
             return offset
     return 0

@@ -1,36 +1,58 @@
-"""Where the acceptor may start: at the enclosing top-level item in place of the file's start.
+"""Where the acceptor may start: at the enclosing items in place of the file's start.
 
-After a finished top-level item the parser's stack is the same whatever the items were: a repeat of items. So the
-finished items before the cursor's may be passed over, all but the first few, which carry what only a file's start has.
+After a finished item of a body (top-level items, methods, statements) the parser's stack is the same whatever the items
+were: a repeat of items on what the body opened. So runs of finished items are passed over, all but their first few,
+which carry what only a body's start may have, and their last, which what follows may still continue.
 """
 
 from __future__ import annotations
 
-from tree_sitter import Tree
+from collections.abc import Iterator
+
+from tree_sitter import Node, Tree
 
 _FIRST_KEPT = 3  # package clause, imports, docstring: a repeat needs two items, the rest is caution
 _LAST_KEPT = 2  # an `else`, a doc comment, a decorator may belong to what follows
+_MAX_DEPTH = 200
 
 
-def finished_items(tree: Tree, text: bytes) -> list[int]:
-    """Offsets of the top-level items that begin a line, up to the first that is not sound.
+def passed_over(tree: Tree, text: bytes) -> list[tuple[int, int]]:
+    """The parts (start, end) of the text before the cursor that the acceptor need not read; each is whole lines.
 
     Args:
-        tree: tree-sitter's tree of the text before the cursor.
-        text: That text.
+        tree: tree-sitter's tree of `text`; of its recovery from errors only sound items are used.
+        text: The text before the cursor.
     """
-    starts: list[int] = []
-    for child in tree.root_node.children:
-        if child.has_error or child.is_missing or not child.is_named:
+    parts: list[tuple[int, int]] = []
+    node: Node | None = tree.root_node
+    for _ in range(_MAX_DEPTH):
+        if node is None:
             break
-        if child.start_byte == 0 or text[child.start_byte - 1 : child.start_byte] == b"\n":
-            starts.append(child.start_byte)
-    return starts
+        children = node.children
+        runs = [run for run in _runs(children, text) if len(run) > _FIRST_KEPT + _LAST_KEPT]
+        parts += [(run[_FIRST_KEPT], run[-_LAST_KEPT]) for run in runs]
+        node = children[-1] if children else None
+    return parts
 
 
-def passed_over(tree: Tree, text: bytes) -> tuple[int, int]:
-    """The part (start, end) of the text before the cursor that the acceptor need not read; empty if start is end."""
-    starts = finished_items(tree, text)
-    if len(starts) <= _FIRST_KEPT + _LAST_KEPT:
-        return 0, 0
-    return starts[_FIRST_KEPT], starts[-_LAST_KEPT]
+def _runs(children: list[Node], text: bytes) -> Iterator[list[int]]:
+    """Line starts of neighbours that are finished items, each the first of its line, all indented alike.
+
+    Comments lie between items and are none: they leave nothing on the stack.
+    """
+    run: list[int] = []
+    indent = b""
+    for child in children:
+        if child.is_extra and not child.has_error:
+            continue
+        line_start = text.rfind(b"\n", 0, child.start_byte) + 1
+        before = text[line_start : child.start_byte]
+        sound = child.is_named and not child.has_error and not child.is_missing
+        first = not before.strip(b" \t")
+        if run and not (sound and (before == indent or not first)):
+            yield run
+            run = []
+        if sound and first:
+            run.append(line_start)
+            indent = before
+    yield run

@@ -34,7 +34,11 @@ class Grammar:
 
     def count_errors(self, text: bytes) -> int:
         """How many ERROR and MISSING nodes tree-sitter's tree of `text` has."""
-        root = self.parse(text).root_node
+        return self.errors_of(self.parse(text))
+
+    def errors_of(self, tree: Tree) -> int:
+        """How many ERROR and MISSING nodes a tree has."""
+        root = tree.root_node
         if not root.has_error:
             return 0
         return sum(len(nodes) for nodes in QueryCursor(self._errors).captures(root).values())

@@ -7,51 +7,87 @@ import warnings
 from collections.abc import Callable
 from functools import cached_property
 
+from tree_sitter import Node, Tree
+
 _MAX_AST_BYTES = 200_000
+_BLOCKS = frozenset({"function_definition", "class_definition", "decorated_definition"})
 
 
 class JoinedCheck:
     """Parses prefix + middle + suffix and compares."""
 
     def __init__(
-        self, count_errors: Callable[[bytes], int], before: bytes, after: bytes, *, healed: bytes = b""
+        self,
+        parse: Callable[[bytes], Tree],
+        count_errors: Callable[[Tree], int],
+        before: bytes,
+        after: bytes,
+        *,
+        healed: bytes = b"",
     ) -> None:
         """Prepare; nothing is parsed until asked.
 
         Args:
-            count_errors: Syntax errors of a text.
+            parse: tree-sitter's tree of a text.
+            count_errors: Syntax errors of a tree.
             before: Text before the completion.
-            after: Text after it.
+            after: Text after the cursor.
             healed: The end of the document's prefix that is part of the completion and not of `before`.
         """
-        self._count_errors = count_errors
+        self._parse, self._count_errors = parse, count_errors
         self._before, self._after, self._healed = before, after, healed
 
     @cached_property
     def errors_before(self) -> int:
         """Errors of the document as it was."""
-        return self._count_errors(self._before + self._healed + self._after)
+        return self._count_errors(self._parse(self._before + self._healed + self._after))
 
-    def adds_errors(self, middle: bytes) -> bool:
+    def sound(self, middle: bytes, replaced: int = 0) -> bool:
+        """Whether the whole document has no error at all with `middle` in place of `replaced` bytes of the suffix."""
+        text = self._before + middle + self._after[replaced:]
+        tree = self._parse(text)
+        return not tree.root_node.has_error and self._passes(tree, text, middle)
+
+    def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Whether the document has more errors with `middle` than it had."""
-        return self._count_errors(self._before + middle + self._after) > self.errors_before
+        text = self._before + middle + self._after[replaced:]
+        tree = self._parse(text)
+        if tree.root_node.has_error and self._count_errors(tree) > self.errors_before:
+            return True
+        return not self._passes(tree, text, middle)
+
+    def _passes(self, tree: Tree, text: bytes, middle: bytes) -> bool:  # noqa: ARG002  for a language's own parser
+        """What the language's own parser says of the completion."""
+        return True
 
 
 class PythonJoinedCheck(JoinedCheck):
     """For Python its own parser is asked as well: it knows more than the grammar."""
 
-    def adds_errors(self, middle: bytes) -> bool:
-        """Whether the grammar finds more errors, or Python's parser finds its first one in the completion."""
-        return super().adds_errors(middle) or self._breaks_here(middle)
+    def _passes(self, tree: Tree, text: bytes, middle: bytes) -> bool:
+        """Whether Python's parser finds no error, or its first one elsewhere: that is the document's own."""
+        start, end = len(self._before), len(self._before) + len(middle)
+        first, last = _block_around(tree.root_node, start, end)
+        first = text.rfind(b"\n", 0, first) + 1
+        source = text[first:last]
+        if len(source) > _MAX_AST_BYTES:
+            return True
+        wrapper = b"if 1:\n" if source[:1] in (b" ", b"\t") else b""
+        line = error_line(wrapper + source)
+        begin = text.count(b"\n", first, start) + 1 + len(wrapper[:1])
+        return line is None or not begin <= line <= begin + middle.count(b"\n")
 
-    def _breaks_here(self, middle: bytes) -> bool:
-        """An error elsewhere is the document's own: only one on the completion's lines counts."""
-        text = self._before + middle + self._after
-        if len(text) > _MAX_AST_BYTES:
-            return False
-        line = error_line(text)
-        first = self._before.count(b"\n") + 1
-        return line is not None and first <= line <= first + middle.count(b"\n")
+
+def _block_around(root: Node, start: int, end: int) -> tuple[int, int]:
+    """Bytes of the innermost definition that holds the range and begins in another line; else of the whole text."""
+    node, found = root, (root.start_byte, root.end_byte)
+    while True:
+        inner = next((c for c in node.children if c.start_byte < start and c.end_byte > end), None)
+        if inner is None:
+            return found
+        if inner.type in _BLOCKS and not inner.has_error:
+            found = (inner.start_byte, inner.end_byte)
+        node = inner
 
 
 def error_line(source: bytes) -> int | None:

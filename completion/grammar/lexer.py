@@ -41,7 +41,14 @@ class Lexeme(NamedTuple):
 
 
 class Lexer(Protocol):
-    """Finds lexemes in a loaded text."""
+    """Finds lexemes in a loaded text.
+
+    Attributes:
+        initial_state: What a new scanner serialises. Restoring from nothing in its place may leave a part of the last
+            scan behind (the Python scanner's "inside an interpolated string").
+    """
+
+    initial_state: bytes
 
     def load(self, text: bytes, column: int) -> None:
         """Set the text, which starts in code point column `column` of its line; must not end inside a character."""
@@ -49,8 +56,15 @@ class Lexer(Protocol):
     def lex(self, mode: LexMode, offset: int, scanner_state: bytes) -> Lexeme:
         """The lexeme at `offset` of the loaded text."""
 
-    def match_keyword(self, text: bytes) -> tuple[int, bool]:
-        """The keyword that all of `text` is (0: none), and whether a keyword may begin with it."""
+    def next_letters(self, start: bytes) -> list[tuple[int, int, bool]]:
+        """Each letter that may follow in a keyword that begins with `start`.
+
+        Returns:
+            The letter; the keyword that is then complete (0: none); whether a longer one begins so.
+        """
+
+
+KEYWORD_LETTERS = bytes(range(33, 127))
 
 
 def decode_utf8(text: bytes, position: int) -> tuple[int, int]:
@@ -116,11 +130,13 @@ class PythonLexer:
         self._lex_function = _Lex(tables.lex_function)
         self._keyword_function = _Lex(tables.keyword_function) if tables.keyword_function else None
         self._buffer = ctypes.create_string_buffer(SERIALIZATION_BYTES)
+        self.initial_state = b""
         if tables.scanner is not None:
             self._scan = _Scan(tables.scanner.scan)
             self._serialize = _Serialize(tables.scanner.serialize)
             self._deserialize = _Deserialize(tables.scanner.deserialize)
             self._payload = _Create(tables.scanner.create)() if tables.scanner.create else None
+            self.initial_state = self._buffer.raw[: self._serialize(self._payload, self._buffer)]
 
     def load(self, text: bytes, column: int) -> None:
         """Set the text to read."""
@@ -144,14 +160,15 @@ class PythonLexer:
             keyword = self._find_keyword(start, end)
         return Lexeme(symbol, keyword, start, end, self._touched or scanner_touched, scanner_state, scanner_touched)
 
-    def match_keyword(self, text: bytes) -> tuple[int, bool]:
-        """The keyword that all of `text` is, and whether one may begin with it; loads `text`."""
-        if self._keyword_function is None:
-            return 0, False
-        self.load(text, 0)
-        self._touched = False
-        keyword = self._find_keyword(0, len(text))
-        return keyword, self._position >= len(text)
+    def next_letters(self, start: bytes) -> list[tuple[int, int, bool]]:
+        """Each letter that may follow in a keyword that begins with `start`; loads another text."""
+        found = []
+        for letter in KEYWORD_LETTERS if self._keyword_function is not None else b"":
+            self.load(start + bytes([letter]), 0)
+            keyword = self._find_keyword(0, len(self._text))
+            if keyword or self._position >= len(self._text):
+                found.append((letter, keyword, self._position >= len(self._text)))
+        return found
 
     def _lex_external(self, external_state: int, offset: int, scanner_state: bytes) -> Lexeme | None:
         scanner = self._tables.scanner

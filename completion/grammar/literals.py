@@ -5,7 +5,6 @@ from __future__ import annotations
 from completion.grammar.lexer import Lexer
 from completion.grammar.tables import Tables
 
-_ALPHABET = tuple(bytes([code]) for code in range(33, 127))
 _MAX_WORD_BYTES = 40
 
 
@@ -34,11 +33,10 @@ class LiteralTexts:
         alive = [b""]
         while alive:
             start = alive.pop()
-            for letter in _ALPHABET:
-                text = start + letter
-                symbol, goes_on = self._lexer.match_keyword(text)
-                if symbol:
-                    texts.setdefault(symbol, set()).add(text)
+            for letter, keyword, goes_on in self._lexer.next_letters(start):
+                text = start + bytes([letter])
+                if keyword:
+                    texts.setdefault(keyword, set()).add(text)
                 if goes_on and len(text) < _MAX_WORD_BYTES:
                     alive.append(text)
         return texts

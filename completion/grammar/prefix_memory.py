@@ -63,14 +63,14 @@ class PrefixMemory:
         return best.offsets[:kept], best.snapshots[:kept]
 
     def _begin(self, text: bytes) -> tuple[list[int], list[Snapshot]]:
-        """Start at the enclosing item, behind the file's first items."""
-        start = self._acceptor.start()
-        if len(text) > _SHORT_BYTES:
-            first, last = passed_over(self._parse(text), text)
-            head = self._acceptor.read(start, text[:first]) if last > first else None
-            if head is not None:
-                return [last], [head]
-        return [0], [start]
+        """Start at the last part that cannot be passed over, behind the parts before it."""
+        offset, snapshot = 0, self._acceptor.start()
+        for start, end in passed_over(self._parse(text), text) if len(text) > _SHORT_BYTES else ():
+            after = self._acceptor.read(snapshot, text[offset:start])
+            if after is None:
+                return [0], [self._acceptor.start()]
+            offset, snapshot = end, after
+        return [offset], [snapshot]
 
     def _read_on(self, text: bytes, offsets: list[int], snapshots: list[Snapshot]) -> Snapshot | None:
         offset, snapshot = offsets[-1], snapshots[-1]

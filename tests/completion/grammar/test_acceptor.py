@@ -95,3 +95,11 @@ def test_a_piece_may_end_inside_a_character():
 def test_bytes_that_are_no_utf8_are_rejected_outside_strings():
     acceptor = acceptor_of("python")
     assert acceptor.advance(acceptor.start(), b"x = \xff\xfe 1\n") is None
+
+
+def test_a_text_left_inside_an_interpolated_string_leaves_nothing_for_the_next_text(any_lexer):
+    acceptor = any_lexer("python")
+    assert acceptor.advance(acceptor.start(), b"x = f'{a") is not None
+    snapshot = acceptor.advance(acceptor.start(), b"try:\n    import a\nexcept E:\n    pass\n")
+    assert snapshot is not None
+    assert acceptor.accepts_end(snapshot)
