@@ -18,11 +18,12 @@ from benchmarks.drafting_comparison import TheirPromptLookup
 from benchmarks.drafting_difference import gap_at_difference
 from benchmarks.drafting_records import Case, read_cases
 from completion.cancellation import CancelToken
-from completion.drafting_setup import line_ends, measure_costs
+from completion.drafting_setup import line_ends
 from completion.engine import Engine, EngineSettings
 from completion.kv_session import SessionSettings
 from completion.model.loading import LoadedModel, load_model
 from completion.request import CompletionRequest, Statistics
+from completion.step_costs import measure_costs
 from drafting.calibration import NAMES
 from drafting.learned_state import LearnedState
 from drafting.session import Drafters, DraftingSession
