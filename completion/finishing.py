@@ -36,10 +36,8 @@ def _cut_by_grammar(
 ) -> Suggestion | Dropped:
     """Keep the longest beginning that leaves the document with no more syntax errors than it had."""
     forced = heal(request.prefix).forced if request.healing else b""
-    if suggestion.replace_after:
-        joined = replace(request, suffix=request.suffix[suggestion.replace_after :])
-        grammar = open_grammar(joined, forced)
-    cut = grammar.longest_passing_cut(forced + suggestion.text.encode())
+    replaced = len(request.suffix[: suggestion.replace_after].encode())
+    cut = grammar.longest_passing_cut(forced + suggestion.text.encode(), replaced)
     kept = suggestion.text.encode()[: max(0, cut - len(forced))].decode("utf-8", "ignore")
     if kept == suggestion.text:
         return suggestion
