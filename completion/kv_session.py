@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from completion.cancellation import CancelToken
-from completion.errors import PromptTooLongError
+from completion.errors import PromptTooLongError, UnsupportedModelError
 from completion.kv_plan import CachePlan, plan_exact, plan_pie
 from completion.model.causal_model import CausalModel, IntArray, KVCache, ModelShape
 from completion.prompt import Prompt
 from completion.request import CacheMode
+
+logger = logging.getLogger(__name__)
 
 HOLE = -1
 """Stands in `KVSession.tokens` where a cancelled request left a slot uncomputed: it matches no token."""
@@ -48,12 +51,13 @@ class KVSession:
         edits: How many changes before it each slot's content has lived through; 0 is exact.  # [len(tokens)]
     """
 
-    __slots__ = ("_model", "_settings", "cache", "edits", "tokens")
+    __slots__ = ("_model", "_movable", "_settings", "cache", "edits", "tokens")
 
     def __init__(self, model: CausalModel, settings: SessionSettings) -> None:
         self._model = model
         self._settings = settings
         self.cache: KVCache = model.new_cache(min(settings.capacity, model.shape.max_positions))
+        self._movable = True
         self.tokens: list[int] = []
         self.edits: IntArray = np.zeros(0, dtype=np.int32)
 
@@ -71,7 +75,13 @@ class KVSession:
                 "fit beside the completion. Lower the prompt's budgets (prefix, suffix, context)."
             )
         plan = self._plan(wanted, prompt.special_positions, mode)
-        self._reuse(plan, wanted)
+        try:
+            self._reuse(plan, wanted)
+        except UnsupportedModelError as error:  # raised before anything is moved
+            logger.warning("%s Text behind an edit is computed again.", error)
+            self._movable = False
+            plan = self._plan(wanted, prompt.special_positions, mode)
+            self._reuse(plan, wanted)
         self._compute(plan.compute, wanted, cancel)
         return plan
 
@@ -105,7 +115,7 @@ class KVSession:
     def _plan(self, wanted: Sequence[int], special_positions: Sequence[int], mode: CacheMode) -> CachePlan:
         if mode is CacheMode.OFF:
             return plan_exact((), wanted)
-        if mode is CacheMode.EXACT:
+        if mode is CacheMode.EXACT or not self._movable:
             inexact = np.flatnonzero(self.edits)
             return plan_exact(self.tokens[: inexact[0]] if len(inexact) else self.tokens, wanted)
         plan = plan_pie(

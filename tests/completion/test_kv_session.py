@@ -6,10 +6,14 @@ import random
 
 import numpy as np
 import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, PromptTooLongError
 from completion.kv_session import HOLE, KVSession, KVSessions, SessionSettings
+from completion.model.dense_transformer import load_dense
+from completion.model.transformers_model import TransformersModel
 from completion.prompt import Prompt
 from completion.request import CacheMode, Layout
 
@@ -176,3 +180,60 @@ def test_a_chunk_is_the_most_that_is_computed_after_a_cancel(model, text):
     with pytest.raises(CancelledError):
         session.prepare(prompt_of(text), CacheMode.EXACT, cancel)
     assert sum(token != HOLE for token in session.tokens) == SETTINGS.chunk_tokens
+
+
+def test_a_family_whose_keys_cannot_move_is_computed_again(tmp_path, caplog):
+    config = GPT2Config(vocab_size=300, n_positions=256, n_embd=32, n_layer=2, n_head=2)
+    GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    model = TransformersModel.load(tmp_path)
+    session = KVSession(model, SessionSettings(capacity=256, spare_slots=16))
+    tokens = list(range(100))
+    session.prepare(prompt_of(tokens), CacheMode.PIE, CancelToken())
+    edited = prompt_of([*tokens[:20], 7, *tokens[20:]])
+    plan = session.prepare(edited, CacheMode.PIE, CancelToken())
+    assert (plan.kept, plan.shifted, plan.computed) == (20, 0, 80)
+    assert "computed again" in caplog.text
+    fresh = KVSession(model, SessionSettings(capacity=256, spare_slots=16))
+    fresh.prepare(edited, CacheMode.OFF, CancelToken())
+    np.testing.assert_allclose(next_logits(model, session, edited), next_logits(model, fresh, edited), atol=1e-4)
+
+
+def test_with_one_layer_reencoding_is_exact(tmp_path):
+    # a first layer's keys and values depend on a token and its position only
+    config = Qwen2Config(
+        vocab_size=300, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=512,
+    )  # fmt: skip
+    Qwen2ForCausalLM(config).save_pretrained(tmp_path)
+    model = load_dense(tmp_path, torch.float32, 1)
+    session = KVSession(model, SessionSettings(capacity=512, spare_slots=16, repair_tokens=0))
+    tokens = list(range(200))
+    session.prepare(prompt_of(tokens), CacheMode.PIE, CancelToken())
+    edited = prompt_of([*tokens[120:], 7, 8, *tokens[10:120]])
+    plan = session.prepare(edited, CacheMode.PIE, CancelToken())
+    assert plan.shifted > 180
+    fresh = KVSession(model, SessionSettings(capacity=512, spare_slots=16))
+    fresh.prepare(edited, CacheMode.OFF, CancelToken())
+    np.testing.assert_allclose(next_logits(model, session, edited), next_logits(model, fresh, edited), atol=1e-5)
+
+
+def test_a_shift_by_nothing_changes_no_bit(model, text):
+    session = KVSession(model, SETTINGS)
+    session.prepare(prompt_of(text), CacheMode.PIE, CancelToken())
+    before = next_logits(model, session, prompt_of(text))
+    session.cache.rearrange(np.arange(len(session.tokens), dtype=np.int32))
+    assert np.array_equal(next_logits(model, session, prompt_of(text)), before)
+
+
+def test_two_shifts_are_one(model, text):
+    # float32: a rotation by a + b against rotations by a and by b differs by rounding only
+    def logits_after(*moves):
+        session = KVSession(model, SETTINGS)
+        session.prepare(prompt_of(text[:100]), CacheMode.PIE, CancelToken())
+        length = len(session.tokens)
+        for move in moves:
+            session.cache.rearrange(np.concatenate((np.zeros(move, np.int32), np.arange(length, dtype=np.int32))))
+            length += move
+        return next_logits(model, session, prompt_of(text[:100]))
+
+    np.testing.assert_allclose(logits_after(3, 4), logits_after(7), atol=1e-4)
