@@ -163,7 +163,7 @@ class DraftingSession:
             self._learn_chances(path.tokens[len(self._sure) :])
         tokens = np.concatenate((self._tail[-1:], tree.tokens))
         before = np.concatenate((self._tail[-2:-1], tokens[tree.parents + 1]))
-        recycle(self._drafters.learned.recycling, before, tokens, best)
+        recycle(self._drafters.learned.recycling, before, tokens, np.ascontiguousarray(best, dtype=np.int32))
         self._prompt.observe(path.tokens)
         self._tail = _window(self._tail, path.tokens)
         self._length += len(path.tokens)

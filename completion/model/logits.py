@@ -14,13 +14,19 @@ _BLOCK = 256
 """Values whose maximum is compared with the running threshold at once: the compiler turns it into vector code."""
 
 
+_KEPT = 8
+"""Whoever asks for the best token mostly asks for the next few as well: one pass finds them all."""
+
+
 class DenseLogits:
     """Logits of some rows as one array.  # [rows, vocabulary_size]."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_best", "_tokens", "_values")
 
     def __init__(self, values: FloatArray) -> None:
         self._values = values
+        self._tokens = np.zeros((len(values), 0), dtype=np.int32)
+        self._best = np.zeros((len(values), 0), dtype=np.float32)
 
     def argmax(self) -> IntArray:
         """The best token of each row, the lowest id among equals.  # [rows]."""
@@ -28,11 +34,12 @@ class DenseLogits:
 
     def top(self, count: int) -> tuple[IntArray, FloatArray]:
         """The best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
-        rows = len(self._values)
-        tokens = np.zeros((rows, count), dtype=np.int32)
-        best = np.full((rows, count), -np.inf, dtype=np.float32)
-        _top(self._values, tokens, best)
-        return tokens, best
+        if self._tokens.shape[1] < count:
+            rows, kept = len(self._values), max(count, _KEPT)
+            self._tokens = np.zeros((rows, kept), dtype=np.int32)
+            self._best = np.full((rows, kept), -np.inf, dtype=np.float32)
+            _top(self._values, self._tokens, self._best)
+        return self._tokens[:, :count], self._best[:, :count]
 
     def row(self, index: int) -> FloatArray:
         """One row, read-only.  # [vocabulary_size]."""
