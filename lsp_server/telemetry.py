@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
+import operator
 import queue
 import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from completion.errors import StorageError
@@ -19,8 +21,9 @@ from lsp_server.telemetry_schema import open_store
 _log = logging.getLogger(__name__)
 
 SIZE_LIMIT_BYTES = 64_000_000
-_BATCH_ROWS = 500
+_BATCH_ROWS = 10_000
 _BATCH_WAIT_S = 0.2
+_CLOSE_TIMEOUT_S = 30.0
 _CHECK_SIZE_EVERY = 5000
 _DROPPED_SHARE = 0.2
 _SECONDS_PER_HOUR = 3600
@@ -68,10 +71,12 @@ class SuggestionRecord:
     grammar_off_reason: str = ""
 
 
-_COLUMNS = tuple(column.name for column in fields(SuggestionRecord))
+_PLAIN_COLUMNS = tuple(column.name for column in fields(SuggestionRecord) if column.name != "accepted_by_drafter")
+_COLUMNS = (*_PLAIN_COLUMNS, "accepted_by_drafter")
+_VALUES = operator.attrgetter(*_PLAIN_COLUMNS)
 _KEPT_ON_CONFLICT = frozenset({"id", "at", "wait_ms", "invoked"})
 _SAVE = (
-    f"INSERT INTO suggestions ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)}) "  # noqa: S608 - names of our own fields
+    f"INSERT INTO suggestions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608 - names of our own fields
     "ON CONFLICT (id) DO UPDATE SET "
     + ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in _KEPT_ON_CONFLICT)
 )
@@ -95,7 +100,7 @@ _WRITTEN = (
 @dataclass(frozen=True, slots=True)
 class _Write:
     statement: str
-    values: object
+    values: tuple[object, ...]
 
 
 class Telemetry:
@@ -127,6 +132,7 @@ class Telemetry:
         self._size_limit_bytes = size_limit_bytes
         self._on_committed = on_committed
         self._queue: queue.SimpleQueue[_Write | threading.Event | None] = queue.SimpleQueue()
+        self._in_a_hurry = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
         self._thread.start()
 
@@ -136,8 +142,7 @@ class Telemetry:
 
     def save(self, record: SuggestionRecord) -> None:
         """A request was answered; a later answer of the same completion takes the place of the earlier."""
-        values = asdict(record) | {"accepted_by_drafter": json.dumps(record.accepted_by_drafter)}
-        self._queue.put(_Write(_SAVE, values))
+        self._queue.put(_Write(_SAVE, (*_VALUES(record), json.dumps(record.accepted_by_drafter))))
 
     def shown(self, id_: str) -> None:
         """A suggestion stood on the screen long enough to be read."""
@@ -168,12 +173,14 @@ class Telemetry:
         """Wait until everything so far is written; whether it was in time."""
         done = threading.Event()
         self._queue.put(done)
+        self._in_a_hurry.set()
         return done.wait(timeout_s)
 
     def close(self) -> None:
         """Write what is left and end the thread."""
         self._queue.put(None)
-        self._thread.join(timeout=10)
+        self._in_a_hurry.set()
+        self._thread.join(timeout=_CLOSE_TIMEOUT_S)
 
     def _hour(self) -> int:
         return int(self._clock() // _SECONDS_PER_HOUR)
@@ -191,37 +198,28 @@ class Telemetry:
                     self._on_committed(committed)
                 for event in waiting:
                     event.set()
-                if ended:
+                if ended and self._queue.empty():
                     return
         finally:
             connection.close()
 
     def _next_batch(self) -> tuple[list[_Write], list[threading.Event], bool]:
         """Wait for a write, then take what comes within a moment: few transactions, however fast the user types."""
-        batch: list[_Write] = []
-        waiting: list[threading.Event] = []
-        deadline: float | None = None
-        while len(batch) < _BATCH_ROWS:
-            try:
-                timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
-                item = self._queue.get(timeout=timeout)
-            except queue.Empty:
-                break
-            if item is None:
-                return batch, waiting, True
-            if isinstance(item, threading.Event):
-                waiting.append(item)
-                break
-            batch.append(item)
-            deadline = deadline or time.monotonic() + _BATCH_WAIT_S
-        return batch, waiting, False
+        items = [self._queue.get()]
+        self._in_a_hurry.wait(_BATCH_WAIT_S)
+        self._in_a_hurry.clear()
+        with contextlib.suppress(queue.Empty):
+            while len(items) < _BATCH_ROWS:
+                items.append(self._queue.get_nowait())
+        batch = [item for item in items if isinstance(item, _Write)]
+        return batch, [item for item in items if isinstance(item, threading.Event)], None in items
 
     def _write(self, connection: sqlite3.Connection, batch: list[_Write]) -> bool:
         """Write a batch in one transaction; a store that cannot be written to must not disturb the editor."""
         try:
             connection.execute("BEGIN IMMEDIATE")
             for write in batch:
-                connection.execute(write.statement, write.values)  # type: ignore[arg-type]  # a tuple or a dict
+                connection.execute(write.statement, write.values)
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             _log.warning("%d events could not be recorded: %s", len(batch), error)

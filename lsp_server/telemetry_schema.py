@@ -14,7 +14,7 @@ MIGRATIONS = (
     CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     INSERT INTO facts VALUES ('salt', lower(hex(randomblob(16))));
     CREATE TABLE suggestions (
-        id TEXT PRIMARY KEY,              -- the completion's id, random
+        id TEXT NOT NULL UNIQUE,          -- the completion's id, random
         at REAL NOT NULL,                 -- when it was asked for, seconds since 1970
         language TEXT NOT NULL,
         document TEXT NOT NULL,           -- salted hash of the path
@@ -51,7 +51,7 @@ MIGRATIONS = (
         outcome TEXT NOT NULL DEFAULT '', -- accepted, partly, dismissed, typedOver, cursorMoved
         accepted_characters INTEGER NOT NULL DEFAULT 0,
         decided_at REAL
-    ) WITHOUT ROWID;
+    );
     CREATE INDEX suggestions_at ON suggestions (at);
     CREATE TABLE persistence (
         suggestion TEXT NOT NULL,

@@ -15,7 +15,9 @@ _COMMANDS = {
     "demo": "lsp_server.cli.demo",
     "doctor": "lsp_server.cli.doctor",
     "models": "lsp_server.cli.models",
+    "report": "lsp_server.cli.report",
     "serve": "lsp_server.cli.serve",
+    "telemetry": "lsp_server.cli.telemetry",
 }
 _INTERRUPTED = 130  # 128 + SIGINT, as shells do it
 

@@ -1,0 +1,168 @@
+"""What recording costs, and whether a kill loses anything: `python -m benchmarks.telemetry`."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from lsp_server.persistence import CHECKPOINTS_S
+from lsp_server.report_data import Report, Selection, read_report
+from lsp_server.telemetry import SuggestionRecord, Telemetry
+from lsp_server.telemetry_schema import open_store
+
+ROWS = 100_000
+DAYS = 30
+_LANGUAGES = ("python", "typescript", "go", "rust", "java")
+_NOW = 1_700_000_000.0
+_KILL_AFTER_ROWS = 2_000
+_WHOLE_ROWS = 4_000
+
+
+def sample(number: int, chance: random.Random) -> SuggestionRecord:
+    """A plausible suggestion."""
+    characters = int(chance.lognormvariate(3.2, 0.9)) + 1
+    drafted = chance.randrange(60)
+    return SuggestionRecord(
+        id=f"{number:016x}",
+        at=_NOW - chance.random() * DAYS * 86_400,
+        language=chance.choice(_LANGUAGES),
+        document=f"{chance.randrange(200):016x}",
+        model="sample",
+        reason="" if chance.random() < 0.7 else "superseded",
+        suggestions=1,
+        characters=characters,
+        lines=1 + characters // 60,
+        wait_ms=60.0,
+        first_text_ms=chance.lognormvariate(5, 0.4),
+        answer_ms=chance.lognormvariate(5.6, 0.5),
+        decode_ms=chance.lognormvariate(5, 0.5),
+        generated_tokens=characters // 4,
+        steps=characters // 10 + 1,
+        drafted_tokens=drafted,
+        accepted_tokens=drafted // 3,
+        accepted_by_drafter={"prompt_lookup": drafted // 4, "token_recycling": drafted // 12},
+    )
+
+
+def make_samples(rows: int, seed: int = 0) -> list[SuggestionRecord]:
+    """Plausible suggestions, the same for the same seed."""
+    chance = random.Random(seed)
+    return [sample(number, chance) for number in range(rows)]
+
+
+def fill(telemetry: Telemetry, samples: Sequence[SuggestionRecord], seed: int = 0) -> float:
+    """Record suggestions with their fates; gives the median cost of one call, in milliseconds."""
+    chance = random.Random(seed)
+    costs = []
+    for record in samples:
+        started = time.perf_counter()
+        telemetry.save(record)
+        costs.append(time.perf_counter() - started)
+        if record.reason == "" and chance.random() < 0.6:
+            telemetry.shown(record.id)
+            _decide(telemetry, record, chance)
+    return 1000 * statistics.median(costs)
+
+
+def _decide(telemetry: Telemetry, record: SuggestionRecord, chance: random.Random) -> None:
+    if chance.random() < 0.3:
+        telemetry.accepted(record.id, record.characters, whole=True)
+        kept = 1.0
+        for after_s in CHECKPOINTS_S:
+            kept *= chance.betavariate(9, 1)
+            telemetry.persisted(record.id, after_s, kept, int(kept * record.characters))
+    else:
+        telemetry.rejected(record.id, chance.choice(("typedOver", "dismissed", "cursorMoved")))
+
+
+def write_and_report(folder: Path) -> tuple[float, float, Report]:
+    """Seconds to write and report ROWS suggestions, milliseconds on the request's path, and the report."""
+    path = folder / "big.sqlite3"
+    samples = make_samples(ROWS)
+    started = time.perf_counter()
+    telemetry = Telemetry(path, lambda: _NOW, size_limit_bytes=1 << 40)
+    request_path_ms = fill(telemetry, samples)
+    telemetry.close()
+    store = open_store(path)
+    report = read_report(store, Selection(_NOW - DAYS * 86_400, _NOW + 1))
+    store.close()
+    return time.perf_counter() - started, request_path_ms, report
+
+
+def _write(path: Path, name: str, rows: int, said: Connection) -> None:
+    telemetry = Telemetry(path, on_committed=said.send)
+    for number in range(rows):
+        telemetry.save(SuggestionRecord(f"{name}-{number}", _NOW))
+        if number % 100 == 99:
+            telemetry.flush()
+    telemetry.close()
+    said.send(rows)
+
+
+def lost_rows(folder: Path) -> int:
+    """Committed rows that are missing after two servers wrote and one was killed in mid-write."""
+    path = folder / "shared.sqlite3"
+    context = multiprocessing.get_context("spawn")
+    ears, mouths = zip(*(context.Pipe(duplex=False) for _ in range(2)), strict=True)
+    writers = [
+        context.Process(target=_write, args=(path, name, rows, mouth), daemon=True)
+        for name, rows, mouth in zip(("killed", "whole"), (10_000_000, _WHOLE_ROWS), mouths, strict=True)
+    ]
+    for writer in writers:
+        writer.start()
+    committed = 0
+    while committed < _KILL_AFTER_ROWS:
+        committed = ears[0].recv()
+    assert writers[0].pid is not None
+    os.kill(writers[0].pid, signal.SIGKILL)
+    for writer in writers:
+        writer.join()
+    while ears[0].poll():
+        committed = ears[0].recv()
+    store = open_store(path)
+    found = {
+        name: store.execute("SELECT count(*) FROM suggestions WHERE id LIKE ?", (f"{name}-%",)).fetchone()[0]
+        for name in ("killed", "whole")
+    }
+    store.close()
+    return int(max(0, committed - found["killed"]) + (_WHOLE_ROWS - found["whole"]))
+
+
+def main() -> None:
+    """Measure, print a table, then one line of JSON."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        seconds, request_path_ms, report = write_and_report(folder)
+        lost = lost_rows(folder)
+    table = Table("what", "measured", "bound", title="Telemetry")
+    table.add_row(f"write and report {ROWS:,} suggestions", f"{seconds:.2f} s", "5 s")
+    table.add_row("on the request's path, median", f"{request_path_ms:.4f} ms", "0.2 ms")
+    table.add_row("committed rows lost by a kill", str(lost), "0")
+    table.add_row("acceptance in the sample", f"{report.acceptance.value:.3f}", "about 0.3")
+    Console().print(table)
+    print(
+        json.dumps(
+            {
+                "write_and_report_s": round(seconds, 2),
+                "request_path_ms": round(request_path_ms, 4),
+                "lost_rows": lost,
+                "rows": ROWS,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
