@@ -27,7 +27,7 @@ _GROUPS = {
     "hour": "CAST(strftime('%H', at, 'unixepoch', 'localtime') AS INTEGER)",
     "length": "CASE "
     + " ".join(f"WHEN characters < {high} THEN '{low} to {high - 1}'" for low, high in _LENGTHS)
-    + " END",
+    + " ELSE '200 or more' END",
     "day": "date(at, 'unixepoch', 'localtime')",
     "drafter": "(SELECT key FROM json_each(accepted_by_drafter) ORDER BY value DESC LIMIT 1)",
 }
