@@ -141,9 +141,10 @@ class SuggestionRecorder:
             self._timer.cancel()
         if due is not None:
             delay = max(0.0, due - self._clock())
-            self._timer = asyncio.get_running_loop().call_later(delay, self._checkpoint)
+            self._timer = asyncio.get_running_loop().call_later(delay, self.checkpoint)
 
-    def _checkpoint(self) -> None:
+    def checkpoint(self) -> None:
+        """Measure what is due."""
         self._persistence.tick()
         self._wait_for_checkpoint()
 

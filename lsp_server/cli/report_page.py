@@ -64,7 +64,7 @@ def _figures(report: Report) -> list[tuple[str, str, go.Figure]]:
 
 def _plot(figure: go.Figure, *, with_script: bool) -> str:
     figure.update_layout(height=_PLOT_HEIGHT, margin={"l": 50, "r": 20, "t": 20, "b": 45}, template="plotly_white")
-    text: str = figure.to_html(full_html=False, include_plotlyjs=with_script, config={"displaylogo": False})
+    text: str = figure.to_html(full_html=False, include_plotlyjs=with_script, config={"displayModeBar": False})
     return text
 
 
