@@ -92,12 +92,16 @@ class ScriptedEditor:
             gate=self.gate,
             build_request=self._request,
             on_partial=lambda query, answer, done: self.partials.append((query, answer, done)),
-            on_answer=lambda query, answer: self.answers.append(answer),
+            on_answer=self.note,
             clock=self.clock,
         )
 
     def _request(self, query, wanted):
         return CompletionRequest(query.situation.prefix, query.situation.suffix, suggestions=wanted)
+
+    def note(self, query, answer):
+        """A query was answered."""
+        self.answers.append(answer)
 
     def place(self):
         return self.document.lines.advance(Place(0, 0), self.cursor)
@@ -110,6 +114,10 @@ class ScriptedEditor:
         ]
         change = types.TextDocumentContentChangePartial(types.Range(*positions), text)
         edits = self.document.apply([change], self.document.version + 1, PositionEncoding.UTF32)
+        self.edited(edits)
+
+    def edited(self, edits):
+        """The document changed: tell those who need to know, as the session does."""
         self.gate.note_edits(URI, edits)
         self.completer.document_changed(self.document, edits)
 
