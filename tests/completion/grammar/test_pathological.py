@@ -22,9 +22,9 @@ def read(language, text):
 @pytest.mark.parametrize(
     ("language", "text"),
     [
-        ("python", b"x = " + b"(" * 20_000),
+        ("python", b"x = " + b"(" * 5_000),
         ("json", b"[" * 20_000),
-        ("cpp", b"int x = a" + b"<b" * 3_000),
+        ("cpp", b"int x = a" + b"<b" * 1_000),
         ("javascript", b"x = " + b"`${" * 3_000),
         ("rust", b"/*" * 10_000),
         ("go", b"package m\n" + b"func(){" * 10),
