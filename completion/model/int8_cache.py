@@ -9,9 +9,11 @@ from numba import njit
 
 from completion.model.causal_model import FloatArray, IntArray, ModelShape
 from completion.model.draft_rows import check_path
-from completion.model.kernels.attention import CacheView, rotate_key
+from completion.model.kernels.attention import CacheView
 from completion.model.kernels.attention_product import BLOCK_SLOTS, SPAN_SLOTS, VALUE_CHANNELS
+from completion.model.kernels.moving import move_slots
 from completion.model.kernels.vector import LANES
+from completion.model.worker_threads import WorkerThreads
 
 NO_ROWS = np.empty(0, dtype=np.int32)
 
@@ -28,9 +30,11 @@ class Int8Cache:
         parents: Parents of the rows that the last `score` call wrote behind `length`.
     """
 
-    __slots__ = ("capacity", "length", "parents", "view")
+    __slots__ = ("_threads", "capacity", "length", "parents", "view")
 
-    def __init__(self, shape: ModelShape, capacity: int, cosines: FloatArray, sines: FloatArray) -> None:
+    def __init__(
+        self, shape: ModelShape, capacity: int, cosines: FloatArray, sines: FloatArray, threads: WorkerThreads
+    ) -> None:
         slots = -(-capacity // SPAN_SLOTS) * SPAN_SLOTS
         heads, width = (shape.layers, shape.kv_heads), shape.head_dim
         self.view = CacheView(
@@ -40,7 +44,7 @@ class Int8Cache:
             cosines=cosines,
             sines=sines,
         )
-        self.capacity, self.length, self.parents = slots, 0, NO_ROWS
+        self.capacity, self.length, self.parents, self._threads = slots, 0, NO_ROWS, threads
 
     def truncate(self, length: int) -> None:
         """Forget every slot from `length` on."""
@@ -64,7 +68,9 @@ class Int8Cache:
         """Fill slots 0 .. len(sources)-1 from old slots; keys are rotated from their unrotated originals."""
         moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources)))).astype(np.int32)
         if len(moved):
-            _move(self.view, moved, sources[moved].astype(np.int32))
+            read, threads = sources[moved].astype(np.int32), self._threads
+            aside = np.empty((threads.count, len(moved) + 1, self.view.plain_keys.shape[3]), np.uint16)
+            threads.run(lambda thread: move_slots(self.view, read, moved, aside[thread], thread, threads.count))
         self.length, self.parents = len(sources), NO_ROWS
 
 
@@ -74,31 +80,3 @@ def _copy_slot(view: CacheView, source: int, target: int) -> None:
     view.values[:, :, :, target] = view.values[:, :, :, source]
     from_block, to_block = source // BLOCK_SLOTS, target // BLOCK_SLOTS
     view.keys[:, :, to_block, :, target % BLOCK_SLOTS] = view.keys[:, :, from_block, :, source % BLOCK_SLOTS]
-
-
-@njit(nogil=True, cache=True)
-def _move(view: CacheView, targets: IntArray, sources: IntArray) -> None:
-    """All slots at once: a layer's originals are copied aside before the first is overwritten."""
-    layers, heads, _, head_dim = view.plain_keys.shape
-    plain = np.empty((len(sources), head_dim), np.float32)
-    for layer in range(layers):
-        for head in range(heads):
-            _gather(view.plain_keys[layer, head], sources, targets)
-            for part in range(view.values.shape[2]):
-                _gather(view.values[layer, head, part].reshape(-1, 2 * LANES), sources, targets)
-            for index, target in enumerate(targets):
-                _widen(view.plain_keys[layer, head, target], plain[index])
-                rotate_key(plain[index], target, target, view.keys[layer, head], view)
-
-
-@njit
-def _gather(rows: IntArray, sources: IntArray, targets: IntArray) -> None:
-    aside = rows[sources]
-    for index, target in enumerate(targets):
-        rows[target] = aside[index]
-
-
-@njit
-def _widen(bits: IntArray, out: FloatArray) -> None:
-    """Bfloat16 bits as float32."""
-    out.view(np.uint32)[:] = bits.astype(np.uint32) << np.uint32(16)

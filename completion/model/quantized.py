@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -39,6 +36,7 @@ from completion.model.kernels.work_sharing import new_counters
 from completion.model.logits import PanelLogits
 from completion.model.packed_weights import PackedWeights, group_width
 from completion.model.rotary import rotary_tables
+from completion.model.worker_threads import WorkerThreads
 
 LongArray = npt.NDArray[np.int64]
 MAX_ROWS = 256
@@ -55,18 +53,21 @@ class QuantizedTransformer:
     def __init__(self, weights: PackedWeights, threads: int) -> None:
         architecture = weights.architecture
         self.architecture, self.shape = architecture, architecture.shape
-        self._weights, self._threads = weights, threads
+        self._weights, self._threads = weights, WorkerThreads(threads)
         self._embeddings = weights.sections["embeddings"]
         self._table = _address_table(weights)
         self._sizes = _sizes(architecture)
         self._cosines, self._sines = rotary_tables(architecture, architecture.max_positions)
         self._buffers = _new_buffers(self._sizes, architecture, threads)
-        self._pool = ThreadPoolExecutor(max(threads - 1, 1), thread_name_prefix="draftline-forward")
         self._lock = Lock()  # buffers serve one pass at a time
 
     def new_cache(self, capacity: int) -> Int8Cache:
         """An empty cache of at least `capacity` slots."""
-        return Int8Cache(self.shape, capacity, self._cosines, self._sines)
+        return Int8Cache(self.shape, capacity, self._cosines, self._sines, self._threads)
+
+    def warm_up(self) -> None:
+        """Score one token: compiles the kernels where they are not in numba's cache, and reads the weights once."""
+        self.score(np.zeros(1, np.int32), np.full(1, -1, np.int32), self.new_cache(1)).argmax()
 
     def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
         """Compute tokens into given slots; see `CausalModel.prefill`."""
@@ -110,26 +111,15 @@ class QuantizedTransformer:
             buffers = self._with_scratch(cache.capacity)
             buffers.x[: len(tokens)] = _widened(self._embeddings[tokens])
             buffers.counters.fill(0)
-            run = partial(
-                run_layers,
-                sizes=self._sizes,
-                table=self._table,
-                rows=rows,
-                cache=cache.view,
-                buffers=buffers,
-                outputs=outputs,
-            )
-            others = [self._pool.submit(run, thread) for thread in range(1, self._threads)]
-            run(0)
-            for other in others:
-                other.result()
+            sizes, table, view = self._sizes, self._table, cache.view
+            self._threads.run(lambda thread: run_layers(thread, sizes, table, rows, view, buffers, outputs))
         return PanelLogits(outputs.logits, outputs.largest, self.shape.vocabulary_size)
 
     def _with_scratch(self, slots: int) -> Buffers:
         """The buffers, with room for scores against every slot of a cache."""
         needed = SCRATCH_FLOATS + TILE_QUERIES * slots
         if self._buffers.scratch.shape[1] < needed:
-            self._buffers = self._buffers._replace(scratch=np.zeros((self._threads, needed), np.float32))
+            self._buffers = self._buffers._replace(scratch=np.zeros((self._threads.count, needed), np.float32))
         return self._buffers
 
 
@@ -150,11 +140,6 @@ def tree_rows(parents: IntArray, length: int) -> RowsView:
         singles=(length + ancestors[single]).astype(np.int32),
         wanted=np.arange(count, dtype=np.int32),
     )
-
-
-def usable_threads() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _widened(bits: IntArray) -> FloatArray:

@@ -48,8 +48,11 @@ def has_int8_instructions() -> bool:
 
 def _load_int8(folder: Path, threads: int | None) -> Transformer:
     from completion.model.packed_weights import load_packed  # noqa: PLC0415
-    from completion.model.quantized import QuantizedTransformer, usable_threads  # noqa: PLC0415
+    from completion.model.quantized import QuantizedTransformer  # noqa: PLC0415
+    from completion.model.worker_threads import usable_threads  # noqa: PLC0415
 
     packed = cache_dir() / "packed"
     packed.mkdir(exist_ok=True)
-    return QuantizedTransformer(load_packed(folder, packed), threads or usable_threads())
+    model = QuantizedTransformer(load_packed(folder, packed), threads or usable_threads())
+    model.warm_up()
+    return model

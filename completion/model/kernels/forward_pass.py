@@ -6,11 +6,13 @@ matrix, tiles of attention queries) and wait for each other between stages.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from numba import njit
 
 from completion.model.causal_model import FloatArray, IntArray
+from completion.model.kernels import kernel_sources
 from completion.model.kernels.attention import CacheView, RowsView, attend, write_row
 from completion.model.kernels.attention_product import TILE_QUERIES
 from completion.model.kernels.int8_product import (
@@ -71,28 +73,6 @@ class Outputs(NamedTuple):
 
     logits: FloatArray  # [wanted, vocabulary]
     largest: FloatArray  # [wanted, vocabulary / 64]: the largest logit of every 64
-
-
-@njit(nogil=True, cache=True)
-def run_layers(
-    thread: int, sizes: Sizes, table: IntArray, rows: RowsView, cache: CacheView, buffers: Buffers, outputs: Outputs
-) -> None:
-    """What one thread does of a pass.
-
-    Args:
-        thread: Which scratch memory is its own.
-        sizes: Of the architecture.
-        table: Addresses of the layers' weights, then the final norm's and the head's.  # [layers + 1, LAYER_COLUMNS]
-        rows: The rows to compute; their embeddings are in buffers.x.
-        cache: Read and written.
-        buffers: Shared by all threads; counters are zero.
-        outputs: Logits of rows.wanted.
-    """
-    for layer in range(sizes.layers):
-        _attention_block(thread, layer, sizes, table, rows, cache, buffers)
-        _mlp_block(thread, layer, sizes, table[layer], len(rows.slots), buffers)
-    if len(rows.wanted):
-        _head(thread, sizes, table[sizes.layers], rows.wanted, buffers, outputs)
 
 
 @njit
@@ -241,3 +221,42 @@ def _attend(thread: int, stage: int, layer: int, rows: RowsView, cache: CacheVie
         finish(counters, stage)
         item = claim(counters, stage)
     wait(counters, stage, tiles * kv_heads)
+
+
+def _compiled(kernel_sources: str) -> Callable[..., None]:
+    """Compile the pass. numba's cache on disk looks at one file and at enclosed values: so enclose a digest of all."""
+
+    @njit(nogil=True, cache=True)
+    def run_layers(
+        thread: int,
+        sizes: Sizes,
+        table: IntArray,
+        rows: RowsView,
+        cache: CacheView,
+        buffers: Buffers,
+        outputs: Outputs,
+    ) -> None:
+        if not len(kernel_sources):
+            return
+        for layer in range(sizes.layers):
+            _attention_block(thread, layer, sizes, table, rows, cache, buffers)
+            _mlp_block(thread, layer, sizes, table[layer], len(rows.slots), buffers)
+        if len(rows.wanted):
+            _head(thread, sizes, table[sizes.layers], rows.wanted, buffers, outputs)
+
+    compiled: Callable[..., None] = run_layers
+    return compiled
+
+
+run_layers = _compiled(kernel_sources())
+"""What one thread does of a pass.
+
+Args:
+    thread: Which scratch memory is its own.
+    sizes: Of the architecture.
+    table: Addresses of the layers' weights, then the final norm's and the head's.  # [layers + 1, LAYER_COLUMNS]
+    rows: The rows to compute; their embeddings are in buffers.x.
+    cache: Read and written.
+    buffers: Shared by all threads; counters are zero.
+    outputs: Logits of rows.wanted.
+"""

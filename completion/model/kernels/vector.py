@@ -21,6 +21,7 @@ LANES = 16
 BYTE, INT, LONG, FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
 FLOATS, INTS = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
 BYTES = ir.VectorType(BYTE, 4 * LANES)
+SHORTS = ir.VectorType(ir.IntType(16), LANES)
 
 Emit = Callable[..., ir.Value]
 
@@ -129,6 +130,9 @@ store_floats = operation(types.void, types.int64, Floats)(
     lambda b, at, value: b.store(value, pointer(b, at, 0, FLOATS), align=4)
 )
 load_ints = operation(Ints, types.int64)(lambda b, at: b.load(pointer(b, at, 0, INTS), align=4))
+store_ints = operation(types.void, types.int64, Ints)(
+    lambda b, at, value: b.store(value, pointer(b, at, 0, INTS), align=4)
+)
 bits_of = operation(types.int32, types.float32)(lambda b, value: b.bitcast(value, INT))
 floats = operation(Floats, types.float32)(lambda b, value: splat(b, value, FLOATS))
 ints = operation(Ints, types.int32)(lambda b, value: splat(b, value, INTS))
@@ -145,6 +149,21 @@ store_bytes = operation(types.void, types.int64, Ints)(  # the low byte of each 
     lambda b, at, value: b.store(
         b.trunc(value, ir.VectorType(BYTE, LANES)), pointer(b, at, 0, ir.VectorType(BYTE, LANES)), align=1
     )
+)
+
+
+def _round_to_bfloat(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Bits of the nearest bfloat16, ties to even, in the low half of each lane."""
+    bits = b.bitcast(value, INTS)
+    odd = b.and_(b.lshr(bits, INTS([16] * LANES)), INTS([1] * LANES))
+    return b.lshr(b.add(b.add(bits, INTS([0x7FFF] * LANES)), odd), INTS([16] * LANES))
+
+
+load_bfloats = operation(Floats, types.int64)(  # sixteen neighbouring bfloat16
+    lambda b, at: b.bitcast(b.shl(b.zext(b.load(pointer(b, at, 0, SHORTS), align=2), INTS), INTS([16] * LANES)), FLOATS)
+)
+store_bfloats = operation(types.void, types.int64, Floats)(
+    lambda b, at, value: b.store(b.trunc(_round_to_bfloat(b, value), SHORTS), pointer(b, at, 0, SHORTS), align=2)
 )
 
 

@@ -1,0 +1,33 @@
+"""A few threads that work on one task together: compiled code that lets go of the interpreter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+
+class WorkerThreads:
+    """The calling thread and count − 1 others.
+
+    Attributes:
+        count: Threads that run a task, the caller included.
+    """
+
+    __slots__ = ("_pool", "count")
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._pool = ThreadPoolExecutor(max(count - 1, 1), thread_name_prefix="draftline-forward")
+
+    def run(self, task: Callable[[int], None]) -> None:
+        """Call task(0) here, task(1) .. task(count − 1) on the others; return when all have ended."""
+        others = [self._pool.submit(task, thread) for thread in range(1, self.count)]
+        task(0)
+        for other in others:
+            other.result()
+
+
+def usable_threads() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
