@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from completion.errors import ConfigurationError
-from completion.request import CompletionEvent, CompletionRequest, Layout, Mode
+from completion.request import CompletionEvent, CompletionRequest, Layout, Mode, Statistics
 
 _MOST_TOKENS = 4096
 
@@ -99,20 +99,26 @@ def _explain(event: CompletionEvent, console: Any) -> None:  # noqa: ANN401 - a 
         text, legend = coloured_pieces(suggestion)
         console.print(legend)
         console.print(text, soft_wrap=True)
-    if (statistics := event.statistics) is None:
-        return
-    console.print(
-        f"prompt: {statistics.prompt_tokens} tokens, {statistics.kept_tokens} kept, "
-        f"{statistics.shifted_tokens} shifted, {statistics.computed_tokens} computed"
+    if event.statistics is not None:
+        for line in (*_figures(event.statistics), f"stopped: {event.stop_reason}"):
+            console.print(line, soft_wrap=True)
+
+
+def _figures(figures: Statistics) -> tuple[str, str, str]:
+    """What the cache saved, what the drafters brought, and where the time went."""
+    off = f" (off: {figures.grammar_off_reason})" if figures.grammar_off_reason else ""
+    prompt = f"{figures.kept_tokens} kept, {figures.shifted_tokens} shifted, {figures.computed_tokens} computed"
+    steps = f"{figures.steps} steps, {figures.drafted_tokens} drafted, {figures.accepted_tokens} accepted"
+    parts = {
+        "prompt": figures.prompt_ms,
+        "decoding": figures.decode_ms,
+        "drafting": figures.drafting_ms,
+        "grammar": figures.grammar_ms,
+        "queue": figures.queue_ms,
+    }
+    spent = ", ".join(f"{name} {milliseconds:.0f}" for name, milliseconds in parts.items())
+    return (
+        f"prompt: {figures.prompt_tokens} tokens, {prompt}",
+        f"output: {figures.generated_tokens} tokens, {steps}; grammar: {figures.grammar_rejections} rejected{off}",
+        f"time: first text {figures.first_text_ms:.0f} ms, total {figures.total_ms:.0f} ms ({spent})",
     )
-    console.print(
-        f"output: {statistics.generated_tokens} tokens in {statistics.steps} steps, {statistics.drafted_tokens} "
-        f"drafted, {statistics.accepted_tokens} accepted; grammar: {statistics.grammar_rejections} rejected"
-        + (f" (off: {statistics.grammar_off_reason})" if statistics.grammar_off_reason else "")
-    )
-    console.print(
-        f"time: first text {statistics.first_text_ms:.0f} ms, total {statistics.total_ms:.0f} ms "
-        f"(prompt {statistics.prompt_ms:.0f}, decoding {statistics.decode_ms:.0f}, "
-        f"drafting {statistics.drafting_ms:.0f}, grammar {statistics.grammar_ms:.0f}, queue {statistics.queue_ms:.0f})"
-    )
-    console.print(f"stopped: {event.stop_reason}")

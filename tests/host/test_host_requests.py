@@ -92,7 +92,7 @@ async def test_an_unforeseen_error_is_answered_logged_without_text_and_survived(
 
 
 async def test_requests_while_loading_get_503_or_wait(runtime):
-    from conftest import running_host
+    from tests.host.conftest import running_host
 
     engine, may_load = PacedEngine(), threading.Event()
 
@@ -121,9 +121,8 @@ async def test_requests_while_loading_get_503_or_wait(runtime):
 
 
 async def test_a_model_that_cannot_be_loaded_is_a_state_with_code_and_sentence(runtime):
-    from conftest import running_host
-
     from completion.errors import ModelNotFoundError
+    from tests.host.conftest import running_host
 
     def load(_progress):
         raise ModelNotFoundError("No source has the model. Install draftline[default-model].")
