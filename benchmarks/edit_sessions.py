@@ -7,6 +7,7 @@ import gzip
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from completion.request import CompletionRequest, ContextFile
 
 TYPED_CHARACTERS = 80
 """So much of what was typed next is compared with a completion."""
+
+REST_S = 3.0
+"""So long without a key, and the cache is refreshed to exact in the background."""
 
 _KEYS_BETWEEN_REQUESTS = 3
 _NEAR = 200  # an edit further away than this is elsewhere in the file
@@ -41,12 +45,14 @@ class EditRequest:
         kind: What happened since the last request of the session.
         request: What the editor asks.
         typed: What was really typed next, up to a line's end.
+        rested: The editor was idle before, long enough for an exact refresh of the cache.
     """
 
     session: str
     kind: Kind
     request: CompletionRequest
     typed: str
+    rested: bool = False
 
 
 def trace_requests(path: Path, limit: int) -> Iterator[EditRequest]:
@@ -59,18 +65,21 @@ def trace_requests(path: Path, limit: int) -> Iterator[EditRequest]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         trace = json.load(file)
     patches = [patch for transaction in trace["txns"] for patch in transaction["patches"]]
+    seconds = [_seconds(transaction["time"]) for transaction in trace["txns"] for _ in transaction["patches"]]
     text, cursor, count, keys = trace["startContent"], 0, 0, 0
     last: tuple[str, str] | None = None
+    rested = False
     for index, (position, deleted, inserted) in enumerate(patches):
         text = text[:position] + inserted + text[position + deleted :]
         moved, cursor = position + deleted != cursor, position + len(inserted)
         keys = 0 if moved else keys + 1
+        rested = rested or (index > 0 and seconds[index] - seconds[index - 1] >= REST_S)
         typed = _typed_next(patches, index + 1, cursor)
         if len(text) < _GROWN_CHARACTERS or len(typed) < 3 or keys % _KEYS_BETWEEN_REQUESTS or len(inserted) > 8:
             continue
         now = text[:cursor], text[cursor:]
-        yield EditRequest("trace", _kind(last, now), _ask("trace", *now, "svelte"), typed)
-        last, count = now, count + 1
+        yield EditRequest("trace", _kind(last, now), _ask("trace", *now, "svelte"), typed, rested)
+        last, count, rested = now, count + 1, False
         if count == limit:
             return
 
@@ -146,6 +155,10 @@ def _apply(text: str, hunks: Sequence[_Hunk], chosen: set[int], offset: int) -> 
         hunk = hunks[number]
         text = text[: hunk.start - offset] + hunk.new + text[hunk.end - offset :]
     return text
+
+
+def _seconds(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()
 
 
 def _ask(document: str, prefix: str, suffix: str, language: str) -> CompletionRequest:

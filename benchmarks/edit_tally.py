@@ -56,6 +56,7 @@ class Outcome:
     logits: FloatArray = field(repr=False)
     first: int
     text: str
+    exact: bool
 
 
 def divergence(reference: FloatArray, other: FloatArray) -> float:
@@ -87,6 +88,8 @@ class Tally:
             "time_ratio_full": statistics.median(o.ms / f.ms for o, f, _ in cases),
             "first_token_agreement": statistics.mean(o.first == f.first for o, f, _ in cases),
             "argmax_agreement": statistics.mean(int(o.logits.argmax()) == int(f.logits.argmax()) for o, f, _ in cases),
+            "on_exact_cache": statistics.mean(o.exact for o, _, _ in cases),
+            "kl_on_exact_cache": max((divergence(f.logits, o.logits) for o, f, _ in cases if o.exact), default=0.0),
             "kl": statistics.mean(divergence(f.logits, o.logits) for o, f, _ in cases),
             "same_completion": statistics.mean(o.text == f.text for o, f, _ in cases),
             "typed_match": statistics.mean(o.text.rstrip() == typed.rstrip() for o, _, typed in cases),

@@ -47,6 +47,8 @@ class Bench:
         """Bring one row's session up to date, time it to the first token's logits, and complete greedily."""
         prompt = self._planner.plan(replace(asked.request, layout=self._layout))
         session = self._session(asked.session, row)
+        if asked.rested:
+            session.refresh(CancelToken())
         started = time.perf_counter()
         plan = session.prepare(prompt, row.mode, CancelToken())
         logits = self._last_logits(session, prompt)
@@ -55,7 +57,8 @@ class Bench:
         forced = len(prompt.forced)
         text = self._loaded.tokenizer.decode(tokens)[forced:].decode("utf-8", "ignore").split("\n")[0]
         session.truncate(len(prompt.tokens) - 1)
-        return Outcome(plan.computed, len(prompt.tokens), elapsed, logits, tokens[0], text)
+        exact = not session.edits.any()
+        return Outcome(plan.computed, len(prompt.tokens), elapsed, logits, tokens[0], text, exact)
 
     def forget(self) -> None:
         """Drop every session."""
@@ -190,6 +193,8 @@ def headline(tally: Tally) -> dict[str, float]:
         "time_ratio_prefix": without_typing["ms"] / tally.summary(prefix, edits)["ms"],
         "typing_tokens_per_keystroke": typing["computed_per_request"],
         "typing_kl": typing["kl"],
+        "typing_kl_on_exact_cache": typing["kl_on_exact_cache"],
+        "typing_on_exact_cache": typing["on_exact_cache"],
         "first_token_agreement": whole["first_token_agreement"],
         "first_token_agreement_edits": without_typing["first_token_agreement"],
         "kl_edits": without_typing["kl"],
@@ -206,7 +211,7 @@ def main() -> None:
     parser.add_argument("--other-layout-requests", type=int, default=80)
     options = parser.parse_args()
     loaded = load_model(options.model)
-    console = Console()
+    console = Console(width=150)
     tallies = {}
     for layout, count in (
         (Layout.SUFFIX_FIRST, options.requests),
