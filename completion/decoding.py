@@ -11,7 +11,7 @@ import numpy as np
 from completion.cancellation import CancelToken
 from completion.constraints import FREE, Constraints, ConstraintState
 from completion.kv_session import KVSession
-from completion.model.causal_model import CausalModel, FloatArray, Logits
+from completion.model.causal_model import CausalModel, FloatArray, IntArray, Logits
 from completion.model.sampling import draw
 from completion.request import Sampling
 from drafting.draft_tree import ROOT, DraftTree
@@ -52,7 +52,7 @@ class Decoder:
 
     Attributes:
         model: Scores draft trees.
-        session: Holds every token of the prompt but the last.
+        session: Holds the prompt but for its last few tokens, the last one in any case.
         prompt: The prompt's tokens.
         constraints: What may come next.
         drafter: Who guesses; None for plain decoding.
@@ -89,15 +89,17 @@ class Decoder:
             proposed = time.perf_counter()
             tree, states = prune(guesses, self.constraints, self.state)
             pruned = time.perf_counter()
-            logits = self._forward(tree)
+            pending = self._pending()
+            logits = self._forward(pending, tree)
             path = accept_path(tree, self._chooser(logits, tree, states), self.ends | {NO_TOKEN})
             verified = time.perf_counter()
             if self.drafter is not None:
-                self.drafter.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, 1e3 * (verified - pruned))
+                step_ms = 1e3 * (verified - pruned) if len(pending) == 1 else 0.0  # else no cost of a usual step
+                self.drafter.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, step_ms)
             learned = time.perf_counter()
             log_probabilities = _log_probabilities(logits, path)
             runners_up = self._runners_up(logits, path, states, log_probabilities) if self.wants_runners_up else ()
-            self.state = self._accept(path, states)
+            self.state = self._accept(pending, path, states)
             yield Step(
                 path.tokens,
                 path.drafters,
@@ -123,15 +125,17 @@ class Decoder:
         guesses = self.drafter.propose([*self.prompt, *self.tokens, *certain], allowed)
         return guesses.behind(certain, "healing") if certain else guesses
 
-    def _forward(self, tree: DraftTree) -> Logits:
-        tokens = np.concatenate(([self._anchor], tree.tokens)).astype(np.int32)
-        parents = np.concatenate(([ROOT], tree.parents + 1)).astype(np.int32)
-        return self.model.score(tokens, parents, self.session.cache)
+    def _pending(self) -> list[int]:
+        """The end of the text that is not in the cache: the anchor, whose logits are needed, and few before it."""
+        return [*self.prompt, *self.tokens][len(self.session.tokens) :]
 
-    @property
-    def _anchor(self) -> int:
-        """The last token of the text: scored first in every step, because its logits are needed."""
-        return self.tokens[-1] if self.tokens else self.prompt[-1]
+    def _forward(self, pending: Sequence[int], tree: DraftTree) -> Logits:
+        """Score the pending tokens as a chain and the tree below it; logits from the anchor on.  # [1 + nodes]."""
+        chain = np.arange(ROOT, len(pending) - 1, dtype=np.int32)
+        tokens = np.concatenate((np.asarray(pending, dtype=np.int32), tree.tokens))
+        parents = np.concatenate((chain, tree.parents + len(pending)))
+        logits = self.model.score(tokens, parents, self.session.cache)
+        return logits if len(pending) == 1 else _FromRow(logits, len(pending) - 1)
 
     def _chooser(self, logits: Logits, tree: DraftTree, states: Sequence[ConstraintState]) -> Callable[[int], int]:
         greedy = logits.argmax() if self.sampling.temperature <= 0 else None
@@ -167,13 +171,33 @@ class Decoder:
             found.append(next(allowed, None) if token != NO_TOKEN else None)
         return tuple(found)
 
-    def _accept(self, path: AcceptedPath, states: Sequence[ConstraintState]) -> ConstraintState:
+    def _accept(self, pending: Sequence[int], path: AcceptedPath, states: Sequence[ConstraintState]) -> ConstraintState:
         """Make the accepted path part of the cache and the text; returns the constraints' state behind it."""
-        self.session.commit(path.rows, [self._anchor, *path.tokens[:-1]])
+        before = len(pending) - 1
+        rows = (*range(before), *(before + row for row in path.rows))
+        self.session.commit(rows, [*pending, *path.tokens[:-1]])
         last = states[path.rows[-1]]
         self.tokens += path.tokens
         following = self.constraints.advance(last, path.tokens[-1]) if path.tokens[-1] != NO_TOKEN else None
         return following or FREE
+
+
+@dataclass(frozen=True, slots=True)
+class _FromRow:
+    """Logits without their first rows."""
+
+    logits: Logits
+    first: int
+
+    def argmax(self) -> IntArray:
+        return self.logits.argmax()[self.first :]
+
+    def top(self, count: int) -> tuple[IntArray, FloatArray]:
+        ids, scores = self.logits.top(count)
+        return ids[self.first :], scores[self.first :]
+
+    def row(self, index: int) -> FloatArray:
+        return self.logits.row(self.first + index)
 
 
 def prune(tree: DraftTree, constraints: Constraints, start: ConstraintState) -> tuple[DraftTree, list[ConstraintState]]:

@@ -35,6 +35,9 @@ from completion.workspace_context import WorkspaceFiles
 from drafting.session import Drafters, DraftingSession
 from drafting.verifier import MODEL
 
+LEFT_TOKENS = 8
+"""So many new tokens at a prompt's end are computed by the first decoding step itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
@@ -85,7 +88,7 @@ class Engine:
         context = _cursor_context(asked)
         prompt = self._planner.plan(asked)
         session = self._sessions.open(request.document)
-        record.prompt_ready(prompt, session.prepare(prompt, request.cache, cancel))
+        record.prompt_ready(prompt, session.prepare(prompt, request.cache, cancel, LEFT_TOKENS))
         task = Task(asked, context, prompt, session, open_grammar(asked, prompt.forced), record)
         first = self._attempt(task)
         left: Suggestion | Dropped = Dropped(DropReason.EMPTY)

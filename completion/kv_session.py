@@ -61,8 +61,11 @@ class KVSession:
         self.tokens: list[int] = []
         self.edits: IntArray = np.zeros(0, dtype=np.int32)
 
-    def prepare(self, prompt: Prompt, mode: CacheMode, cancel: CancelToken) -> CachePlan:
+    def prepare(self, prompt: Prompt, mode: CacheMode, cancel: CancelToken, leave: int = 0) -> CachePlan:
         """Make the cache hold all of the prompt but its last token, which the first decoding step scores.
+
+        Up to `leave` further tokens at the end may be left to that step as well: a pass over few rows costs hardly
+        more than one over a single row, so the first token comes a step earlier. The plan counts them as computed.
 
         Raises:
             CancelledError: What was computed until then stays and is valid.
@@ -82,7 +85,10 @@ class KVSession:
             self._movable = False
             plan = self._plan(wanted, prompt.special_positions, mode)
             self._reuse(plan, wanted)
-        self._compute(plan.compute, wanted, cancel)
+        if 0 < plan.computed <= leave and plan.compute[0] == len(wanted) - plan.computed:
+            self.truncate(int(plan.compute[0]))
+        else:
+            self._compute(plan.compute, wanted, cancel)
         return plan
 
     def refresh(self, cancel: CancelToken) -> int:
