@@ -121,7 +121,12 @@ class Decoder:
             behind = self.constraints.advance(behind, token) if behind else None
         if behind is None:
             certain, behind = (), state
-        allowed = None if behind.free else _allowed_by(self.constraints, behind)
+        forced = behind.forced
+        allowed = (
+            (lambda token: forced.advance(self.constraints.token_bytes(token)) is not None)
+            if forced.remaining
+            else None
+        )
         guesses = self.drafter.propose([*self.prompt, *self.tokens, *certain], allowed)
         return guesses.behind(certain, "healing") if certain else guesses
 
