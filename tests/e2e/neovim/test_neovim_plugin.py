@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.neovim.neovim_driver import NeovimError
+from benchmarks.neovim_driver import NeovimError
 
 pytestmark = pytest.mark.neovim
 

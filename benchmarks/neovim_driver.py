@@ -16,6 +16,11 @@ import msgpack
 TIMEOUT_S = 30.0
 GHOST_GROUP = "ComplHint"  # where every link of a suggestion's highlight ends
 
+# The redraw events that change the screen; each is a method of `Screen`.
+DRAWN = frozenset({
+    "grid_resize", "grid_clear", "default_colors_set", "hl_attr_define", "grid_cursor_goto", "grid_line", "grid_scroll",
+})  # fmt: skip
+
 
 class NeovimError(AssertionError):
     """Neovim answered with an error, or what was awaited did not come."""
@@ -34,23 +39,29 @@ class Screen:
     cursor: tuple[int, int] = (0, 0)
 
     def grid_resize(self, _grid: int, width: int, height: int) -> None:
+        """The screen has another size and is empty."""
         self.width, self.height = width, height
         self.grid_clear(1)
 
     def grid_clear(self, _grid: int) -> None:
+        """Every cell is blank."""
         self.characters = [[" "] * self.width for _ in range(self.height)]
         self.highlights = [[0] * self.width for _ in range(self.height)]
 
     def default_colors_set(self, foreground: int, background: int, *_rest: int) -> None:
+        """Colours of cells without a highlight."""
         self.colours = {"foreground": foreground, "background": background}
 
     def hl_attr_define(self, number: int, rgb: dict[str, Any], _cterm: dict[str, Any], info: list[Any]) -> None:
+        """A highlight's number, its look, and the groups it comes from."""
         self.styles[number] = (rgb, {part.get("hi_name", "") for part in info})
 
     def grid_cursor_goto(self, _grid: int, row: int, column: int) -> None:
+        """The cursor stands elsewhere."""
         self.cursor = (row, column)
 
-    def grid_line(self, _grid: int, row: int, column: int, cells: list[list[Any]], *_rest: Any) -> None:
+    def grid_line(self, _grid: int, row: int, column: int, cells: list[list[Any]], *_rest: object) -> None:
+        """Cells of one row; a missing highlight is that of the cell before."""
         highlight = 0
         for cell in cells:
             highlight = cell[1] if len(cell) > 1 else highlight
@@ -60,6 +71,7 @@ class Screen:
                 column += 1
 
     def grid_scroll(self, _grid: int, top: int, bottom: int, left: int, right: int, rows: int, _columns: int) -> None:
+        """A region moves up, or down if `rows` is negative."""
         order = range(top, bottom - rows) if rows > 0 else range(bottom - 1, top - rows - 1, -1)
         for row in order:
             self.characters[row][left:right] = self.characters[row + rows][left:right]
@@ -88,9 +100,10 @@ class Neovim:
 
     def __init__(
         self, program: Path, arguments: list[str], environment: dict[str, str], *, size: tuple[int, int] = (90, 24)
-    ):
+    ) -> None:
         self.screen = Screen(*size)
         self.ghosts: list[str] = []  # every different suggestion that stood on the screen, in order
+        self.ghost_times: list[float] = []  # when each appeared, by the monotonic clock
         self.errors: list[str] = []
         self._changed = threading.Condition()
         self._answers: dict[int, tuple[Any, Any]] = {}
@@ -107,7 +120,7 @@ class Neovim:
 
     # ---- asking ----
 
-    def request(self, method: str, *arguments: Any, timeout_s: float = TIMEOUT_S) -> Any:
+    def request(self, method: str, *arguments: object, timeout_s: float = TIMEOUT_S) -> Any:  # noqa: ANN401 - as the API
         """Call an API function and return its answer."""
         with self._changed:
             self._next_id += 1
@@ -121,7 +134,7 @@ class Neovim:
             raise NeovimError(f"{method}: {error}")
         return result
 
-    def lua(self, code: str, *arguments: Any) -> Any:
+    def lua(self, code: str, *arguments: object) -> Any:  # noqa: ANN401 - as the code
         """Run Lua code and return its value."""
         return self.request("nvim_exec_lua", code, list(arguments))
 
@@ -135,7 +148,7 @@ class Neovim:
 
     def lines(self) -> list[str]:
         """Return the buffer's lines."""
-        return self.request("nvim_buf_get_lines", 0, 0, -1, True)
+        return list(self.request("nvim_buf_get_lines", 0, 0, -1, True))
 
     # ---- waiting ----
 
@@ -209,9 +222,8 @@ class Neovim:
             self._answers[message[1]] = (message[2], message[3])
         elif message[0] == 2 and message[1] == "redraw":
             for name, *calls in message[2]:
-                handler = getattr(self.screen, name, None)
-                for call in calls if handler else ():
-                    handler(*call)
+                for call in calls if name in DRAWN else ():
+                    getattr(self.screen, name)(*call)
                 if name == "flush":
                     self._remember_ghost()
         elif message[0] == 2 and message[1] == "nvim_error_event":
@@ -221,3 +233,4 @@ class Neovim:
         ghost = self.screen.ghost_text()
         if not self.ghosts or self.ghosts[-1] != ghost:
             self.ghosts.append(ghost)
+            self.ghost_times.append(time.monotonic())
