@@ -148,11 +148,14 @@ class InlineCompleter:
         if not any(self._fits(desk.generation, document, place) for place in _likely_cursors(document, edits[-1])):
             desk.clear()
 
-    def generation_at(self, document: Document, place: Place) -> Generation | None:
-        """The generation that serves a cursor there, if there is one."""
+    def serves(self, document: Document, place: Place) -> bool:
+        """Whether what goes on in a document serves a cursor that rests there; what does not is stopped."""
         desk = self._desks.get(document.uri)
-        generation = desk.generation if desk else None
-        return generation if generation and self._fits(generation, document, place) else None
+        if desk is None or desk.generation is None:
+            return False
+        if not self._fits(desk.generation, document, place):
+            desk.clear()
+        return desk.generation is not None
 
     def clear(self, uri: str) -> None:
         """Stop whatever goes on in a document: a suggestion was accepted or dismissed, or the document closed."""

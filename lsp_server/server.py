@@ -178,21 +178,24 @@ def _register_list_completion(server: DraftlineServer) -> None:
 
 def _register_signals(server: DraftlineServer) -> None:
     @server.command(messages.ACCEPTED_COMMAND)
-    def accepted(*arguments: Any) -> None:  # noqa: ANN401 - untyped JSON
+    async def accepted(*arguments: Any) -> None:  # noqa: ANN401 - untyped JSON
         server.session.signals.accepted(messages.read_item_name(arguments))
+        await server.session.engine.count("select")
 
     @server.feature(messages.DID_SHOW)
-    def did_show(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
+    async def did_show(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
         server.session.signals.shown(messages.read_shown(params))
+        await server.session.engine.count("view")
 
     @server.feature(messages.DID_ACCEPT_PARTLY)
-    def did_accept_partly(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
+    def did_accept_partly(params: Any) -> None:  # noqa: ANN401 - see above
         server.session.signals.partly_accepted(messages.read_part_accepted(params))
 
     @server.feature(messages.DID_REJECT)
-    def did_reject(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
+    async def did_reject(params: Any) -> None:  # noqa: ANN401 - see above
         server.session.signals.rejected(messages.read_rejected(params))
+        await server.session.engine.count("dismiss")
 
     @server.feature(messages.DID_MOVE_CURSOR)
-    async def did_move_cursor(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
+    async def did_move_cursor(params: Any) -> None:  # noqa: ANN401 - see above
         await server.session.move_cursor(*messages.read_cursor(params))

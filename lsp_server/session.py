@@ -12,7 +12,7 @@ from pygls.lsp.server import LanguageServer
 
 from lsp_server import client_registration, items
 from lsp_server.client_events import ClientEvents
-from lsp_server.config import Source, load, user_file
+from lsp_server.config import PROJECT_FILE, Source, load, user_file
 from lsp_server.documents import Document, DocumentStore
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine_link import EngineLink
@@ -112,6 +112,9 @@ class Session:
 
     async def change_files(self, params: types.DidChangeWatchedFilesParams) -> None:
         """Files changed on disk."""
+        if any(change.uri.endswith(f"/{PROJECT_FILE}") for change in params.changes):
+            self._load_settings()
+            await self._use_settings()
         await self.feed.files_changed(params.changes)
 
     async def _pull_settings(self) -> None:
@@ -214,12 +217,13 @@ class Session:
         if document is None or self.gate.document_refusal(document) is not None:
             return
         place = document.place(position, self.documents.encoding)
-        if self.completer.generation_at(document, place) is None:
+        if not self.completer.serves(document, place):
             await self.engine.prepare(self._builder.build(document, place, 1))
 
     def _query(self, uri: str, position: types.Position, *, invoked: bool) -> Query | None:
         document = self.documents.get(uri)
         if document is None:
+            self.recorder.refused("", EmptyReason.NOT_OPEN)
             return None
         place = document.place(position, self.documents.encoding)
         return Query(

@@ -89,9 +89,14 @@ class SuggestionRecorder:
         if self._telemetry is None:
             return
         if answer.generation is None:
-            self._telemetry.refused(query.document.language, answer.reason or "")
+            self.refused(query.document.language, answer.reason or "")
         else:
             self._telemetry.save(self._record(query, answer, answer.generation, self._telemetry))
+
+    def refused(self, language: str, reason: str) -> None:
+        """A request was answered with nothing before the engine was asked."""
+        if self._telemetry is not None:
+            self._telemetry.refused(language, reason)
 
     def shown(self, id_: str) -> None:
         """A suggestion stood on the screen."""

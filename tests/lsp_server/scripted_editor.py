@@ -24,6 +24,7 @@ class ScriptedEngine:
         self.queues: list[asyncio.Queue] = []
         self.closed: list[int] = []
         self.asked = asyncio.Event()
+        self.released = asyncio.Event()
 
     async def complete(self, request):
         number = len(self.requests)
@@ -40,6 +41,7 @@ class ScriptedEngine:
                 yield said
         finally:
             self.closed.append(number)
+            self.released.set()
 
     async def wait_for_request(self, count):
         while len(self.requests) < count:

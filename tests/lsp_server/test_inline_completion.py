@@ -11,6 +11,7 @@ from completion.request import CompletionEvent, Suggestion
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.generation import CLOSERS, Generation, Situation
 from lsp_server.inline_completion import WITHDRAWN_GRACE_S
+from lsp_server.text_lines import Place
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
 
@@ -175,11 +176,22 @@ async def test_a_withdrawn_request_frees_the_engine_when_nobody_asks_again():
     first = editor.ask()
     await editor.engine.wait_for_request(1)
     await settle()
-    generation = editor.completer.generation_at(editor.document, editor.place())
     first.cancel()
-    await asyncio.wait_for(generation.ended(), WITHDRAWN_GRACE_S + 5)
+    await asyncio.wait_for(editor.engine.released.wait(), WITHDRAWN_GRACE_S + 5)
+    assert editor.engine.closed == [0]
+
+
+async def test_a_cursor_that_rests_elsewhere_stops_the_generation_and_one_that_stays_keeps_it():
+    editor = ScriptedEditor("a = 1\nx = ")
+    editor.ask()
+    await editor.engine.wait_for_request(1)
+    await settle()
+    assert editor.completer.serves(editor.document, editor.place())
+    assert editor.engine.closed == []
+    assert not editor.completer.serves(editor.document, Place(0, 0))
     await settle()
     assert editor.engine.closed == [0]
+    await editor.close()
 
 
 async def test_an_invoked_request_asks_for_as_many_suggestions_as_are_set():

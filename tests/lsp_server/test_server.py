@@ -2,9 +2,13 @@
 
 import asyncio
 
+import httpx
 import pytest
 from lsprotocol import types
 
+from completion.host_address import host_address
+from lsp_server.persistence import CHECKPOINTS_S
+from lsp_server.telemetry_schema import open_store, store_path
 from tests.lsp_server.real_client import RealClient
 
 URI = "file:///nowhere/a.py"
@@ -130,6 +134,45 @@ async def test_quiet_after_acceptance_unless_asked(paced, start_client):
     )
     assert await client.complete(URI, 0, 3) == []
     assert len(await client.complete(URI, 0, 3, invoked=True)) == 1
+
+
+async def test_events_are_counted_for_prometheus_and_recorded(paced, start_client, runtime):
+    client = await start_client()
+    await client.ready()
+    client.open(URI, "x =")
+    await steps(paced, 3)
+    (item,) = await client.complete(URI, 0, 3)
+    command = {"command": item.command.command, "arguments": list(item.command.arguments)}
+    client.lsp.protocol.notify("textDocument/didShowCompletion", {"item": {"command": command}})
+    client.change(URI, 2, (0, 3), (0, 3), item.insert_text)
+    await client.lsp.workspace_execute_command_async(
+        types.ExecuteCommandParams(item.command.command, item.command.arguments)
+    )
+    assert await client.complete("file:///never/opened.py", 0, 0) == []
+    transport = httpx.AsyncHTTPTransport(uds=str(host_address("paced", "auto").socket_path))
+    async with httpx.AsyncClient(transport=transport, base_url="http://draftline") as host:
+        metrics = (await host.get("/metrics")).text
+    assert 'draftline_client_events_total{type="view"} 1.0' in metrics
+    assert 'draftline_client_events_total{type="select"} 1.0' in metrics
+    await client.stop()
+    store = open_store(store_path())
+    fates = store.execute("SELECT shown, outcome, accepted_characters, model, steps FROM suggestions").fetchall()
+    remains = store.execute("SELECT after_s, share FROM persistence ORDER BY 1").fetchall()
+    refusals = store.execute("SELECT reason, requests FROM refusals").fetchall()
+    store.close()
+    assert fates == [(1, "accepted", 6, "paced", 3)]
+    assert remains == [(after_s, 1.0) for after_s in CHECKPOINTS_S]
+    assert refusals == [("not_open", 1)]
+
+
+async def test_without_telemetry_no_store_is_made(paced, start_client, runtime):
+    client = await start_client(telemetry=False)
+    await client.ready()
+    client.open(URI, "x =")
+    await steps(paced, 3)
+    assert len(await client.complete(URI, 0, 3)) == 1
+    await client.stop()
+    assert not store_path().exists()
 
 
 async def test_a_client_without_inline_completion_gets_one_list_item(paced, start_client):
