@@ -123,6 +123,11 @@ class InlineCompleter:
         self._desks: dict[str, _Desk] = {}
         self._rhythm = TypingRhythm()
 
+    @property
+    def working(self) -> bool:
+        """Whether the engine works for any document."""
+        return any(desk.generation is not None and desk.generation.running for desk in self._desks.values())
+
     async def answer(self, query: Query) -> Answer:
         """Answer one query; an older one of the same document is answered at once, with nothing."""
         desk = self._desks.setdefault(query.document.uri, _Desk())

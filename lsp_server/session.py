@@ -21,7 +21,7 @@ from lsp_server.messages import PARTIAL_COMPLETION
 from lsp_server.request_builder import RequestBuilder
 from lsp_server.server_log import set_level
 from lsp_server.show_gate import ShowGate
-from lsp_server.status import LoadingProgress, StatusReporter
+from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 from lsp_server.suggestion_recorder import SuggestionRecorder
 from lsp_server.telemetry_schema import store_path
 from lsp_server.text_lines import Edit, PositionEncoding
@@ -29,6 +29,9 @@ from lsp_server.workspace_files import WorkspaceFeed
 from lsp_server.workspace_folders import WorkspaceFolders, folders_at_start
 
 _log = logging.getLogger(__name__)
+
+BUSY_AFTER_S = 0.5
+"""A request that takes longer shows in the status; shorter ones would only make it flicker."""
 
 
 class Session:
@@ -226,6 +229,7 @@ class Session:
             self.recorder.refused("", EmptyReason.NOT_OPEN)
             return None
         place = document.place(position, self.documents.encoding)
+        asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._tell_busy)
         return Query(
             document=document,
             version=document.version,
@@ -245,7 +249,17 @@ class Session:
         params = items.partial_params(query, answer, self.documents.encoding, done=done)
         self._server.protocol.notify(PARTIAL_COMPLETION, params)
 
+    def _tell_busy(self) -> None:
+        """Say that the engine works, or that it is done; other states are not ours to change."""
+        now = StatusKind.BUSY if self.completer.working else StatusKind.READY
+        if self.status.status.kind in (StatusKind.BUSY, StatusKind.READY):
+            self.status.update(kind=now)
+
     def _note_answer(self, query: Query, answer: Answer) -> None:
+        if self.completer.working:
+            asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._tell_busy)
+        else:
+            self._tell_busy()
         self.recorder.answered(query, answer)
         if answer.remainders:
             self.signals.offered(query, answer)

@@ -81,6 +81,17 @@ async def test_loading_shows_progress(paced, start_client):
     assert any(status.kind == "starting" for status in client.statuses)
 
 
+async def test_a_long_request_shows_as_busy_until_it_is_answered(paced, start_client):
+    client = await start_client()
+    await client.ready()
+    client.open(URI, "x =")
+    answer = asyncio.create_task(client.complete(URI, 0, 3))
+    await client.until(lambda: client.statuses[-1].kind == "busy")
+    await steps(paced, 3)
+    assert len(await answer) == 1
+    await client.until(lambda: client.statuses[-1].kind == "ready")
+
+
 async def test_typing_on_while_text_is_generated_asks_the_engine_once(paced, start_client):
     client = await start_client(streaming=True)
     await client.ready()
