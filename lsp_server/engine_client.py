@@ -91,7 +91,8 @@ class EngineClient:
                 await self._find_or_start()
                 return await self._until_ready()
             except DraftlineError as error:
-                self._failure = (self._clock() + _FAILURE_KEPT_S, error)
+                if not isinstance(error, HostGoneError):
+                    self._failure = (self._clock() + _FAILURE_KEPT_S, error)
                 await self._disconnect()
                 self._note(EngineStatus("error", sentence=str(error), code=error.code))
                 raise
@@ -210,6 +211,8 @@ class EngineClient:
         try:
             async with aclosing(connection.states()) as states:
                 async for health in states:
+                    if health["state"] == "stopping":
+                        continue  # its end follows; who comes now needs another host
                     self._note(_status_of(health))
                     if not found.done():
                         found.set_result(True)
@@ -233,7 +236,7 @@ class EngineClient:
                 error.code = self.status.code
                 raise error
             if self._lease is None or self._lease.done():
-                raise EngineUnavailableError("The engine ended while it was loading the model.")
+                raise HostGoneError("The engine ended while it was loading the model.")
             await changed.wait()
 
     async def _open(self) -> EngineConnection:
