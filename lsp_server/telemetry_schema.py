@@ -9,6 +9,7 @@ from completion.errors import StorageError
 from completion.paths import state_dir
 
 # One script for each version; a store of version n runs those from n on. Released scripts are never edited.
+# There is no index by time: a store of bounded size is scanned faster than an index leads through it.
 MIGRATIONS = (
     """
     CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -52,7 +53,6 @@ MIGRATIONS = (
         accepted_characters INTEGER NOT NULL DEFAULT 0,
         decided_at REAL
     );
-    CREATE INDEX suggestions_at ON suggestions (at);
     CREATE TABLE persistence (
         suggestion TEXT NOT NULL,
         after_s INTEGER NOT NULL,
