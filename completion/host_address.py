@@ -81,9 +81,13 @@ def host_address(model: str, backend: str) -> HostAddress:
 
 
 def normal_model(model: str) -> str:
-    """The same name for the same model: a path is made absolute, a name stays."""
+    """The same name for the same model: a path is made absolute, a bare name stays.
+
+    An editor starts us in the user's project: a folder there that happens to have a model's name is not meant.
+    """
     path = Path(model).expanduser()
-    return str(path.resolve()) if path.exists() else model
+    is_path = len(path.parts) > 1 or model.startswith(".") or path.suffix.lower() == ".gguf"
+    return str(path.resolve()) if is_path and path.exists() else model
 
 
 def check_private(path: Path) -> None:

@@ -16,7 +16,7 @@ from lsp_server.engine_launcher import EngineOptions
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     """Which model, computed how."""
-    parser.add_argument("--model", default="default", help="a name, a folder, a .gguf file or a hub id")
+    parser.add_argument("--model", default="default", help="a name, a folder (./NAME), a .gguf file or a hub id")
     parser.add_argument("--backend", choices=BACKENDS, default="auto", help="how the model is computed")
 
 
