@@ -32,7 +32,6 @@ from drafting.workspace_index import WorkspaceIndex
 PLAIN, LOOKUP, COLD, WARM, COMBINED = "plain", "prompt lookup only", "recycling, cold", "recycling, warm", "combined"
 ROWS = {LOOKUP: ("prompt_lookup",), COLD: ("token_recycling",), WARM: ("token_recycling",), COMBINED: NAMES}
 MAX_NODES = 16
-WARM_UP_CASES = 30
 
 
 class SwitchedDrafters(Drafters):
@@ -216,11 +215,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--max-nodes", type=int, default=MAX_NODES, help="the largest tree")
     parser.add_argument("--single-every", type=int, default=3, help="single drafters on every so manieth case")
+    parser.add_argument("--warm-up", type=int, default=24, help="cases to learn from before, not measured")
     parser.add_argument("--comparisons", type=int, default=10, help="completions by transformers' prompt lookup")
     arguments = parser.parse_args()
     started = time.perf_counter()
     loaded = load_model(arguments.model, backend=arguments.backend, threads=arguments.threads)
-    cases = read_cases(arguments.records + WARM_UP_CASES, arguments.data_dir)
+    cases = read_cases(arguments.records + arguments.warm_up, arguments.data_dir)
     bench = Bench(loaded, arguments.max_nodes)
     bench.warm_up(cases[arguments.records :])
     run(bench, cases[: arguments.records], arguments.single_every)

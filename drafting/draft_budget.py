@@ -40,7 +40,7 @@ class StepCosts:
         self._scale = 1.0
 
     @classmethod
-    def measure(cls, time_step: Callable[[int], float], sizes: Sequence[int], repeats: int = 3) -> StepCosts:
+    def measure(cls, time_step: Callable[[int], float], sizes: Sequence[int], repeats: int = 5) -> StepCosts:
         """Time real steps: the fastest of `repeats` rounds over all sizes, so that a burst of load spoils no size.
 
         Args:

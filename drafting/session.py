@@ -56,6 +56,7 @@ class Drafters:
         self.line_ends = np.zeros(len(learned.recycling.single), dtype=np.bool_)
         self.line_ends[list(line_ends)] = True
         self._workspaces: dict[str, WorkspaceIndex] = {}
+        self._no_documents = WorkspaceIndex(budget_tokens=0)
 
     def session(
         self, prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = (), *, single_line: bool = False
@@ -69,7 +70,8 @@ class Drafters:
             single_line: The text ends with its first line.
         """
         final = self.line_ends if single_line else self.line_ends[:0]
-        return DraftingSession(self, prompt, self.workspace(workspace), tail or prompt, final)
+        index = self._workspaces.get(workspace, self._no_documents)
+        return DraftingSession(self, prompt, index, tail or prompt, final)
 
     def workspace(self, key: str) -> WorkspaceIndex:
         """The index of a workspace, empty at first. One workspace's text never shows up in another's drafts."""
