@@ -9,9 +9,11 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 demo: $(VENV)/.demo                 ## complete real code with the real model; drafts and timings
 	$(BIN)/draftline demo
 
-test: check                         ## everything that CI runs
-	$(BIN)/python scripts/unpack_neovim.py
-	$(BIN)/python -m pytest
+test: check test-editors            ## everything that CI runs
+	$(BIN)/python -m pytest -m "not neovim and not vscode"
+
+test-editors: $(VENV)/.dev          ## the real Neovim and the real VS Code, unpacked first
+	PYTHON=$(CURDIR)/$(BIN)/python scripts/test_editors.sh
 
 check: $(VENV)/.dev                 ## lint, format, types, direction of imports
 	$(BIN)/ruff check .
