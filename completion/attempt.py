@@ -76,6 +76,10 @@ class Attempt:
                 shown = visible
                 yield visible
 
+    def growing(self, visible: str) -> Suggestion:
+        """What may be shown of the text so far, with the log-probabilities of everything so far."""
+        return Suggestion(visible, token_log_probabilities=tuple(self.log_probabilities))
+
     def text(self, stop: Stop) -> Suggestion:
         """Everything that was written up to its end."""
         log_probabilities = tuple(self.log_probabilities[: self.output.tokens_within(stop.length)])
@@ -114,6 +118,7 @@ class Attempt:
             self.output.extend(self.decoder.constraints.token_bytes(token), drafter)
             self.log_probabilities.append(log_probability)
             stop = self.rules.text_end(self.output.whole()) or self.rules.size_end(self.output)
+            stop = stop or self.rules.unlikely_end(self.output, self.log_probabilities)
             if stop is not None:
                 return stop
         return None

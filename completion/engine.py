@@ -95,7 +95,7 @@ class Engine:
         try:
             for visible in first.stream(cancel):
                 record.text_shown()
-                yield CompletionEvent((restored(Suggestion(visible), request),))
+                yield CompletionEvent((restored(first.growing(visible), request),))
             left = task.finish(first)
             suggestions = [] if isinstance(left, Dropped) else [left]
             if asked.suggestions > 1:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from completion.block_end import BlockEnd
+from completion.early_stop import EarlyStop
 from completion.output_text import OutputText
 from completion.postprocess import Context, Dropped
 from completion.postprocess.first_line import line_end
@@ -55,6 +57,12 @@ class StopRules:
             return Stop(len(output.whole()), StopReason.MAX_TOKENS)
         if output.size_bytes >= self._request.max_bytes:
             return Stop(len(output.whole()), StopReason.MAX_BYTES)
+        return None
+
+    def unlikely_end(self, output: OutputText, log_probabilities: Sequence[float]) -> Stop | None:
+        """The end of a continuation that has become hopeless; bare model text (no filters) is never given up."""
+        if self._request.filters and EarlyStop.shipped().hopeless(output.tokens, sum(log_probabilities)):
+            return Stop(len(output.whole()), StopReason.UNLIKELY)
         return None
 
     def time_end(self, output: OutputText, elapsed_ms: float) -> Stop | None:

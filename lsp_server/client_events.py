@@ -51,6 +51,7 @@ class ClientEvents:
         """A suggestion stood on the screen long enough to be read."""
         if item.id in self._offers:
             self._recorder.shown(item.id)
+            self._gate.acceptance.shown(item.id)
 
     def partly_accepted(self, event: PartAccepted) -> None:
         """A word or a line of a suggestion was inserted; the rest stays on offer."""
@@ -66,6 +67,7 @@ class ClientEvents:
         if offer is not None:
             uri = offer.query.document.uri
             self._recorder.accepted(offer.query, item.id, offer.text(item.index), whole=True)
+            self._gate.acceptance.accepted(item.id)
             self._gate.note_acceptance(uri)
             self._completer.clear(uri)
 
@@ -75,6 +77,7 @@ class ClientEvents:
         if offer is None:
             return
         self._recorder.rejected(event.id, event.reason)
+        self._gate.acceptance.rejected(event.id)
         if event.reason is Rejection.DISMISSED:
             uri = offer.query.document.uri
             self._gate.note_rejection(uri)

@@ -16,6 +16,7 @@ from platformdirs import PlatformDirs
 
 from completion.backend import Backend
 from completion.errors import ConfigurationError
+from completion.gate import Strictness
 from completion.request import CacheMode, GrammarMode, Layout, Mode
 
 PROJECT_FILE = ".draftline.toml"
@@ -46,6 +47,7 @@ class Settings:
         drafting: Whether the engine guesses ahead; changes speed only.
         max_file_mb: Larger documents get no suggestions.
         index_files: How many files of the workspace the drafters may learn from; 0 switches that off.
+        gate: How much is held back of what will hardly be accepted; what is asked for by a key always shows.
         quiet_ms: No automatic suggestion for this long after one was accepted or dismissed, or text was deleted.
         telemetry: Whether counts are kept in a local database; text never is.
         log_level: What is written to standard error; never source text.
@@ -69,6 +71,7 @@ class Settings:
     drafting: bool = True
     max_file_mb: float = 2.0
     index_files: int = 2000
+    gate: Strictness = Strictness.NORMAL
     quiet_ms: int = 1000
     telemetry: bool = True
     log_level: LogLevel = "warning"

@@ -27,6 +27,7 @@ class EmptyReason(StrEnum):
     ENGINE_ERROR = "engine_error"
     MODEL_SILENT = "model_silent"
     FILTERED = "filtered"
+    HELD_BACK = "held_back"
 
     @property
     def sentence(self) -> str:
@@ -59,6 +60,7 @@ _SENTENCES = {
     EmptyReason.ENGINE_ERROR: "The engine failed.",
     EmptyReason.MODEL_SILENT: "The model had nothing to add.",
     EmptyReason.FILTERED: "A filter held the suggestion back.",
+    EmptyReason.HELD_BACK: "It would hardly have been accepted; a lower `gate` shows more.",
 }
 
 _LASTING = frozenset(

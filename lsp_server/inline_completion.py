@@ -217,6 +217,8 @@ class InlineCompleter:
             if ticket.taken_over.is_set():
                 return Answer(generation, reason=EmptyReason.SUPERSEDED)
             answer = _answer_from(query, generation, reused=reused)
+            if answer is not None and answer.remainders and self._holds_back(query, generation):
+                return Answer(generation, reason=EmptyReason.HELD_BACK, reused=reused)
             if answer is not None:
                 return answer
             if query.document.version != query.version:
@@ -249,9 +251,12 @@ class InlineCompleter:
         if left is None:
             if generation.running:
                 generation.cancel()
-        elif any(one.text for one in left):
+        elif any(one.text for one in left) and not self._holds_back(query, generation):
             answer = Answer(generation, tuple(one for one in left if one.text))
             self._on_partial(query, answer, not generation.running)
+
+    def _holds_back(self, query: Query, generation: Generation) -> bool:
+        return self._gate.acceptance.holds_back(generation, invoked=query.invoked)
 
     def _drop_unclaimed(self, desk: _Desk, ticket: _Ticket) -> None:
         if desk.ticket is ticket:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from lsp_server.acceptance_gate import AcceptanceGate
 from lsp_server.config import Settings
 from lsp_server.documents import Document
 from lsp_server.empty_reason import EmptyReason
@@ -25,7 +26,11 @@ class _Quiet:
 
 
 class ShowGate:
-    """Knows the settings, the files that may be read, and what the user did a moment ago."""
+    """Knows the settings, the files that may be read, and what the user did a moment ago.
+
+    Attributes:
+        acceptance: Holds back what will hardly be accepted.
+    """
 
     def __init__(
         self,
@@ -37,6 +42,7 @@ class ShowGate:
         self._refusal_of_file = refusal_of_file
         self._clock = clock
         self._quiet: dict[str, _Quiet] = {}
+        self.acceptance = AcceptanceGate(settings, clock)
 
     def document_refusal(self, document: Document) -> EmptyReason | None:
         """Why nothing is ever suggested in this document, None if something may be."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from lsprotocol import types
 
+from completion.gate import Strictness
 from completion.request import CompletionEvent, CompletionRequest, Statistics, Suggestion
 from lsp_server.config import Settings
 from lsp_server.documents import DocumentStore
@@ -48,8 +49,9 @@ class ScriptedEngine:
             self.asked.clear()
             await self.asked.wait()
 
-    async def say(self, text, *, done=False, number=-1, replace_after=0, dropped=""):
-        suggestions = () if text is None else (Suggestion(text, replace_after),)
+    async def say(self, text, *, done=False, number=-1, replace_after=0, dropped="", each_token=()):
+        told = Suggestion(text or "", replace_after, sum(each_token), tuple(each_token))
+        suggestions = () if text is None else (told,)
         statistics = Statistics() if done else None
         self.queues[number].put_nowait(CompletionEvent(suggestions, done, None, dropped, statistics))
         await settle()
@@ -77,7 +79,7 @@ class ScriptedEditor:
     """Types into one document and asks for completions as an editor does."""
 
     def __init__(self, text="", cursor=None, language="python", **settings):
-        self.settings = replace(Settings(debounce_ms=0), **settings)
+        self.settings = replace(Settings(debounce_ms=0, gate=Strictness.OFF), **settings)
         self.engine = ScriptedEngine()
         self.source = self.engine
         self.refusal = None

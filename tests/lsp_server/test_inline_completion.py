@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion.errors import EngineUnavailableError, PromptTooLongError
+from completion.gate import Strictness
 from completion.request import CompletionEvent, Suggestion
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.generation import CLOSERS, Generation, Situation
@@ -350,6 +351,7 @@ REACHED = {
     EmptyReason.ENGINE_ERROR: reach_error,
     EmptyReason.MODEL_SILENT: lambda: ScriptedEditor("x = ").ask_and_hear(""),
     EmptyReason.FILTERED: lambda: ScriptedEditor("x = ").ask_and_hear(None, dropped="repeats_suffix"),
+    EmptyReason.HELD_BACK: lambda: ScriptedEditor("x = ", gate=Strictness.HIGH).ask_and_hear(") ]", each_token=(-4.0,)),
 }
 
 

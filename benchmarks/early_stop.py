@@ -1,0 +1,113 @@
+"""`python -m benchmarks.early_stop PREDICTIONS…`: what stopping hopeless continuations early saves, and what it costs.
+
+Reads predictions of `python -m benchmarks.quality --out`. Bounds are learned from one half of the tasks (by a hash of
+their names) and judged on the other; with `--train FILE` they are learned from that half and written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.quality_tasks import FILES, open_tasks
+from benchmarks.scoring import first_line
+from completion.early_stop import EarlyStop
+
+STEPS = (3, 4, 6, 8, 12, 16, 24)
+"""Tokens after which a bound may change."""
+LOST = 0.01
+"""Share of good suggestions that a bound may cost on the half that it is learned from."""
+SLACK = 1.5
+"""Bounds are widened by this: the worst of some dozens of good suggestions is not the worst there is."""
+FEWEST = 30
+"""Good suggestions that a bound is learned from at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A suggestion's log-probabilities, and whether its first line was right."""
+
+    id: str
+    log_probabilities: tuple[float, ...]
+    good: bool
+
+
+def learn(samples: list[Sample]) -> EarlyStop:
+    """Bounds that cost at most LOST of the good suggestions at each number of tokens, never looser further on."""
+    bounds: list[tuple[int, float]] = []
+    for tokens in STEPS:
+        means = [
+            np.mean(s.log_probabilities[:tokens]) for s in samples if s.good and len(s.log_probabilities) >= tokens
+        ]
+        if len(means) < FEWEST:
+            break
+        bound = SLACK * float(np.quantile(means, LOST))
+        bounds.append((tokens, round(max([bound, *(earlier for _, earlier in bounds)]), 3)))
+    return EarlyStop(tuple(bounds))
+
+
+def stop_at(stop: EarlyStop, log_probabilities: Iterable[float]) -> int | None:
+    """After how many tokens the continuation is given up; None if it is not."""
+    sums = enumerate(accumulate(log_probabilities), 1)
+    return next((tokens for tokens, total in sums if stop.hopeless(tokens, total)), None)
+
+
+def effect(stop: EarlyStop, samples: list[Sample]) -> dict[str, float]:
+    """What the bounds do to some samples."""
+    stops = [stop_at(stop, sample.log_probabilities) for sample in samples]
+    tokens = sum(len(sample.log_probabilities) for sample in samples)
+    saved = sum(len(s.log_probabilities) - at for s, at in zip(samples, stops, strict=True) if at is not None)
+    stopped = [sample.good for sample, at in zip(samples, stops, strict=True) if at is not None]
+    good, bad = sum(s.good for s in samples), sum(not s.good for s in samples)
+    return {
+        "suggestions": len(samples),
+        "stopped": round(len(stopped) / max(1, len(samples)), 4),
+        "bad_stopped": round(stopped.count(False) / max(1, bad), 4),
+        "good_lost": round(stopped.count(True) / max(1, good), 4),
+        "tokens_saved": round(saved / max(1, tokens), 4),
+    }
+
+
+def read(paths: list[Path], rows: set[str], data_dir: str | None) -> list[Sample]:
+    """The predictions of some rows that have tokens at all."""
+    references = {task.id: task.reference for task in open_tasks(list(FILES), data_dir)}
+    samples = []
+    for path in paths:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            made = json.loads(line)
+            if made["row"] in rows and made["log_probabilities"] and made["id"] in references:
+                good = first_line(made["completion"]) == first_line(references[made["id"]])
+                samples.append(Sample(made["id"], tuple(made["log_probabilities"]), good))
+    return samples
+
+
+def learning_half(sample: Sample) -> bool:
+    """Whether a task belongs to the half that bounds are learned from."""
+    return hashlib.sha256(sample.id.encode()).digest()[0] % 2 == 0
+
+
+def main() -> None:
+    """Learn from one half, print the effect on the other."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.early_stop", description=__doc__)
+    parser.add_argument("predictions", type=Path, nargs="+")
+    parser.add_argument("--rows", default="suffix_first_healed,infill", help="which rows to look at: raw ones")
+    parser.add_argument("--data-dir", help="folder of the open data")
+    parser.add_argument("--train", type=Path, metavar="FILE", help="write the learned bounds")
+    given = parser.parse_args()
+    samples = read(given.predictions, set(given.rows.split(",")), given.data_dir)
+    stop = learn([sample for sample in samples if learning_half(sample)])
+    if given.train:
+        given.train.write_text(stop.to_json(), encoding="utf-8")
+    print("bounds:", ", ".join(f"{bound} from {tokens} tokens" for tokens, bound in stop.bounds) or "none")
+    print(json.dumps(effect(stop, [sample for sample in samples if not learning_half(sample)])))
+
+
+if __name__ == "__main__":
+    main()

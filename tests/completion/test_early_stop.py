@@ -1,0 +1,41 @@
+"""A hopeless continuation is given up at the same token whoever guessed its tokens; a hopeful one never."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.early_stop import Sample, effect, learn, stop_at
+from completion.early_stop import EarlyStop
+
+STOP = EarlyStop(((3, -1.0), (6, -0.5)))
+
+
+def test_a_bound_counts_from_its_number_of_tokens_to_the_next():
+    assert not STOP.hopeless(2, -10.0)
+    assert STOP.hopeless(3, -3.1)
+    assert not STOP.hopeless(5, -4.9)
+    assert STOP.hopeless(6, -3.1)
+
+
+def test_bounds_survive_writing_and_reading():
+    assert EarlyStop.from_json(STOP.to_json()) == STOP
+
+
+def test_the_shipped_bounds_ascend():
+    bounds = EarlyStop.shipped().bounds
+    assert bounds
+    assert list(bounds) == sorted(bounds)
+
+
+@given(st.lists(st.floats(-5, 0), max_size=40))
+def test_a_continuation_is_given_up_once(log_probabilities):
+    at = stop_at(STOP, log_probabilities)
+    assert at is None or stop_at(STOP, log_probabilities[:at]) == at
+
+
+def test_learned_bounds_stop_what_is_unlike_everything_good():
+    good = [Sample(f"good {i}", (-0.1 - i / 1000,) * 10, good=True) for i in range(50)]
+    bad = [Sample(f"bad {i}", (-2.0,) * 10, good=False) for i in range(10)]
+    found = effect(learn(good + bad), good + bad)
+    assert found["bad_stopped"] == 1.0
+    assert found["good_lost"] <= 0.02
+    assert found["tokens_saved"] > 0.1
