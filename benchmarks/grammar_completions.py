@@ -94,8 +94,7 @@ def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str
 
 
 def _complete(engine: Engine, request: CompletionRequest, reference: str, mode: GrammarMode) -> Outcome:
-    asked = replace(request, grammar=mode, document=f"{request.document}:{mode}")
-    *_, last = engine.complete(asked, CancelToken())
+    *_, last = engine.complete(replace(request, grammar=mode), CancelToken())
     grammar = load_grammar(request.language)
     assert grammar is not None
     assert last.statistics is not None
