@@ -141,11 +141,8 @@ class Acceptor:
 
     def _starts_literal(self, stacks: StackSet, rest: bytes) -> bool:
         """Whether `rest` begins a keyword or operator that may stand here."""
-        for node in stacks.nodes:
-            for symbol in self._tables.terminals(node.state):
-                if self._literals.begins(symbol, rest) and self._takes(stacks, symbol, 0):
-                    return True
-        return False
+        symbols = self._literals.beginning_with(rest)
+        return any(self._takes(stacks, symbol, 0) for symbol in symbols)
 
     def _probe(self, head: Head, mode: LexMode, rest: bytes) -> list[tuple[int, int]]:
         """Every (symbol, keyword) that `rest` and one more character can be; `NO_SYMBOL`: still unfinished."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
+
 from completion.grammar.lexer import Lexer
 from completion.grammar.tables import Tables
 
@@ -9,7 +12,7 @@ _MAX_WORD_BYTES = 40
 
 
 class LiteralTexts:
-    """Keywords and operators by terminal.
+    """Keywords and operators by what they begin with.
 
     The name of an anonymous terminal is its text. A keyword may be a named rule as well (`mutable_specifier` is "mut"
     in Rust), so the keyword lexer is asked for all words that it knows, letter by letter, when first needed.
@@ -17,26 +20,28 @@ class LiteralTexts:
 
     def __init__(self, tables: Tables, lexer: Lexer) -> None:
         self._tables, self._lexer = tables, lexer
-        self._texts: dict[int, set[bytes]] | None = None
 
-    def begins(self, symbol: int, start: bytes) -> bool:
-        """Whether a longer text of the terminal begins with `start`."""
-        literal = self._tables.literal(symbol)
-        if len(literal) > len(start) and literal.startswith(start):
-            return True
-        if self._texts is None:
-            self._texts = self._walk()
-        return any(len(text) > len(start) and text.startswith(start) for text in self._texts.get(symbol, ()))
+    def beginning_with(self, start: bytes) -> frozenset[int]:
+        """Terminals that have a text which is longer than `start` and begins with it."""
+        return self._by_start.get(start, frozenset())
 
-    def _walk(self) -> dict[int, set[bytes]]:
-        texts: dict[int, set[bytes]] = {}
+    @cached_property
+    def _by_start(self) -> dict[bytes, frozenset[int]]:
+        named = ((symbol, self._tables.literal(symbol)) for symbol in range(self._tables.token_count))
+        found: dict[bytes, set[int]] = {}
+        for symbol, text in (*named, *self._keywords()):
+            for length in range(1, len(text)):
+                found.setdefault(text[:length], set()).add(symbol)
+        return {start: frozenset(symbols) for start, symbols in found.items()}
+
+    def _keywords(self) -> Iterator[tuple[int, bytes]]:
+        """Every keyword with its text."""
         alive = [b""]
         while alive:
             start = alive.pop()
             for letter, keyword, goes_on in self._lexer.next_letters(start):
                 text = start + bytes([letter])
                 if keyword:
-                    texts.setdefault(keyword, set()).add(text)
+                    yield keyword, text
                 if goes_on and len(text) < _MAX_WORD_BYTES:
                     alive.append(text)
-        return texts

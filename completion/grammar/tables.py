@@ -177,10 +177,6 @@ class Tables:
         """The state after non-terminal `symbol` was made on top of `state`; 0 if there is none."""
         return self._row(state).get(symbol, 0)
 
-    def terminals(self, state: int) -> list[int]:
-        """Terminals that have an action in `state`."""
-        return [symbol for symbol in self._row(state) if symbol < self.token_count]
-
     def lex_mode(self, state: int) -> LexMode:
         """The lexer's mode in a parse state."""
         mode = self._modes.get(state)
