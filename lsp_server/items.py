@@ -38,7 +38,7 @@ def list_items(query: Query, answer: Answer, encoding: PositionEncoding) -> list
             kind=types.CompletionItemKind.Text,
             documentation=word + left.text,
             preselect=True,
-            sort_text="\0",
+            sort_text=" ",  # before every name; Emacs refuses a NUL
             filter_text=word or None,
             text_edit=types.TextEdit(types.Range(start, _replaced_range(query, left, encoding).end), word + left.text),
             command=_command(answer, left),
