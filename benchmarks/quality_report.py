@@ -62,7 +62,10 @@ def _cells(part: list[Prediction]) -> list[str]:
     return [str(len(part)), *("" if share is None else f"{100 * share:.1f}" for share in shares), middle]
 
 
-def keys(predictions: list[Prediction]) -> dict[str, float | str | None]:
+Figures = dict[str, float | str | None]
+
+
+def keys(predictions: list[Prediction]) -> Figures:
     """The figures by name; only pairs of rows that answered the same tasks are compared."""
 
     def share(datasets: tuple[str, ...], row: str, beside: str, measure: Measure) -> float | None:
@@ -85,14 +88,26 @@ def keys(predictions: list[Prediction]) -> dict[str, float | str | None]:
         "exact_match_gain": gain(("single_line",), "whole", "infill", exact),
         "w8a8_pass_at_1_change": gain(("single_line",), "whole", "whole_bf16", lambda s: s.passed),
         "context_exact_match_ratio": ratio(("repo_context",), "whole", "whole_no_context", exact),
-        "context_edit_similarity_gain": gain(
-            ("repo_context",), "whole", "whole_no_context", lambda s: s.edit_similarity
-        ),
+        "context_similarity_worst_language": _worst_language(predictions, "whole", "whole_no_context"),
         "first_line_ratio_llama_cpp": ratio(("release_replay",), "whole", "infill", lambda s: s.first_line),
         "in_word_ratio_llama_cpp": ratio(("cursor_positions",), "whole", "infill", lambda s: s.first_line),
         "healing_exact_match_ratio": ratio(healed, "suffix_first_healed", "suffix_first", exact),
         "best_layout": _best_layout(predictions),
     }
+
+
+def _worst_language(predictions: list[Prediction], row: str, beside: str) -> float | None:
+    """The smallest gain in edit similarity of any language of the repository contexts, in points."""
+    of_set = [p for p in predictions if p.dataset == "repo_context"]
+    gains = []
+    for language in {p.language for p in of_set}:
+        ours, theirs = (
+            mean((p for p in of_set if p.language == language and p.row == name), lambda s: s.edit_similarity)
+            for name in (row, beside)
+        )
+        if ours is not None and theirs is not None:
+            gains.append(round(100 * (ours - theirs), 2))
+    return min(gains, default=None)
 
 
 def _best_layout(predictions: list[Prediction]) -> str | None:

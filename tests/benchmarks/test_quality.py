@@ -1,0 +1,59 @@
+"""The quality benchmark asks as an editor would, scores as it says, and runs programs within limits."""
+
+from benchmarks.quality_report import Prediction, keys
+from benchmarks.quality_tasks import sample, tasks_of
+from benchmarks.scoring import Score, first_line, runs_to_its_end, score
+from completion.request import Mode
+
+LINE = {
+    "id": "a",
+    "source": "humaneval-infilling/SingleLine",
+    "language": "python",
+    "prefix": "def f(a):\n",
+    "suffix": "    return b\n",
+    "reference": "    b = a + 1\n",
+    "tests": "assert f(1) == 2",
+}
+
+
+def test_a_hole_of_whole_lines_is_an_empty_line_in_the_editor():
+    (task,) = tasks_of(LINE, "humaneval")
+    assert (task.dataset, task.mode, task.reference) == ("single_line", Mode.LINE, "    b = a + 1")
+    assert task.document_suffix == "\n    return b\n"
+    assert score("    b = a + 1", task.reference, task.program("    b = a + 1")) == Score(1.0, 1.0, 1.0, 1.0)
+    assert score("    b = a", task.reference, task.program("    b = a")).passed == 0.0
+
+
+def test_a_release_replay_has_one_cursor_in_the_first_new_line_of_each_hunk():
+    before = "a = 1\nb = 2\nc = 3\nd = 4\ne = 5\n"
+    after = before.replace("b = 2", "better = 2\nbest = 3").replace("e = 5", "end = 5")
+    record = {"id": "r", "language": "python", "path": "x.py", "before": before, "after": after}
+    tasks = tasks_of(record, "release_replay")
+    assert [(task.prefix + task.reference).splitlines()[-1] for task in tasks] == ["better = 2", "end = 5"]
+    assert tasks[0].suffix == "\nc = 3\nd = 4\ne = 5\n"
+    assert "best = 3" in tasks[1].prefix
+
+
+def test_a_sample_is_the_same_every_time_and_bounded_by_language():
+    tasks = [task for i in range(20) for task in tasks_of(LINE | {"id": str(i)}, "humaneval")]
+    assert sample(tasks, 5) == sample(tasks[::-1], 5)
+    assert len(sample(tasks, 5)) == 5
+
+
+def test_first_line_skips_blank_ones():
+    assert first_line("\n  \n  a  \nb") == "  a"
+
+
+def test_a_program_that_leaves_early_or_never_ends_has_not_passed(monkeypatch):
+    monkeypatch.setattr("benchmarks.scoring.TIME_LIMIT_S", 1)
+    assert runs_to_its_end("x = 1\n")
+    assert not runs_to_its_end("raise SystemExit(0)\n")
+    assert not runs_to_its_end("while True: pass\n")
+
+
+def test_ratios_compare_only_tasks_that_both_rows_answered():
+    def made(id_, row, exact):
+        return Prediction(id_, "repo_context", "python", row, Score(exact, exact, exact), 0.1)
+
+    predictions = [made("1", "whole", 1.0), made("1", "whole_no_context", 0.5), made("2", "whole", 0.0)]
+    assert keys(predictions)["context_exact_match_ratio"] == 2.0
