@@ -12,11 +12,11 @@ import torch
 
 from completion.errors import ModelError
 from completion.model.architecture import Architecture, read_architecture
-from completion.model.causal_model import IntArray, KVCache, Logits
+from completion.model.causal_model import IntArray, KVCache
 from completion.model.draft_rows import ancestors_of, depths_of
 from completion.model.kv_cache import NO_ROWS, TorchCache, rotate
-from completion.model.logits import DenseLogits
 from completion.model.rotary import rotary_tables
+from completion.model.torch_logits import TorchLogits
 from completion.model.weights import Weights, read_weights
 
 PREFILL_ROWS = 256
@@ -54,9 +54,9 @@ class DenseTransformer:
     def __init__(self, architecture: Architecture, weights: Weights) -> None:
         self.architecture, self.weights = architecture, weights
         self.shape = architecture.shape
-        self._device = weights.embeddings.device
+        self.device = str(weights.embeddings.device)
         tables = rotary_tables(architecture, architecture.max_positions)
-        self._cosines, self._sines = (torch.from_numpy(table).to(self._device) for table in tables)
+        self._cosines, self._sines = (torch.from_numpy(table).to(self.device) for table in tables)
 
     def new_cache(self, capacity: int) -> TorchCache:
         """An empty cache of `capacity` slots."""
@@ -64,21 +64,23 @@ class DenseTransformer:
         return TorchCache(shape, self.weights.embeddings.dtype, self._cosines, self._sines)
 
     @torch.inference_mode()
-    def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
+    def prefill(
+        self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()
+    ) -> TorchLogits:
         """Compute tokens into given slots; see `CausalModel.prefill`."""
-        cache = self._own(cache, int(slots[-1]) + 1)
+        cache = self.own(cache, int(slots[-1]) + 1)
         hidden = []
         for start in range(0, len(tokens), PREFILL_ROWS):
             chunk = slots[start : start + PREFILL_ROWS]
             visible = np.arange(int(chunk[-1]) + 1) <= chunk[:, None]
-            hidden.append(self._forward(self._rows(tokens[start : start + PREFILL_ROWS], chunk, chunk, visible), cache))
+            hidden.append(self.forward(self._rows(tokens[start : start + PREFILL_ROWS], chunk, chunk, visible), cache))
         cache.length, cache.parents = max(cache.length, int(slots[-1]) + 1), NO_ROWS
-        return self._logits(torch.cat(hidden)[list(logits_rows)])
+        return TorchLogits(self.logits(torch.cat(hidden)[list(logits_rows)]))
 
     @torch.inference_mode()
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
+    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> TorchLogits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        cache = self._own(cache, cache.length + len(tokens))
+        cache = self.own(cache, cache.length + len(tokens))
         depths = depths_of(parents)
         visible = np.zeros((len(tokens), cache.length + len(tokens)), dtype=np.bool_)
         visible[:, : cache.length] = True
@@ -86,11 +88,16 @@ class DenseTransformer:
         row, depth = np.nonzero(ancestors >= 0)
         visible[row, cache.length + ancestors[row, depth]] = True
         slots = cache.length + np.arange(len(tokens), dtype=np.int32)
-        hidden = self._forward(self._rows(tokens, slots, cache.length + depths, visible), cache)
+        hidden = self.forward(self._rows(tokens, slots, cache.length + depths, visible), cache)
         cache.parents = parents
-        return self._logits(hidden)
+        return TorchLogits(self.logits(hidden))
 
-    def _own(self, cache: KVCache, needed: int) -> TorchCache:
+    def own(self, cache: KVCache, needed: int) -> TorchCache:
+        """The cache, if it is one of this kind and has so many slots.
+
+        Raises:
+            ModelError: It is not, or has not.
+        """
         if not isinstance(cache, TorchCache):
             raise ModelError(f"A cache of type {type(cache).__name__} belongs to another model.")
         if needed > min(cache.capacity, self.shape.max_positions):
@@ -101,10 +108,10 @@ class DenseTransformer:
 
     def _rows(self, tokens: IntArray, slots: IntArray, positions: IntArray, visible: np.ndarray) -> Rows:
         mask = torch.zeros(visible.shape).masked_fill_(torch.from_numpy(~visible), -math.inf)
-        indices = [torch.from_numpy(array.astype(np.int64)).to(self._device) for array in (tokens, slots, positions)]
-        return Rows(indices[0], indices[1], indices[2], mask.to(self._device))
+        indices = [torch.from_numpy(array.astype(np.int64)).to(self.device) for array in (tokens, slots, positions)]
+        return Rows(indices[0], indices[1], indices[2], mask.to(self.device))
 
-    def _forward(self, rows: Rows, cache: TorchCache) -> torch.Tensor:
+    def forward(self, rows: Rows, cache: TorchCache) -> torch.Tensor:
         """Hidden states behind the last layer.  # [rows, hidden]."""
         x = self.weights.embeddings[rows.tokens]
         for index, layer in enumerate(self.weights.layers):
@@ -136,7 +143,6 @@ class DenseTransformer:
         scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.architecture.norm_epsilon)
         return weight * (wide * scale).to(x.dtype)
 
-    def _logits(self, hidden: torch.Tensor) -> DenseLogits:
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Scores of the next token.  hidden: # [rows, hidden] → # [rows, vocabulary]."""
-        logits = torch.nn.functional.linear(self._norm(hidden, self.weights.final_norm), self.weights.head)
-        return DenseLogits(logits.float().cpu().numpy())
+        return torch.nn.functional.linear(self._norm(hidden, self.weights.final_norm), self.weights.head)

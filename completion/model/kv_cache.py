@@ -39,7 +39,7 @@ class TorchCache:
         parents: Parents of the rows that the last `score` call wrote behind `length`.
     """
 
-    __slots__ = ("_cosines", "_sines", "capacity", "keys", "length", "parents", "plain_keys", "values")
+    __slots__ = ("__weakref__", "_cosines", "_sines", "capacity", "keys", "length", "parents", "plain_keys", "values")
 
     def __init__(
         self, shape: tuple[int, int, int, int], dtype: torch.dtype, cosines: torch.Tensor, sines: torch.Tensor

