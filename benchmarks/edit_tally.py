@@ -69,27 +69,29 @@ class Tally:
     """Outcomes of all rows, by kind of edit."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, Kind], list[tuple[Outcome, Outcome, str]]] = defaultdict(list)
+        self._rows: dict[tuple[str, Kind], list[tuple[Outcome, Outcome | None, str]]] = defaultdict(list)
 
-    def add(self, kind: Kind, row: Row, outcome: Outcome, full: Outcome, typed: str) -> None:
-        """Count one outcome, beside that of full prefill."""
+    def add(self, kind: Kind, row: Row, outcome: Outcome, full: Outcome | None, typed: str) -> None:
+        """Count one outcome, beside that of full prefill where there is one."""
         self._rows[row.name, kind].append((outcome, full, typed))
 
     def summary(self, row: Row, kinds: Iterable[Kind]) -> dict[str, float]:
         """The figures of one row over some kinds."""
-        cases = [case for kind in kinds for case in self._rows[row.name, kind]]
+        every = [case for kind in kinds for case in self._rows[row.name, kind]]
+        cases = [(outcome, full, typed) for outcome, full, typed in every if full is not None]
         if not cases:
             return {}
         return {
-            "requests": len(cases),
-            "computed_share": sum(o.computed for o, _, _ in cases) / sum(f.prompt for _, f, _ in cases),
-            "computed_per_request": statistics.mean(o.computed for o, _, _ in cases),
-            "ms": statistics.median(o.ms for o, _, _ in cases),
+            "requests": len(every),
+            "compared": len(cases),
+            "computed_share": sum(o.computed for o, _, _ in every) / sum(o.prompt for o, _, _ in every),
+            "computed_per_request": statistics.mean(o.computed for o, _, _ in every),
+            "ms": statistics.median(o.ms for o, _, _ in every),
+            "on_exact_cache": statistics.mean(o.exact for o, _, _ in every),
+            "kl_on_exact_cache": max((divergence(f.logits, o.logits) for o, f, _ in cases if o.exact), default=0.0),
             "time_ratio_full": statistics.median(o.ms / f.ms for o, f, _ in cases),
             "first_token_agreement": statistics.mean(o.first == f.first for o, f, _ in cases),
             "argmax_agreement": statistics.mean(int(o.logits.argmax()) == int(f.logits.argmax()) for o, f, _ in cases),
-            "on_exact_cache": statistics.mean(o.exact for o, _, _ in cases),
-            "kl_on_exact_cache": max((divergence(f.logits, o.logits) for o, f, _ in cases if o.exact), default=0.0),
             "kl": statistics.mean(divergence(f.logits, o.logits) for o, f, _ in cases),
             "same_completion": statistics.mean(o.text == f.text for o, f, _ in cases),
             "typed_match": statistics.mean(o.text.rstrip() == typed.rstrip() for o, _, typed in cases),
