@@ -15,7 +15,7 @@ from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.grammar.grammar import Grammar, load_grammar
 from completion.model.loading import load_model
-from completion.request import CompletionEvent, CompletionRequest, GrammarMode
+from completion.request import CompletionRequest, GrammarMode, Suggestion
 
 _IDENTIFIERS = {"c++": "cpp"}
 
@@ -27,12 +27,16 @@ class Outcome:
     Attributes:
         worse: Completions that leave the file with more syntax errors than it had.
         exact: Completions equal to the reference, blanks at the ends aside.
+        exact_sound: Those of them whose reference leaves the file with no more errors than it had.
+        unsound: References that add errors themselves (a line that opens what the next lines close).
         off: Requests that ran without the acceptor.
     """
 
     records: int = 0
     worse: int = 0
     exact: int = 0
+    exact_sound: int = 0
+    unsound: int = 0
     shown: int = 0
     off: int = 0
     grammar_ms: float = 0.0
@@ -88,6 +92,10 @@ def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str
             for language in languages
         },
         "exact_match_change": round((strict.exact - without.exact) / max(1, strict.records), 4),
+        "references_that_add_errors": strict.unsound,
+        "exact_match_change_sound_references": round(
+            (strict.exact_sound - without.exact_sound) / max(1, strict.records - strict.unsound), 4
+        ),
         "overhead": round(strict.grammar_ms / max(1.0, strict.decode_ms), 4),
         "acceptor_off_share": round(strict.off / max(1, strict.records), 4),
     }
@@ -98,23 +106,24 @@ def _complete(engine: Engine, request: CompletionRequest, reference: str, mode: 
     grammar = load_grammar(request.language)
     assert grammar is not None
     assert last.statistics is not None
-    text = last.suggestions[0].text if last.suggestions else ""
+    offered = last.suggestions[0] if last.suggestions else Suggestion("")
+    exact = offered.text.strip() == reference.strip()
+    unsound = adds_errors(grammar, request, Suggestion(reference))
     return Outcome(
         records=1,
-        worse=int(adds_errors(grammar, request, last)),
-        exact=int(text.strip() == reference.strip()),
-        shown=int(bool(text)),
+        worse=int(bool(offered.text) and adds_errors(grammar, request, offered)),
+        exact=int(exact),
+        exact_sound=int(exact and not unsound),
+        unsound=int(unsound),
+        shown=int(bool(offered.text)),
         off=int(bool(last.statistics.grammar_off_reason)),
         grammar_ms=last.statistics.grammar_ms,
         decode_ms=last.statistics.decode_ms,
     )
 
 
-def adds_errors(grammar: Grammar, request: CompletionRequest, event: CompletionEvent) -> bool:
+def adds_errors(grammar: Grammar, request: CompletionRequest, suggestion: Suggestion) -> bool:
     """Whether the accepted suggestion leaves more errors in the document than there were."""
-    if not event.suggestions:
-        return False
-    suggestion = event.suggestions[0]
     after = request.suffix[suggestion.replace_after :]
     joined = request.prefix + suggestion.text + after
     return grammar.count_errors(joined.encode()) > grammar.count_errors((request.prefix + request.suffix).encode())

@@ -14,6 +14,7 @@ from tree_sitter import Node, Tree
 _FIRST_KEPT = 3  # package clause, imports, docstring: a repeat needs two items, the rest is caution
 _LAST_KEPT = 2  # an `else`, a doc comment, a decorator may belong to what follows
 _MAX_DEPTH = 200
+_MAX_CHILDREN = 5000  # a longer list is data, and is not looked through
 
 
 def passed_over(tree: Tree, text: bytes) -> list[tuple[int, int]]:
@@ -26,7 +27,7 @@ def passed_over(tree: Tree, text: bytes) -> list[tuple[int, int]]:
     parts: list[tuple[int, int]] = []
     node: Node | None = tree.root_node
     for _ in range(_MAX_DEPTH):
-        if node is None:
+        if node is None or node.child_count > _MAX_CHILDREN:
             break
         children = node.children
         runs = [run for run in _runs(children, text) if len(run) > _FIRST_KEPT + _LAST_KEPT]

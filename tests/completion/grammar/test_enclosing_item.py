@@ -39,10 +39,10 @@ def test_real_python_files_start_alike_at_their_last_items():
     rng = random.Random(3)
     grammar = load_grammar("python")
     shortened = 0
-    for path in OWN_SOURCES[::3]:
+    for path in OWN_SOURCES[::6]:
         text = path.read_bytes()
         shortened += starts_alike(grammar, text, rng.randrange(len(text)))
-    assert shortened > 5
+    assert shortened > 2
 
 
 @pytest.mark.parametrize("language", sorted(set(SAMPLES) - {"json", "typescriptreact"}))
@@ -52,4 +52,4 @@ def test_repeated_samples_start_alike(language):
     head, body = (b"", sample) if language != "go" else sample.split(b"\n\n", 1)
     text = head + b"\n\n" + body * 4
     rng = random.Random(5)
-    assert sum(starts_alike(grammar, text, rng.randrange(len(text))) for _ in range(12)) > 3
+    assert sum(starts_alike(grammar, text, rng.randrange(len(text))) for _ in range(6)) > 1

@@ -17,12 +17,14 @@ QUICK = settings(max_examples=12, deadline=None, suppress_health_check=list(Heal
 @pytest.mark.parametrize("language", sorted(PROGRAMS))
 def test_a_generated_program_is_accepted_in_any_pieces(language):
     grammar = load_grammar(language)
+    sound = []
 
     @QUICK
     @given(PROGRAMS[language], st.integers(0, 1000))
     def run(program, seed):
         text = program.encode()
-        assume(not grammar.parse(text).root_node.has_error)
+        sound.append(not grammar.parse(text).root_node.has_error)
+        assume(sound[-1])
         rng = random.Random(seed)
         snapshot, offset = grammar.acceptor.start(), 0
         while offset < len(text):
@@ -33,23 +35,10 @@ def test_a_generated_program_is_accepted_in_any_pieces(language):
         assert grammar.acceptor.accepts_end(snapshot)
 
     run()
+    assert sum(sound) > len(sound) / 2, "the generator makes too few valid programs"
 
 
-@pytest.mark.parametrize("language", sorted(PROGRAMS))
-def test_most_generated_programs_are_valid(language):
-    grammar = load_grammar(language)
-    seen = []
-
-    @QUICK
-    @given(PROGRAMS[language])
-    def run(program):
-        seen.append(grammar.count_errors(program.encode()) == 0)
-
-    run()
-    assert sum(seen) > len(seen) / 2
-
-
-@settings(QUICK, max_examples=40)
+@settings(QUICK, max_examples=20)
 @given(PROGRAMS["python"], st.data())
 def test_a_branch_never_changes_its_snapshot(program, data):
     acceptor = load_grammar("python").acceptor
@@ -63,7 +52,7 @@ def test_a_branch_never_changes_its_snapshot(program, data):
     assert (snapshot.heads, snapshot.pending, snapshot.column) == before
 
 
-@settings(QUICK, max_examples=60)
+@settings(QUICK, max_examples=30)
 @given(st.data())
 def test_the_two_lexers_agree_on_any_bytes(data):
     language = data.draw(st.sampled_from(sorted(PROGRAMS)))
