@@ -140,6 +140,13 @@ def speedup(pairs: Sequence[tuple[Result, Result]]) -> float:
     return plain / max(sum(after.statistics.decode_ms for _, after in pairs), 1e-9)
 
 
+def median_speedup(pairs: Sequence[tuple[Result, Result]]) -> float:
+    """Median of the cases' own speed-ups: other work on the machine disturbs some cases, not the median."""
+    return statistics.median(
+        before.statistics.decode_ms / max(after.statistics.decode_ms, 1e-9) for before, after in pairs
+    )
+
+
 def mean_accepted(pairs: Sequence[tuple[Result, Result]]) -> float:
     """Tokens of the text for each step, the model's own included; tokens behind the text's end do not count."""
     tokens = sum(before.statistics.generated_tokens for before, _ in pairs)
@@ -184,6 +191,7 @@ def summary(bench: Bench) -> dict[str, object]:
     return {
         "completions": len(combined),
         "speedup": speedup(combined),
+        "median_speedup": median_speedup(combined),
         "speedup_by_suite": {suite: speedup(pairs) for suite, pairs in by_suite.items()},
         "mean_accepted_tokens": {suite: mean_accepted(pairs) for suite, pairs in by_suite.items()},
         "worst_suite_slowdown": max(1 / speedup(pairs) for pairs in by_suite.values()),
