@@ -19,6 +19,7 @@ from completion.host_sockets import tcp_socket, unix_socket
 logger = logging.getLogger(__name__)
 
 ALREADY_RUNNING = 75  # EX_TEMPFAIL of sysexits.h: another process holds the lock
+LOADING_FAILED = 70  # EX_SOFTWARE: clients were told why
 
 
 def parse_settings(arguments: Sequence[str]) -> HostSettings:
@@ -49,7 +50,7 @@ def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[Ho
         on_listening: Called once when clients can connect; the model may still be loading.
 
     Returns:
-        0, or ALREADY_RUNNING if another process serves this model.
+        0, ALREADY_RUNNING if another process serves this model, LOADING_FAILED if there is no model.
 
     Raises:
         DraftlineError: The host cannot listen.
@@ -61,25 +62,27 @@ def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[Ho
     except Timeout:
         return ALREADY_RUNNING
     try:
-        _serve_locked(settings, load, address, on_listening)
+        loading_failed = _serve_locked(settings, load, address, on_listening)
     finally:
         lock.release()
-    return 0
+    return LOADING_FAILED if loading_failed else 0
 
 
 def _serve_locked(
     settings: HostSettings, load: EngineLoader, address: HostAddress, on_listening: Callable[[HostAddress], None]
-) -> None:
-    async def run() -> None:
+) -> bool:
+    async def run() -> bool:
         on_listening(address)
-        await HostServer(settings, load).run(sockets)
+        server = HostServer(settings, load)
+        await server.run(sockets)
+        return server.loading_failed
 
     configure_log(address.log_path, settings.log_level)
     sockets = [unix_socket(address.socket_path)]
     try:
         if settings.tcp is not None:
             sockets.append(tcp_socket(settings.tcp))
-        asyncio.run(run())
+        return asyncio.run(run())
     finally:
         address.socket_path.unlink(missing_ok=True)
         logger.info("Stopped")

@@ -56,9 +56,14 @@ class HostSettings:
 
 
 class HostServer:
-    """One host on the running event loop."""
+    """One host on the running event loop.
+
+    Attributes:
+        loading_failed: Whether there is no model; the host then ends as soon as its clients know.
+    """
 
     def __init__(self, settings: HostSettings, load: EngineLoader) -> None:
+        self.loading_failed = False
         self._settings = settings
         self._state = HostState(settings.model)
         self._metrics = HostMetrics()
@@ -100,7 +105,9 @@ class HostServer:
 
     def _note_loaded(self, outcome: LoadedEngine | DraftlineError) -> None:
         if isinstance(outcome, DraftlineError):
+            self.loading_failed = True
             self._state.failed(outcome.code, str(outcome))
+            self._idle.end_soon()
             return
         logger.info("Ready: %s on %s", outcome.model_name, outcome.device)
         self._metrics.ready.set(1)

@@ -11,7 +11,8 @@ from pathlib import Path
 from completion.errors import EngineUnavailableError
 from completion.host_address import DEFAULT_MODEL, HostAddress, host_address, normal_model, version
 
-_ALREADY_RUNNING = 75  # the exit status of a host that lost the race to another; see completion.host_process
+# Exit statuses that need no words here: an orderly end, no model (clients were told), another host was faster.
+_EXPECTED = (0, 70, 75)
 _STDERR_BYTES = 1_000_000
 
 
@@ -65,7 +66,7 @@ class HostLauncher:
             if status is None:
                 return
             self._process = None
-            if status not in (0, _ALREADY_RUNNING) and status > 0:
+            if status > 0 and status not in _EXPECTED:
                 crash = self.address().crash_path
                 raise EngineUnavailableError(
                     f"The engine could not be started (exit status {status}): {_last_line(crash)} See {crash}."

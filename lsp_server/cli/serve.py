@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from completion.errors import ConfigurationError, EngineUnavailableError
+from completion.errors import ConfigurationError, DraftlineError, EngineUnavailableError
 
 _DEFAULT_PORT = 8012
 
@@ -44,11 +44,13 @@ def execute(options: argparse.Namespace) -> int:
 
 def _serve(options: argparse.Namespace) -> int:
     from completion.host_address import HostAddress
+    from completion.host_engine import LoadedEngine
     from completion.host_main import engine_loader
     from completion.host_process import ALREADY_RUNNING, serve
     from completion.host_server import HostSettings
     from completion.host_sockets import tcp_address
     from completion.paths import state_dir
+    from completion.progress import Progress
 
     own_token = state_dir() / "engine-token"
     tcp = tcp_address(options.tcp, options.token_file, own_token) if options.tcp else None
@@ -69,11 +71,18 @@ def _serve(options: argparse.Namespace) -> int:
                 flush=True,
             )
 
-    status = serve(settings, engine_loader(settings), tell)
+    def load(progress: Progress) -> LoadedEngine:
+        try:
+            return engine_loader(settings)(progress)
+        except DraftlineError as error:
+            print(f"draftline: {error}", file=sys.stderr, flush=True)
+            raise
+
+    status = serve(settings, load, tell)
     if status == ALREADY_RUNNING:
         raise EngineUnavailableError("An engine already serves this model. End it first: draftline serve --stop")
     sys.stdout.flush()
-    os._exit(status)  # a model that is still loading on its thread cannot be waited for
+    os._exit(1 if status else 0)  # a model that is still loading on its thread cannot be waited for
 
 
 def _stop(options: argparse.Namespace) -> int:

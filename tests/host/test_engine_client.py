@@ -233,3 +233,19 @@ async def test_a_cancelled_request_frees_the_host(clients):
     assert await texts(client, CompletionRequest("one", max_tokens=1)) == [" 0", " 0"]
     while (await client.health())["busy"]:
         pass
+
+
+async def test_a_host_without_a_model_says_why_ends_and_makes_room_for_a_better_one(clients, runtime):
+    now = [0.0]
+    program = (*PROGRAM[:1], str(Path(__file__).with_name("modelless_host.py")))
+    client = clients(EngineOptions(model="modelless", program=program), clock=lambda: now[0])
+    pids = []
+    for _ in range(2):
+        with pytest.raises(EngineUnavailableError, match="Install the extra") as failure:
+            await client.connect()
+        assert failure.value.code == "model_not_found"
+        [line] = [line for line in (runtime / "pids").read_text().split() if line not in pids]
+        pids.append(line)
+        await wait_for_end(int(line))
+        assert not host_address("modelless", "auto").socket_path.exists()
+        now[0] += 60.0
