@@ -14,6 +14,7 @@ from completion.grammar.suffix_check import SuffixCheck, line_ends, passing_offs
 from completion.request import GrammarMode
 
 _MAX_JOINED_PARSES = 8
+_MAX_TRIED_TOKENS = 1000  # at one place; where the thousand best do not fit, the search for one that does ends
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -125,16 +126,23 @@ class GrammarConstraint:
     def advance(self, snapshot: Snapshot, token_bytes: bytes) -> Snapshot | None:
         """The snapshot after a token; None if no text of the language goes on with these bytes."""
         started = perf_counter()
-        after: Snapshot | None = snapshot
-        if self.off_reason is None:
-            try:
-                after = self._grammar.acceptor.advance(snapshot, token_bytes)
-            except GrammarBoundError:
-                self.off_reason = OffReason.BOUND
+        after = self._advance(snapshot, token_bytes)
         self.counters.checks += 1
         self.counters.rejections += after is None
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
         return after
+
+    def _advance(self, snapshot: Snapshot, token_bytes: bytes) -> Snapshot | None:
+        if self.off_reason is not None:
+            return snapshot
+        tried = snapshot.next_by_bytes
+        if len(tried) >= _MAX_TRIED_TOKENS:
+            return tried.get(token_bytes)
+        try:
+            return self._grammar.acceptor.advance(snapshot, token_bytes)
+        except GrammarBoundError:
+            self.off_reason = OffReason.BOUND
+            return snapshot
 
     def may_end(self, snapshot: Snapshot) -> bool:
         """Whether the completion may end here: the text after the cursor parses on."""

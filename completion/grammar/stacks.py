@@ -12,7 +12,7 @@ from completion.grammar.errors import GrammarBoundError
 from completion.grammar.tables import END_SYMBOL, NO_LOOKAHEAD, Action, ActionKind, LexMode, Tables
 
 START_STATE = 1  # tree-sitter's state 0 is its error state
-MAX_PENDING_STEPS = 512  # reductions for one lookahead; 38 is the most in ten languages' real sources
+MAX_PENDING_STEPS = 256  # reductions for one lookahead; 38 is the most in ten languages' real sources
 MAX_INTERNED_NODES = 200_000  # about 60 MB; beyond it the tables start afresh
 
 

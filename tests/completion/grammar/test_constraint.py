@@ -105,3 +105,10 @@ def test_the_same_prefix_plus_a_key_resumes_at_its_line():
     first = opened(prefix + "x = ")
     second = opened(prefix + "x = (")
     assert second.counters.elapsed_ms < max(2.0, first.counters.elapsed_ms / 5)
+
+
+def test_a_search_for_a_token_that_fits_is_bounded():
+    constraint = opened("x = 1", language="c")
+    rejected = [constraint.advance(constraint.root, b"] %d" % number) for number in range(3000)]
+    assert not any(rejected)
+    assert len(constraint.root.next_by_bytes) == 1000
