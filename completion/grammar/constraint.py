@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from time import perf_counter
 
@@ -121,7 +121,7 @@ class GrammarConstraint:
             return Off(OffReason.BOUND, joined)
         if root is None:
             return Off(OffReason.BROKEN_BEFORE_CURSOR, joined)
-        return cls(grammar, root, suffix, joined)
+        return cls(grammar, replace(root, next_by_bytes={}), suffix, joined)
 
     def advance(self, snapshot: Snapshot, token_bytes: bytes) -> Snapshot | None:
         """The snapshot after a token; None if no text of the language goes on with these bytes."""

@@ -112,3 +112,11 @@ def test_a_search_for_a_token_that_fits_is_bounded():
     rejected = [constraint.advance(constraint.root, b"] %d" % number) for number in range(3000)]
     assert not any(rejected)
     assert len(constraint.root.next_by_bytes) == 1000
+
+
+def test_what_one_request_tried_is_nothing_to_the_next():
+    for _ in range(3):
+        constraint = opened("y = 0;\n", language="javascript")
+        for number in range(500):
+            constraint.advance(constraint.root, b")%d" % number)
+        assert constraint.advance(constraint.root, b"x = 1") is not None
