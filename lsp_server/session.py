@@ -44,6 +44,7 @@ class Session:
         self._pushed_options: dict[str, Any] = {}
         self.documents = DocumentStore()
         self.folders = WorkspaceFolders()
+        self._complaints: set[str] = set()
         self._shows_progress = False
         self._is_recording = False
         self.status = StatusReporter(server.protocol.notify)
@@ -139,7 +140,8 @@ class Session:
         ]
         self.settings, complaints = load(user_file(), [folder.path for folder in self.folders], editor)
         set_level(self.settings.log_level)
-        for complaint in complaints:
+        for complaint in [one for one in complaints if one not in self._complaints]:
+            self._complaints.add(complaint)
             _log.warning("%s", complaint)
             self._server.window_log_message(types.LogMessageParams(types.MessageType.Warning, complaint))
 

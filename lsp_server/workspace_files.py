@@ -101,9 +101,11 @@ class WorkspaceFeed:
         paths = [path for event in events if (path := path_of(event.uri))]
         if any(is_rule_file(path) for path in paths):
             await self.scan()
-        elif self._settings().index_files:
-            known = [one for event in events if (one := self._known(event.uri))]
-            self._enqueue([one for one in known if not is_noise(one.path)], rest_s=self._rest_s)
+        else:
+            room = max(0, self._settings().index_files - len(self._sent))
+            known = [one for event in events if (one := self._known(event.uri)) and not is_noise(one.path)]
+            new = [one for one in known if one not in self._sent]
+            self._enqueue([*(one for one in known if one in self._sent), *new[:room]], rest_s=self._rest_s)
 
     async def close(self) -> None:
         """Stop sending."""

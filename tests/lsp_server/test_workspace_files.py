@@ -179,6 +179,10 @@ async def test_the_number_of_files_is_bounded_and_zero_sends_nothing(tmp_path):
     await feed.scan()
     await feed.idle()
     assert len(recorder.sent) == 5
+    changed = types.FileChangeType.Changed
+    await feed.files_changed([types.FileEvent(path.as_uri(), changed) for path in sorted(tmp_path.iterdir())])
+    await feed.idle()
+    assert len(recorder.sent) == 5
     feed, documents, recorder = make_feed(tmp_path, index_files=0)
     feed.changed(documents.open(types.TextDocumentItem((tmp_path / "f1.py").as_uri(), "python", 1, "new")))
     await feed.scan()
