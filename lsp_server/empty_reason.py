@@ -49,7 +49,7 @@ _SENTENCES = {
     EmptyReason.BINARY: "The document is binary.",
     EmptyReason.NOT_UTF8: "The document is not valid UTF-8.",
     EmptyReason.SECRET_FILE: "The file may hold secrets: it is never read.",
-    EmptyReason.IGNORED_FILE: "The file is named by .draftlineignore.",
+    EmptyReason.IGNORED_FILE: "The file is named by .gitignore or .draftlineignore.",
     EmptyReason.INSIDE_WORD: "The cursor stands inside a word.",
     EmptyReason.DELETING: "Text is being deleted.",
     EmptyReason.AFTER_ACCEPTANCE: "A suggestion was accepted a moment ago.",
