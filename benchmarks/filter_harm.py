@@ -1,0 +1,57 @@
+"""`python -m benchmarks.filter_harm`: how often the filters would change an answer that is known to be right.
+
+Sends the reference of every open task through the filters, as if the model had written it. No model is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.quality_tasks import FILES, Task, open_tasks
+from completion.mode import decide
+from completion.postprocess import FILTERS, Context, Dropped
+from completion.request import Mode, Suggestion
+
+
+def first_to_change(task: Task) -> str | None:
+    """The name of the first filter that changes the task's reference, blanks at its end aside; None if none does."""
+    mode = decide(task.prefix, task.document_suffix, task.language) if task.mode is Mode.AUTO else task.mode
+    if "\n" in task.reference.strip("\n"):
+        mode = Mode.BLOCK
+    context = Context.of(task.prefix, task.document_suffix, task.language, mode, invoked=True)
+    suggestion = Suggestion(task.reference)
+    for one_filter in FILTERS:
+        result = one_filter(suggestion, context)
+        if isinstance(result, Dropped) or result.text.rstrip() != suggestion.text.rstrip():
+            return one_filter.__name__
+        suggestion = result
+    return None
+
+
+def main() -> None:
+    """Print a table by data set, then one JSON line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.filter_harm", description=__doc__)
+    parser.add_argument("--data-dir", help="folder of the open data")
+    tasks = list(open_tasks(list(FILES), parser.parse_args().data_dir))
+    changed = {dataset: Counter[str]() for dataset in dict.fromkeys(task.dataset for task in tasks)}
+    for task in tasks:
+        name = first_to_change(task)
+        if name is not None:
+            changed[task.dataset][name] += 1
+    table = Table("data set", "references", "changed", "by filter")
+    for dataset, names in changed.items():
+        count = sum(task.dataset == dataset for task in tasks)
+        listed = ", ".join(f"{name} {number}" for name, number in names.most_common())
+        table.add_row(dataset, str(count), f"{100 * names.total() / count:.1f} %", listed)
+    Console(width=110).print(table)
+    harmed = sum(names.total() for names in changed.values())
+    print(json.dumps({"references": len(tasks), "changed_share": round(harmed / len(tasks), 4)}))
+
+
+if __name__ == "__main__":
+    main()
