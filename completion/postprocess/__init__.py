@@ -15,8 +15,8 @@ from completion.postprocess.indentation import indentation
 from completion.postprocess.loops import loops, unlooped
 from completion.postprocess.mid_word import mid_word, splits_word
 from completion.postprocess.suffix_overlap import suffix_overlap, unoverlapped
-from completion.postprocess.unfinished import unfinished, whole_words
-from completion.request import Mode, Suggestion
+from completion.postprocess.unfinished import unfinished, whole
+from completion.request import Suggestion
 
 _CUTS: tuple[Filter, ...] = (mid_word, first_line, loops, following_lines, block, suffix_overlap, closers)
 _SHAPES: tuple[Filter, ...] = (indentation, blanks, empty)
@@ -54,20 +54,14 @@ def stable_prefix(text: str, context: Context) -> str:
         text: Everything generated so far, not filtered.
         context: The same that the finished text will be filtered with.
     """
-    whole = text[: _whole(text, context)]
-    cut = _through(_CUTS, Suggestion(whole), context)
+    finished = text[: whole(text, context)]
+    cut = _through(_CUTS, Suggestion(finished), context)
     if isinstance(cut, Dropped):
         return ""
-    safe = cut.text[: min(unlooped(whole), unrepeated(whole, context), unoverlapped(whole, context))]
-    safe = safe[: _whole(safe, context)].rstrip()
+    safe = cut.text[: min(unlooped(finished), unrepeated(finished, context), unoverlapped(finished, context))]
+    safe = safe[: whole(safe, context)].rstrip()
     shaped = _through(_SHAPES, replace(cut, text=safe), context)
     return "" if isinstance(shaped, Dropped) else shaped.text
-
-
-def _whole(text: str, context: Context) -> int:
-    """Length of the whole lines, or of the whole words where there is only a line: what `unfinished` keeps."""
-    line_end = text.rfind("\n") if context.mode is Mode.BLOCK else -1
-    return line_end if line_end >= 0 and text[:line_end].strip() else whole_words(text, context)
 
 
 def _through(filters: tuple[Filter, ...], suggestion: Suggestion, context: Context) -> Suggestion | Dropped:

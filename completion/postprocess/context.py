@@ -12,6 +12,8 @@ from completion.request import Mode, Suggestion
 
 SCAN_BEFORE = 16_000
 """Characters before the cursor that are looked at for open brackets and strings."""
+SCAN_STRINGS = 40_000
+"""Characters after the cursor that are looked at for the end of a string of several lines."""
 SCAN_AFTER = 6_000
 """Characters after the cursor that are looked at for their closers."""
 
@@ -109,8 +111,8 @@ def closes_string(before: Scan, suffix: str, language: str) -> bool:
     """
     if not before.string:
         return False
-    if len(before.string) == 3:
-        return before.string in suffix
+    if len(before.string) == 3:  # an odd number of such quotes follows where one of them closes this string
+        return scan(suffix[:SCAN_STRINGS], language).string == before.string
     line = suffix.partition("\n")[0]
     inside, outside = scan(line, language, before.string), scan(line, language)
     return before.string in line and not inside.string and (bool(outside.string) or inside.string_end == len(line))

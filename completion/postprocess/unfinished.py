@@ -7,22 +7,26 @@ from dataclasses import replace
 
 from completion.brackets import scan
 from completion.postprocess.context import Context, Dropped, DropReason
-from completion.request import Suggestion
+from completion.request import Mode, Suggestion
 
 _TAIL = re.compile(r"[\w$]+\Z")
 
 
 def unfinished(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
-    """Take the last, incomplete line off; of a single line, its last word or open string."""
+    """Take the last, incomplete line off a block; off a line, its last word or open string."""
     if not context.cut_short or not suggestion.text:
         return suggestion
-    head, line_break, _ = suggestion.text.rpartition("\n")
-    text = head if line_break and head.strip() else suggestion.text[: whole_words(suggestion.text, context)]
-    text = text.removesuffix("\r")
+    text = suggestion.text[: whole(suggestion.text, context)].removesuffix("\r")
     return replace(suggestion, text=text) if text.strip() else Dropped(DropReason.UNFINISHED)
 
 
-def whole_words(text: str, context: Context) -> int:
+def whole(text: str, context: Context) -> int:
+    """Length of the whole lines of a block, or of the whole words where there is only a line."""
+    line_end = text.rfind("\n") if context.mode is Mode.BLOCK else -1
+    return line_end if line_end >= 0 and text[:line_end].strip() else _whole_words(text, context)
+
+
+def _whole_words(text: str, context: Context) -> int:
     """Length of the part that ends neither inside a word nor inside a string that the text opened."""
     inside = scan(text, context.language, context.before.string)
     still_first = inside.string and not inside.string_start and context.before.string
