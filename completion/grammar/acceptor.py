@@ -19,6 +19,7 @@ from completion.grammar.tables import END_SYMBOL, LexMode, Tables
 MAX_LEXEME_BYTES = 65_536  # an unfinished lexeme is read again with every token: beyond this the constraint gives up
 MAX_EMPTY_LEXEMES = 512  # at one offset; a file that closes 100 blocks at once needs 100
 MAX_HEADS = 64
+MAX_PROBED = 50_000  # remembered beginnings of lexemes, about 20 MB
 _PROBES = tuple(bytes([code]) for code in (*range(33, 127), 10, 32))
 
 
@@ -90,8 +91,13 @@ class Acceptor:
 
     def start(self) -> Snapshot:
         """The snapshot before the first byte of a file."""
-        self.machine.trim()
         return Snapshot((Head(0, self.machine.start(), self._lexer.initial_state, self._layout.start()),), b"", 0)
+
+    def trim(self) -> None:
+        """Forget what was learned of the language, when it is much; snapshots stay valid."""
+        self.machine.trim()
+        if len(self._probed) > MAX_PROBED:
+            self._probed.clear()
 
     def advance(self, snapshot: Snapshot, data: bytes) -> Snapshot | None:
         """The snapshot after `data`, None if no text of the language goes on like this.

@@ -42,6 +42,7 @@ class PrefixMemory:
             GrammarBoundError: The text needs more than the acceptor follows.
             PrefixTooLargeError: More than `MAX_READ_BYTES` would have to be read.
         """
+        self._acceptor.trim()
         if any(text.startswith(beginning) for beginning in self._broken):
             return None
         offsets, snapshots = self._resume(text) or self._begin(text)
