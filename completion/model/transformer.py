@@ -14,7 +14,6 @@ from completion.paths import cache_dir
 
 Backend = Literal["auto", "int8", "bf16", "fp32"]
 Transformer = CausalModel
-INT8_FEATURES = ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni")
 
 
 def load_transformer(folder: Path, backend: Backend = "auto", threads: int | None = None) -> Transformer:
@@ -32,7 +31,7 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
         StorageError: The packed weights cannot be written to the cache.
     """
     if backend == "int8" and not has_int8_instructions():
-        raise ModelError("This processor lacks AVX-512 VNNI, which the int8 backend needs. Use the backend bf16.")
+        raise ModelError("The int8 backend needs an x86 processor with AVX2 and FMA. Use the backend bf16.")
     if backend in {"auto", "bf16"} and has_cuda():
         return _load_on_gpu(folder)
     if backend == "int8" or (backend == "auto" and has_int8_instructions()):
@@ -56,11 +55,10 @@ def has_cuda() -> bool:
 
 
 def has_int8_instructions() -> bool:
-    """Whether the processor multiplies int8 vectors as the kernels do."""
-    from llvmlite import binding  # noqa: PLC0415  (only asked once, when a model is loaded)
+    """Whether the processor runs the int8 kernels: x86 with AVX2; AVX-VNNI and AVX-512 VNNI make them fast."""
+    from completion.model.kernels.processor import RUNS_INT8  # noqa: PLC0415  (numba is not needed for other backends)
 
-    features = binding.get_host_cpu_features()
-    return all(features.get(name, False) for name in INT8_FEATURES)
+    return RUNS_INT8
 
 
 def _load_on_gpu(folder: Path) -> Transformer:

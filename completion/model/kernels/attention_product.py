@@ -18,6 +18,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 
+from completion.model.kernels.processor import WIDE_REGISTERS
 from completion.model.kernels.vector import (
     FLOAT,
     FLOATS,
@@ -30,7 +31,7 @@ from completion.model.kernels.vector import (
     splat,
 )
 
-TILE_QUERIES = 6
+TILE_QUERIES = 6 if WIDE_REGISTERS else 1
 BLOCK_SLOTS = 16
 """Slots of a block of keys."""
 SPAN_SLOTS = 4 * BLOCK_SLOTS
@@ -119,10 +120,8 @@ def _mixture(queries: int) -> Any:  # noqa: ANN401
     return emit
 
 
-_scores_1, _scores_2, _scores_3, _scores_4, _scores_5, _scores_6 = (_scores(n) for n in range(1, TILE_QUERIES + 1))
-_mixture_1, _mixture_2, _mixture_3, _mixture_4, _mixture_5, _mixture_6 = (
-    _mixture(n) for n in range(1, TILE_QUERIES + 1)
-)
+_scores_1, _scores_2, _scores_3, _scores_4, _scores_5, _scores_6 = (_scores(n) for n in range(1, 7))
+_mixture_1, _mixture_2, _mixture_3, _mixture_4, _mixture_5, _mixture_6 = (_mixture(n) for n in range(1, 7))
 
 
 @njit

@@ -1,8 +1,8 @@
 """Products of int8 rows with packed int8 matrices: exact integer sums, so a row's result never depends on its batch.
 
 A matrix W [out, in] is packed in panels of 64 output channels; in a panel, four neighbouring inputs of a channel lie
-side by side: [panel][in / 4][64][4]. The instruction `vpdpbusd` multiplies unsigned by signed bytes and adds four
-products to each of sixteen sums; weights are the unsigned side, kept as w + 128, and 128 · Σx is taken off again.
+side by side: [panel][in / 4][64][4]. `byte_products` multiplies unsigned by signed bytes and adds four products to
+each of sixteen sums; weights are the unsigned side, kept as w + 128, and 128 · Σx is taken off again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 
+from completion.model.kernels.byte_products import add_products
+from completion.model.kernels.processor import WIDE_REGISTERS
 from completion.model.kernels.vector import (
     BYTES,
     FLOAT,
@@ -38,8 +40,8 @@ from completion.model.kernels.vector import (
 
 CHANNELS = 64
 """Output channels of a panel: four registers of sums a row."""
-TILE_ROWS = 6
-"""Rows multiplied together: 6 · 4 sums, 4 weights and a row's inputs fill the 32 registers."""
+TILE_ROWS = 6 if WIDE_REGISTERS else 1
+"""Rows multiplied together: 6 · 4 sums, 4 weights and a row's inputs fill 32 wide registers."""
 STORE, ADD, GATE, LOGITS = 0, 1, 2, 3
 """What becomes of a panel's results; see `finish_tile`."""
 
@@ -71,8 +73,7 @@ def _tile(rows: int) -> Any:  # noqa: ANN401  (a numba intrinsic)
                 four = builder.load(pointer(builder, inputs, 0, INT), align=4)
                 wide = builder.bitcast(splat(builder, four, INTS), BYTES)
                 for slot, packed in zip(row, panel, strict=True):
-                    total = call(builder, "llvm.x86.avx512.vpdpbusd.512", INTS, builder.load(slot), packed, wide)
-                    builder.store(total, slot)
+                    builder.store(add_products(builder, builder.load(slot), packed, wide), slot)
         for index, row in enumerate(sums):
             factor = builder.add(factors, builder.mul(factors_stride, LONG(index)))
             scale = splat(builder, builder.load(pointer(builder, factor, 0, FLOAT), align=4), FLOATS)
@@ -86,7 +87,7 @@ def _tile(rows: int) -> Any:  # noqa: ANN401  (a numba intrinsic)
     return emit
 
 
-_tile_1, _tile_2, _tile_3, _tile_4, _tile_5, _tile_6 = (_tile(rows) for rows in range(1, TILE_ROWS + 1))
+_tile_1, _tile_2, _tile_3, _tile_4, _tile_5, _tile_6 = (_tile(rows) for rows in range(1, 7))
 
 
 @njit

@@ -10,7 +10,7 @@ from completion.model.packed_weights import check_sizes, gate_up_order, load_pac
 from completion.model.quantized import QuantizedTransformer, tree_rows
 from completion.model.transformer import has_int8_instructions, load_transformer
 
-pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="this processor lacks AVX-512 VNNI")
+pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="this processor lacks AVX2")
 
 
 def tokens(count, seed=0):
