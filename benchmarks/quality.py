@@ -127,7 +127,11 @@ def _read(path: Path | None) -> dict[tuple[str, str], dict[str, Any]]:
 def _options() -> Options:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
     parser.add_argument("--data", type=Path, action="append", help="a file of records (.jsonl, .jsonl.gz); repeatable")
-    parser.add_argument("--sets", default=",".join(FILES), help="which of the open data: " + ", ".join(FILES))
+    parser.add_argument(
+        "--sets",
+        default=",".join(FILES),
+        help="which of the open data: single_line, multi_line, random_span, " + ", ".join(FILES),
+    )
     parser.add_argument("--data-dir", help="folder of the open data")
     parser.add_argument("--mode", type=Mode, default=Mode.AUTO, help="line, block or auto, for --data")
     parser.add_argument("--limit", type=int, default=0, help="at most so many tasks of a data set and language")

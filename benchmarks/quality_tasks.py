@@ -63,10 +63,17 @@ class Task:
 
 
 def open_tasks(names: list[str], data_dir: str | None) -> Iterator[Task]:
-    """The tasks of the open data, by the names in FILES."""
+    """The tasks of the open data, by the names in FILES, or of one of the three parts of humaneval.
+
+    Raises:
+        SystemExit: There is no such set.
+    """
+    parts = _HUMANEVAL_SETS.values()
     for name in names:
-        for record in read_records(FILES[name], data_dir):
-            yield from tasks_of(record, name)
+        if name not in (*FILES, *parts):
+            raise SystemExit(f"There is no set {name}. Known: {', '.join([*FILES, *parts])}.")
+        for record in read_records(FILES["humaneval" if name in parts else name], data_dir):
+            yield from (task for task in tasks_of(record, name) if name not in parts or task.dataset == name)
 
 
 def file_tasks(path: Path, mode: Mode) -> Iterator[Task]:
