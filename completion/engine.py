@@ -13,7 +13,7 @@ from completion.constraints import Constraints
 from completion.decoding import Decoder
 from completion.drafting_setup import make_drafters, save_learned
 from completion.fim_format import detect_format
-from completion.finishing import finish, open_grammar
+from completion.finishing import finish, open_grammar, passing_part
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.kv_session import KVSession, KVSessions, SessionSettings
 from completion.line_endings import normalised, restored
@@ -92,10 +92,13 @@ class Engine:
         task = Task(asked, context, prompt, session, open_grammar(asked, prompt.forced), record)
         first = self._attempt(task)
         left: Suggestion | Dropped = Dropped(DropReason.EMPTY)
+        shown = ""
         try:
             for visible in first.stream(cancel):
-                record.text_shown()
-                yield CompletionEvent((restored(first.growing(visible), request),))
+                if len(safe := passing_part(visible, asked, task.grammar)) > len(shown):
+                    shown = safe
+                    record.text_shown()
+                    yield CompletionEvent((restored(first.growing(shown), request),))
             left = task.finish(first)
             suggestions = [] if isinstance(left, Dropped) else [left]
             if asked.suggestions > 1:

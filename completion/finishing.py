@@ -31,6 +31,14 @@ def finish(
     return left
 
 
+def passing_part(text: str, request: CompletionRequest, grammar: GrammarConstraint | Off) -> str:
+    """The part of an unfinished text that may be shown: what stands so far leaves the document sound."""
+    if request.grammar is not GrammarMode.STRICT:
+        return text
+    left = _cut_by_grammar(Suggestion(text), request, grammar)
+    return left.text if isinstance(left, Suggestion) else ""
+
+
 def _cut_by_grammar(
     suggestion: Suggestion, request: CompletionRequest, grammar: GrammarConstraint | Off
 ) -> Suggestion | Dropped:

@@ -52,8 +52,12 @@ def test_a_seed_reproduces_and_another_differs(engine):
     assert text_of(last(engine, sampled)) != text_of(last(engine, other))
 
 
-def test_streamed_text_only_grows_into_the_result(engine):
-    events = list(engine.complete(RAW, CancelToken()))
+@pytest.mark.parametrize("grammar", list(GrammarMode))
+@pytest.mark.parametrize("seed", range(4))
+def test_streamed_text_only_grows_into_the_result(engine, grammar, seed):
+    sampling = Sampling(temperature=1.0, seed=seed)
+    request = dataclasses.replace(RAW, grammar=grammar, sampling=sampling, filters=True)
+    events = list(engine.complete(request, CancelToken()))
     texts = [text_of(event) for event in events]
     assert all(after.startswith(before) for before, after in itertools.pairwise(texts))
     assert [event.done for event in events] == [False] * (len(events) - 1) + [True]
