@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from typing import Any
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as PageTimeoutError
 
+START_TIMEOUT_S = 60
 TIMEOUT_MS = 60_000
 READY_MS = 100_000
 STATUS_ITEM = ".statusbar-item:has-text('draftline')"
 
 SETTINGS: dict[str, Any] = {
+    "breadcrumbs.enabled": False,
     "chat.disableAIFeatures": True,
     "editor.fontSize": 16,
     "editor.minimap.enabled": False,
@@ -72,6 +75,7 @@ class CodeServer:
         self._environment = {**os.environ, **environment}
         self._home = home
         self._process: subprocess.Popen[str] | None = None
+        self._listening = threading.Event()
         self.address = ""
 
     def install(self, extension: Path) -> None:
@@ -96,13 +100,17 @@ class CodeServer:
             text=True,
             start_new_session=True,
         )
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+        # Read to its end: a full pipe would stop the server.
+        threading.Thread(target=self._follow, args=(self._process,), daemon=True).start()
+        assert self._listening.wait(START_TIMEOUT_S), "code-server does not listen"
+
+    def _follow(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
             found = re.search(r"listening on (http://127\.0\.0\.1:\d+)", line)
             if found:
                 self.address = found.group(1)
-                return
-        raise AssertionError("code-server ended before it listened")
+                self._listening.set()
 
     def close(self) -> None:
         """End it and what it started."""
@@ -119,11 +127,12 @@ class CodeWindow:
     """One browser window with one file open."""
 
     def __init__(self, browser: Browser, server: CodeServer, file: Path) -> None:
+        self.folder = file.parent
         self.page: Page = browser.new_page(viewport={"width": 1000, "height": 560}, device_scale_factor=2)
         self.page.set_default_timeout(TIMEOUT_MS)
         self.page.add_init_script(IN_PAGE)
         payload = json.dumps([["openFile", f"vscode-remote://{server.address.removeprefix('http://')}{file}"]])
-        self.page.goto(f"{server.address}/?folder={file.parent}&payload={payload}")
+        self.page.goto(f"{server.address}/?folder={file.parent}&payload={payload}", wait_until="commit")
         self.page.wait_for_selector(".part.editor .view-lines .view-line")
         self.page.click(".part.editor .view-lines")
 

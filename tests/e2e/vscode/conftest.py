@@ -73,7 +73,7 @@ def browser(paths) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def window(code_server, browser, tmp_path_factory) -> Iterator[CodeWindow]:
     """Return a window whose engine is ready; tests open their own files in it."""
-    file = tmp_path_factory.mktemp("workspace") / "first.py"
+    file = tmp_path_factory.mktemp("shop") / "orders.py"
     file.touch()
     one = CodeWindow(browser, code_server, file)
     one.wait_for_ready()
@@ -85,8 +85,8 @@ def window(code_server, browser, tmp_path_factory) -> Iterator[CodeWindow]:
 def edit(window: CodeWindow, tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., CodeWindow]:
     """Return a function that opens a new file in the window and puts the cursor at its end."""
 
-    def edit_one(text: str) -> CodeWindow:
-        file = tmp_path / f"{request.node.name}.py"
+    def edit_one(text: str, name: str = "") -> CodeWindow:
+        file = (window.folder if name else tmp_path) / (name or f"{request.node.name}.py")
         file.write_bytes(text.encode())
         window.open(file)
         window.press("Control+End")

@@ -76,7 +76,7 @@ def test_one_undo_takes_back_what_was_accepted(edit):
 
 
 def test_several_lines_are_shown_and_accepted(edit, images):
-    window = edit(CART.rstrip())
+    window = edit(CART.rstrip(), "cart.py")
     window.type("\n")
     window.wait_for_ghost(r"if name in self\.prices:\n\s*del self\.prices\[name\]")
     window.page.screenshot(path=images / "vscode.png")
