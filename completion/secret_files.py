@@ -1,22 +1,20 @@
-"""Files whose text is never shown to the model, whatever an editor sends: credentials and keys."""
+"""Files whose text is never read nor shown to the model, whatever an editor sends: credentials and keys."""
 
 from __future__ import annotations
 
-import re
-from pathlib import PurePosixPath
+from pathspec import GitIgnoreSpec
 
-_NAMES = re.compile(
-    r"""
-    \.env(\..+)? | .+\.env | \.envrc | \.netrc | _netrc | \.npmrc | \.pypirc | \.pgpass | \.htpasswd | \.git-credentials
-    | \.dockercfg | \.my\.cnf | id_(rsa|dsa|ecdsa|ed25519)(\.pub)? | .*\.(pem|key|p12|pfx|jks|keystore|kdbx|asc|gpg|ppk)
-    | (client_)?secrets?(\.\w+)? | credentials(\.\w+)? | service[-_]account.*\.json | .*\.tfstate(\..+)? | .*\.tfvars
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".kube", ".docker", ".git"})
+# Matched without regard to case against every part of the path, whatever the ignore rules say.
+_SECRETS = GitIgnoreSpec.from_lines((
+    ".env*", "*.env", "*.pem", "*.key", "*.p8", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.gpg",
+    "*.asc", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*credential*", "secret.*", "secrets.*", "*_secret.*",
+    "*_secrets.*", "*.secret", "*.secrets", ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".htpasswd",
+    ".dockercfg", "kubeconfig*", "*.kubeconfig", "*.tfstate", "*.tfstate.*", "*.tfvars", "service-account*.json",
+    "service_account*.json", ".vault-token", "vault_pass*", "wallet.dat", "authinfo*", ".authinfo*",
+    ".ssh/", ".gnupg/", ".aws/", ".azure/", ".kube/", ".docker/", "gcloud/",
+))  # fmt: skip
 
 
 def is_secret(path: str) -> bool:
-    """Whether a path names a file of credentials or keys, or lies in a folder of such."""
-    parts = PurePosixPath(path.replace("\\", "/")).parts
-    return bool(parts) and (_NAMES.fullmatch(parts[-1]) is not None or not _FOLDERS.isdisjoint(parts[:-1]))
+    """Whether the name of a file, or of a folder above it, says that it may hold secrets."""
+    return bool(_SECRETS.match_file(path.replace("\\", "/").lower().lstrip("/")))

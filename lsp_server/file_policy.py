@@ -7,17 +7,8 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
+from completion.secret_files import is_secret
 from lsp_server.empty_reason import EmptyReason
-
-# Matched without regard to case against every part of the path, whatever the ignore rules say.
-_SECRETS = GitIgnoreSpec.from_lines((
-    ".env*", "*.env", "*.pem", "*.key", "*.p8", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.gpg",
-    "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*credential*", "secret.*", "secrets.*", "*_secret.*",
-    "*_secrets.*", "*.secret", "*.secrets", ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".htpasswd",
-    ".dockercfg", "kubeconfig*", "*.kubeconfig", "*.tfstate", "*.tfstate.*", "*.tfvars", "service-account*.json",
-    "service_account*.json", ".vault-token", "vault_pass*", "wallet.dat", "authinfo*", ".authinfo*",
-    ".ssh/", ".gnupg/", ".aws/", ".azure/", ".kube/", ".docker/", "gcloud/",
-))  # fmt: skip
 
 # Of no use to learn from, whether or not the ignore rules name them.
 _NOISE = GitIgnoreSpec.from_lines((
@@ -30,7 +21,7 @@ _RULE_FILES = (".gitignore", ".draftlineignore")
 
 def may_hold_secrets(path: Path) -> bool:
     """Whether the name of a file, or of a folder above it, says that it may hold secrets."""
-    return any(_SECRETS.match_file(_key(one)) for one in {path, path.resolve()})
+    return any(is_secret(one.as_posix()) for one in {path, path.resolve()})
 
 
 def is_noise(path: Path) -> bool:
