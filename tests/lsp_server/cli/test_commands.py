@@ -95,11 +95,11 @@ def test_a_model_that_does_not_exist_is_an_error_with_what_to_do(engine, source,
 
 
 def test_serve_ends_with_a_sentence_when_there_is_no_model(engine):
-    command = [sys.executable, "-m", "lsp_server.cli.main", "serve", "--model", "no-such-model"]
+    command = [sys.executable, "-m", "lsp_server.cli.main", "serve", "--model", "no-model-to-serve"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
     assert "Listening on" in done.stdout
-    assert "draftline: There is no model 'no-such-model'" in done.stderr
+    assert "draftline: There is no model 'no-model-to-serve'" in done.stderr
 
 
 def test_help_lists_every_command_and_loads_no_model_libraries():
