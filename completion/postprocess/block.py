@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from completion.block_end import BlockEnd
 from completion.postprocess.context import Context
@@ -13,5 +14,11 @@ def block(suggestion: Suggestion, context: Context) -> Suggestion:
     """Cut where the block's indentation ends; line mode is left as it is."""
     if context.mode is not Mode.BLOCK:
         return suggestion
-    end = BlockEnd(context.prefix, context.suffix, context.language).end(suggestion.text)
+    end = _block_end(context.prefix, context.suffix, context.language).end(suggestion.text)
     return suggestion if end is None else replace(suggestion, text=suggestion.text[:end])
+
+
+@lru_cache(maxsize=4)
+def _block_end(prefix: str, suffix: str, language: str) -> BlockEnd:
+    """The same for every step of a request: the document is read once."""
+    return BlockEnd(prefix, suffix, language)

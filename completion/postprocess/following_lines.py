@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import islice
 
 from completion.brackets import scan
 from completion.indent_style import columns
@@ -62,7 +63,7 @@ def _folded(line: str) -> str:
 
 def _targets(context: Context) -> list[str]:
     """What the next line folds to, and the one after it where it is too long for chance."""
-    lines = [fold(line) for line in context.following if line.strip()][:LOOK_AHEAD]
+    lines = [fold(line) for line in islice((line for line in context.following if line.strip()), LOOK_AHEAD)]
     return [
         line
         for index, line in enumerate(lines)
