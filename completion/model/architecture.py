@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from completion.errors import UnsupportedModelError
+from completion.errors import ModelNotFoundError, UnsupportedModelError
 from completion.model.causal_model import ModelShape
 
 FAMILIES = ("qwen2", "llama")
@@ -67,11 +67,14 @@ def read_architecture(folder: Path) -> Architecture:
     """Read a model folder's config through transformers.
 
     Raises:
+        ModelNotFoundError: The folder is not there or holds no config.
         UnsupportedModelError: The family, its activation or its attention differs from what this package computes.
     """
     from transformers import AutoConfig  # noqa: PLC0415  (a second of import that a packed model does not need)
 
-    return architecture_of(AutoConfig.from_pretrained(folder))
+    if not (folder / "config.json").is_file():  # transformers would take the folder for a name on the hub
+        raise ModelNotFoundError(f"The folder {folder} holds no config.json. Name a converted model's folder.")
+    return architecture_of(AutoConfig.from_pretrained(folder, local_files_only=True))
 
 
 def architecture_of(config: Any) -> Architecture:  # noqa: ANN401  (transformers' configs share no typed base)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from completion.errors import ModelError, UnsupportedModelError
+from completion.errors import ModelError, ModelNotFoundError, UnsupportedModelError
 from completion.model import packed_weights
 from completion.model.architecture import read_architecture
 from completion.model.packed_weights import check_sizes, gate_up_order, load_packed, pack_matrix
@@ -174,6 +174,11 @@ def test_a_model_is_packed_once(tiny_qwen, tmp_path, monkeypatch):
     monkeypatch.setattr(packed_weights, "_write", None)  # a second packing would call it
     assert load_packed(tiny_qwen[0], tmp_path).architecture == read_architecture(tiny_qwen[0])
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".packing")]
+
+
+def test_a_folder_without_a_model_is_named_and_never_looked_up_elsewhere(tmp_path):
+    with pytest.raises(ModelNotFoundError, match="no config.json"):
+        load_packed(tmp_path / "nothing", tmp_path)
 
 
 def test_sizes_that_the_kernels_cannot_run_are_named(tiny_qwen):
