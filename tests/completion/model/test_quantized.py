@@ -177,7 +177,7 @@ def test_a_model_is_packed_once(tiny_qwen, tmp_path, monkeypatch):
 
 
 def test_a_folder_without_a_model_is_named_and_never_looked_up_elsewhere(tmp_path):
-    with pytest.raises(ModelNotFoundError, match="no config.json"):
+    with pytest.raises(ModelNotFoundError, match="holds no config"):
         load_packed(tmp_path / "nothing", tmp_path)
 
 
