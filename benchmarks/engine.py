@@ -109,12 +109,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=12)
     parser.add_argument("--without-llama", action="store_true", help="where llama-cpp-python is not installed")
     arguments = parser.parse_args()
+    cost = host_cost(arguments.threads)  # first: the other models' memory would slow its loading
     tokens = real_tokens(arguments.data_dir, PAST + max(ROWS))
     paths: list[ForwardPath] = [Ours(arguments.threads), TransformersEager(arguments.threads)]
     if not arguments.without_llama:
         paths.append(LlamaCpp(arguments.threads))
     times = measure(paths, tokens, arguments.repeats)
-    cost = host_cost(arguments.threads)
     print_table(times)
     print(f"host: load {cost['load_s']:.2f} s, resident {cost['resident_mb']:.0f} MB")
     print(json.dumps({key: round(value, 3) for key, value in (summary(times) | cost).items()}))
