@@ -12,6 +12,13 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the editors' tests time: the first of them sets the editor and the model up."""
+    for item in items:
+        if item.get_closest_marker("neovim") or item.get_closest_marker("vscode"):
+            item.add_marker(pytest.mark.timeout(900))
+
+
 class EngineRoom:
     """One engine for all tests of the session, in folders of its own."""
 

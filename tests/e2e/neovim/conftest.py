@@ -14,7 +14,7 @@ from benchmarks.neovim_driver import Neovim
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PLUGIN = REPOSITORY / "ide_clients" / "neovim"
-MODEL_READY_S = 90.0
+MODEL_READY_S = 300.0  # on a new machine the model is converted and packed first
 
 INIT = f"""
 vim.opt.runtimepath:prepend({json.dumps(str(PLUGIN))})

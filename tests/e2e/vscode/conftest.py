@@ -18,13 +18,6 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 EXTENSION = REPOSITORY / "ide_clients" / "vscode"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the first test of the editor time for its set-up."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.timeout(600))
-
-
 @pytest.fixture(scope="session")
 def paths() -> dict[str, str]:
     """Set VS Code up once; later runs find it."""
