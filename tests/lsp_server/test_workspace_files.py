@@ -83,7 +83,8 @@ def test_a_link_to_a_secret_is_a_secret(tmp_path):
 
 
 NAMES = st.sampled_from(["a", "b", "build", "x.py", "y.log", "Z.txt", "dir"])
-PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
+# "dir" by itself is a folder there, and git reads rules for folders differently
+PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join).filter(lambda path: path != "dir")
 RULES = st.lists(
     st.sampled_from(
         ["build/", "/a", "*", "!*/", "*.log", "!y.log", "dir/*", "**/b", "a/**/x.py", "!/dir/x.py", "Z.*", "a/b/"]
