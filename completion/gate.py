@@ -16,9 +16,7 @@ from importlib import resources
 from completion.errors import ConfigurationError
 from completion.gate_features import Behaviour, Offer, features
 
-VERSION = 1
-LEARNING_RATE = 0.1
-"""How far one decision moves the user's own bias, in logits for a surprise of 1."""
+VERSION = 2
 MOST_BIAS = 1.0
 """Bound of that bias, in logits: the gate never adapts into silence, nor into showing everything."""
 
@@ -42,6 +40,7 @@ class GateWeights:
         scales: What each is divided by then.  # [features]
         weights: In logits.  # [features]
         bias: In logits.
+        learning_rate: How far one decision moves the user's own bias, in logits for a surprise of 1.
         thresholds: Probability under which nothing is shown, by strictness.
     """
 
@@ -50,6 +49,7 @@ class GateWeights:
     scales: tuple[float, ...]
     weights: tuple[float, ...]
     bias: float
+    learning_rate: float
     thresholds: dict[str, float]
 
     @classmethod
@@ -72,7 +72,7 @@ class GateWeights:
             )
         columns = zip(*data["features"], strict=True)
         names, means, scales, weights = columns
-        return cls(names, means, scales, weights, data["bias"], data["thresholds"])
+        return cls(names, means, scales, weights, data["bias"], data["learning_rate"], data["thresholds"])
 
     def to_json(self) -> str:
         """What `from_json` reads, a feature a line."""
@@ -80,7 +80,8 @@ class GateWeights:
         lines = ",\n    ".join(json.dumps([name, *(round(value, 5) for value in row)]) for name, *row in rows)
         thresholds = json.dumps(self.thresholds)
         return (
-            f'{{\n  "version": {VERSION},\n  "bias": {round(self.bias, 5)},\n  "thresholds": {thresholds},\n'
+            f'{{\n  "version": {VERSION},\n  "bias": {round(self.bias, 5)},\n'
+            f'  "learning_rate": {self.learning_rate},\n  "thresholds": {thresholds},\n'
             f'  "features": [\n    {lines}\n  ]\n}}\n'
         )
 
@@ -117,5 +118,5 @@ class Gate:
     def learn(self, offer: Offer, *, accepted: bool, at_s: float) -> None:
         """Take in what became of a shown offer: the user's bias moves a little, within its bound."""
         surprise = float(accepted) - self.probability(offer)
-        self.user_bias = max(-MOST_BIAS, min(MOST_BIAS, self.user_bias + LEARNING_RATE * surprise))
+        self.user_bias = max(-MOST_BIAS, min(MOST_BIAS, self.user_bias + self._weights.learning_rate * surprise))
         self.behaviour.decided(offer, accepted=accepted, at_s=at_s)

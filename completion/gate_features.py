@@ -67,17 +67,32 @@ class Behaviour:
             del self.accepted_lengths[:-_REMEMBERED]
 
 
+def grouped_features(offer: Offer, behaviour: Behaviour) -> dict[str, dict[str, float]]:
+    """The gate's inputs by kind and name, in a fixed order; training takes or leaves a kind as a whole."""
+    line = offer.prefix[offer.prefix.rfind("\n") + 1 :]
+    probability, shape, place = _probability(offer), _shape(offer), _place(offer, line)
+    return {
+        "probability": probability,
+        "shape": shape,
+        "place": place,
+        "repetition": _repetition(offer, behaviour),
+        "habits": _habits(offer, behaviour),
+        "typing": _typing(offer, behaviour),
+        "probability_in_place": _probability_in_place(probability["log_probability"], shape, place),
+    }
+
+
 def features(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
     """The gate's inputs by name, in a fixed order."""
-    line = offer.prefix[offer.prefix.rfind("\n") + 1 :]
-    values = _probability(offer) | _shape(offer) | _place(offer, line) | _repetition(offer, behaviour)
-    values |= _habits(offer, behaviour) | _typing(offer, behaviour)
-    mean, length = values["log_probability"], values["length"]
-    return values | {
-        "log_probability_by_length": mean * length,
-        "log_probability_in_word": mean * values["behind_word"],
-        "log_probability_at_line_start": mean * values["line_start"],
-        "log_probability_of_lines": mean * values["several_lines"],
+    return {name: value for group in grouped_features(offer, behaviour).values() for name, value in group.items()}
+
+
+def _probability_in_place(mean: float, shape: dict[str, float], place: dict[str, float]) -> dict[str, float]:
+    return {
+        "log_probability_by_length": mean * shape["length"],
+        "log_probability_in_word": mean * place["behind_word"],
+        "log_probability_at_line_start": mean * place["line_start"],
+        "log_probability_of_lines": mean * shape["several_lines"],
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import logging
@@ -204,13 +203,18 @@ class Telemetry:
             connection.close()
 
     def _next_batch(self) -> tuple[list[_Write], list[threading.Event], bool]:
-        """Wait for a write, then take what comes within a moment: few transactions, however fast the user types."""
+        """Wait for a write, then take what comes within a moment: few transactions, however fast the user types.
+
+        A full batch waits for nothing, nor does what was there when somebody asked for haste.
+        """
         items = [self._queue.get()]
-        self._in_a_hurry.wait(_BATCH_WAIT_S)
-        self._in_a_hurry.clear()
-        with contextlib.suppress(queue.Empty):
+        if self._queue.qsize() < _BATCH_ROWS:
+            self._in_a_hurry.wait(_BATCH_WAIT_S)
+        try:
             while len(items) < _BATCH_ROWS:
                 items.append(self._queue.get_nowait())
+        except queue.Empty:
+            self._in_a_hurry.clear()
         batch = [item for item in items if isinstance(item, _Write)]
         return batch, [item for item in items if isinstance(item, threading.Event)], None in items
 

