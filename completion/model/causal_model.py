@@ -48,19 +48,30 @@ class KVCache(Protocol):
     Attributes:
         capacity: Slots that exist.
         length: Committed slots 0 .. length-1; what lies behind is scratch space.
+        kept: Rows behind them that stay when the next ones are scored.
     """
 
     capacity: int
     length: int
+    kept: int
 
     def truncate(self, length: int) -> None:
-        """Forget every slot from `length` on."""
+        """Forget every slot from `length` on, and all rows behind the past."""
 
     def commit(self, rows: Sequence[int]) -> None:
-        """Make rows of the last `score` call part of the past, in this order, and forget its other rows.
+        """Make rows behind the past part of it, in this order, and forget the other rows.
 
         `rows` is a path: the first is a root's row, each next one a child of the one before.
         """
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Keep these rows for the next `score` call, numbered anew in this order, and forget the others.
+
+        With a row its parent must be among them, and before it. So a tree of several texts grows over many steps.
+        """
+
+    def reopen(self, length: int) -> None:
+        """Make the slots from `length` on a chain of kept rows again, as if they had never been committed."""
 
     def rearrange(self, sources: IntArray) -> None:
         """Fill slots 0 .. len(sources)-1 from other slots, as if all were copied at once; length becomes that many.
@@ -96,14 +107,14 @@ class CausalModel(Protocol):
         """
 
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
-        """Compute a draft tree on top of the past; logits for every row.
+        """Compute a draft tree on top of the past and of kept rows; logits for every new row.
 
-        Row i lies in scratch slot length + i at position length + depth(i), where a root has depth 0, and sees
-        the past, its ancestors and itself. Nothing is committed: call
-        `cache.commit(path)` next, or drop the rows by doing nothing.
+        Rows are numbered from the kept ones on. Row i lies in scratch slot length + i at position length + depth(i),
+        where a root has depth 0, and sees the past, its ancestors and itself. Nothing is committed: call
+        `cache.commit(path)` or `cache.keep(rows)` next, or drop the rows by doing nothing.
 
         Args:
-            tokens: Token ids of the nodes.  # [rows]
-            parents: Index of each node's parent row, −1 for a root; parents come before children.  # [rows]
+            tokens: Token ids of the new nodes.  # [rows]
+            parents: Row of each new node's parent, −1 for a root; parents come before children.  # [rows]
             cache: Scratch slots are written, length stays.
         """

@@ -96,10 +96,10 @@ class GraphedTransformer(DenseTransformer):
 
     @torch.inference_mode()
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> TorchLogits:
-        """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        if len(tokens) > MAX_BUCKET:
-            return super().score(tokens, parents, cache)
+        """Compute a draft tree on top of the past and of kept rows; see `CausalModel.score`."""
         cache = self.own(cache, cache.length + len(tokens))
+        if len(tokens) > MAX_BUCKET or cache.kept:  # kept rows come in too many numbers for fixed shapes
+            return super().score(tokens, parents, cache)
         rows = 1 << (len(tokens) - 1).bit_length()
         span = -(-(cache.length + rows) // SPAN_SLOTS) * SPAN_SLOTS
         steps = self._steps.setdefault(cache, {})

@@ -13,8 +13,8 @@ import torch
 from completion.errors import ModelError
 from completion.model.architecture import Architecture, read_architecture
 from completion.model.causal_model import IntArray, KVCache
-from completion.model.draft_rows import ancestors_of, depths_of
-from completion.model.kv_cache import NO_ROWS, TorchCache, rotate
+from completion.model.draft_rows import tree_places
+from completion.model.kv_cache import TorchCache, rotate
 from completion.model.rotary import rotary_tables
 from completion.model.torch_logits import TorchLogits
 from completion.model.weights import Weights, read_weights
@@ -74,21 +74,16 @@ class DenseTransformer:
             chunk = slots[start : start + PREFILL_ROWS]
             visible = np.arange(int(chunk[-1]) + 1) <= chunk[:, None]
             hidden.append(self.forward(self._rows(tokens[start : start + PREFILL_ROWS], chunk, chunk, visible), cache))
-        cache.length, cache.parents = max(cache.length, int(slots[-1]) + 1), NO_ROWS
+        cache.settle(max(cache.length, int(slots[-1]) + 1))
         return TorchLogits(self.logits(torch.cat(hidden)[list(logits_rows)]))
 
     @torch.inference_mode()
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> TorchLogits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        cache = self.own(cache, cache.length + len(tokens))
-        depths = depths_of(parents)
-        visible = np.zeros((len(tokens), cache.length + len(tokens)), dtype=np.bool_)
-        visible[:, : cache.length] = True
-        ancestors = ancestors_of(parents, depths)
-        row, depth = np.nonzero(ancestors >= 0)
-        visible[row, cache.length + ancestors[row, depth]] = True
-        slots = cache.length + np.arange(len(tokens), dtype=np.int32)
-        hidden = self.forward(self._rows(tokens, slots, cache.length + depths, visible), cache)
+        cache = self.own(cache, cache.length + cache.kept + len(tokens))
+        parents = cache.with_kept(parents)
+        slots, positions, visible = tree_places(parents, cache.kept, cache.length)
+        hidden = self.forward(self._rows(tokens, slots, positions, visible), cache)
         cache.parents = parents
         return TorchLogits(self.logits(hidden))
 

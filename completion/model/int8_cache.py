@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numba import njit
 
 from completion.model.causal_model import FloatArray, IntArray, ModelShape
-from completion.model.draft_rows import check_path
+from completion.model.draft_rows import TreeCache
 from completion.model.kernels.attention import CacheView
 from completion.model.kernels.attention_product import BLOCK_SLOTS, SPAN_SLOTS, VALUE_CHANNELS
 from completion.model.kernels.moving import move_slots
 from completion.model.kernels.vector import LANES
 from completion.model.worker_threads import WorkerThreads
 
-NO_ROWS = np.empty(0, dtype=np.int32)
 
-
-class Int8Cache:
+class Int8Cache(TreeCache):
     """Keys and values of one sequence.
 
     Keys are kept before rotation as well: a moved key is rotated from that original, so no error adds up.
 
     Attributes:
-        capacity: Slots that exist.
-        length: Committed slots; what lies behind is scratch space.
         view: The arrays, as kernels take them.
-        parents: Parents of the rows that the last `score` call wrote behind `length`.
     """
 
-    __slots__ = ("_threads", "capacity", "length", "parents", "view")
+    __slots__ = ("_threads", "view")
 
     def __init__(
         self, shape: ModelShape, capacity: int, cosines: FloatArray, sines: FloatArray, threads: WorkerThreads
@@ -44,25 +37,13 @@ class Int8Cache:
             cosines=cosines,
             sines=sines,
         )
-        self.capacity, self.length, self.parents, self._threads = slots, 0, NO_ROWS, threads
+        super().__init__(slots)
+        self._threads = threads
 
-    def truncate(self, length: int) -> None:
-        """Forget every slot from `length` on."""
-        self.length, self.parents = min(length, self.length), NO_ROWS
-
-    def commit(self, rows: Sequence[int]) -> None:
-        """Make a path of the last scored tree part of the past.
-
-        A node of depth d was computed for position length + d, which is where the path puts it: only copies.
-
-        Raises:
-            ValueError: `rows` is no path of that tree.
-        """
-        check_path(rows, self.parents)
-        for depth, row in enumerate(rows):
-            if row != depth:  # rows ascend along a path, so no source is overwritten before it is read
-                _copy_slot(self.view, self.length + row, self.length + depth)
-        self.length, self.parents = self.length + len(rows), NO_ROWS
+    def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
+        """Copy slots; both ascend and no target lies behind its source, so none is overwritten before it is read."""
+        for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
+            _copy_slot(self.view, source, target)
 
     def rearrange(self, sources: IntArray) -> None:
         """Fill slots 0 .. len(sources)-1 from old slots; keys are rotated from their unrotated originals."""
@@ -71,7 +52,7 @@ class Int8Cache:
             read, threads = sources[moved].astype(np.int32), self._threads
             aside = np.empty((threads.count, len(moved) + 1, self.view.plain_keys.shape[3]), np.uint16)
             threads.run(lambda thread: move_slots(self.view, read, moved, aside[thread], thread, threads.count))
-        self.length, self.parents = len(sources), NO_ROWS
+        self.settle(len(sources))
 
 
 @njit(nogil=True, cache=True)

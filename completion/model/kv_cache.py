@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 
 from completion.model.causal_model import IntArray
-from completion.model.draft_rows import check_path
-
-NO_ROWS = np.empty(0, dtype=np.int32)
+from completion.model.draft_rows import TreeCache
 
 
 def rotate(keys: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
@@ -25,21 +21,18 @@ def rotate(keys: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> to
     return torch.cat((left * cosines - right * sines, right * cosines + left * sines), dim=-1).to(keys.dtype)
 
 
-class TorchCache:
+class TorchCache(TreeCache):
     """Keys and values of one sequence.
 
     Keys are kept before rotation as well: a moved key is rotated from that original, so no error adds up.
 
     Attributes:
-        capacity: Slots that exist.
-        length: Committed slots; what lies behind is scratch space.
         keys: Rotated keys.  # [layers, kv_heads, capacity, head_dim]
         plain_keys: Keys before rotation, same shape.
         values: Same shape.
-        parents: Parents of the rows that the last `score` call wrote behind `length`.
     """
 
-    __slots__ = ("__weakref__", "_cosines", "_sines", "capacity", "keys", "length", "parents", "plain_keys", "values")
+    __slots__ = ("__weakref__", "_cosines", "_sines", "keys", "plain_keys", "values")
 
     def __init__(
         self, shape: tuple[int, int, int, int], dtype: torch.dtype, cosines: torch.Tensor, sines: torch.Tensor
@@ -47,7 +40,7 @@ class TorchCache:
         self.keys, self.plain_keys, self.values = (
             torch.zeros(shape, dtype=dtype, device=cosines.device) for _ in range(3)
         )
-        self.capacity, self.length, self.parents = shape[2], 0, NO_ROWS
+        super().__init__(shape[2])
         self._cosines, self._sines = cosines, sines
 
     def write(
@@ -58,25 +51,11 @@ class TorchCache:
         self.keys[layer].index_copy_(1, slots, rotated)
         self.values[layer].index_copy_(1, slots, v)
 
-    def truncate(self, length: int) -> None:
-        """Forget every slot from `length` on."""
-        self.length, self.parents = min(length, self.length), NO_ROWS
-
-    def commit(self, rows: Sequence[int]) -> None:
-        """Make a path of the last scored tree part of the past.
-
-        A node of depth d was computed for position length + d, which is where the path puts it: only copies.
-
-        Raises:
-            ValueError: `rows` is no path of that tree.
-        """
-        check_path(rows, self.parents)
-        if list(rows) != list(range(len(rows))):
-            sources = torch.as_tensor([self.length + row for row in rows], device=self.keys.device)
-            end = self.length + len(rows)
-            for store in (self.keys, self.plain_keys, self.values):
-                store[:, :, self.length : end] = store[:, :, sources]
-        self.length, self.parents = self.length + len(rows), NO_ROWS
+    def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
+        """Copy slots as if all at once.  # [slots] twice."""
+        source, to = (torch.as_tensor(slots.astype(np.int64), device=self.keys.device) for slots in (sources, targets))
+        for store in (self.keys, self.plain_keys, self.values):
+            store[:, :, to] = store[:, :, source]
 
     def rearrange(self, sources: IntArray) -> None:
         """Fill slots 0 .. len(sources)-1 from old slots; keys are rotated from their unrotated originals."""
@@ -87,4 +66,4 @@ class TorchCache:
         plain = self.plain_keys[:, :, source]
         self.plain_keys[:, :, to] = plain
         self.keys[:, :, to] = rotate(plain, self._cosines[to], self._sines[to])
-        self.length, self.parents = len(sources), NO_ROWS
+        self.settle(len(sources))

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from completion.errors import ModelError
 from completion.model.architecture import Architecture
 from completion.model.causal_model import FloatArray, IntArray, KVCache, Logits
-from completion.model.draft_rows import ancestors_of, depths_of
-from completion.model.int8_cache import NO_ROWS, Int8Cache
+from completion.model.draft_rows import NO_ROWS, ancestors_of, depths_of
+from completion.model.int8_cache import Int8Cache
 from completion.model.kernels.attention import SCRATCH_FLOATS, RowsView
 from completion.model.kernels.attention_product import TILE_QUERIES
 from completion.model.kernels.forward_pass import (
@@ -79,15 +79,16 @@ class QuantizedTransformer:
             nothing = np.zeros(len(chunk) + 1, dtype=np.int32)
             rows = RowsView(chunk, chunk, chunk + np.int32(1), nothing, NO_ROWS, here.astype(np.int32))
             found.append(self._run(tokens[start : start + MAX_ROWS], rows, cache))
-        cache.length, cache.parents = max(cache.length, int(slots[-1]) + 1), NO_ROWS
+        cache.settle(max(cache.length, int(slots[-1]) + 1))
         return PanelLogits.joined(found, np.argsort(np.argsort(wanted // MAX_ROWS, kind="stable")))
 
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        cache = self._own(cache, cache.length + len(tokens))
+        cache = self._own(cache, cache.length + cache.kept + len(tokens))
+        parents = cache.with_kept(parents)
         if len(tokens) > MAX_ROWS:
             raise ModelError(f"A draft tree has at most {MAX_ROWS} nodes; this one has {len(tokens)}.")
-        logits = self._run(tokens, tree_rows(parents, cache.length), cache)
+        logits = self._run(tokens, tree_rows(parents, cache.length, cache.kept), cache)
         cache.parents = parents
         return logits
 
@@ -123,17 +124,20 @@ class QuantizedTransformer:
         return self._buffers
 
 
-def tree_rows(parents: IntArray, length: int) -> RowsView:
-    """What each node of a draft tree sees: the past, a run of ancestors in the next slots, single other ancestors."""
-    depths, count = depths_of(parents), len(parents)
-    ancestors = ancestors_of(parents, depths)
+def tree_rows(parents: IntArray, length: int, first: int = 0) -> RowsView:
+    """What each node of a draft tree sees: the past, a run of ancestors in the next slots, single other ancestors.
+
+    Nodes before `first` are there already and are not computed.
+    """
+    depths = depths_of(parents)
+    ancestors, depths, count = ancestors_of(parents, depths)[first:], depths[first:], len(parents) - first
     in_a_run = np.cumprod(ancestors == np.arange(ancestors.shape[1]), axis=1).sum(
         axis=1
     )  # ancestor of depth d is row d
     single = (ancestors >= 0) & (np.arange(ancestors.shape[1]) >= in_a_run[:, None])
     start = np.concatenate([[0], np.cumsum(single.sum(axis=1))]).astype(np.int32)
     return RowsView(
-        slots=(length + np.arange(count)).astype(np.int32),
+        slots=np.arange(length + first, length + first + count, dtype=np.int32),
         positions=(length + depths).astype(np.int32),
         contiguous=(length + in_a_run).astype(np.int32),
         singles_start=start,

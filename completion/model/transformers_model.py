@@ -14,8 +14,7 @@ import torch
 
 from completion.errors import ModelError, UnsupportedModelError
 from completion.model.causal_model import IntArray, KVCache, Logits, ModelShape
-from completion.model.draft_rows import ancestors_of, check_path, depths_of
-from completion.model.kv_cache import NO_ROWS
+from completion.model.draft_rows import TreeCache, tree_places
 from completion.model.logits import DenseLogits
 
 PREFILL_ROWS = 256
@@ -42,15 +41,10 @@ class _Rows:
     visible: npt.NDArray[np.bool_]
 
 
-class TransformersCache:
+class TransformersCache(TreeCache):
     """Keys and values in static tensors; transformers' attention layers write to it through `update`.
 
     A moved key is rotated from the key as it was computed, not from an earlier rotation, so no error adds up.
-
-    Attributes:
-        capacity: Slots that exist.
-        length: Committed slots; what lies behind is scratch space.
-        parents: Parents of the rows that the last `score` call wrote behind `length`.
     """
 
     def __init__(self, model: TransformersModel, capacity: int) -> None:
@@ -60,7 +54,7 @@ class TransformersCache:
         self._model = model
         self._slots = torch.empty(0, dtype=torch.int64)
         self._span = 0
-        self.capacity, self.length, self.parents = capacity, 0, NO_ROWS
+        super().__init__(capacity)
 
     def begin(self, slots: torch.Tensor, positions: torch.Tensor, span: int) -> None:
         """Say where the next forward pass writes, and how many slots it reads.  slots, positions: # [rows]."""
@@ -80,20 +74,9 @@ class TransformersCache:
         """Committed slots, by the name that transformers asks for."""
         return self.length
 
-    def truncate(self, length: int) -> None:
-        """Forget every slot from `length` on."""
-        self.length, self.parents = min(length, self.length), NO_ROWS
-
-    def commit(self, rows: Sequence[int]) -> None:
-        """Make a path of the last scored tree part of the past; its rows already have the right positions.
-
-        Raises:
-            ValueError: `rows` is no path of that tree.
-        """
-        check_path(rows, self.parents)
-        end = self.length + len(rows)
-        self._copy(torch.tensor([self.length + row for row in rows]), torch.arange(self.length, end))
-        self.length, self.parents = end, NO_ROWS
+    def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
+        """Copy slots as if all at once.  # [slots] twice."""
+        self._copy(torch.from_numpy(sources.astype(np.int64)), torch.from_numpy(targets.astype(np.int64)))
 
     def rearrange(self, sources: IntArray) -> None:
         """Fill slots 0 .. len(sources)-1 from old slots; see `KVCache.rearrange`.
@@ -107,7 +90,7 @@ class TransformersCache:
             to = torch.from_numpy(moved)
             self._copy(torch.from_numpy(sources[moved].astype(np.int64)), to)
             self._keys[:, :, to] = rotated(self._computed_keys[:, :, to], to - self._computed_at[to], frequencies)
-        self.length, self.parents = len(sources), NO_ROWS
+        self.settle(len(sources))
 
     def key(self, layer: int, slot: int) -> torch.Tensor:
         """The rotated key in a slot.  # [kv_heads, 1, head_dim]."""
@@ -172,23 +155,17 @@ class TransformersModel:
             wanted = [row - start for row in logits_rows if start <= row < start + len(chunk)]
             rows = _Rows(tokens[start : start + PREFILL_ROWS], chunk, chunk, visible)
             logits.append(self._forward(rows, cache, wanted))
-        cache.length, cache.parents = max(cache.length, int(slots[-1]) + 1), NO_ROWS
+        cache.settle(max(cache.length, int(slots[-1]) + 1))
         ascending = np.concatenate(logits)
         return DenseLogits(ascending[np.argsort(np.argsort(logits_rows))] if len(logits_rows) else ascending)
 
     @torch.inference_mode()
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        rows = len(tokens)
-        cache = self._own(cache, cache.length + rows)
-        depths = depths_of(parents)
-        visible = np.zeros((rows, cache.length + rows), dtype=np.bool_)
-        visible[:, : cache.length] = True
-        ancestors = ancestors_of(parents, depths)
-        row, depth = np.nonzero(ancestors >= 0)
-        visible[row, cache.length + ancestors[row, depth]] = True
-        slots = cache.length + np.arange(rows, dtype=np.int32)
-        logits = self._forward(_Rows(tokens, slots, cache.length + depths, visible), cache, range(rows))
+        cache = self._own(cache, cache.length + cache.kept + len(tokens))
+        parents = cache.with_kept(parents)
+        slots, positions, visible = tree_places(parents, cache.kept, cache.length)
+        logits = self._forward(_Rows(tokens, slots, positions, visible), cache, range(len(tokens)))
         cache.parents = parents
         return DenseLogits(logits)
 

@@ -77,6 +77,21 @@ def test_a_node_of_a_tree_is_bit_for_bit_what_its_path_gives(qwen):
         np.testing.assert_array_equal(alone, tree[node])
 
 
+def test_a_row_below_kept_rows_is_bit_for_bit_what_its_path_gives(qwen):
+    past, nodes, rng = tokens(77), tokens(40, seed=3), np.random.default_rng(4)
+    parents = np.array([rng.integers(max(-1, i - 9), i) for i in range(40)], dtype=np.int32)
+    grown, at_once = qwen.new_cache(256), qwen.new_cache(256)
+    for cache in (grown, at_once):
+        qwen.prefill(past, slots(77), cache)
+    grown.reopen(70)
+    for start in range(0, 40, 8):
+        below = np.where(parents[start : start + 8] < 0, 6, parents[start : start + 8] + 7).astype(np.int32)
+        found = rows_of(qwen.score(nodes[start : start + 8], below, grown), 8)
+        expected = rows_of(qwen.score(nodes[: start + 8], parents[: start + 8], at_once), start + 8)
+        np.testing.assert_array_equal(found, expected[start:])
+        grown.keep(range(7 + start + 8))
+
+
 def test_prefill_is_bit_for_bit_single_steps_and_any_chunks(qwen):
     ids, steps, chunks = tokens(300), qwen.new_cache(320), qwen.new_cache(320)
     expected = rows_of(qwen.prefill(ids, slots(300), qwen.new_cache(320), range(300)), 300)

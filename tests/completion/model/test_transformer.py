@@ -143,3 +143,48 @@ def test_bfloat16_is_near_float32(tiny_qwen):
     ours = rows_of(model.prefill(ids, slots(40), model.new_cache(64), range(40)), 40)
     expected = reference(module, ids)
     assert np.abs(ours - expected).mean() < 0.1 * np.abs(expected).mean()
+
+
+def test_a_tree_grows_over_several_scores(tiny):
+    """Kept rows serve the rows that follow as if the path had been scored at once."""
+    folder, module = tiny
+    model, past, nodes = load_transformer(folder, "fp32"), tokens(30), tokens(8, seed=1)
+    cache = model.new_cache(64)
+    model.prefill(past, slots(30), cache)
+    model.score(nodes[:4], np.array([-1, 0, 0, -1], dtype=np.int32), cache)
+    cache.keep([0, 2, 3])
+    model.score(nodes[4:6], np.array([1, 2], dtype=np.int32), cache)  # below nodes 2 and 3
+    cache.keep([0, 1, 2, 4])  # nodes 0, 2, 3, 5
+    scored = model.score(nodes[6:], np.array([3, 1], dtype=np.int32), cache)  # below nodes 5 and 2
+    for row, path in enumerate(([3, 5, 6], [0, 2, 7])):
+        np.testing.assert_allclose(
+            scored.row(row), reference(module, np.concatenate([past, nodes[path]]))[-1], atol=TOLERANCE
+        )
+    cache.commit([0, 1, 5])
+    assert (cache.length, cache.kept) == (33, 0)
+    whole = np.concatenate([past, nodes[[0, 2, 7]], nodes[:1]])
+    np.testing.assert_allclose(
+        model.score(nodes[:1], chain(1), cache).row(0), reference(module, whole)[-1], atol=TOLERANCE
+    )
+
+
+def test_a_committed_end_is_opened_again(tiny_qwen):
+    folder, module = tiny_qwen
+    model, ids = load_transformer(folder, "fp32"), tokens(30)
+    cache = model.new_cache(64)
+    model.prefill(ids, slots(30), cache)
+    cache.reopen(25)
+    assert (cache.length, cache.kept) == (25, 5)
+    other = model.score(ids[:1], np.array([1], dtype=np.int32), cache).row(0)  # below the second of them
+    np.testing.assert_allclose(other, reference(module, np.append(ids[:27], ids[:1]))[-1], atol=TOLERANCE)
+    cache.commit(range(5))
+    again = model.score(ids[:1], chain(1), cache).row(0)
+    np.testing.assert_allclose(again, reference(module, np.append(ids, ids[:1]))[-1], atol=TOLERANCE)
+
+
+def test_rows_are_kept_with_their_parents_only(tiny_qwen):
+    cache = (model := load_transformer(tiny_qwen[0], "fp32")).new_cache(16)
+    model.score(tokens(4), np.array([-1, 0, 1, 0], dtype=np.int32), cache)
+    for rows in ([0, 2], [1, 0], [3]):
+        with pytest.raises(ValueError, match="lack a parent"):
+            cache.keep(rows)

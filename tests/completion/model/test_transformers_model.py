@@ -155,3 +155,16 @@ def test_too_many_tokens_for_the_cache_are_refused(model):
 def test_a_folder_that_is_no_model_is_a_clear_error(tmp_path):
     with pytest.raises(ModelError, match="transformers cannot load"):
         TransformersModel.load(tmp_path)
+
+
+def test_a_tree_grows_over_several_scores(model):
+    grown, at_once = model.new_cache(32), model.new_cache(32)
+    ids, parents = np.arange(3, 9, dtype=np.int32), np.array([-1, 0, -1, 1, 2, 3], dtype=np.int32)
+    expected = model.score(ids, parents, at_once)
+    for row in range(6):
+        found = model.score(ids[row : row + 1], parents[row : row + 1], grown)
+        np.testing.assert_allclose(found.row(0), expected.row(row), atol=1e-4)
+        grown.keep(range(row + 1))
+    grown.commit([0, 1, 3, 5])
+    grown.reopen(1)
+    assert (grown.length, grown.kept) == (1, 3)
