@@ -24,6 +24,7 @@ from drafting.calibration import (
     probability,
 )
 from drafting.compiled import compiled
+from drafting.draft_budget import best_cut, least_goodput, may_pay
 from drafting.ngram_index import MAX_MATCH, NgramArrays
 from drafting.prompt_lookup import (
     RANKS,
@@ -224,51 +225,101 @@ def _normalise(pool: Pool, first: int, path: float) -> None:
 
 
 @compiled
-def grow(pool: Pool, sources: Sources, calibration: CalibrationArrays, max_nodes: int) -> None:
-    """Take candidates, the likeliest path first, until the tree is full or nothing likely is left.
+def grow(pool: Pool, sources: Sources, calibration: CalibrationArrays, costs_ms: FloatArray) -> int:
+    """Take candidates, the likeliest path first, for as long as more of them could pay.
 
     The context's own candidates are in the pool already.
+
+    Args:
+        pool: Receives nodes and their candidates.
+        sources: Where guesses come from.
+        calibration: How likely they are.
+        costs_ms: C(N) of a step with N nodes, up to the largest tree.  # [≥ 1]
+
+    Returns:
+        How many of the nodes, in best-first order, are worth scoring.
     """
     pool.size[1] = 0
-    while pool.size[1] < max_nodes:
+    expected, record = 1.0, least_goodput(costs_ms)
+    while pool.size[1] < len(costs_ms) - 1:
         best, chance = -1, MIN_PATH_PROBABILITY
         for i in range(pool.size[0]):
             if pool.nodes[i] == NOT_TAKEN and pool.paths[i] > chance:
                 best, chance = i, pool.paths[i]
-        if best < 0:
+        if best < 0 or not may_pay(expected, chance, pool.size[1], costs_ms, record):
             break
         node = pool.size[1]
         pool.size[1] += 1
         pool.nodes[best], pool.picked[node] = node, best
         pool.tails[node + 1, :-1] = pool.tails[pool.parents[best] + 1, 1:]
         pool.tails[node + 1, -1] = pool.tokens[best]
+        expected += chance
+        record = max(record, expected / costs_ms[node + 1])
         if pool.tokens[best] >= len(sources.final) or not sources.final[pool.tokens[best]]:
             expand(pool, sources, calibration, node, pool.paths[best])
+    return best_cut(pool.paths[pool.picked[: pool.size[1]]], costs_ms)
 
 
 @compiled
-def learn_from(pool: Pool, calibration: CalibrationArrays, node: int, chosen: int) -> None:
-    """The model chose a token after a node (−1: the context): all candidates there were right or wrong."""
-    for i in range(pool.size[0]):
-        if pool.parents[i] == node:
-            learn(calibration, pool.kinds[i], pool.weight_sets[i], 1.0 if pool.tokens[i] == chosen else 0.0)
+def draft(pool: Pool, sources: Sources, calibration: CalibrationArrays, costs_ms: FloatArray) -> int:
+    """A whole tree from the context's tail, which is in the empty pool; returns what `grow` does."""
+    expand(pool, sources, calibration, -1, 1.0)
+    return grow(pool, sources, calibration, costs_ms)
 
 
 @compiled
-def lay_out(pool: Pool, count: int) -> IntArray:
-    """Order of the first `count` nodes in the scored rows: the likeliest path first and contiguous, then best first.
+def learn_path(pool: Pool, calibration: CalibrationArrays, written: IntArray, first: int) -> None:
+    """Follow the written tokens through the candidates, guessed or not, as far as they were looked at.
+
+    All candidates after a node were right or wrong.
+
+    Args:
+        pool: Of the proposal.
+        calibration: Learns.
+        written: What the model wrote behind the context.  # [≥ 1]
+        first: Nothing is learned from the tokens before this one: a constraint chose them.
+    """
+    node = -1
+    for step in range(len(written)):
+        following = -1
+        for i in range(pool.size[0]):
+            if pool.parents[i] != node:
+                continue
+            right = pool.tokens[i] == written[step]
+            if step >= first:
+                learn(calibration, pool.kinds[i], pool.weight_sets[i], 1.0 if right else 0.0)
+            if right:
+                following = pool.nodes[i]
+        if following < 0:
+            return
+        node = following
+
+
+@compiled
+def lay_out(pool: Pool, count: int) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+    """The first `count` nodes as scored rows: the likeliest path first and contiguous, then best first.
 
     Keys of other branches between a path's own would change the order of a floating-point sum, and so its result.
+
+    Returns:
+        Tokens, parents (−1 for the context's end), chances and sources of the rows.  # [count] each
     """
-    order = np.empty(count, dtype=np.int32)
-    on_spine = np.zeros(count, dtype=np.bool_)
+    row_of = np.full(count, -1, dtype=np.int32)
     placed, last = 0, -1
     for node in range(count):  # best first, so the first child met is the likeliest
         if pool.parents[pool.picked[node]] == last:
-            order[placed], on_spine[node] = node, True
+            row_of[node] = placed
             placed, last = placed + 1, node
     for node in range(count):
-        if not on_spine[node]:
-            order[placed] = node
+        if row_of[node] < 0:
+            row_of[node] = placed
             placed += 1
-    return order
+    tokens, parents = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
+    chances, sources = np.empty(count, dtype=np.float32), np.empty(count, dtype=np.int32)
+    for node in range(count):
+        candidate, row = pool.picked[node], row_of[node]
+        parent = pool.parents[candidate]
+        tokens[row], chances[row] = pool.tokens[candidate], pool.chances[candidate]
+        parents[row] = row_of[parent] if parent >= 0 else -1
+        sources[row] = pool.sources[candidate]
+    return tokens, parents, chances, sources

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from drafting.compiled import compiled
+
 FloatArray = npt.NDArray[np.float32]
 
 MIN_GAIN = 1.03
@@ -59,7 +61,7 @@ class StepCosts:
 
     @property
     def costs_ms(self) -> FloatArray:
-        """Cost by number of nodes, read-only.  # [max_nodes + 1]."""
+        """Cost by number of nodes; never changed in place.  # [max_nodes + 1]."""
         return self._costs_ms
 
     def observe(self, nodes: int, step_ms: float) -> None:
@@ -69,12 +71,10 @@ class StepCosts:
         surprise = step_ms / (self._scale * float(self._costs_ms[nodes]))
         surprise = min(max(surprise, 0.5), 2.0)  # a step that waited for something else teaches little
         self._scale *= surprise**SCALE_RATE
-        costs = self._costs_ms.astype(np.float64)
-        near = np.exp(-0.5 * ((np.arange(len(costs)) - nodes) / (1 + 0.25 * nodes)) ** 2)
-        costs *= surprise ** (SHAPE_RATE * near)
-        self._costs_ms = _read_only(np.maximum.accumulate(costs))
+        self._costs_ms = _corrected(self._costs_ms, nodes, surprise)
 
 
+@compiled
 def best_cut(path_probabilities: FloatArray, costs_ms: FloatArray) -> int:
     """How many nodes of a best-first list to keep: those that bring the most expected tokens a millisecond.
 
@@ -86,11 +86,47 @@ def best_cut(path_probabilities: FloatArray, costs_ms: FloatArray) -> int:
         path_probabilities: Of nodes in the order in which they would be added.  # [nodes]
         costs_ms: C(0) … C(nodes), or more.  # [≥ nodes + 1]
     """
-    nodes = min(len(path_probabilities), len(costs_ms) - 1)
-    expected = 1.0 + np.concatenate(([0.0], np.cumsum(path_probabilities[:nodes], dtype=np.float64)))
-    goodput = expected / costs_ms[: nodes + 1]
-    best = int(np.argmax(goodput))
-    return best if goodput[best] > MIN_GAIN * goodput[0] else 0
+    expected, cut, record = 1.0, 0, least_goodput(costs_ms)
+    for node in range(min(len(path_probabilities), len(costs_ms) - 1)):
+        expected += path_probabilities[node]
+        if expected / costs_ms[node + 1] > record:
+            cut, record = node + 1, expected / costs_ms[node + 1]
+    return cut
+
+
+@compiled
+def least_goodput(costs_ms: FloatArray) -> float:
+    """Expected tokens a millisecond that a tree must promise to be worth proposing."""
+    return float(MIN_GAIN / costs_ms[0])
+
+
+@compiled
+def may_pay(expected: float, likeliest: float, nodes: int, costs_ms: FloatArray, record: float) -> bool:
+    """Whether a tree of `nodes` nodes can still grow into one with a higher goodput.
+
+    Args:
+        expected: E of the tree so far.
+        likeliest: No further node is likelier than this.
+        nodes: Nodes so far.
+        costs_ms: C(0) … C(largest tree).
+        record: The goodput to beat.
+    """
+    for more in range(1, len(costs_ms) - nodes):
+        if (expected + more * likeliest) / costs_ms[nodes + more] > record:
+            return True
+    return False
+
+
+@compiled
+def _corrected(costs_ms: FloatArray, nodes: int, surprise: float) -> FloatArray:
+    """Costs near one size, moved a little towards what a step took; they still never fall.  # [max_nodes + 1]."""
+    corrected = np.empty_like(costs_ms)
+    highest = np.float32(0.0)
+    for size in range(len(costs_ms)):
+        near = np.exp(-0.5 * ((size - nodes) / (1 + 0.25 * nodes)) ** 2)
+        highest = max(highest, np.float32(costs_ms[size] * surprise ** (SHAPE_RATE * near)))
+        corrected[size] = highest
+    return corrected
 
 
 def _never_falling(times: Sequence[float]) -> list[float]:
@@ -112,10 +148,4 @@ def _extended(sizes: Sequence[int], times: Sequence[float], max_nodes: int) -> F
     if len(sizes) > 1:
         slope = (times[-1] - times[-2]) / (sizes[-1] - sizes[-2])
         costs += slope * np.maximum(wanted - sizes[-1], 0)
-    return _read_only(costs)
-
-
-def _read_only(costs: npt.NDArray[np.float64]) -> FloatArray:
-    narrowed = costs.astype(np.float32)
-    narrowed.setflags(write=False)
-    return narrowed
+    return costs.astype(np.float32)

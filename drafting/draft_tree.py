@@ -39,11 +39,10 @@ class DraftTree:
             raise ValueError("tokens, parents, probabilities and drafters must have one entry for each node")
         if np.any(self.parents >= np.arange(len(self.parents))) or np.any(self.parents < ROOT):
             raise ValueError("a node's parent must be ROOT or come before the node")
-        depths = np.ones(len(self.tokens), dtype=np.int32)
-        for node, parent in enumerate(self.parents):
-            if parent != ROOT:
-                depths[node] = depths[parent] + 1
-        object.__setattr__(self, "depths", depths)
+        depths: list[int] = []
+        for parent in self.parents.tolist():
+            depths.append(1 if parent == ROOT else depths[parent] + 1)
+        object.__setattr__(self, "depths", np.array(depths, dtype=np.int32))
 
     def __len__(self) -> int:
         """Number of nodes."""

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from drafting.calibration import NAMES
-from drafting.combined import Sources, empty_pool, expand, grow, lay_out, learn_from
-from drafting.draft_budget import StepCosts, best_cut
+from drafting.combined import Sources, draft, empty_pool, expand, grow, lay_out, learn_path
+from drafting.draft_budget import StepCosts
 from drafting.draft_tree import DraftTree
 from drafting.learned_state import LearnedState
 from drafting.ngram_index import GAP, MAX_MATCH
@@ -130,13 +130,14 @@ class DraftingSession:
         self._sure, self._constrained = tuple(context[self._length :]), allowed is not None
         pool.size[:] = 0
         pool.tails[0] = _window(self._tail, self._sure)
-        expand(pool, sources, calibration, -1, 1.0)
-        if allowed is not None:
-            self._keep_allowed(allowed)
         costs_ms = self._drafters.costs.costs_ms[len(self._sure) :]
-        grow(pool, sources, calibration, max(len(costs_ms) - 1, 0))
-        paths = pool.paths[pool.picked[: pool.size[1]]]
-        return self._tree(best_cut(paths, costs_ms) if len(paths) else 0)
+        if len(costs_ms) == 0:
+            return DraftTree.empty()
+        if allowed is None:
+            return self._tree(draft(pool, sources, calibration, costs_ms))
+        expand(pool, sources, calibration, -1, 1.0)
+        self._keep_allowed(allowed)
+        return self._tree(grow(pool, sources, calibration, costs_ms))
 
     def _keep_allowed(self, allowed: Callable[[int], bool]) -> None:
         """Drop candidates that may not come next; the others share their chance."""
@@ -150,37 +151,20 @@ class DraftingSession:
     def _tree(self, count: int) -> DraftTree:
         if count == 0:
             return DraftTree.empty()
-        pool = self._pool
-        order = lay_out(pool, count)
-        row_of = np.full(count + 1, -1, dtype=np.int32)
-        row_of[order] = np.arange(count, dtype=np.int32)
-        picked = pool.picked[order]
-        parents = row_of[pool.parents[picked]]  # parent −1 reads the last entry, which is −1
-        return DraftTree(pool.tokens[picked], parents, pool.chances[picked], pool.sources[picked], NAMES)
+        return DraftTree(*lay_out(self._pool, count), NAMES)
 
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
         """Learn from a verified step, as `Drafter.observe` says."""
         self._drafters.costs.observe(len(tree), step_ms)
         if path.tokens[: len(self._sure)] == self._sure:
-            self._learn_chances(path.tokens[len(self._sure) :])
+            written = np.asarray(path.tokens[len(self._sure) :], dtype=np.int32)
+            learn_path(self._pool, self._drafters.learned.calibration, written, int(self._constrained))
         tokens = np.concatenate((self._tail[-1:], tree.tokens))
         before = np.concatenate((self._tail[-2:-1], tokens[tree.parents + 1]))
         recycle(self._drafters.learned.recycling, before, tokens, np.ascontiguousarray(best, dtype=np.int32))
         self._prompt.observe(path.tokens)
         self._tail = _window(self._tail, path.tokens)
         self._length += len(path.tokens)
-
-    def _learn_chances(self, written: Sequence[int]) -> None:
-        """Follow the written tokens through the candidates, guessed or not, as far as they were looked at."""
-        pool, node = self._pool, -1
-        for step, token in enumerate(written):
-            if step > 0 or not self._constrained:
-                learn_from(pool, self._drafters.learned.calibration, node, token)
-            count = int(pool.size[0])
-            found = np.flatnonzero((pool.parents[:count] == node) & (pool.tokens[:count] == token))
-            node = int(pool.nodes[found[0]]) if len(found) else -1
-            if node < 0:
-                return
 
 
 def _window(tail: IntArray, tokens: Sequence[int]) -> IntArray:

@@ -90,10 +90,12 @@ class PanelLogits:
         size: Of the vocabulary.
     """
 
-    __slots__ = ("largest", "size", "values")
+    __slots__ = ("_best", "_tokens", "largest", "size", "values")
 
     def __init__(self, values: FloatArray, largest: FloatArray, vocabulary_size: int) -> None:
         self.values, self.largest, self.size = values, largest, vocabulary_size
+        self._tokens = np.zeros((len(values), 0), dtype=np.int32)
+        self._best = np.zeros((len(values), 0), dtype=np.float32)
 
     @classmethod
     def joined(cls, parts: list[PanelLogits], order: npt.NDArray[np.int64]) -> PanelLogits:
@@ -109,11 +111,12 @@ class PanelLogits:
 
     def top(self, count: int) -> tuple[IntArray, FloatArray]:
         """The best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
-        rows = len(self.values)
-        tokens = np.zeros((rows, count), dtype=np.int32)
-        best = np.full((rows, count), -np.inf, dtype=np.float32)
-        _top_of_panels(self.values[:, : self.size], self.largest, tokens, best)
-        return tokens, best
+        if self._tokens.shape[1] < count:
+            rows, kept = len(self.values), max(count, _KEPT)
+            self._tokens = np.zeros((rows, kept), dtype=np.int32)
+            self._best = np.full((rows, kept), -np.inf, dtype=np.float32)
+            _top_of_panels(self.values[:, : self.size], self.largest, self._tokens, self._best)
+        return self._tokens[:, :count], self._best[:, :count]
 
     def row(self, index: int) -> FloatArray:
         """One row, read-only.  # [vocabulary_size]."""
