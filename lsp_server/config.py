@@ -49,6 +49,8 @@ class Settings:
         index_files: How many files of the workspace the drafters may learn from; 0 switches that off.
         gate: How much is held back of what will hardly be accepted; what is asked for by a key always shows.
         quiet_ms: No automatic suggestion for this long after one was accepted or dismissed, or text was deleted.
+        prepare_ms: Rest after which the engine's cache is made ready for what may be typed next; 0 leaves that to
+            editors that tell where the cursor rests.
         telemetry: Whether counts are kept in a local database; text never is.
         log_level: What is written to standard error; never source text.
     """
@@ -73,6 +75,7 @@ class Settings:
     index_files: int = 2000
     gate: Strictness = Strictness.NORMAL
     quiet_ms: int = 1000
+    prepare_ms: int = 1500
     telemetry: bool = True
     log_level: LogLevel = "warning"
 
@@ -94,6 +97,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "max_file_mb": (0.001, 1000),
     "index_files": (0, 1_000_000),
     "quiet_ms": (0, 60_000),
+    "prepare_ms": (0, 600_000),
 }
 _TYPES = get_type_hints(Settings)
 _NAMES = {name.replace("_", "").lower(): name for name in _TYPES}

@@ -179,7 +179,7 @@ def _register_list_completion(server: DraftlineServer) -> None:
 def _register_signals(server: DraftlineServer) -> None:
     @server.command(messages.ACCEPTED_COMMAND)
     async def accepted(*arguments: Any) -> None:  # noqa: ANN401 - untyped JSON
-        server.session.signals.accepted(messages.read_item_name(arguments))
+        server.session.accepted(messages.read_item_name(arguments))
         await server.session.engine.count("select")
 
     @server.feature(messages.DID_SHOW)

@@ -17,14 +17,15 @@ from lsp_server.documents import Document, DocumentStore
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine_link import EngineLink
 from lsp_server.inline_completion import Answer, InlineCompleter, Query, situation_at
-from lsp_server.messages import PARTIAL_COMPLETION
+from lsp_server.messages import PARTIAL_COMPLETION, ItemName
+from lsp_server.preparation import Preparer
 from lsp_server.request_builder import RequestBuilder
 from lsp_server.server_log import set_level
 from lsp_server.show_gate import ShowGate
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 from lsp_server.suggestion_recorder import SuggestionRecorder
 from lsp_server.telemetry_schema import store_path
-from lsp_server.text_lines import Edit, PositionEncoding
+from lsp_server.text_lines import Edit, Place, PositionEncoding
 from lsp_server.workspace_files import WorkspaceFeed
 from lsp_server.workspace_folders import WorkspaceFolders, folders_at_start
 
@@ -64,6 +65,7 @@ class Session:
             on_answer=self._note_answer,
             clock=clock,
         )
+        self.preparer = Preparer(lambda: self.settings, self._prepare)
         self.recorder = SuggestionRecorder(lambda: self.settings, lambda: self.status.status.model, clock)
         self.signals = ClientEvents(self.gate, self.completer, self.recorder)
 
@@ -88,6 +90,7 @@ class Session:
 
     async def close(self) -> None:
         """Give everything back."""
+        self.preparer.stop()
         for document in self.documents:
             self.completer.clear(document.uri)
             self.recorder.document_closed(document)
@@ -149,7 +152,9 @@ class Session:
 
     def open_document(self, params: types.DidOpenTextDocumentParams) -> None:
         """A document was opened."""
-        self.feed.changed(self.documents.open(params.text_document))
+        document = self.documents.open(params.text_document)
+        self.feed.changed(document)
+        self.preparer.soon(document, Place(0, 0))
 
     def change_document(self, params: types.DidChangeTextDocumentParams) -> None:
         """A document's text changed."""
@@ -187,11 +192,15 @@ class Session:
         self.completer.document_changed(document, edits)
         self.recorder.text_changed(document, edits)
         self.feed.changed(document)
+        if edits:
+            last = edits[-1]
+            self.preparer.rests(document, document.lines.advance(last.start, len(last.inserted)))
 
     def _closed(self, document: Document) -> None:
         self.completer.clear(document.uri)
         self.gate.forget(document.uri)
         self.recorder.document_closed(document)
+        self.preparer.forget(document)
         self.feed.changed(document)
 
     # --- completion -------------------------------------------------------------------------------------------------
@@ -219,10 +228,20 @@ class Session:
     async def move_cursor(self, uri: str, position: types.Position) -> None:
         """The cursor rests somewhere: prepare the engine's cache for what may be typed there."""
         document = self.documents.get(uri)
-        if document is None or self.gate.document_refusal(document) is not None:
+        if document is None:
             return
         place = document.place(position, self.documents.encoding)
+        self.preparer.rests(document, place)
         if not self.completer.serves(document, place):
+            await self._prepare(document, place)
+
+    def accepted(self, item: ItemName) -> None:
+        """A suggestion was inserted whole: what comes next will be asked from behind it."""
+        self.signals.accepted(item)
+        self.preparer.soon_again()
+
+    async def _prepare(self, document: Document, place: Place) -> None:
+        if self.gate.document_refusal(document) is None:
             await self.engine.prepare(self._builder.build(document, place, 1))
 
     def _query(self, uri: str, position: types.Position, *, invoked: bool) -> Query | None:
@@ -231,6 +250,7 @@ class Session:
             self.recorder.refused("", EmptyReason.NOT_OPEN)
             return None
         place = document.place(position, self.documents.encoding)
+        self.preparer.rests(document, place)
         asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._tell_busy)
         return Query(
             document=document,
@@ -274,7 +294,8 @@ class Session:
         return LoadingProgress(self._server.work_done_progress if self._shows_progress else None)
 
     def _engine_ready(self) -> None:
-        """A new engine knows nothing: tell it of the workspace."""
+        """A new engine knows nothing: tell it of the workspace, and of the place where the user is."""
+        self.preparer.soon_again()
         task = asyncio.create_task(self.feed.scan())
         self._background.add(task)
         task.add_done_callback(self._background.discard)

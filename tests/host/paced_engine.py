@@ -24,6 +24,7 @@ class PacedEngine:
         self.steps = 0
         self.began = threading.Semaphore(0)
         self.ended = threading.Semaphore(0)
+        self.readied = threading.Semaphore(0)
         self.closed = threading.Event()
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
@@ -73,6 +74,7 @@ class PacedEngine:
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         self._step(cancel)
         self.prepared.append(request.document)
+        self.readied.release()
         self.ended.release()
 
     def update_workspace(self, update: WorkspaceUpdate) -> None:
