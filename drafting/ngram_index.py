@@ -29,6 +29,9 @@ MAX_MATCH = 24
 WALK = 48
 """Slots of a chain that are looked at."""
 
+ENOUGH = 6
+"""Occurrences of longer runs after which shorter ones are not looked up."""
+
 NONE = -1
 
 
@@ -128,7 +131,7 @@ def match_length(tokens: IntArray, slot: int, tail: IntArray) -> int:
 def find(index: NgramArrays, tail: IntArray, slots: IntArray, lengths: IntArray) -> int:
     """Occurrences of the end of `tail` that have a continuation: long runs before short ones, then newest first.
 
-    Single tokens are looked up only where nothing longer occurs.
+    Shorter runs are looked up only until ENOUGH is found, single tokens only where nothing longer occurs.
 
     Args:
         index: Where to look.
@@ -144,7 +147,7 @@ def find(index: NgramArrays, tail: IntArray, slots: IntArray, lengths: IntArray)
     longest_tried = MAX_MATCH + 1
     for order in range(len(index.heads)):
         size = ORDERS[order]
-        if size == 1 and count > 0:
+        if count >= ENOUGH or (size == 1 and count > 0):
             break
         bucket = bucket_of(tail, len(tail) - 1, size, mask)
         if bucket < 0:
