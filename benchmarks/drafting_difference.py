@@ -29,9 +29,11 @@ class Recorder:
         self.tokens: list[int] = []
         self._session = session
 
-    def propose(self, context: Sequence[int], allowed: Callable[[int], bool] | None = None) -> DraftTree:
+    def propose(
+        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: int = 0
+    ) -> DraftTree:
         """What the session proposes."""
-        return DraftTree.empty() if self._session is None else self._session.propose(context, allowed)
+        return DraftTree.empty() if self._session is None else self._session.propose(context, allowed, beside)
 
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
         """Note the written tokens."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from completion.cancellation import CancelToken
@@ -36,13 +36,12 @@ class Attempt:
     Attributes:
         request: What was asked, line ends normalised.
         context: The document around the cursor.
-        decoder: Gives the tokens, from `written` on.
+        decoder: Gives the tokens: all of them, or those behind a branch's own first one.
         output: The text.
         rules: Where it ends.
         record: Counts steps and time of the whole request.
-        written: Tokens that the text starts with: what a branch has in common with the first text, and its own token.
-        log_probabilities: Of each token, those in `written` included.
-        runners_up: The best other token at each place behind `written`, with its log-probability; None where none is.
+        log_probabilities: Of each token of the text, what a branch shares with the first text included.
+        runners_up: The best other token for each that the decoder gave, with its log-probability; None where none is.
         stop: Where the text ended; None while it is written.
     """
 
@@ -52,7 +51,6 @@ class Attempt:
     output: OutputText
     rules: StopRules
     record: RunRecord
-    written: tuple[int, ...] = ()
     log_probabilities: list[float] = field(default_factory=list)
     runners_up: list[tuple[int, float] | None] = field(default_factory=list)
     stop: Stop | None = None
@@ -65,9 +63,7 @@ class Attempt:
         """
         shown = ""
         for step in self.decoder.steps(cancel):
-            self.record.count(step)
-            self.runners_up += step.runners_up
-            self.stop = self._extend(step) or self.rules.time_end(self.output, self.record.elapsed_ms())
+            self.add(step)
             if self.stop is not None:
                 return
             growing = self.output.growing()
@@ -75,6 +71,12 @@ class Attempt:
             if len(visible) > len(shown):
                 shown = visible
                 yield visible
+
+    def add(self, step: Step) -> None:
+        """Add a step's tokens to the text, as far as no stop rule ends it."""
+        self.record.count(step)
+        self.runners_up += step.runners_up
+        self.stop = self._extend(step) or self.rules.time_end(self.output, self.record.elapsed_ms())
 
     def growing(self, visible: str) -> Suggestion:
         """What may be shown of the text so far, with the log-probabilities of everything so far."""
@@ -91,10 +93,7 @@ class Attempt:
         )
 
     def branches(self, count: int) -> list[Branch]:
-        """The likeliest other texts, by the first token in which they differ; those that share most come first.
-
-        Taken in this order each branch finds what it shares with the first text in the cache.
-        """
+        """The likeliest other texts, by the first token in which they differ; likeliest first."""
         if self.stop is None:
             return []
         within = self.output.tokens_within(self.stop.length)
@@ -106,8 +105,7 @@ class Attempt:
             if other is not None:
                 found.append(Branch(start, other[0], before + other[1]))
             before += log_probability
-        likeliest = sorted(found, key=lambda branch: -branch.log_probability)[:count]
-        return sorted(likeliest, key=lambda branch: -branch.start)
+        return sorted(found, key=lambda branch: -branch.log_probability)[:count]
 
     def _extend(self, step: Step) -> Stop | None:
         """Add a step's tokens to the text, one by one: where it ends must not depend on how they came."""
@@ -122,11 +120,3 @@ class Attempt:
             if stop is not None:
                 return stop
         return None
-
-
-def is_new(text: str, others: Sequence[str]) -> bool:
-    """Whether a text says something that none of the others does, blanks aside; a beginning of another does not."""
-    folded = "".join(text.split())
-    return bool(folded) and not any(
-        other.startswith(folded) or folded.startswith(other) for other in ("".join(text.split()) for text in others)
-    )

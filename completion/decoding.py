@@ -36,6 +36,7 @@ class Step:
         drafted: Nodes that were scored.
         drafting_ms: Time spent on guesses.
         runners_up: The best other token beside each emitted one, with its log-probability; None where none is allowed.
+        rows: Scored rows of the text, from the anchor's on: all but the last token's, which is the next anchor.
     """
 
     tokens: tuple[int, ...]
@@ -44,6 +45,24 @@ class Step:
     drafted: int
     drafting_ms: float
     runners_up: tuple[tuple[int, float] | None, ...] = ()
+    rows: tuple[int, ...] = (ANCHOR_ROW,)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a step scores for one text: its last token, the anchor, and guesses behind it.
+
+    Attributes:
+        tree: The guesses that the constraints allow.
+        states: The constraints' state behind the anchor and behind each guess.  # [1 + nodes]
+        drafting_ms: Time spent on guesses.
+        ready: When they were ready, by `time.perf_counter`.
+    """
+
+    tree: DraftTree
+    states: Sequence[ConstraintState]
+    drafting_ms: float
+    ready: float
 
 
 @dataclass(slots=True)
@@ -84,34 +103,47 @@ class Decoder:
         """
         while True:
             cancel.raise_if_cancelled()
-            started = time.perf_counter()
-            guesses = self._propose(self.state)
-            proposed = time.perf_counter()
-            tree, states = prune(guesses, self.constraints, self.state)
-            pruned = time.perf_counter()
+            proposal = self.propose()
             pending = self._pending()
-            logits = self._forward(pending, tree)
-            path = accept_path(tree, self._chooser(logits, tree, states), self.ends | {NO_TOKEN})
-            verified = time.perf_counter()
-            if self.drafter is not None:
-                step_ms = 1e3 * (verified - pruned) if len(pending) == 1 else 0.0  # else no cost of a usual step
-                self.drafter.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, step_ms)
-            learned = time.perf_counter()
-            log_probabilities = _log_probabilities(logits, path)
-            runners_up = self._runners_up(logits, path, states, log_probabilities) if self.wants_runners_up else ()
-            self.state = self._accept(pending, path, states)
-            yield Step(
-                path.tokens,
-                path.drafters,
-                log_probabilities,
-                len(tree),
-                1e3 * (proposed - started + learned - verified),
-                runners_up,
-            )
-            if path.tokens[-1] in self.ends or path.tokens[-1] == NO_TOKEN:
+            logits = self._forward(pending, proposal.tree)
+            step = self.accept(proposal, logits, is_usual=len(pending) == 1)
+            before = len(pending) - 1
+            rows = (*range(before), *(before + row for row in step.rows))
+            self.session.commit(rows, [*pending, *step.tokens[:-1]])
+            yield step
+            if step.tokens[-1] in self.ends or step.tokens[-1] == NO_TOKEN:
                 return
 
-    def _propose(self, state: ConstraintState) -> DraftTree:
+    def propose(self, beside: int = 0) -> Proposal:
+        """Guess what follows, for a step that scores `beside` other rows as well."""
+        started = time.perf_counter()
+        guesses = self._guess(self.state, beside)
+        proposed = time.perf_counter()
+        tree, states = prune(guesses, self.constraints, self.state)
+        return Proposal(tree, states, 1e3 * (proposed - started), time.perf_counter())
+
+    def accept(self, proposal: Proposal, logits: Logits, *, is_usual: bool) -> Step:
+        """Add what the model would have written anyway to the text.
+
+        Args:
+            proposal: What was scored.
+            logits: Of the anchor and of each guess.  # [1 + nodes]
+            is_usual: Whether nothing else was scored: the time since then is what such a step costs.
+        """
+        tree, states = proposal.tree, proposal.states
+        path = accept_path(tree, self._chooser(logits, tree, states), self.ends | {NO_TOKEN})
+        verified = time.perf_counter()
+        if self.drafter is not None:
+            step_ms = 1e3 * (verified - proposal.ready) if is_usual else 0.0
+            self.drafter.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, step_ms)
+        drafting_ms = proposal.drafting_ms + 1e3 * (time.perf_counter() - verified)
+        log_probabilities = _log_probabilities(logits, path)
+        runners_up = self._runners_up(logits, path, states, log_probabilities) if self.wants_runners_up else ()
+        self.state = self._after(path, states)
+        self.tokens += path.tokens
+        return Step(path.tokens, path.drafters, log_probabilities, len(tree), drafting_ms, runners_up, path.rows)
+
+    def _guess(self, state: ConstraintState, beside: int) -> DraftTree:
         """Guesses: first the tokens that the forced bytes will most likely become, then what the drafters say."""
         if self.drafter is None:
             return DraftTree.empty()
@@ -127,7 +159,7 @@ class Decoder:
             if forced.remaining
             else None
         )
-        guesses = self.drafter.propose([*self.prompt, *self.tokens, *certain], allowed)
+        guesses = self.drafter.propose([*self.prompt, *self.tokens, *certain], allowed, beside)
         return guesses.behind(certain, "healing") if certain else guesses
 
     def _pending(self) -> list[int]:
@@ -140,7 +172,7 @@ class Decoder:
         tokens = np.concatenate((np.asarray(pending, dtype=np.int32), tree.tokens))
         parents = np.concatenate((chain, tree.parents + len(pending)))
         logits = self.model.score(tokens, parents, self.session.cache)
-        return logits if len(pending) == 1 else _FromRow(logits, len(pending) - 1)
+        return logits if len(pending) == 1 else RowsOf(logits, len(pending) - 1, 1 + len(tree))
 
     def _chooser(self, logits: Logits, tree: DraftTree, states: Sequence[ConstraintState]) -> Callable[[int], int]:
         greedy = logits.argmax() if self.sampling.temperature <= 0 else None
@@ -176,32 +208,32 @@ class Decoder:
             found.append(next(allowed, None) if token != NO_TOKEN else None)
         return tuple(found)
 
-    def _accept(self, pending: Sequence[int], path: AcceptedPath, states: Sequence[ConstraintState]) -> ConstraintState:
-        """Make the accepted path part of the cache and the text; returns the constraints' state behind it."""
-        before = len(pending) - 1
-        rows = (*range(before), *(before + row for row in path.rows))
-        self.session.commit(rows, [*pending, *path.tokens[:-1]])
+    def _after(self, path: AcceptedPath, states: Sequence[ConstraintState]) -> ConstraintState:
+        """The constraints' state behind an accepted path."""
         last = states[path.rows[-1]]
-        self.tokens += path.tokens
         following = self.constraints.advance(last, path.tokens[-1]) if path.tokens[-1] != NO_TOKEN else None
         return following or FREE
 
 
 @dataclass(frozen=True, slots=True)
-class _FromRow:
-    """Logits without their first rows."""
+class RowsOf:
+    """Some neighbouring rows of logits."""
 
     logits: Logits
     first: int
+    count: int
 
     def argmax(self) -> IntArray:
-        return self.logits.argmax()[self.first :]
+        """See `Logits`."""
+        return self.logits.argmax()[self.first : self.first + self.count]
 
     def top(self, count: int) -> tuple[IntArray, FloatArray]:
+        """See `Logits`."""
         ids, scores = self.logits.top(count)
-        return ids[self.first :], scores[self.first :]
+        return ids[self.first : self.first + self.count], scores[self.first : self.first + self.count]
 
     def row(self, index: int) -> FloatArray:
+        """See `Logits`."""
         return self.logits.row(self.first + index)
 
 

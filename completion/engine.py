@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from completion import mode
-from completion.attempt import Attempt, is_new
+from completion.alternatives import alternatives, in_order
 from completion.cancellation import CancelToken
-from completion.constraints import Constraints
-from completion.decoding import Decoder
 from completion.drafting_setup import make_drafters, save_learned
 from completion.fim_format import detect_format
-from completion.finishing import finish, open_grammar, passing_part
-from completion.grammar.constraint import GrammarConstraint, Off
-from completion.kv_session import KVSession, KVSessions, SessionSettings
+from completion.finishing import open_grammar, passing_part
+from completion.kv_session import KVSessions, SessionSettings
 from completion.line_endings import normalised, restored
 from completion.model.loading import LoadedModel
-from completion.output_text import OutputText
 from completion.postprocess import Context, Dropped, DropReason
-from completion.prompt import Prompt, PromptBudget, PromptPlanner
+from completion.prompt import PromptBudget, PromptPlanner
 from completion.request import (
     CompletionEvent,
     CompletionRequest,
-    GrammarMode,
     Mode,
     Suggestion,
     WorkspaceUpdate,
 )
 from completion.run_record import RunRecord
-from completion.stopping import StopRules
+from completion.task import Task
 from completion.workspace_context import WorkspaceFiles
-from drafting.session import Drafters, DraftingSession
-from drafting.verifier import MODEL
+from drafting.session import Drafters
 
 LEFT_TOKENS = 8
 """So many new tokens at a prompt's end are computed by the first decoding step itself."""
@@ -89,13 +83,14 @@ class Engine:
         prompt = self._planner.plan(asked)
         session = self._sessions.open(request.document)
         record.prompt_ready(prompt, session.prepare(prompt, request.cache, cancel, LEFT_TOKENS))
-        task = Task(asked, context, prompt, session, open_grammar(asked, prompt.forced), record)
-        first = self._attempt(task)
+        grammar = open_grammar(asked, prompt.forced)
+        task = Task(self._model, self._tokenizer, self._drafters, asked, context, prompt, session, grammar, record)
+        first = task.first()
         left: Suggestion | Dropped = Dropped(DropReason.EMPTY)
         shown = ""
         try:
             for visible in first.stream(cancel):
-                if len(safe := passing_part(visible, asked, task.grammar)) > len(shown):
+                if len(safe := passing_part(visible, asked, grammar)) > len(shown):
                     shown = safe
                     record.text_shown()
                     yield CompletionEvent((restored(first.growing(shown), request),))
@@ -103,14 +98,14 @@ class Engine:
             suggestions = [] if isinstance(left, Dropped) else [left]
             if asked.suggestions > 1:
                 yield CompletionEvent(tuple(restored(each, request) for each in suggestions))
-            for alternative in self._alternatives(task, first, suggestions, cancel):
-                suggestions.append(alternative)
+            for alternative in alternatives(task, first, suggestions, cancel):
+                suggestions = in_order(suggestions, alternative)
                 yield CompletionEvent(tuple(restored(each, request) for each in suggestions))
         finally:
             if first.stop is None:  # cancelled, or closed by the caller
                 session.truncate(len(prompt.tokens) - 1)
         record.text_shown()
-        record.grammar_done(task.grammar)
+        record.grammar_done(grammar)
         yield CompletionEvent(
             tuple(restored(each, request) for each in suggestions),
             done=True,
@@ -149,72 +144,6 @@ class Engine:
         if files is None or request.context:
             return request
         return replace(request, context=files.choose(request, self._context_tokens))
-
-    def _attempt(self, task: Task, written: tuple[int, ...] = (), log_probabilities: Sequence[float] = ()) -> Attempt:
-        """A text that starts with `written`, whose tokens but the last are in the session."""
-        ends = self._tokenizer.stop_ids
-        bound = task.grammar if isinstance(task.grammar, GrammarConstraint) else None
-        strict = task.asked.grammar is GrammarMode.STRICT
-        constraints = Constraints(self._tokenizer, task.prompt.forced, bound, ends, grammar_binds=strict)
-        decoder = Decoder(
-            model=self._model,
-            session=task.session,
-            prompt=[*task.prompt.tokens, *written],
-            constraints=constraints,
-            drafter=self._drafting(task, written),
-            forced_tokens=lambda data: self._tokenizer.encode(data.decode("utf-8", "ignore")),
-            sampling=task.asked.sampling,
-            ends=ends,
-            state=constraints.after(written),
-            wants_runners_up=task.asked.suggestions > 1 and not written,
-        )
-        output = OutputText(len(task.prompt.forced))
-        for token in written:
-            output.extend(self._tokenizer.token_bytes(token), MODEL)
-        rules = StopRules(task.asked, task.context)
-        return Attempt(task.asked, task.context, decoder, output, rules, task.record, written, list(log_probabilities))
-
-    def _alternatives(
-        self, task: Task, first: Attempt, known: Sequence[Suggestion], cancel: CancelToken
-    ) -> Iterator[Suggestion]:
-        """Other texts, branching off where the model was least certain; each differs in more than blanks."""
-        text = tuple(first.decoder.tokens)
-        for branch in first.branches(task.asked.suggestions - 1):
-            task.session.truncate(len(task.prompt.tokens) + branch.start)
-            written = (*text[: branch.start], branch.token)
-            before = first.log_probabilities[: branch.start]
-            other = self._attempt(task, written, [*before, branch.log_probability - sum(before)])
-            for _ in other.stream(cancel):
-                continue
-            left = task.finish(other)
-            if isinstance(left, Suggestion) and is_new(left.text, [each.text for each in known]):
-                yield left
-
-    def _drafting(self, task: Task, written: tuple[int, ...]) -> DraftingSession | None:
-        if not task.asked.drafting:
-            return None
-        tail = (*task.prompt.before_cursor, *written)
-        single_line = task.context.mode is Mode.LINE
-        tokens = (*task.prompt.tokens, *written)
-        return self._drafters.session(tokens, task.asked.workspace, tail=tail, single_line=single_line)
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What all texts of one request share."""
-
-    asked: CompletionRequest
-    context: Context
-    prompt: Prompt
-    session: KVSession
-    grammar: GrammarConstraint | Off
-    record: RunRecord
-
-    def finish(self, attempt: Attempt) -> Suggestion | Dropped:
-        """What filters and grammar leave of a finished text."""
-        if attempt.stop is None:
-            return Dropped(DropReason.EMPTY)
-        return finish(attempt.text(attempt.stop), attempt.stop.reason, self.asked, self.context, self.grammar)
 
 
 def _cursor_context(request: CompletionRequest) -> Context:

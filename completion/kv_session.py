@@ -112,6 +112,19 @@ class KVSession:
         inexact = np.int32(self.edits.any())
         self.edits = np.append(self.edits, np.full(len(tokens), inexact, dtype=np.int32))
 
+    @property
+    def room(self) -> int:
+        """Slots that can be used at all."""
+        return min(self.cache.capacity, self._model.shape.max_positions)
+
+    def reopen(self, length: int) -> list[int]:
+        """Make what lies behind the first `length` tokens a chain of rows again; gives those tokens."""
+        opened = self.tokens[length:]
+        self.cache.reopen(length)
+        del self.tokens[length:]
+        self.edits = self.edits[:length]
+        return opened
+
     def truncate(self, length: int) -> None:
         """Forget everything from slot `length` on."""
         self.cache.truncate(min(length, self.cache.length))

@@ -17,12 +17,15 @@ IntArray = npt.NDArray[np.int32]
 class Drafter(Protocol):
     """Guesses continuations of one request's tokens. A wrong guess costs time, never correctness."""
 
-    def propose(self, context: Sequence[int], allowed: Callable[[int], bool] | None = None) -> DraftTree:
+    def propose(
+        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: int = 0
+    ) -> DraftTree:
         """Guess what follows the context, as a tree whose likeliest path comes first.
 
         Args:
             context: The prompt, all tokens of the paths observed so far, and further ones that are sure to follow.
             allowed: Says which tokens may come next at all (healing); None where any may.
+            beside: How many other rows the step scores beside the context's last token.
         """
 
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:

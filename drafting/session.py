@@ -117,7 +117,9 @@ class DraftingSession:
         self._sure: Sequence[int] = ()
         self._constrained = False
 
-    def propose(self, context: Sequence[int], allowed: Callable[[int], bool] | None = None) -> DraftTree:
+    def propose(
+        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: int = 0
+    ) -> DraftTree:
         """Guess what follows, as `Drafter.propose` says."""
         pool, calibration = self._pool, self._drafters.learned.calibration
         sources = Sources(
@@ -130,7 +132,7 @@ class DraftingSession:
         self._sure, self._constrained = tuple(context[self._length :]), allowed is not None
         pool.size[:] = 0
         pool.tails[0] = _window(self._tail, self._sure)
-        costs_ms = self._drafters.costs.costs_ms[len(self._sure) :]
+        costs_ms = self._drafters.costs.costs_ms[len(self._sure) + beside :]
         if len(costs_ms) == 0:
             return DraftTree.empty()
         if allowed is None:
@@ -138,6 +140,10 @@ class DraftingSession:
         expand(pool, sources, calibration, -1, 1.0)
         self._keep_allowed(allowed)
         return self._tree(grow(pool, sources, calibration, costs_ms))
+
+    def look_into(self, text: Sequence[int]) -> None:
+        """Guess from another text of the same request as well, which this one may well repeat."""
+        self._prompt.observe((GAP, *text, GAP, *self._tail))
 
     def _keep_allowed(self, allowed: Callable[[int], bool]) -> None:
         """Drop candidates that may not come next; the others share their chance."""

@@ -1,0 +1,153 @@
+"""Branches decoded together are, text for text, what decoding each by itself gives; nothing of them stays behind."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from completion.alternatives import is_new
+from completion.cancellation import CancelToken
+from completion.engine import Engine
+from completion.errors import CancelledError
+from completion.fim_format import detect_format
+from completion.model.loading import load_model
+from completion.prompt import PromptBudget, PromptPlanner
+from completion.reference import decode_plainly
+from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling
+
+DOCUMENT = """class Stack:
+    def __init__(self):
+        self.items = []
+
+    def push(self, item):
+        self.items.append(item)
+
+    def pop(self):
+        if not self.items:
+            raise IndexError("pop from an empty stack")
+        return self.items.pop()
+"""
+CURSORS = range(8, len(DOCUMENT), 41)
+TOKENS = 20
+
+
+def request_at(cursor: int, **changes: object) -> CompletionRequest:
+    request = CompletionRequest(
+        DOCUMENT[:cursor],
+        DOCUMENT[cursor:],
+        "python",
+        document="stack",
+        mode=Mode.BLOCK,
+        cache=CacheMode.EXACT,
+        grammar=GrammarMode.OFF,
+        max_tokens=TOKENS,
+        filters=False,
+        suggestions=4,
+    )
+    return dataclasses.replace(request, **changes)
+
+
+def last(engine, request):
+    *_, event = engine.complete(request, CancelToken())
+    return event
+
+
+@pytest.fixture(scope="module")
+def loaded(tiny_qwen2):
+    return load_model(str(tiny_qwen2), backend="fp32", threads=1)
+
+
+@pytest.fixture(scope="module")
+def engine(loaded):
+    return Engine(loaded)
+
+
+def branches_by_themselves(loaded, request) -> list[bytes]:
+    """The plain text, and every text that takes the second best token somewhere, all decoded by themselves."""
+    planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"), PromptBudget())
+    prompt = planner.plan(request)
+
+    def decode(written: list[int]) -> list[int]:
+        spelled = loaded.tokenizer.decode(written)
+        options = {"max_tokens": TOKENS + len(prompt.forced), "forced": prompt.forced[len(spelled) :]}
+        tokens = [*prompt.tokens, *written]
+        return [*written, *decode_plainly(loaded.model, loaded.tokenizer, tokens, sampling=Sampling(), **options)]
+
+    plain = decode([])
+    texts = [plain]
+    for start in range(min(len(plain), TOKENS)):
+        forced = prompt.forced[len(loaded.tokenizer.decode(plain[:start])) :]
+        tokens = np.array([*prompt.tokens, *plain[:start]], dtype=np.int32)
+        slots = np.arange(len(tokens), dtype=np.int32)
+        scores = loaded.model.prefill(tokens, slots, loaded.model.new_cache(512), [len(tokens) - 1]).row(0)
+        allowed = loaded.tokenizer.tokens_with_prefix(forced) if forced else np.arange(len(scores))
+        ranked = [int(token) for token in allowed[np.argsort(-scores[allowed])] if token != plain[start]]
+        texts += [decode([*plain[:start], token]) for token in ranked[:1]]
+    return [loaded.tokenizer.decode(tokens)[len(prompt.forced) :] for tokens in texts]
+
+
+@pytest.mark.parametrize("drafting", [True, False])
+@pytest.mark.parametrize("layout", [Layout.SUFFIX_FIRST, Layout.PREFIX_FIRST])
+def test_every_text_is_what_decoding_it_by_itself_gives(loaded, engine, drafting, layout):
+    others = 0
+    for cursor in CURSORS:
+        request = request_at(cursor, drafting=drafting, layout=layout)
+        alone = branches_by_themselves(loaded, request)
+        texts = [suggestion.text for suggestion in last(engine, request).suggestions]
+        assert alone[0].decode("utf-8", "ignore").startswith(texts[0])
+        for text in texts[1:]:
+            assert any(one.decode("utf-8", "ignore").startswith(text) for one in alone[1:]), (cursor, text)
+        others += len(texts) - 1
+    assert others > len(CURSORS)
+
+
+@pytest.mark.parametrize("grammar", list(GrammarMode))
+def test_drafts_change_no_alternative(engine, grammar):
+    for cursor in CURSORS:
+        request = request_at(cursor, grammar=grammar, filters=True)
+        drafted, plain = (last(engine, dataclasses.replace(request, drafting=on)).suggestions for on in (True, False))
+        assert [one.text for one in drafted] == [one.text for one in plain]
+
+
+def test_the_first_suggestion_is_the_plain_one_and_the_others_follow_it(engine):
+    for cursor in CURSORS:
+        alone = last(engine, request_at(cursor, suggestions=1)).suggestions[0].text
+        events = list(engine.complete(request_at(cursor), CancelToken()))
+        complete = next(index for index, event in enumerate(events) if event.suggestions[0].text == alone)
+        assert all(alone.startswith(event.suggestions[0].text) for event in events[:complete])
+        assert all(len(event.suggestions) == 1 for event in events[: complete + 1])
+        assert all(event.suggestions[0].text == alone for event in events[complete:])
+
+
+def test_the_others_come_by_falling_probability(engine):
+    for cursor in CURSORS:
+        for event in engine.complete(request_at(cursor, suggestions=6), CancelToken()):
+            values = [suggestion.log_probability for suggestion in event.suggestions[1:]]
+            assert values == sorted(values, reverse=True)
+
+
+def test_the_first_text_stays_cached_and_a_cancelled_request_leaves_no_trace(engine):
+    request = request_at(100, document="cancelled")
+    alone = [suggestion.text for suggestion in last(engine, dataclasses.replace(request, document="alone")).suggestions]
+    for count in range(3, 12, 2):  # steps into the alternatives
+        cancel = CancelToken()
+        stream = engine.complete(request, cancel)
+        for _ in range(count):
+            if next(stream, None) is None:
+                break
+        cancel.cancel()
+        with pytest.raises((CancelledError, StopIteration)):
+            next(stream)
+        event = last(engine, request)
+        assert [suggestion.text for suggestion in event.suggestions] == alone
+        assert event.statistics.computed_tokens == 0
+
+
+def test_a_text_is_new_if_more_than_blanks_differ():
+    assert is_new("a + b", ["a - b"])
+    assert not is_new("a  +b\n", ["a + b"])
+    assert not is_new("a", ["a + b"])
+    assert not is_new("a + b + c", ["a + b"])
+    assert not is_new(" \n", [])
