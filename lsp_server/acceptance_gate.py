@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from completion.gate import Gate, GateWeights, Strictness
 from completion.gate_features import Offer
-from lsp_server.config import Settings
 from lsp_server.generation import Generation
 
 REMEMBERED_OFFERS = 200
@@ -18,18 +17,16 @@ class AcceptanceGate:
     """The gate of one session, fed by what its client reports.
 
     Args:
-        settings: The settings of now.
         clock: Seconds, monotonic.
     """
 
-    def __init__(self, settings: Callable[[], Settings], clock: Callable[[], float]) -> None:
-        self._settings = settings
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._gate = Gate(GateWeights.shipped())
         self._offers: OrderedDict[str, Offer] = OrderedDict()
         self._on_screen: str | None = None
 
-    def holds_back(self, generation: Generation, *, invoked: bool) -> bool:
+    def holds_back(self, generation: Generation, strictness: Strictness) -> bool:
         """Whether a generation is not to be shown, judged by its text so far; what was let through once stays so."""
         if generation.id in self._offers or generation.last is None or not generation.last.suggestions:
             return False
@@ -43,7 +40,6 @@ class AcceptanceGate:
             mean_log_probability=sum(known) / len(known) if known else None,
             at_s=self._clock(),
         )
-        strictness = Strictness.OFF if invoked else self._settings().gate
         if not self._gate.shows(offer, strictness):
             return True
         self._offers[generation.id] = offer

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from lsp_server.inline_completion import Answer, InlineCompleter, Query
+from lsp_server.inline_completion import InlineCompleter
 from lsp_server.messages import ItemName, PartAccepted, Rejected, Rejection
+from lsp_server.query import Answer, Query
 from lsp_server.show_gate import ShowGate
 from lsp_server.suggestion_recorder import SuggestionRecorder
 from lsp_server.text_lines import PositionEncoding, column_from_units

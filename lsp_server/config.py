@@ -99,6 +99,11 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "quiet_ms": (0, 60_000),
     "prepare_ms": (0, 600_000),
 }
+# Settings that change what is suggested or when, request by request: they can be compared, and are recorded.
+COMPARABLE = (
+    "mode", "max_tokens", "time_budget_ms", "suggestions", "layout", "grammar", "cache", "drafting", "debounce_ms",
+    "gate",
+)  # fmt: skip
 _TYPES = get_type_hints(Settings)
 _NAMES = {name.replace("_", "").lower(): name for name in _TYPES}
 
@@ -162,6 +167,19 @@ def load(user: Path, folders: Sequence[Path], editor: Sequence[Source]) -> tuple
             sources.append(source)
     settings, found = merge([*sources, *editor])
     return settings, complaints + found
+
+
+def with_text(settings: Settings, name: str, text: str) -> Settings:
+    """Settings with one value as it is typed in a terminal: `line`, `60`, `false`.
+
+    Raises:
+        ConfigurationError: The setting does not take this value.
+    """
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:  # a bare word
+        value = text
+    return dataclasses.replace(settings, **{name: _checked(name, value, Source("experiment", {}))})
 
 
 def _known_name(key: str, source: Source) -> str:

@@ -7,58 +7,18 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lsprotocol import types
-
+from completion.gate import Strictness
 from completion.request import CompletionRequest
-from lsp_server.config import Settings
 from lsp_server.documents import Document
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.generation import CLOSERS, MOST_CLOSERS, CompletionSource, Generation, Remainder, Situation
+from lsp_server.generation import CLOSERS, MOST_CLOSERS, CompletionSource, Generation
+from lsp_server.query import Answer, Query, answer_from, situation_at
 from lsp_server.show_gate import ShowGate
 from lsp_server.text_lines import Edit, Place
 from lsp_server.typing_rhythm import TypingRhythm
 
 WITHDRAWN_GRACE_S = 0.4
 """A withdrawn request's generation lives on this long: editors withdraw it just before they ask again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """One request of the editor, with the text as it was when it arrived.
-
-    Attributes:
-        received: When it arrived, by the completer's clock, in seconds.
-    """
-
-    document: Document
-    version: int
-    place: Place
-    position: types.Position
-    situation: Situation
-    invoked: bool
-    received: float
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a query is answered with: remainders to insert at its position, or the reason of nothing.
-
-    Attributes:
-        generation: What it comes from; None where the engine was not asked.
-        detail: What a filter or the engine said, beside the reason.
-        reused: Whether an earlier request's generation served it.
-    """
-
-    generation: Generation | None = None
-    remainders: tuple[Remainder, ...] = ()
-    reason: EmptyReason | None = None
-    detail: str = ""
-    reused: bool = False
-
-    @property
-    def id(self) -> str:
-        """The completion's id; "" where nothing was generated."""
-        return self.generation.id if self.generation else ""
 
 
 @dataclass(slots=True)
@@ -94,9 +54,8 @@ class InlineCompleter:
 
     Args:
         source: The engine; None while it is not ready.
-        settings: The settings of now.
         gate: Says which queries are refused.
-        build_request: Makes the engine's request of a query; the number is how many suggestions are wanted.
+        build_request: Makes the engine's request of a query.
         on_partial: Called with a query and what is known of its answer while text grows.
         on_answer: Called with every query and its answer.
         clock: Seconds, monotonic.
@@ -106,15 +65,13 @@ class InlineCompleter:
         self,
         *,
         source: Callable[[], CompletionSource | None],
-        settings: Callable[[], Settings],
         gate: ShowGate,
-        build_request: Callable[[Query, int], CompletionRequest],
+        build_request: Callable[[Query], CompletionRequest],
         on_partial: Callable[[Query, Answer, bool], None],
         on_answer: Callable[[Query, Answer], None],
         clock: Callable[[], float],
     ) -> None:
         self._source = source
-        self._settings = settings
         self._gate = gate
         self._build_request = build_request
         self._on_partial = on_partial
@@ -189,7 +146,7 @@ class InlineCompleter:
         generation = desk.generation
         if generation is None or generation.error or generation.cancelled:
             return False
-        if query.invoked and generation.wanted < self._wanted(query):
+        if query.invoked and generation.wanted < query.wanted:
             return False
         return generation.remainders(query.situation) is not None
 
@@ -199,7 +156,7 @@ class InlineCompleter:
         if refusal:
             return refusal
         try:
-            wait_s = self._rhythm.wait_s(self._settings().debounce_ms / 1000)
+            wait_s = self._rhythm.wait_s(query.settings.debounce_ms / 1000)
             await asyncio.wait_for(ticket.taken_over.wait(), wait_s)
         except TimeoutError:
             return EmptyReason.OUTDATED if query.document.version != query.version else None
@@ -216,7 +173,7 @@ class InlineCompleter:
             await _first(generation.ended(), ticket.taken_over.wait())
             if ticket.taken_over.is_set():
                 return Answer(generation, reason=EmptyReason.SUPERSEDED)
-            answer = _answer_from(query, generation, reused=reused)
+            answer = answer_from(query, generation, reused=reused)
             if answer is not None and answer.remainders and self._holds_back(query, generation):
                 return Answer(generation, reason=EmptyReason.HELD_BACK, reused=reused)
             if answer is not None:
@@ -227,8 +184,7 @@ class InlineCompleter:
             reused = False
 
     def _start(self, query: Query, desk: _Desk, source: CompletionSource) -> Generation:
-        wanted = self._wanted(query)
-        generation = Generation(secrets.token_hex(8), query.situation, wanted, self.clock())
+        generation = Generation(secrets.token_hex(8), query.situation, query.wanted, self.clock())
         desk.generation = generation
 
         def on_event(generation: Generation) -> None:
@@ -237,11 +193,8 @@ class InlineCompleter:
                 self._rhythm.answered(generation.first_text_s - generation.started_s)
             self._tell_partial(desk, generation)
 
-        generation.run(source, self._build_request(query, wanted), on_event)
+        generation.run(source, self._build_request(query), on_event)
         return generation
-
-    def _wanted(self, query: Query) -> int:
-        return self._settings().suggestions if query.invoked else 1
 
     def _tell_partial(self, desk: _Desk, generation: Generation) -> None:
         query = desk.query
@@ -256,16 +209,11 @@ class InlineCompleter:
             self._on_partial(query, answer, not generation.running)
 
     def _holds_back(self, query: Query, generation: Generation) -> bool:
-        return self._gate.acceptance.holds_back(generation, invoked=query.invoked)
+        return self._gate.acceptance.holds_back(generation, Strictness.OFF if query.invoked else query.settings.gate)
 
     def _drop_unclaimed(self, desk: _Desk, ticket: _Ticket) -> None:
         if desk.ticket is ticket:
             desk.clear()
-
-
-def situation_at(document: Document, place: Place) -> Situation:
-    """The text around a place."""
-    return Situation(document.lines.before(place), document.lines.after(place))
 
 
 def _likely_cursors(document: Document, edit: Edit) -> Iterator[Place]:
@@ -276,22 +224,6 @@ def _likely_cursors(document: Document, edit: Edit) -> Iterator[Place]:
         if typed == 0 or edit.inserted[typed - 1] not in CLOSERS or len(edit.inserted) - typed >= MOST_CLOSERS:
             return
         typed -= 1
-
-
-def _answer_from(query: Query, generation: Generation, *, reused: bool) -> Answer | None:
-    """The answer that an ended generation gives to a query; None if the query has to start anew."""
-    if generation.error is not None:
-        return Answer(generation, reason=EmptyReason.ENGINE_ERROR, detail=generation.error.code, reused=reused)
-    if generation.last is None or not generation.last.done:
-        return None
-    left = generation.remainders(query.situation)
-    if left:
-        return Answer(generation, left, reused=reused)
-    if generation.last.dropped:
-        return Answer(generation, reason=EmptyReason.FILTERED, detail=generation.last.dropped, reused=reused)
-    if not any(suggestion.text for suggestion in generation.last.suggestions):
-        return Answer(generation, reason=EmptyReason.MODEL_SILENT, reused=reused)
-    return None
 
 
 async def _first(*waits: object) -> None:

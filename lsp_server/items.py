@@ -7,8 +7,8 @@ from typing import Any
 from lsprotocol import types
 
 from lsp_server.generation import Remainder
-from lsp_server.inline_completion import Answer, Query
 from lsp_server.messages import ACCEPTED_COMMAND
+from lsp_server.query import Answer, Query
 from lsp_server.text_lines import PositionEncoding, split_lines, units_from_column
 
 

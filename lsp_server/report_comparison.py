@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lsp_server.report_data import Report
@@ -25,10 +26,14 @@ class Row:
     verdict: str
 
 
+DECIDING = "accepted of shown"
+"""The figure by which a side wins."""
+
+
 def compare(first: Report, second: Report) -> list[Row]:
     """Acceptance, kept text and latency of two reports."""
     rows = [
-        _share_row("accepted of shown", first.acceptance, second.acceptance),
+        _share_row(DECIDING, first.acceptance, second.acceptance),
         *(
             _mean_row(f"kept after {one.after_s} s", one.share, other.share)
             for one, other in zip(first.remaining, second.remaining, strict=True)
@@ -36,6 +41,23 @@ def compare(first: Report, second: Report) -> list[Row]:
         _latency_row("median time to the whole answer", first.answer, second.answer),
     ]
     return [row for row in rows if row.first.count or row.second.count]
+
+
+def winner(names: Sequence[str], rows: Sequence[Row]) -> str:
+    """The name of the report that is clearly ahead in what users accept of what they see; "" where chance explains it.
+
+    Args:
+        names: Of the two reports.
+        rows: What `compare` says of them.
+    """
+    verdicts = {row.name: row.verdict for row in rows}
+    return {"better": names[1], "worse": names[0]}.get(verdicts.get(DECIDING, ""), "")
+
+
+def winner_sentence(names: Sequence[str], rows: Sequence[Row]) -> str:
+    """The same in words."""
+    ahead = winner(names, rows)
+    return f"Ahead: {ahead}." if ahead else "Neither is clearly ahead: chance may explain the difference in acceptance."
 
 
 def _share_row(name: str, first: Estimate, second: Estimate) -> Row:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 
+from lsp_server.experiment import Arm
 from lsp_server.persistence import CHECKPOINTS_S
 from lsp_server.report_statistics import Estimate, mean, median, quantile, share
 
@@ -37,18 +38,31 @@ _TAKEN = "outcome IN ('accepted', 'partly')"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which part of the store: a span of time in seconds since 1970, and variants of the settings (None: all)."""
+    """Which part of the store: a span of time in seconds since 1970, variants of the settings, a side of an experiment.
+
+    None takes all of them.
+    """
 
     since: float
     until: float
     variants: tuple[str, ...] | None = None
+    arm: Arm | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of its span: refusals and written characters belong to no side of a comparison."""
+        return self.variants is None and self.arm is None
 
     def where(self) -> tuple[str, tuple[object, ...]]:
         """The condition on `suggestions`, with its values."""
-        condition, values = "at >= ? AND at < ?", (self.since, self.until)
-        if self.variants is None:
-            return condition, values
-        return f"{condition} AND variant IN ({','.join('?' * len(self.variants))})", (*values, *self.variants)
+        condition: str = "at >= ? AND at < ?"
+        values: tuple[object, ...] = (self.since, self.until)
+        if self.arm is not None:
+            condition, values = f"{condition} AND experiment = ? AND arm = ?", (*values, *astuple(self.arm))
+        if self.variants is not None:
+            condition += f" AND variant IN ({','.join('?' * len(self.variants))})"
+            values += self.variants
+        return condition, values
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +175,26 @@ def variants_with(store: sqlite3.Connection, setting: str, value: str, default: 
     return tuple(variant for variant in found if _value_in(variant, setting, default) == value)
 
 
+def arms_of(store: sqlite3.Connection, experiment: str) -> dict[Arm, tuple[float, float]]:
+    """The sides of an experiment that were recorded, in the order of their first use, each with its span of time.
+
+    The name "" is the latest experiment's.
+    """
+    latest = "SELECT experiment FROM suggestions WHERE experiment != '' ORDER BY at DESC LIMIT 1"
+    name = experiment or (store.execute(latest).fetchone() or ("",))[0]
+    query = "SELECT experiment, arm, min(at), max(at) FROM suggestions WHERE experiment = ? GROUP BY 1, 2 ORDER BY 3"
+    rows = store.execute(query, (name,)) if name else ()
+    return {Arm(name, value): (first, last) for name, value, first, last in rows}
+
+
 def _value_in(variant: str, setting: str, default: str) -> str:
     named = dict(part.split("=", 1) for part in variant.split(",") if "=" in part)
     return named.get(setting, default)
 
 
 def _written(store: sqlite3.Connection, selection: Selection) -> int:
+    if not selection.whole:
+        return 0
     hours = (int(selection.since // 3600), int(selection.until // 3600))
     query = "SELECT coalesce(sum(characters), 0) FROM written WHERE hour BETWEEN ? AND ?"
     return int(store.execute(query, hours).fetchone()[0])
@@ -213,7 +241,7 @@ def _reasons(store: sqlite3.Connection, selection: Selection, where: str, values
         store, "CASE WHEN detail != '' THEN reason || ': ' || detail ELSE reason END",
         f"{where} AND reason != '' AND shown = 0", values,
     )  # fmt: skip
-    if selection.variants is None:
+    if selection.whole:
         hours = (int(selection.since // 3600), int(selection.until // 3600))
         query = "SELECT reason, sum(requests) FROM refusals WHERE hour BETWEEN ? AND ? GROUP BY 1"
         for reason, requests in store.execute(query, hours):

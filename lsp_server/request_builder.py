@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import PurePath
 
 from completion.request import CompletionRequest, Layout
@@ -17,16 +16,16 @@ SUFFIX_CHARACTERS = 100_000
 
 
 class RequestBuilder:
-    """Knows the documents, the folders and the settings."""
+    """Knows the documents and the folders."""
 
-    def __init__(self, documents: DocumentStore, folders: WorkspaceFolders, settings: Callable[[], Settings]) -> None:
+    def __init__(self, documents: DocumentStore, folders: WorkspaceFolders) -> None:
         self._documents = documents
         self._folders = folders
-        self._settings = settings
 
-    def build(self, document: Document, place: Place, suggestions: int, *, invoked: bool = False) -> CompletionRequest:
+    def build(
+        self, document: Document, place: Place, settings: Settings, *, suggestions: int = 1, invoked: bool = False
+    ) -> CompletionRequest:
         """The request for a completion at a place."""
-        settings = self._settings()
         above = self._documents.text_above(document)
         path, repository, workspace = self._where(document)
         return CompletionRequest(

@@ -16,9 +16,11 @@ from lsp_server.config import PROJECT_FILE, Source, load, user_file
 from lsp_server.documents import Document, DocumentStore
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine_link import EngineLink
-from lsp_server.inline_completion import Answer, InlineCompleter, Query, situation_at
+from lsp_server.experiment import CurrentExperiment, experiment_path
+from lsp_server.inline_completion import InlineCompleter
 from lsp_server.messages import PARTIAL_COMPLETION, ItemName
 from lsp_server.preparation import Preparer
+from lsp_server.query import Answer, Query, situation_at
 from lsp_server.request_builder import RequestBuilder
 from lsp_server.server_log import set_level
 from lsp_server.show_gate import ShowGate
@@ -45,6 +47,7 @@ class Session:
         self._pushed_options: dict[str, Any] = {}
         self.documents = DocumentStore()
         self.folders = WorkspaceFolders()
+        self._experiment = CurrentExperiment(experiment_path())
         self._complaints: set[str] = set()
         self._shows_progress = False
         self._is_recording = False
@@ -53,20 +56,19 @@ class Session:
         self.feed = WorkspaceFeed(self.folders, self.documents, self.engine.update_workspace, lambda: self.settings)
         self._background: set[asyncio.Task[None]] = set()
         self.gate = ShowGate(lambda: self.settings, self.feed.refusal_of, clock)
-        self._builder = RequestBuilder(self.documents, self.folders, lambda: self.settings)
+        self._builder = RequestBuilder(self.documents, self.folders)
         self.completer = InlineCompleter(
             source=lambda: self.engine.source,
-            settings=lambda: self.settings,
             gate=self.gate,
-            build_request=lambda query, wanted: self._builder.build(
-                query.document, query.place, wanted, invoked=query.invoked
+            build_request=lambda query: self._builder.build(
+                query.document, query.place, query.settings, suggestions=query.wanted, invoked=query.invoked
             ),
             on_partial=self._send_partial,
             on_answer=self._note_answer,
             clock=clock,
         )
         self.preparer = Preparer(lambda: self.settings, self._prepare)
-        self.recorder = SuggestionRecorder(lambda: self.settings, lambda: self.status.status.model, clock)
+        self.recorder = SuggestionRecorder(lambda: self.status.status.model, clock)
         self.signals = ClientEvents(self.gate, self.completer, self.recorder)
 
     # --- life -------------------------------------------------------------------------------------------------------
@@ -242,7 +244,8 @@ class Session:
 
     async def _prepare(self, document: Document, place: Place) -> None:
         if self.gate.document_refusal(document) is None:
-            await self.engine.prepare(self._builder.build(document, place, 1))
+            settings, _ = self._experiment.settings_of(document.uri, self.settings)
+            await self.engine.prepare(self._builder.build(document, place, settings))
 
     def _query(self, uri: str, position: types.Position, *, invoked: bool) -> Query | None:
         document = self.documents.get(uri)
@@ -252,6 +255,7 @@ class Session:
         place = document.place(position, self.documents.encoding)
         self.preparer.rests(document, place)
         asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._tell_busy)
+        settings, arm = self._experiment.settings_of(uri, self.settings)
         return Query(
             document=document,
             version=document.version,
@@ -260,6 +264,8 @@ class Session:
             situation=situation_at(document, place),
             invoked=invoked,
             received=self.completer.clock(),
+            settings=settings,
+            arm=arm,
         )
 
     def _send_partial(self, query: Query, answer: Answer, done: bool) -> None:  # noqa: FBT001 - a callback's place

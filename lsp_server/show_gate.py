@@ -42,7 +42,7 @@ class ShowGate:
         self._refusal_of_file = refusal_of_file
         self._clock = clock
         self._quiet: dict[str, _Quiet] = {}
-        self.acceptance = AcceptanceGate(settings, clock)
+        self.acceptance = AcceptanceGate(clock)
 
     def document_refusal(self, document: Document) -> EmptyReason | None:
         """Why nothing is ever suggested in this document, None if something may be."""

@@ -13,11 +13,11 @@ from typing import Any
 
 from completion.errors import StorageError
 from completion.request import Statistics
-from lsp_server.config import DEFAULTS, Settings
+from lsp_server.config import COMPARABLE, DEFAULTS, Settings
 from lsp_server.documents import Document
 from lsp_server.generation import Generation
-from lsp_server.inline_completion import Answer, Query
 from lsp_server.persistence import PersistenceTracker, Remains
+from lsp_server.query import Answer, Query
 from lsp_server.telemetry import SuggestionRecord, Telemetry
 from lsp_server.text_lines import Edit, Place
 
@@ -27,8 +27,6 @@ _WHOLE_FILE_CHARACTERS = 2000
 """A longer insertion is a reload, a paste or a formatter, not writing."""
 
 _EDIT_MAY_FOLLOW_S = 2.0
-
-_VARIANT_SETTINGS = ("mode", "max_tokens", "time_budget_ms", "layout", "grammar", "cache", "drafting", "debounce_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,6 @@ class SuggestionRecorder:
     """Records while telemetry is switched on, and does nothing while it is off.
 
     Args:
-        settings: The settings of now.
         model: The model's name of now.
         clock: Seconds, monotonic; the completer's.
         wall_clock: Seconds since 1970.
@@ -53,12 +50,10 @@ class SuggestionRecorder:
 
     def __init__(
         self,
-        settings: Callable[[], Settings],
         model: Callable[[], str],
         clock: Callable[[], float],
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self._settings = settings
         self._model = model
         self._clock = clock
         self._wall_clock = wall_clock
@@ -163,7 +158,9 @@ class SuggestionRecorder:
             language=query.document.language,
             document=telemetry.document_key(query.document.uri),
             model=self._model(),
-            variant=variant_of(self._settings()),
+            variant=variant_of(query.settings),
+            experiment=query.arm.experiment,
+            arm=query.arm.side,
             invoked=query.invoked,
             reason=answer.reason or "",
             detail=answer.detail,
@@ -180,7 +177,7 @@ class SuggestionRecorder:
 
 def variant_of(settings: Settings) -> str:
     """The settings that change what is suggested, as far as they are not the defaults."""
-    changed = [name for name in _VARIANT_SETTINGS if getattr(settings, name) != getattr(DEFAULTS, name)]
+    changed = [name for name in COMPARABLE if getattr(settings, name) != getattr(DEFAULTS, name)]
     return ",".join(f"{name}={getattr(settings, name)}" for name in changed)
 
 

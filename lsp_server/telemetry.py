@@ -41,6 +41,8 @@ class SuggestionRecord:
     document: str = ""
     model: str = ""
     variant: str = ""
+    experiment: str = ""
+    arm: str = ""
     invoked: bool = False
     reason: str = ""
     detail: str = ""
@@ -73,7 +75,7 @@ class SuggestionRecord:
 _PLAIN_COLUMNS = tuple(column.name for column in fields(SuggestionRecord) if column.name != "accepted_by_drafter")
 _COLUMNS = (*_PLAIN_COLUMNS, "accepted_by_drafter")
 _VALUES = operator.attrgetter(*_PLAIN_COLUMNS)
-_KEPT_ON_CONFLICT = frozenset({"id", "at", "wait_ms", "invoked"})
+_KEPT_ON_CONFLICT = frozenset({"id", "at", "wait_ms", "invoked", "experiment", "arm"})
 _SAVE = (
     f"INSERT INTO suggestions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608 - names of our own fields
     "ON CONFLICT (id) DO UPDATE SET "

@@ -76,6 +76,10 @@ MIGRATIONS = (
         PRIMARY KEY (hour, language)
     ) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE suggestions ADD COLUMN experiment TEXT NOT NULL DEFAULT ''; -- name of the experiment that ran
+    ALTER TABLE suggestions ADD COLUMN arm TEXT NOT NULL DEFAULT '';        -- the setting and its value, 'mode=line'
+    """,
 )
 
 BUSY_TIMEOUT_S = 10.0

@@ -14,6 +14,7 @@ _COMMANDS = {
     "complete": "lsp_server.cli.complete",
     "demo": "lsp_server.cli.demo",
     "doctor": "lsp_server.cli.doctor",
+    "experiment": "lsp_server.cli.experiment",
     "models": "lsp_server.cli.models",
     "report": "lsp_server.cli.report",
     "serve": "lsp_server.cli.serve",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import sqlite3
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="WHAT",
         help='"previous": with as many days before; "SETTING=A,B": two values of a setting (mode=line,block)',
     )
+    parser.add_argument(
+        "--experiment",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="compare the sides of an experiment (default: the latest); see `draftline experiment`",
+    )
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one page with plots; needs no network")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(execute=execute)
@@ -41,26 +50,32 @@ def execute(options: argparse.Namespace) -> int:
         raise StorageError(f"There is no telemetry yet: {path} does not exist. Use completion in an editor first.")
     store = open_store(path)
     try:
-        names, reports = _reports(store, options, time.time())
+        compared = _reports(store, _selections(store, options, time.time()))
+        ran = {} if options.compare or options.experiment is not None else _sides(store, "")
+        sides = _reports(store, ran if len(ran) == 2 else {})
     finally:
         store.close()
-    _present(names, reports, options)
+    _present(*compared, options)
+    if sides[0] and not options.json and options.html is None:
+        _present_sides(*sides)
     return 0
 
 
-def _reports(store: sqlite3.Connection, options: argparse.Namespace, now: float) -> tuple[list[str], list[Report]]:
-    """One report, or two that are compared, each with its name."""
+def _reports(store: sqlite3.Connection, selections: Mapping[str, Selection]) -> tuple[list[str], list[Report]]:
+    """A report for each selection, and their names."""
     from lsp_server.report_data import read_report
 
-    selections = _selections(store, options, now)
     return list(selections), [read_report(store, selection) for selection in selections.values()]
 
 
 def _selections(store: sqlite3.Connection, options: argparse.Namespace, now: float) -> dict[str, Selection]:
+    """What is reported: one selection, or two that are compared."""
     from lsp_server.report_data import Selection
 
     if options.days <= 0:
         raise ConfigurationError(f"--days is {options.days:g}; it must be more than 0.")
+    if options.experiment is not None:
+        return _both_sides(store, options.experiment)
     span = options.days * _SECONDS_PER_DAY
     recent = Selection(now - span, now)
     if options.compare is None:
@@ -72,18 +87,48 @@ def _selections(store: sqlite3.Connection, options: argparse.Namespace, now: flo
 
 
 def _by_setting(store: sqlite3.Connection, compare: str, recent: Selection) -> dict[str, Selection]:
-    from lsp_server.config import DEFAULTS
+    from lsp_server.config import COMPARABLE, DEFAULTS, with_text
     from lsp_server.report_data import variants_with
 
     setting, _, values = compare.partition("=")
     chosen = values.split(",")
-    if not hasattr(DEFAULTS, setting) or len(chosen) != 2:
-        raise ConfigurationError(f'--compare is "{compare}"; it must be "previous" or SETTING=A,B.')
+    if setting not in COMPARABLE or len(chosen) != 2:
+        known = ", ".join(COMPARABLE)
+        raise ConfigurationError(
+            f'--compare is "{compare}"; it must be "previous" or SETTING=A,B, with one of {known}.'
+        )
     default = str(getattr(DEFAULTS, setting))
+    recorded = {value: str(getattr(with_text(DEFAULTS, setting, value), setting)) for value in chosen}
     return {
-        f"{setting}={value}": dataclasses.replace(recent, variants=variants_with(store, setting, value, default))
-        for value in chosen
+        f"{setting}={value}": dataclasses.replace(recent, variants=variants_with(store, setting, text, default))
+        for value, text in recorded.items()
     }
+
+
+def _sides(store: sqlite3.Connection, experiment: str) -> dict[str, Selection]:
+    """The sides of an experiment that were recorded; the name "" is the latest one's."""
+    from lsp_server.report_data import Selection, arms_of
+
+    arms = arms_of(store, experiment)
+    return {
+        f"{arm.experiment}: {arm.side}": Selection(first, math.nextafter(last, math.inf), arm=arm)
+        for arm, (first, last) in arms.items()
+    }
+
+
+def _both_sides(store: sqlite3.Connection, experiment: str) -> dict[str, Selection]:
+    sides = _sides(store, experiment)
+    if len(sides) < 2:
+        named = f' "{experiment}"' if experiment else ""
+        raise StorageError(f"Both sides of an experiment{named} must have been met; so far {len(sides)} was recorded.")
+    return sides
+
+
+def _present_sides(names: list[str], reports: list[Report]) -> None:
+    from lsp_server.cli.report_tables import print_comparison
+
+    print()
+    print_comparison(names, reports)
 
 
 def _present(names: list[str], reports: list[Report], options: argparse.Namespace) -> None:
@@ -103,7 +148,7 @@ def _present(names: list[str], reports: list[Report], options: argparse.Namespac
 
 
 def _as_json(names: list[str], reports: list[Report]) -> dict[str, Any]:
-    from lsp_server.report_comparison import compare
+    from lsp_server.report_comparison import compare, winner
 
     found = {
         name: dataclasses.asdict(report)
@@ -116,5 +161,9 @@ def _as_json(names: list[str], reports: list[Report]) -> dict[str, Any]:
     }
     if len(reports) == 1:
         return found[names[0]]
-    rows = [dataclasses.asdict(row) for row in compare(*reports)]
-    return {"reports": found, "comparison": rows}
+    rows = compare(*reports)
+    return {
+        "reports": found,
+        "comparison": [dataclasses.asdict(row) for row in rows],
+        "ahead": winner(names, rows) or None,
+    }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from lsp_server.report_comparison import compare
+from lsp_server.report_comparison import compare, winner_sentence
 from lsp_server.report_data import QUANTILES, STAGES, Group, Report, day_of
 
 _STYLE = """
@@ -127,9 +127,10 @@ def _cards(report: Report) -> str:
     cards = [
         (f"{acceptance.value:.0%}" if acceptance.count else "–", interval),
         (f"{report.accepted_characters}", "characters accepted"),
-        (f"{report.written_share:.0%}", "of what was written came from completion"),
         (f"{report.answer.value:.0f} ms", "median time to the whole answer"),
     ]
+    if report.selection.whole:
+        cards.insert(2, (f"{report.written_share:.0%}", "of what was written came from completion"))
     return (
         '<div class="cards">'
         + "".join(f'<div class="card"><b>{big}</b>{small}</div>' for big, small in cards)
@@ -139,14 +140,15 @@ def _cards(report: Report) -> str:
 
 def _comparison(names: Sequence[str], reports: Sequence[Report]) -> str:
     head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", *names, "difference", "95 % interval", ""))
-    rows = []
-    for row in compare(*reports):
+    rows, compared = [], compare(*reports)
+    for row in compared:
         scale, unit = (100, " %") if row.unit == "share" else (1, " ms")
         figures = [row.first.value, row.second.value, row.difference.value]
         cells = "".join(f'<td class="n">{scale * value:.1f}{unit}</td>' for value in figures)
         interval = f"{scale * row.difference.low:.1f} to {scale * row.difference.high:.1f}{unit}"
         rows.append(f"<tr><td>{row.name}</td>{cells}<td>{interval}</td><td>{row.verdict}</td></tr>")
-    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+    sentence = html.escape(winner_sentence(names, compared))
+    return f"<table><tr>{head}</tr>{''.join(rows)}</table><p>{sentence}</p>"
 
 
 def _reasons(report: Report) -> str:

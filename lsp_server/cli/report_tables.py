@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from lsp_server.report_comparison import Row, compare
+from lsp_server.report_comparison import Row, compare, winner_sentence
 from lsp_server.report_data import QUANTILES, STAGES, Group, Report, day_of
 from lsp_server.report_statistics import Estimate
 
@@ -34,7 +34,8 @@ def print_comparison(names: list[str], reports: list[Report]) -> None:
     """Print two reports side by side."""
     console = Console(highlight=False)
     table = Table("", *names, "difference", "95 % interval", "", title="Compared", title_justify="left")
-    for row in compare(*reports):
+    rows = compare(*reports)
+    for row in rows:
         colour = _VERDICT_COLOURS.get(row.verdict, "dim")
         interval = f"{_figure(row.difference.low, row)} to {_figure(row.difference.high, row)}"
         figures = [_figure(one.value, row) if one.count else "–" for one in (row.first, row.second)]
@@ -46,6 +47,7 @@ def print_comparison(names: list[str], reports: list[Report]) -> None:
     ):
         table.add_row(label, *(str(getattr(report, attribute)) for report in reports), "", "", "")
     console.print(table)
+    console.print(winner_sentence(names, rows))
 
 
 def _summary(report: Report) -> Table:
@@ -56,7 +58,8 @@ def _summary(report: Report) -> Table:
     table.add_row(
         "characters accepted", f"{report.accepted_characters}  ({_percent(report.character_acceptance)} of shown)"
     )
-    table.add_row("written by completion", f"{report.written_share:.0%} of {report.written_characters} characters")
+    if report.selection.whole:
+        table.add_row("written by completion", f"{report.written_share:.0%} of {report.written_characters} characters")
     for remaining in report.remaining:
         if remaining.share.count:
             label = f"accepted text kept after {remaining.after_s} s"

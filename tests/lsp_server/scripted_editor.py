@@ -10,7 +10,9 @@ from completion.gate import Strictness
 from completion.request import CompletionEvent, CompletionRequest, Statistics, Suggestion
 from lsp_server.config import Settings
 from lsp_server.documents import DocumentStore
-from lsp_server.inline_completion import InlineCompleter, Query, situation_at
+from lsp_server.experiment import NO_ARM
+from lsp_server.inline_completion import InlineCompleter
+from lsp_server.query import Query, situation_at
 from lsp_server.show_gate import ShowGate
 from lsp_server.text_lines import Place, PositionEncoding
 
@@ -62,9 +64,12 @@ class ScriptedEngine:
 
 
 async def settle():
-    """Let every task that can go on do so."""
-    for _ in range(20):
-        await asyncio.sleep(0)
+    """Let every task that can go on do so, until the loop has nothing left to call."""
+    loop = asyncio.get_running_loop()
+    while loop._ready:
+        turn = loop.create_future()
+        loop.call_soon(turn.set_result, None)
+        await turn
 
 
 class Clock:
@@ -92,7 +97,6 @@ class ScriptedEditor:
         self.gate = ShowGate(lambda: self.settings, lambda _uri: self.refusal, self.clock)
         self.completer = InlineCompleter(
             source=lambda: self.source,
-            settings=lambda: self.settings,
             gate=self.gate,
             build_request=self._request,
             on_partial=lambda query, answer, done: self.partials.append((query, answer, done)),
@@ -100,8 +104,12 @@ class ScriptedEditor:
             clock=self.clock,
         )
 
-    def _request(self, query, wanted):
-        return CompletionRequest(query.situation.prefix, query.situation.suffix, suggestions=wanted)
+    def settings_of(self, uri):
+        """The settings that a document's request is answered by, and the side of an experiment that they are on."""
+        return self.settings, NO_ARM
+
+    def _request(self, query):
+        return CompletionRequest(query.situation.prefix, query.situation.suffix, suggestions=query.wanted)
 
     def note(self, query, answer):
         """A query was answered."""
@@ -138,6 +146,7 @@ class ScriptedEditor:
     def ask(self, *, invoked=False):
         """Ask at the cursor; gives the task, which has had its first step."""
         place = self.place()
+        settings, arm = self.settings_of(URI)
         query = Query(
             document=self.document,
             version=self.document.version,
@@ -146,6 +155,8 @@ class ScriptedEditor:
             situation=situation_at(self.document, place),
             invoked=invoked,
             received=self.clock(),
+            settings=settings,
+            arm=arm,
         )
         return asyncio.ensure_future(self.completer.answer(query))
 

@@ -17,7 +17,7 @@ class RecordedEditor(ScriptedEditor):
 
     def __init__(self, text="", **settings):
         super().__init__(text, **settings)
-        self.recorder = SuggestionRecorder(lambda: self.settings, lambda: "model", self.clock, lambda: WALL)
+        self.recorder = SuggestionRecorder(lambda: "model", self.clock, lambda: WALL)
         self.signals = ClientEvents(self.gate, self.completer, self.recorder)
 
     def note(self, query, answer):
@@ -89,7 +89,7 @@ async def test_a_session_leaves_exactly_its_truth(editor, tmp_path):
         (0, "", 0, 0, "filtered"),
     ]
     assert await rows(editor, tmp_path, "SELECT DISTINCT language, model, variant FROM suggestions") == [
-        ("python", "model", "debounce_ms=0")
+        ("python", "model", "debounce_ms=0,gate=off")
     ]
 
 
@@ -172,4 +172,4 @@ async def test_nothing_is_recorded_while_it_is_off(tmp_path):
 
 def test_a_variant_names_only_what_is_not_the_default():
     editor = ScriptedEditor("", debounce_ms=60, max_tokens=32)
-    assert variant_of(editor.settings) == "max_tokens=32"
+    assert variant_of(editor.settings) == "max_tokens=32,gate=off"

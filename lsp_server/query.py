@@ -1,0 +1,83 @@
+"""A request of the editor and its answer, as the server's parts pass them on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lsprotocol import types
+
+from lsp_server.config import DEFAULTS, Settings
+from lsp_server.documents import Document
+from lsp_server.empty_reason import EmptyReason
+from lsp_server.experiment import NO_ARM, Arm
+from lsp_server.generation import Generation, Remainder, Situation
+from lsp_server.text_lines import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One request of the editor, with the text as it was when it arrived.
+
+    Attributes:
+        received: When it arrived, by the completer's clock, in seconds.
+        settings: The settings that it is answered by.
+        arm: Which side of a running experiment they belong to.
+    """
+
+    document: Document
+    version: int
+    place: Place
+    position: types.Position
+    situation: Situation
+    invoked: bool
+    received: float
+    settings: Settings = DEFAULTS
+    arm: Arm = NO_ARM
+
+    @property
+    def wanted(self) -> int:
+        """How many suggestions are asked of the engine."""
+        return self.settings.suggestions if self.invoked else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query is answered with: remainders to insert at its position, or the reason of nothing.
+
+    Attributes:
+        generation: What it comes from; None where the engine was not asked.
+        detail: What a filter or the engine said, beside the reason.
+        reused: Whether an earlier request's generation served it.
+    """
+
+    generation: Generation | None = None
+    remainders: tuple[Remainder, ...] = ()
+    reason: EmptyReason | None = None
+    detail: str = ""
+    reused: bool = False
+
+    @property
+    def id(self) -> str:
+        """The completion's id; "" where nothing was generated."""
+        return self.generation.id if self.generation else ""
+
+
+def situation_at(document: Document, place: Place) -> Situation:
+    """The text around a place."""
+    return Situation(document.lines.before(place), document.lines.after(place))
+
+
+def answer_from(query: Query, generation: Generation, *, reused: bool) -> Answer | None:
+    """The answer that an ended generation gives to a query; None if the query has to start anew."""
+    if generation.error is not None:
+        return Answer(generation, reason=EmptyReason.ENGINE_ERROR, detail=generation.error.code, reused=reused)
+    if generation.last is None or not generation.last.done:
+        return None
+    left = generation.remainders(query.situation)
+    if left:
+        return Answer(generation, left, reused=reused)
+    if generation.last.dropped:
+        return Answer(generation, reason=EmptyReason.FILTERED, detail=generation.last.dropped, reused=reused)
+    if not any(suggestion.text for suggestion in generation.last.suggestions):
+        return Answer(generation, reason=EmptyReason.MODEL_SILENT, reused=reused)
+    return None
