@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,9 +64,14 @@ def host_address(model: str, backend: str) -> HostAddress:
 
     Raises:
         PermissionsError: The folder is not the user's alone.
-        EngineUnavailableError: The socket's path is too long for the system.
+        EngineUnavailableError: The system has no Unix sockets, or the socket's path is too long for it.
         StorageError: A folder cannot be made.
     """
+    if not hasattr(socket, "AF_UNIX"):
+        raise EngineUnavailableError(
+            "Python has no Unix sockets on this system, and the engine is only reached through one. On Windows, run "
+            "draftline and the editor's server in WSL."
+        )
     key = hashlib.sha256("\0".join((version(), normal_model(model), backend)).encode()).hexdigest()[:12]
     folder = runtime_dir()
     check_private(folder)

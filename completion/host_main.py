@@ -9,7 +9,7 @@ from completion.errors import DraftlineError
 from completion.host_engine import EngineLoader, LoadedEngine
 from completion.host_process import parse_settings, serve
 from completion.host_server import HostSettings
-from completion.progress import Progress
+from completion.progress import Progress, told_if_slow
 
 
 def engine_loader(settings: HostSettings) -> EngineLoader:
@@ -18,10 +18,11 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
     def load(progress: Progress) -> LoadedEngine:
         progress("Importing the libraries.", 0.0)
         from completion.engine import Engine, EngineSettings  # noqa: PLC0415
-        from completion.model.loading import load_model  # noqa: PLC0415
+        from completion.model.loading import FIRST_START, load_model  # noqa: PLC0415
 
         loaded = load_model(settings.model, backend=settings.backend, threads=settings.threads, progress=progress)
-        engine = Engine(loaded, EngineSettings())
+        with told_if_slow(progress, FIRST_START, 0.95):
+            engine = Engine(loaded, EngineSettings())
         return LoadedEngine(engine, loaded.name, loaded.device, loaded.model.shape.max_positions)
 
     return load

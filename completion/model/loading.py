@@ -13,10 +13,13 @@ from completion.errors import UnsupportedModelError
 from completion.model.causal_model import CausalModel
 from completion.model.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
-from completion.progress import Progress, silent
+from completion.progress import Progress, silent, told_if_slow
 
 PREPARATION = 0.9
 """Share of a first start, in which the model is converted, that passes before its loading."""
+
+FIRST_START = "Making the model ready for this processor: once, about a minute"
+"""Weights are packed, kernels and drafters compiled; all later starts find that done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,8 @@ def load_model(
     """
     prepared = prepare(spec, lambda sentence, fraction: progress(sentence, PREPARATION * fraction))
     progress("Loading the model", PREPARATION)
-    with ThreadPoolExecutor(1) as beside:  # parsing the vocabulary takes as long as reading the weights
+    # Parsing the vocabulary takes as long as reading the weights.
+    with told_if_slow(progress, FIRST_START, PREPARATION), ThreadPoolExecutor(1) as beside:
         tokenizer = beside.submit(_load_tokenizer, prepared.folder)
         model = _load_weights(prepared.folder, backend, threads)
     device = str(getattr(model, "device", "cpu"))

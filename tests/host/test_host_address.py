@@ -1,5 +1,10 @@
 """Which host belongs to which model."""
 
+import socket
+
+import pytest
+
+from completion.errors import EngineUnavailableError
 from completion.host_address import host_address, normal_model
 
 
@@ -24,3 +29,9 @@ def test_a_hub_id_that_is_no_folder_stays():
 def test_each_model_and_backend_has_a_host_of_its_own(runtime):
     names = {host_address(model, backend).name for model in ("default", "other") for backend in ("auto", "fp32")}
     assert len(names) == 4
+
+
+def test_a_system_without_unix_sockets_is_told_what_to_do(runtime, monkeypatch):
+    monkeypatch.delattr(socket, "AF_UNIX")
+    with pytest.raises(EngineUnavailableError, match="WSL"):
+        host_address("default", "auto")
