@@ -21,7 +21,7 @@ class Row:
         layout: Order of prefix and suffix; None is the model's default.
         healing: Whether the run before the cursor is healed.
         whole: The whole completion path (grammar, filters); otherwise the model's text up to the expected end.
-        context: Whether pieces of the other files are shown.
+        context: Whether pieces of the other files, and the imports and open scopes above the window, are shown.
         backend: The weights' kind where the row insists on one; "" takes the benchmark's.
     """
 
@@ -45,6 +45,7 @@ class Row:
             cache=CacheMode.EXACT,
             grammar=GrammarMode.STRICT if self.whole else GrammarMode.OFF,
             healing=self.healing,
+            outline=self.context,
             filters=self.whole,
             invoked=True,  # the benchmark asks: a cursor inside a word is no reason to stay silent
         )

@@ -67,15 +67,20 @@ def definitions(text: str, language: str) -> tuple[Definition, ...]:
 
 def imported_names(text: str, language: str) -> frozenset[str]:
     """Every word of a text's import statements: names, aliases, modules and parts of paths."""
+    return frozenset(word for statement in import_statements(text, language) for word in _WORD.findall(statement))
+
+
+def import_statements(text: str, language: str) -> list[str]:
+    """The import statements at the outermost level of a text, in order; none for a language without a grammar."""
     tree = parse(text, language)
     if tree is None:
-        return frozenset()
-    words: set[str] = set()
-    for node in tree.root_node.named_children:
-        content = _text(node)
-        if node.type in _IMPORTS or (node.type in _WRAPPERS and "require(" in content):
-            words.update(_WORD.findall(content))
-    return frozenset(words)
+        return []
+    statements = ((node, _text(node)) for node in tree.root_node.named_children)
+    return [
+        content.rstrip()
+        for node, content in statements
+        if node.type in _IMPORTS or (node.type in _WRAPPERS and "require(" in content)
+    ]
 
 
 def _walk(node: Node) -> Iterator[Node]:

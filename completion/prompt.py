@@ -13,6 +13,7 @@ from typing import Protocol
 
 from completion.fim_format import FimFormat
 from completion.healing import heal
+from completion.outline_above import first_line, outline_above
 from completion.request import CompletionRequest, ContextFile, Layout
 
 _CHARACTERS_PER_TOKEN = 3  # a low estimate for code: the window in characters is cut before tokenising
@@ -76,7 +77,7 @@ class PromptPlanner:
         layout = request.layout or self._format.layout
         healed = heal(request.prefix) if request.healing else None
         shown, forced = (healed.shown, healed.forced) if healed else (request.prefix, b"")
-        prefix = self._window_before(shown)
+        prefix = self._window_before(shown, request)
         suffix = self._window_after(request.suffix)
         parts: list[str | tuple[int, ...]] = [self._format.begin, *self._header(request)]
         parts += _arrange(layout, self._format, prefix, suffix)
@@ -106,10 +107,15 @@ class PromptPlanner:
             left -= len(tokens)
         return kept[::-1]
 
-    def _window_before(self, text: str) -> tuple[int, ...]:
+    def _window_before(self, text: str, request: CompletionRequest) -> tuple[int, ...]:
+        """The window, below an outline of what it leaves out."""
         budget = self._budget.prefix_tokens
-        tokens = tuple(self._tokenizer.encode(text[window_start(text, budget * _CHARACTERS_PER_TOKEN) :]))
-        return tokens[-2 * budget :]  # text of unusual density (no spaces, other scripts) has more tokens
+        start = window_start(text, budget * _CHARACTERS_PER_TOKEN)
+        tokens = tuple(self._tokenizer.encode(text[start:]))
+        tokens = tokens[-2 * budget :]  # text of unusual density (no spaces, other scripts) has more tokens
+        if start == 0 or not request.outline:
+            return tokens
+        return self._encode_cached(outline_above(text[:start], first_line(text[start:]), request.language)) + tokens
 
     def _window_after(self, text: str) -> tuple[int, ...]:
         budget = self._budget.suffix_tokens

@@ -92,6 +92,7 @@ class CompletionRequest:
         document: Opaque key of the document: requests of one document share one KV session.
         workspace: Opaque key of the workspace: drafts come from this workspace's index only.
         context: Pieces of other files, in a stable order.
+        outline: Whether the model sees the imports and open scopes of a long document that lie above its window.
         suggestions: How many different suggestions are wanted; the first is always the plain one.
         max_tokens: Upper bound of generated tokens.
         max_bytes: Upper bound of generated UTF-8 bytes.
@@ -111,6 +112,7 @@ class CompletionRequest:
     document: str = ""
     workspace: str = ""
     context: tuple[ContextFile, ...] = ()
+    outline: bool = True
     mode: Mode = Mode.AUTO
     suggestions: int = 1
     max_tokens: int = 128
