@@ -115,12 +115,14 @@ class Engine:
         )
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
-        """Make the document's cache ready and exact for a request that may follow.
+        """Make the document's cache ready and exact for a request that may follow, and its language's grammar loaded.
 
         Raises:
             CancelledError: What was computed until then stays.
         """
-        prompt = self._planner.plan(self._with_context(normalised(request)))
+        asked = self._with_context(normalised(request))
+        prompt = self._planner.plan(asked)
+        open_grammar(asked, prompt.forced)
         session = self._sessions.open(request.document)
         session.prepare(prompt, request.cache, cancel)
         session.refresh(cancel)

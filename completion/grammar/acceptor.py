@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from completion.grammar.errors import GrammarBoundError
 from completion.grammar.lexer import NO_SYMBOL, Lexeme, Lexer
@@ -45,8 +45,7 @@ class FreeLayout:
         return state
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """One explanation of the text up to `offset`.
 
     Attributes:
@@ -92,6 +91,11 @@ class Acceptor:
     def start(self) -> Snapshot:
         """The snapshot before the first byte of a file."""
         return Snapshot((Head(0, self.machine.start(), self._lexer.initial_state, self._layout.start()),), b"", 0)
+
+    def warm_up(self) -> None:
+        """Find the language's words, and let the lexer load, before a request waits for it."""
+        self._literals.beginning_with(b"")
+        self.read(self.start(), b" ")
 
     def trim(self) -> None:
         """Forget what was learned of the language, when it is much; snapshots stay valid."""
@@ -195,16 +199,43 @@ class _Run:
 
     def consume(self) -> None:
         """Read lexemes until only those are left that more text could change."""
-        lexer = self._acceptor._lexer  # noqa: SLF001  a run is the acceptor's own inner part
-        lexer.load(self._readable, self._snapshot.column)
+        self._acceptor._lexer.load(self._readable, self._snapshot.column)  # noqa: SLF001  its own inner part
         while self._offsets:
             offset = self._offsets[0]
             heads = self._heads[offset]
+            head: Head | None = heads.pop() if heads else None
             if not heads:
                 heapq.heappop(self._offsets)
                 del self._heads[offset]
-                continue
-            self._consume_head(heads.pop())
+            while head is not None and not self._offsets:
+                head = self._follow(head)
+            if head is not None:
+                self._consume_head(head)
+
+    def _follow(self, head: Head) -> Head | None:
+        """Shift the next lexeme of the only head; the head after it, None if it ended or was queued."""
+        acceptor = self._acceptor
+        nodes = head.stacks.nodes
+        if len(nodes) > 1:
+            self._consume_head(head)
+            return None
+        mode = acceptor.machine.tables.lex_mode(nodes[0].state)
+        lexeme = acceptor._lexer.lex(mode, head.offset, head.scanner_state)  # noqa: SLF001  its own inner part
+        if lexeme.touched_end and not self._final:
+            self._waiting.append((head, mode, lexeme))
+            return None
+        if lexeme.idle or lexeme.symbol in (END_SYMBOL, NO_SYMBOL):
+            self._take(head, mode, lexeme)
+            return None
+        step = acceptor.machine.step(head.stacks, lexeme.symbol, lexeme.keyword)
+        if step.retry is not None or step.after is None:
+            self._shift(head, lexeme)
+            return None
+        layout = acceptor._layout.after(head.layout, lexeme, self._text, self._snapshot.column)  # noqa: SLF001  same
+        if layout is None:
+            return None
+        self._count_empty(head.offset, lexeme.end)
+        return Head(lexeme.end, step.after, lexeme.scanner_state, layout)
 
     def snapshot(self) -> Snapshot | None:
         """What is left, if some lexeme of it can go on."""
@@ -249,10 +280,15 @@ class _Run:
             part = Head(head.offset, stacks, head.scanner_state, head.layout)
             if lexeme.touched_end and not self._final:
                 self._waiting.append((part, mode, lexeme))
-            elif lexeme.symbol != NO_SYMBOL:
-                if lexeme.idle and self._acceptor.machine.takes_as_extra(stacks, lexeme.symbol):
-                    lexeme = lexer.lex(LexMode(mode.lex_state, 0, mode.reserved_set), head.offset, head.scanner_state)
-                self._shift(part, lexeme)
+            else:
+                self._take(part, mode, lexeme)
+
+    def _take(self, head: Head, mode: LexMode, lexeme: Lexeme) -> None:
+        """Shift a lexeme; an empty extra that changes nothing would come again without end, and is passed over."""
+        if lexeme.idle and self._acceptor.machine.takes_as_extra(head.stacks, lexeme.symbol):
+            plain = LexMode(mode.lex_state, 0, mode.reserved_set)
+            lexeme = self._acceptor._lexer.lex(plain, head.offset, head.scanner_state)  # noqa: SLF001  its own inner part
+        self._shift(head, lexeme)
 
     def _shift(self, head: Head, lexeme: Lexeme) -> None:
         if lexeme.symbol == NO_SYMBOL:

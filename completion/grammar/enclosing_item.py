@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from tree_sitter import Node, Tree
 
-_FIRST_KEPT = 3  # package clause, imports, docstring: a repeat needs two items, the rest is caution
+_FIRST_KEPT = 2  # a repeat needs two items; what only a body's start may have (package clause, docstring) is among them
 _LAST_KEPT = 2  # an `else`, a doc comment, a decorator may belong to what follows
 _MAX_DEPTH = 200
+_LONG_BYTES = 200  # a shorter item is read whole
 _MAX_CHILDREN = 5000  # a longer list is data, and is not looked through
 
 
@@ -25,15 +26,24 @@ def passed_over(tree: Tree, text: bytes) -> list[tuple[int, int]]:
         text: The text before the cursor.
     """
     parts: list[tuple[int, int]] = []
-    node: Node | None = tree.root_node
-    for _ in range(_MAX_DEPTH):
-        if node is None or node.child_count > _MAX_CHILDREN:
-            break
+    work: list[tuple[Node, int]] = [(tree.root_node, 0)]
+    while work:
+        node, depth = work.pop()
+        if node.child_count > _MAX_CHILDREN:
+            continue
         children = node.children
         runs = [run for run in _runs(children, text) if len(run) > _FIRST_KEPT + _LAST_KEPT]
-        parts += [(run[_FIRST_KEPT], run[-_LAST_KEPT]) for run in runs]
-        node = children[-1] if children else None
-    return parts
+        passed = [(run[_FIRST_KEPT], run[-_LAST_KEPT]) for run in runs]
+        parts += passed
+        if depth < _MAX_DEPTH:
+            work += [(child, depth + 1) for child in children if _worth_a_look(child, passed)]
+    return sorted(parts)
+
+
+def _worth_a_look(node: Node, passed: list[tuple[int, int]]) -> bool:
+    """Whether the node is long, and not in a part that is passed over already."""
+    start = node.start_byte
+    return node.end_byte - start > _LONG_BYTES and not any(first <= start < last for first, last in passed)
 
 
 def _runs(children: list[Node], text: bytes) -> Iterator[list[int]]:

@@ -23,6 +23,7 @@ class Grammar:
         self.tables = Tables(language_address(row.package, row.entry))
         rule = IndentationRule(self.tables) if row.indented else None
         self.acceptor = Acceptor(self.tables, make_lexer(self.tables), rule)
+        self.acceptor.warm_up()
         self._language: Language = tree_sitter_language(row.package, row.entry)
         self._parser = Parser(self._language)
         self._errors = Query(self._language, "(ERROR) @error (MISSING) @missing")

@@ -5,12 +5,30 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 from tree_sitter import Node, Tree
 
 _MAX_AST_BYTES = 200_000
 _BLOCKS = frozenset({"function_definition", "class_definition", "decorated_definition"})
+
+
+@dataclass(slots=True)
+class _Joined:
+    """A document with a completion, parsed.
+
+    Attributes:
+        errors: tree-sitter's errors.
+        passes: What the language's own parser says; None until it is asked.
+    """
+
+    middle: bytes
+    replaced: int
+    text: bytes
+    tree: Tree
+    errors: int
+    passes: bool | None = None
 
 
 class JoinedCheck:
@@ -36,6 +54,7 @@ class JoinedCheck:
         """
         self._parse, self._count_errors = parse, count_errors
         self._before, self._after, self._healed = before, after, healed
+        self._last: _Joined | None = None
 
     @cached_property
     def errors_before(self) -> int:
@@ -44,17 +63,27 @@ class JoinedCheck:
 
     def sound(self, middle: bytes, replaced: int = 0) -> bool:
         """Whether the whole document has no error at all with `middle` in place of `replaced` bytes of the suffix."""
-        text = self._before + middle + self._after[replaced:]
-        tree = self._parse(text)
-        return not tree.root_node.has_error and self._passes(tree, text, middle)
+        return self._join(middle, replaced).errors == 0 and self._passes_joined(middle, replaced)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Whether the document has more errors with `middle` than it had."""
-        text = self._before + middle + self._after[replaced:]
-        tree = self._parse(text)
-        if tree.root_node.has_error and self._count_errors(tree) > self.errors_before:
-            return True
-        return not self._passes(tree, text, middle)
+        errors = self._join(middle, replaced).errors
+        return (errors > 0 and errors > self.errors_before) or not self._passes_joined(middle, replaced)
+
+    def _join(self, middle: bytes, replaced: int) -> _Joined:
+        """The document with `middle`; the last one is kept, for it is asked about more than once."""
+        if self._last is None or self._last.middle != middle or self._last.replaced != replaced:
+            text = self._before + middle + self._after[replaced:]
+            tree = self._parse(text)
+            errors = self._count_errors(tree) if tree.root_node.has_error else 0
+            self._last = _Joined(middle, replaced, text, tree, errors)
+        return self._last
+
+    def _passes_joined(self, middle: bytes, replaced: int) -> bool:
+        joined = self._join(middle, replaced)
+        if joined.passes is None:
+            joined.passes = self._passes(joined.tree, joined.text, middle)
+        return joined.passes
 
     def _passes(self, tree: Tree, text: bytes, middle: bytes) -> bool:  # noqa: ARG002  for a language's own parser
         """What the language's own parser says of the completion."""

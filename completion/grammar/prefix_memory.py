@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Tree
@@ -15,6 +15,8 @@ from completion.grammar.errors import PrefixTooLargeError
 
 _KEPT_TEXTS = 8
 MAX_READ_BYTES = 200_000  # about a second, when nothing of the text is known
+_CHUNK_BYTES = 512  # between two snapshots, where the text is not near the cursor
+_FINE_LINES = 8  # before the cursor that have a snapshot each: what is typed reads no more than its own line again
 _SHORT_BYTES = 2048  # read whole: finding the enclosing item would cost as much
 
 
@@ -77,12 +79,12 @@ class PrefixMemory:
         offset, snapshot = offsets[-1], snapshots[-1]
         if len(text) - offset > MAX_READ_BYTES:
             raise PrefixTooLargeError(f"{len(text) - offset} bytes before the cursor are more than {MAX_READ_BYTES}.")
-        while (line_end := text.find(b"\n", offset) + 1) > 0:
-            after = self._acceptor.read(snapshot, text[offset:line_end])
+        for end in _chunk_ends(text, offset):
+            after = self._acceptor.read(snapshot, text[offset:end])
             if after is None:
-                self._reject(text[:line_end], offsets[0])
+                self._reject(text[:end], offsets[0])
                 return None
-            offset, snapshot = line_end, after
+            offset, snapshot = end, after
             offsets.append(offset)
             snapshots.append(snapshot)
         self._known.append(_Known(text, offsets, snapshots))
@@ -92,6 +94,18 @@ class PrefixMemory:
         """Remember a rejected beginning, if it was read from the file's start."""
         if start == 0:
             self._broken.append(beginning)
+
+
+def _chunk_ends(text: bytes, offset: int) -> Iterator[int]:
+    """Ends of pieces of whole lines behind `offset`: several lines each, one by one near the text's end."""
+    fine = len(text)
+    for _ in range(_FINE_LINES):
+        fine = text.rfind(b"\n", offset, max(fine - 1, offset)) + 1 or offset
+    while (end := text.find(b"\n", offset) + 1) > 0:
+        if end < fine:
+            end = text.rfind(b"\n", offset, min(offset + _CHUNK_BYTES, fine)) + 1 or end
+        yield end
+        offset = end
 
 
 def common_length(one: bytes, other: bytes) -> int:

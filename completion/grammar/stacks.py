@@ -6,34 +6,45 @@ and a step, once taken, is a dictionary look-up. Source: Tomita's graph-structur
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from completion.grammar.errors import GrammarBoundError
-from completion.grammar.tables import END_SYMBOL, NO_LOOKAHEAD, Action, ActionKind, LexMode, Tables
+from completion.grammar.step_shapes import BOTTOM, Rise, Shape, StepShapes
+from completion.grammar.tables import LexMode, Tables
 
 START_STATE = 1  # tree-sitter's state 0 is its error state
-MAX_PENDING_STEPS = 256  # reductions for one lookahead; 38 is the most in ten languages' real sources
+MAX_PATHS = 256  # ways down a stack set that one lookahead's reductions take
 MAX_INTERNED_NODES = 200_000  # about 60 MB; beyond it the tables start afresh
 
 
 class StackNode:
-    """A parse state on top of every stack of its parents. Immutable; compared by identity, for it is interned."""
+    """A parse state on top of every stack of its parents. Immutable; compared by identity, for it is interned.
 
-    __slots__ = ("parents", "serial", "state")
+    Attributes:
+        alone: The set of this node only, once somebody asked for it.
+    """
+
+    __slots__ = ("alone", "parents", "serial", "state")
 
     def __init__(self, state: int, parents: tuple[StackNode, ...], serial: int) -> None:
         self.state, self.parents, self.serial = state, parents, serial
+        self.alone: StackSet | None = None
 
 
 class StackSet:
-    """All stacks that explain the text so far: one node a state. Immutable but for its memory of steps taken."""
+    """All stacks that explain the text so far: one node a state. Immutable but for its memory of steps taken.
 
-    __slots__ = ("groups", "nodes", "steps")
+    Attributes:
+        steps: What is known of lookaheads; None until somebody asks a second time.
+    """
+
+    __slots__ = ("asked", "groups", "nodes", "steps")
 
     def __init__(self, nodes: tuple[StackNode, ...]) -> None:
         self.nodes = nodes
         self.groups: list[tuple[LexMode, StackSet]] | None = None
-        self.steps: dict[tuple[int, int], Step] = {}
+        self.steps: dict[tuple[int, int], Step] | None = None
+        self.asked = False
 
 
 class Step:
@@ -51,18 +62,43 @@ class Step:
         self.after, self.retry, self.accepted = after, retry, accepted
 
 
+class _WayDown:
+    """A way from a stack node down, as far as it was needed until now."""
+
+    __slots__ = ("nodes", "states")
+
+    def __init__(self, nodes: list[StackNode]) -> None:
+        self.nodes = nodes
+        self.states = [node.state for node in nodes]
+
+    def deepen(self) -> bool:
+        """Add the node below, if there is only one."""
+        parents = self.nodes[-1].parents
+        if len(parents) > 1:
+            return False
+        below = parents[0] if parents else _BELOW
+        self.nodes.append(below)
+        self.states.append(below.state)
+        return True
+
+    def parted(self) -> list[_WayDown]:
+        """The ways on, where there are several."""
+        return [_WayDown([*self.nodes, below]) for below in self.nodes[-1].parents]
+
+
 class StackMachine:
     """Makes and steps stack sets of one grammar."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self._nodes: dict[tuple[int, tuple[StackNode, ...]], StackNode] = {}
-        self._sets: dict[tuple[StackNode, ...], StackSet] = {}
+        self._shapes = StepShapes(tables)
+        self._nodes: dict[int | tuple[int, ...], StackNode] = {}  # keys of numbers: the garbage collector skips them
+        self._sets: dict[tuple[int, ...], StackSet] = {}
         self._serial = 0
 
     def start(self) -> StackSet:
         """The stack before the first token of a file."""
-        return self._set([self._node(START_STATE, ())])
+        return self._alone(self._node(START_STATE, ()))
 
     def union(self, one: StackSet, other: StackSet) -> StackSet:
         """Stacks of either set."""
@@ -86,10 +122,19 @@ class StackMachine:
             stacks: Where to start.
             symbol: The terminal.
             keyword: If the terminal is the word token: the keyword that its text is, 0 for none.
+
+        Raises:
+            GrammarBoundError: The lookahead needs more reductions, or ways down the stacks, than are followed.
         """
+        if stacks.steps is None:
+            step = self._step(stacks, symbol, keyword)
+            if stacks.asked:
+                stacks.steps = {(symbol, keyword): step}
+            stacks.asked = True
+            return step
         known = stacks.steps.get((symbol, keyword))
         if known is None:
-            known = stacks.steps[symbol, keyword] = _StepRun(self, symbol, keyword).run(stacks)
+            known = stacks.steps[symbol, keyword] = self._step(stacks, symbol, keyword)
         return known
 
     def takes_as_extra(self, stacks: StackSet, symbol: int) -> bool:
@@ -102,21 +147,62 @@ class StackMachine:
         return len(self._nodes)
 
     def trim(self) -> None:
-        """Forget interned nodes when there are many; sets that are in use stay valid."""
+        """Forget interned nodes and learned steps when there are many; sets that are in use stay valid."""
+        self._shapes.trim()
         if len(self._nodes) > MAX_INTERNED_NODES:
             self._nodes.clear()
             self._sets.clear()
 
+    def _step(self, stacks: StackSet, symbol: int, keyword: int) -> Step:
+        after: list[StackNode] = []
+        retry: list[StackNode] = []
+        accepted = False
+        for node in stacks.nodes:
+            for way, shape in self._shapes_of(node, symbol, keyword):
+                after += [self._raised(way, rise) for rise in shape.after]
+                retry += [self._raised(way, rise) for rise in shape.retry]
+                accepted = accepted or shape.accepted
+        return Step(self._set(after) if after else None, self._set(retry) if retry else None, accepted=accepted)
+
+    def _shapes_of(self, node: StackNode, symbol: int, keyword: int) -> list[tuple[_WayDown, Shape]]:
+        """Every way down from `node` as far as the lookahead's reductions go, with what they do there."""
+        found: list[tuple[_WayDown, Shape]] = []
+        work = [(_WayDown([node]), self._shapes.root(symbol, keyword))]
+        while work:
+            way, level = work.pop()
+            while True:
+                entry = level.get(way.states[-1])
+                if entry is None:
+                    entry = self._shapes.learn(level, way, symbol, keyword)
+                if isinstance(entry, Shape):
+                    found.append((way, entry))
+                    break
+                level = entry
+                if not way.deepen():
+                    work += [(other, level) for other in way.parted()]
+                    if len(work) + len(found) > MAX_PATHS:
+                        raise GrammarBoundError(f"One token looks down more than {MAX_PATHS} stacks.")
+                    break
+        return found
+
+    def _raised(self, way: _WayDown, rise: Rise) -> StackNode:
+        node = way.nodes[rise.taken]
+        for state in rise.states:
+            node = self._node(state, (node,))
+        return node
+
     def _node(self, state: int, parents: tuple[StackNode, ...]) -> StackNode:
-        key = (state, parents)
+        key = parents[0].serial << 16 | state if len(parents) == 1 else (state, *map(_serial_of, parents))
         node = self._nodes.get(key)
         if node is None:
             self._serial += 1
             node = self._nodes[key] = StackNode(state, parents, self._serial)
         return node
 
-    def _set(self, nodes: Iterable[StackNode]) -> StackSet:
+    def _set(self, nodes: Sequence[StackNode]) -> StackSet:
         """Intern a set, with the nodes of one state merged into one."""
+        if len(nodes) == 1:
+            return self._alone(nodes[0])
         by_state: dict[int, StackNode] = {}
         for node in nodes:
             other = by_state.get(node.state)
@@ -124,104 +210,24 @@ class StackMachine:
                 parents = {*other.parents, *node.parents}
                 node = self._node(node.state, tuple(sorted(parents, key=_serial_of)))  # noqa: PLW2901
             by_state[node.state] = node
-        key = tuple(sorted(by_state.values(), key=_serial_of))
+        if len(by_state) == 1:
+            return self._alone(*by_state.values())
+        merged = tuple(sorted(by_state.values(), key=_serial_of))
+        key = tuple([node.serial for node in merged])
         known = self._sets.get(key)
         if known is None:
-            known = self._sets[key] = StackSet(key)
+            known = self._sets[key] = StackSet(merged)
         return known
 
-    def push(self, state: int, base: StackNode) -> StackNode:
-        """`state` on top of one stack node."""
-        return self._node(state, (base,))
+    def _alone(self, node: StackNode) -> StackSet:
+        if node.alone is None:
+            node.alone = StackSet((node,))
+        return node.alone
 
-    def optional_set(self, nodes: Sequence[StackNode]) -> StackSet | None:
-        """The set of these nodes, None if there are none."""
-        return self._set(nodes) if nodes else None
+
+_BELOW = StackNode(BOTTOM, (), 0)
+"""What a way down finds below the first state."""
 
 
 def _serial_of(node: StackNode) -> int:
     return node.serial
-
-
-def pop(node: StackNode, count: int) -> list[StackNode]:
-    """The nodes `count` entries below `node`, each once."""
-    level = [node]
-    for _ in range(count):
-        level = list(dict.fromkeys(parent for below in level for parent in below.parents))
-    return level
-
-
-class _StepRun:
-    """The reductions and shifts for one lookahead."""
-
-    def __init__(self, machine: StackMachine, symbol: int, keyword: int) -> None:
-        self._machine, self._tables = machine, machine.tables
-        self._word = symbol if keyword else 0
-        self._symbol, self._keyword = symbol, keyword
-        self._shifted: list[StackNode] = []
-        self._retry: list[StackNode] = []
-        self._accepted = False
-        self._seen: set[tuple[StackNode, int]] = set()
-        self._work: list[tuple[StackNode, int]] = []
-
-    def run(self, stacks: StackSet) -> Step:
-        for node in stacks.nodes:
-            self._add(node, self._choose(node.state))
-        while self._work:
-            self._act(*self._work.pop())
-        machine = self._machine
-        settled = [top for node in self._shifted for top in self._settle(node)]
-        return Step(machine.optional_set(settled), machine.optional_set(self._retry), accepted=self._accepted)
-
-    def _choose(self, state: int) -> int:
-        """A word is a keyword where the keyword may follow or is reserved."""
-        keyword = self._keyword
-        if keyword and (self._tables.actions(state, keyword) or self._tables.is_reserved(state, keyword)):
-            return keyword
-        return self._symbol
-
-    def _add(self, node: StackNode, symbol: int) -> None:
-        if (node, symbol) not in self._seen:
-            if len(self._seen) >= MAX_PENDING_STEPS:
-                raise GrammarBoundError(f"One token needs more than {MAX_PENDING_STEPS} reductions.")
-            self._seen.add((node, symbol))
-            self._work.append((node, symbol))
-
-    def _act(self, node: StackNode, symbol: int) -> None:
-        actions = self._tables.actions(node.state, symbol)
-        if not actions and symbol != self._word and self._word and not self._tables.is_reserved(node.state, symbol):
-            symbol = self._word
-            actions = self._tables.actions(node.state, symbol)
-        for action in actions:
-            if action.kind is ActionKind.SHIFT:
-                if not action.repetition:
-                    self._shifted.append(node if action.extra else self._machine.push(action.state, node))
-            elif action.kind is ActionKind.REDUCE:
-                self._reduce(node, action, symbol, conflict=len(actions) > 1)
-            elif action.kind is ActionKind.ACCEPT:
-                self._accepted = True
-
-    def _reduce(self, node: StackNode, action: Action, symbol: int, *, conflict: bool) -> None:
-        for base in pop(node, action.child_count):
-            state = self._tables.goto(base.state, action.symbol)
-            if not state:
-                continue
-            reduced = self._machine.push(state, base)
-            self._add(reduced, symbol)
-            if conflict and self._tables.lex_mode(state) != self._tables.lex_mode(node.state):
-                self._retry.append(reduced)
-
-    def _settle(self, node: StackNode) -> list[StackNode]:
-        """A state that ends a non-terminal extra reduces without a lookahead, and the extra leaves no entry."""
-        if self._tables.lex_mode(node.state).lex_state != NO_LOOKAHEAD:
-            return [node]
-        settled: list[StackNode] = []
-        for action in self._tables.actions(node.state, END_SYMBOL):
-            if action.kind is not ActionKind.REDUCE:
-                continue
-            for base in pop(node, action.child_count):
-                state = self._tables.goto(base.state, action.symbol)
-                if state:
-                    below = base if state == base.state else self._machine.push(state, base)
-                    settled += self._settle(below)
-        return settled
