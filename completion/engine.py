@@ -90,7 +90,7 @@ class Engine:
         shown = ""
         try:
             for visible in first.stream(cancel):
-                if len(safe := passing_part(visible, asked, grammar)) > len(shown):
+                if len(safe := passing_part(visible, shown, asked, grammar)) > len(shown):
                     shown = safe
                     record.text_shown()
                     yield CompletionEvent((restored(first.growing(shown), request),))

@@ -31,12 +31,20 @@ def finish(
     return left
 
 
-def passing_part(text: str, request: CompletionRequest, grammar: GrammarConstraint | Off) -> str:
-    """The part of an unfinished text that may be shown: what stands so far leaves the document sound."""
-    if request.grammar is not GrammarMode.STRICT:
+def passing_part(text: str, shown: str, request: CompletionRequest, grammar: GrammarConstraint | Off) -> str:
+    """The part of an unfinished text that may be shown: what stands so far leaves the document sound.
+
+    Args:
+        text: What the filters let pass.
+        shown: The part of an earlier text that was shown.
+        request: What was asked.
+        grammar: The request's constraint.
+    """
+    if request.grammar is not GrammarMode.STRICT or len(text) <= len(shown):
         return text
-    left = _cut_by_grammar(Suggestion(text), request, grammar)
-    return left.text if isinstance(left, Suggestion) else ""
+    forced = heal(request.prefix).forced if request.healing else b""
+    cut = grammar.growing_cut(forced + text.encode(), len(forced) + len(shown.encode()))
+    return text.encode()[: max(0, cut - len(forced))].decode("utf-8", "ignore")
 
 
 def _cut_by_grammar(

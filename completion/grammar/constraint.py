@@ -14,6 +14,7 @@ from completion.grammar.suffix_check import SuffixCheck, line_ends, passing_offs
 from completion.request import GrammarMode
 
 _MAX_JOINED_PARSES = 8
+_MAX_GROWING_PARSES = 2  # of an unfinished text: there is another chance at its next step
 _MAX_TRIED_TOKENS = 1000  # at one place; where the thousand best do not fit, the search for one that does ends
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -61,6 +62,13 @@ class Off:
         """
         started = perf_counter()
         cut = len(middle) if self.joined is None else _first_sound(line_ends(middle), middle, replaced, self.joined)
+        self.counters.elapsed_ms += 1000 * (perf_counter() - started)
+        return cut
+
+    def growing_cut(self, middle: bytes, known: int) -> int:
+        """Bytes of an unfinished completion that may be shown; `known` of them were found to be sound before."""
+        started = perf_counter()
+        cut = len(middle) if self.joined is None else _growing_cut(middle, known, self.joined)
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
         return cut
 
@@ -112,9 +120,10 @@ class GrammarConstraint:
     def _open(cls, grammar: Grammar, prefix: bytes, suffix: bytes, healed: bytes) -> GrammarConstraint | Off:
         prefix = prefix.removeprefix(_BYTE_ORDER_MARK)
         check = PythonJoinedCheck if grammar.row.indented else JoinedCheck
-        joined = check(grammar.parse, grammar.errors_of, prefix, suffix, healed=healed)
+        document = grammar.document(prefix + healed + suffix)
+        joined = check(document, grammar.errors_of, len(prefix), len(prefix) + len(healed))
         try:
-            root = grammar.prefixes.read(prefix)
+            root = grammar.prefixes.read(prefix, document.tree)
         except PrefixTooLargeError:
             return Off(OffReason.TOO_LARGE, joined)
         except GrammarBoundError:
@@ -165,10 +174,33 @@ class GrammarConstraint:
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
         return cut
 
+    def growing_cut(self, middle: bytes, known: int) -> int:
+        """Bytes of an unfinished completion that may be shown; `known` of them were found to be sound before."""
+        started = perf_counter()
+        cut = _growing_cut(middle, known, self._joined)
+        self.counters.elapsed_ms += 1000 * (perf_counter() - started)
+        return cut
+
     def _search_cut(self, middle: bytes, replaced: int) -> int:
         suffix = self._suffix if not replaced else SuffixCheck(self._grammar.acceptor, self._after[replaced:])
-        offsets = passing_offsets(self._grammar.acceptor, self.root, middle, suffix)
-        return _first_sound(offsets or line_ends(middle), middle, replaced, self._joined)
+        if self._reaches(middle, suffix) and not self._joined.adds_errors(middle, replaced):
+            return len(middle)
+        tries = 0
+        for offset in passing_offsets(self._grammar.acceptor, self.root, middle, suffix):
+            if not self._joined.adds_errors(middle[:offset], replaced):
+                return offset
+            tries += 1
+            if tries == _MAX_JOINED_PARSES:
+                return 0
+        return 0 if tries else _first_sound(line_ends(middle), middle, replaced, self._joined)
+
+    def _reaches(self, middle: bytes, suffix: SuffixCheck) -> bool:
+        """Whether the suffix parses on behind all of `middle`."""
+        try:
+            after = self._grammar.acceptor.read(self.root, middle)
+        except GrammarBoundError:
+            return False
+        return after is not None and suffix.passes(after)
 
 
 def _first_sound(offsets: list[int], middle: bytes, replaced: int, joined: JoinedCheck) -> int:
@@ -176,3 +208,9 @@ def _first_sound(offsets: list[int], middle: bytes, replaced: int, joined: Joine
         if not joined.adds_errors(middle[:offset], replaced):
             return offset
     return 0
+
+
+def _growing_cut(middle: bytes, known: int, joined: JoinedCheck) -> int:
+    """All of `middle` if the document stands it, or its last lines' ends behind `known`, or `known`."""
+    offsets = [offset for offset in line_ends(middle) if offset > known]
+    return _first_sound(offsets[:_MAX_GROWING_PARSES], middle, 0, joined) or known

@@ -22,7 +22,8 @@ def passed_over(tree: Tree, text: bytes) -> list[tuple[int, int]]:
     """The parts (start, end) of the text before the cursor that the acceptor need not read; each is whole lines.
 
     Args:
-        tree: tree-sitter's tree of `text`; of its recovery from errors only sound items are used.
+        tree: tree-sitter's tree of `text`, or of a document that begins with it; of its recovery from errors only
+            sound items are used.
         text: The text before the cursor.
     """
     parts: list[tuple[int, int]] = []
@@ -36,14 +37,14 @@ def passed_over(tree: Tree, text: bytes) -> list[tuple[int, int]]:
         passed = [(run[_FIRST_KEPT], run[-_LAST_KEPT]) for run in runs]
         parts += passed
         if depth < _MAX_DEPTH:
-            work += [(child, depth + 1) for child in children if _worth_a_look(child, passed)]
+            work += [(child, depth + 1) for child in children if _worth_a_look(child, passed, len(text))]
     return sorted(parts)
 
 
-def _worth_a_look(node: Node, passed: list[tuple[int, int]]) -> bool:
-    """Whether the node is long, and not in a part that is passed over already."""
+def _worth_a_look(node: Node, passed: list[tuple[int, int]], end: int) -> bool:
+    """Whether the node's part before `end` is long, and not in a part that is passed over already."""
     start = node.start_byte
-    return node.end_byte - start > _LONG_BYTES and not any(first <= start < last for first, last in passed)
+    return min(end, node.end_byte) - start > _LONG_BYTES and not any(first <= start < last for first, last in passed)
 
 
 def _runs(children: list[Node], text: bytes) -> Iterator[list[int]]:
@@ -54,6 +55,8 @@ def _runs(children: list[Node], text: bytes) -> Iterator[list[int]]:
     run: list[int] = []
     indent = b""
     for child in children:
+        if child.end_byte > len(text):
+            break
         if child.is_extra and not child.has_error:
             continue
         line_start = text.rfind(b"\n", 0, child.start_byte) + 1

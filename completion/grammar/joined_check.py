@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from tree_sitter import Node, Tree
 
@@ -31,35 +32,35 @@ class _Joined:
     passes: bool | None = None
 
 
+class Document(Protocol):
+    """A parsed text that can be parsed again with a change."""
+
+    tree: Tree
+
+    def parse_with(self, start: int, end: int, middle: bytes) -> tuple[bytes, Tree]:
+        """The text with `middle` in place of the bytes from `start` to `end`, and its tree."""
+
+
 class JoinedCheck:
     """Parses prefix + middle + suffix and compares."""
 
-    def __init__(
-        self,
-        parse: Callable[[bytes], Tree],
-        count_errors: Callable[[Tree], int],
-        before: bytes,
-        after: bytes,
-        *,
-        healed: bytes = b"",
-    ) -> None:
+    def __init__(self, document: Document, count_errors: Callable[[Tree], int], start: int, end: int) -> None:
         """Prepare; nothing is parsed until asked.
 
         Args:
-            parse: tree-sitter's tree of a text.
+            document: As it was.
             count_errors: Syntax errors of a tree.
-            before: Text before the completion.
-            after: Text after the cursor.
-            healed: The end of the document's prefix that is part of the completion and not of `before`.
+            start: Where the completion begins.
+            end: Where the cursor is: what lies between is the healed run, which the completion repeats.
         """
-        self._parse, self._count_errors = parse, count_errors
-        self._before, self._after, self._healed = before, after, healed
+        self._document, self._count_errors = document, count_errors
+        self._start, self._end = start, end
         self._last: _Joined | None = None
 
     @cached_property
     def errors_before(self) -> int:
         """Errors of the document as it was."""
-        return self._count_errors(self._parse(self._before + self._healed + self._after))
+        return self._count_errors(self._document.tree)
 
     def sound(self, middle: bytes, replaced: int = 0) -> bool:
         """Whether the whole document has no error at all with `middle` in place of `replaced` bytes of the suffix."""
@@ -73,8 +74,7 @@ class JoinedCheck:
     def _join(self, middle: bytes, replaced: int) -> _Joined:
         """The document with `middle`; the last one is kept, for it is asked about more than once."""
         if self._last is None or self._last.middle != middle or self._last.replaced != replaced:
-            text = self._before + middle + self._after[replaced:]
-            tree = self._parse(text)
+            text, tree = self._document.parse_with(self._start, self._end + replaced, middle)
             errors = self._count_errors(tree) if tree.root_node.has_error else 0
             self._last = _Joined(middle, replaced, text, tree, errors)
         return self._last
@@ -95,7 +95,7 @@ class PythonJoinedCheck(JoinedCheck):
 
     def _passes(self, tree: Tree, text: bytes, middle: bytes) -> bool:
         """Whether Python's parser finds no error, or its first one elsewhere: that is the document's own."""
-        start, end = len(self._before), len(self._before) + len(middle)
+        start, end = self._start, self._start + len(middle)
         first, last = _block_around(tree.root_node, start, end)
         first = text.rfind(b"\n", 0, first) + 1
         source = text[first:last]

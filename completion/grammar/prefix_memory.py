@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Tree
@@ -17,7 +17,6 @@ _KEPT_TEXTS = 8
 MAX_READ_BYTES = 200_000  # about a second, when nothing of the text is known
 _CHUNK_BYTES = 512  # between two snapshots, where the text is not near the cursor
 _FINE_LINES = 8  # before the cursor that have a snapshot each: what is typed reads no more than its own line again
-_SHORT_BYTES = 2048  # read whole: finding the enclosing item would cost as much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,13 +31,17 @@ class _Known:
 class PrefixMemory:
     """The acceptor's snapshots at line starts of the last texts, and the last beginnings that it rejected."""
 
-    def __init__(self, acceptor: Acceptor, parse: Callable[[bytes], Tree]) -> None:
-        self._acceptor, self._parse = acceptor, parse
+    def __init__(self, acceptor: Acceptor) -> None:
+        self._acceptor = acceptor
         self._known: deque[_Known] = deque(maxlen=_KEPT_TEXTS)
         self._broken: deque[bytes] = deque(maxlen=_KEPT_TEXTS)
 
-    def read(self, text: bytes) -> Snapshot | None:
+    def read(self, text: bytes, tree: Tree) -> Snapshot | None:
         """The snapshot after `text`, None if it is not the beginning of any text of the language.
+
+        Args:
+            text: The text before the cursor.
+            tree: tree-sitter's tree of a document that begins with it.
 
         Raises:
             GrammarBoundError: The text needs more than the acceptor follows.
@@ -47,7 +50,7 @@ class PrefixMemory:
         self._acceptor.trim()
         if any(text.startswith(beginning) for beginning in self._broken):
             return None
-        offsets, snapshots = self._resume(text) or self._begin(text)
+        offsets, snapshots = self._resume(text) or self._begin(text, tree)
         after = self._read_on(text, offsets, snapshots)
         if after is None and offsets[0] > 0:
             after = self._read_on(text, [0], [self._acceptor.start()])
@@ -65,10 +68,10 @@ class PrefixMemory:
         self._known.remove(best)
         return best.offsets[:kept], best.snapshots[:kept]
 
-    def _begin(self, text: bytes) -> tuple[list[int], list[Snapshot]]:
+    def _begin(self, text: bytes, tree: Tree) -> tuple[list[int], list[Snapshot]]:
         """Start at the last part that cannot be passed over, behind the parts before it."""
         offset, snapshot = 0, self._acceptor.start()
-        for start, end in passed_over(self._parse(text), text) if len(text) > _SHORT_BYTES else ():
+        for start, end in passed_over(tree, text):
             after = self._acceptor.read(snapshot, text[offset:start])
             if after is None:
                 return [0], [self._acceptor.start()]

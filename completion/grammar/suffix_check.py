@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from completion.grammar.acceptor import Acceptor, Snapshot
 from completion.grammar.errors import GrammarBoundError
 
 HORIZON_BYTES = 2000  # of the text after the cursor; what lies behind is the joined parse's business
 _BOUNDARY = re.compile(rb"\n|[)\]};\"'`>]")
+_WORD = re.compile(rb"[\w$\x80-\xff]+")
 _CHECKED_CUTS = 64
 
 
@@ -53,12 +55,13 @@ class SuffixCheck:
 
 
 def cut_offsets(middle: bytes) -> list[int]:
-    """Before and after every newline and closer, and the end; ascending."""
+    """Before and after every newline and closer, the end, and in a single line behind every word; ascending."""
     around = {offset for match in _BOUNDARY.finditer(middle) for offset in match.span()}
-    return sorted({*around, len(middle)} - {0})
+    behind = set() if b"\n" in middle else {match.end() for match in _WORD.finditer(middle)}
+    return sorted({*around, *behind, len(middle)} - {0})
 
 
-def passing_offsets(acceptor: Acceptor, root: Snapshot, middle: bytes, suffix: SuffixCheck) -> list[int]:
+def passing_offsets(acceptor: Acceptor, root: Snapshot, middle: bytes, suffix: SuffixCheck) -> Iterator[int]:
     """Offsets of `middle`, longest first, at which the suffix parses on; at most the last few dozen are tried."""
     reached: list[tuple[int, Snapshot]] = []
     snapshot, offset = root, 0
@@ -71,8 +74,9 @@ def passing_offsets(acceptor: Acceptor, root: Snapshot, middle: bytes, suffix: S
             break
         snapshot, offset = after, end
         reached.append((offset, snapshot))
-    last = reversed(reached[-_CHECKED_CUTS:])
-    return [end for end, after in last if suffix.passes(after)]
+    for end, after in reversed(reached[-_CHECKED_CUTS:]):
+        if suffix.passes(after):
+            yield end
 
 
 def line_ends(middle: bytes) -> list[int]:
