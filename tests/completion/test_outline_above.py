@@ -44,32 +44,26 @@ RUST = "use a::{b, c};\n\npub struct D;\n\nimpl D {\n    pub fn new() -> Self {\
 GO = 'package a\n\nimport (\n\t"fmt"\n)\n\nfunc f() {\n\tx := 1\n'
 
 
+PYTHON_IMPORTS = "import os\nfrom a import (\n    b,\n    c,\n)\n"
+PYTHON_HEADS = "class A(B):\n    def f(self, path):\n        with path.open() as file:\n"
+TYPESCRIPT_OUTLINE = """import { a } from './a';
+const fs = require('fs');
+import type { B } from './b';
+export class C {
+  f(n: number) {
+    if (n > 1) {
+"""
+
+
 @pytest.mark.parametrize(
     ("language", "above", "below", "outline"),
     [
-        (
-            "python",
-            PYTHON,
-            "            third = 3",
-            "import os\nfrom a import (\n    b,\n    c,\n)\nclass A(B):\n    def f(self, path):\n        with path.open() as file:\n",
-        ),
-        ("python", PYTHON, "VALUE = 4", "import os\nfrom a import (\n    b,\n    c,\n)\n"),
-        (
-            "typescript",
-            TYPESCRIPT,
-            "      return n;",
-            "import { a } from './a';\nconst fs = require('fs');\nimport type { B } from './b';\n"
-            "export class C {\n  f(n: number) {\n    if (n > 1) {\n",
-        ),
+        ("python", PYTHON, "            third = 3", PYTHON_IMPORTS + PYTHON_HEADS),
+        ("python", PYTHON, "VALUE = 4", PYTHON_IMPORTS),
+        ("typescript", TYPESCRIPT, "      return n;", TYPESCRIPT_OUTLINE),
         ("rust", RUST, "        D", "use a::{b, c};\nimpl D {\n    pub fn new() -> Self {\n"),
         ("go", GO, "\treturn", 'import (\n\t"fmt"\n)\nfunc f() {\n'),
         ("plaintext", "import os\nif x:\n  a\n", "  b", "if x:\n"),
-        (
-            "python",
-            PYTHON.replace("\n", "\r\n"),
-            "    y = 2",
-            "import os\nfrom a import (\r\n    b,\r\n    c,\r\n)\nclass A(B):\r\n",
-        ),
     ],
 )
 def test_imports_and_heads(language, above, below, outline):
