@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
-from httpx_sse import EventSource, SSEError, aconnect_sse
+from httpx_sse import EventSource, SSEError
 
 from completion import errors
 from completion.errors import DraftlineError, EngineUnavailableError
@@ -20,6 +21,8 @@ from lsp_server.engine_launcher import HostGoneError
 _CONNECT_S = 5.0
 # A prompt of thousands of tokens on a slow machine may take long before its first text.
 _READ_S = 120.0
+_EVENT_STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+_T = TypeVar("_T")
 
 
 class EngineConnection:
@@ -36,6 +39,7 @@ class EngineConnection:
             headers=headers,
             timeout=httpx.Timeout(_READ_S, connect=_CONNECT_S),
         )
+        self._unfinished: set[asyncio.Task[Any]] = set()
 
     async def states(self) -> AsyncGenerator[dict[str, Any]]:
         """Hold a lease; the host's health now and after each change, for as long as it lives.
@@ -107,16 +111,45 @@ class EngineConnection:
 
     async def close(self) -> None:
         """Close every connection; the host sees that at once."""
+        await asyncio.gather(*self._unfinished, return_exceptions=True)
         await self._http.aclose()
 
     @asynccontextmanager
     async def _stream(self, method: str, path: str, **options: Any) -> AsyncIterator[EventSource]:  # noqa: ANN401 - httpx checks them
+        request = self._http.build_request(method, path, headers=_EVENT_STREAM, **options)
         with _transport_errors():
-            async with aconnect_sse(self._http, method, path, **options) as source:
-                if source.response.is_error:
-                    await source.response.aread()
-                    raise _error(_json_of(source.response))
-                yield source
+            response = await self._open(request)
+            try:
+                if response.is_error:
+                    await response.aread()
+                    raise _error(_json_of(response))
+                yield EventSource(response)
+            finally:
+                await asyncio.shield(self._start(response.aclose()))
+
+    async def _open(self, request: httpx.Request) -> httpx.Response:
+        """Send a request. Cancelled meanwhile, it is sent all the same, and closed as soon as the host replies.
+
+        The pool loses a connection for good where a request is cancelled between its connecting and its sending:
+        after a hundred of them no request would ever be sent again.
+        """
+        opening = self._start(self._http.send(request, stream=True))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(self._close_unwanted)
+            raise
+
+    def _close_unwanted(self, opening: asyncio.Task[httpx.Response]) -> None:
+        if not opening.cancelled() and opening.exception() is None:
+            self._start(opening.result().aclose())
+
+    def _start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        """Begin what must be brought to its end, whoever waits for it."""
+        task = asyncio.create_task(work)
+        self._unfinished.add(task)
+        task.add_done_callback(self._unfinished.discard)
+        return task
 
 
 class _transport_errors:  # noqa: N801 - reads as a statement

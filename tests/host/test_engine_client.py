@@ -247,3 +247,22 @@ async def test_a_host_without_a_model_says_why_ends_and_makes_room_for_a_better_
         await wait_for_end(int(line))
         assert not host_address("modelless", "auto").socket_path.exists()
         now[0] += 60.0
+
+
+async def test_requests_cancelled_between_connecting_and_sending_leave_no_connection_behind(clients):
+    """The pool holds a hundred connections: with every lost one the silence comes nearer."""
+    client = clients()
+    await client.connect()
+    pool = client._connection._http._transport._pool
+
+    def unsent():
+        return [each for each in pool.connections if each._connection and each._connection._state.name == "NEW"]
+
+    for _ in range(5):
+        asking = asyncio.create_task(texts(client, CompletionRequest("one", document="d", max_tokens=3)))
+        while not unsent():
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+    assert await texts(client, CompletionRequest("one", max_tokens=2)) == [" 0", " 0 1", " 0 1"]
+    assert not unsent()
