@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from completion.errors import CancelledError
 
@@ -10,10 +11,11 @@ from completion.errors import CancelledError
 class CancelToken:
     """Set once, by any thread; checked between two model steps or chunks."""
 
-    __slots__ = ("_event",)
+    __slots__ = ("_cancelled_s", "_event")
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        self._cancelled_s = 0.0
 
     @property
     def cancelled(self) -> bool:
@@ -22,7 +24,13 @@ class CancelToken:
 
     def cancel(self) -> None:
         """Ask the work to stop at its next check."""
-        self._event.set()
+        if not self._event.is_set():
+            self._cancelled_s = time.perf_counter()
+            self._event.set()
+
+    def since_s(self) -> float:
+        """How long ago `cancel` was called; 0 where it was not."""
+        return time.perf_counter() - self._cancelled_s if self._event.is_set() else 0.0
 
     def raise_if_cancelled(self) -> None:
         """End the work here if nobody waits for it.

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 
 from completion.request import Statistics
 
-_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
+_SECONDS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 
 
 class HostMetrics:
@@ -33,6 +33,18 @@ class HostMetrics:
         self._queue = Histogram(
             "draftline_queue_seconds", "Time spent waiting for the model", buckets=_SECONDS, registry=registry
         )
+        self.cancel = Histogram(
+            "draftline_cancel_seconds",
+            "From a running completion's cancellation to its end",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._step = Histogram(
+            "draftline_step_seconds",
+            "The longest step of each completion, over a piece of its prompt or while decoding",
+            buckets=_SECONDS,
+            registry=registry,
+        )
         self._prompt_tokens = Counter(
             "draftline_prompt_tokens", "Prompt tokens by how they were served", ["served"], registry=registry
         )
@@ -56,6 +68,7 @@ class HostMetrics:
         """
         self._queue.observe(queue_s)
         self._total.observe(total_s)
+        self._step.observe(statistics.longest_step_ms / 1000)
         if statistics.first_text_ms > 0:
             self._first_text.observe(queue_s + statistics.first_text_ms / 1000)
         self._prompt_tokens.labels("kept").inc(statistics.kept_tokens)

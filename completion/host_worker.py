@@ -160,12 +160,15 @@ class EngineWorker:
             return self._running
 
     def _run(self, engine: EngineLike, job: Job) -> None:
-        outcome = "done"
+        outcome, started = "done", False
         try:
             job.cancel.raise_if_cancelled()
+            started = True
             self._serve(engine, job)
         except CancelledError as error:
             outcome = "superseded" if job.superseded else "cancelled"
+            if started:
+                self._metrics.cancel.observe(job.cancel.since_s())
             job.deliver(CompletionEvent((), done=True, dropped="superseded") if job.superseded else error)
         except DraftlineError as error:
             outcome = error.code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,9 +50,10 @@ class KVSession:
     Attributes:
         tokens: What the slots hold, in order; HOLE where nothing valid is.
         edits: How many changes before it each slot's content has lived through; 0 is exact.  # [len(tokens)]
+        longest_chunk_ms: How long the slowest piece took that was computed for the last prompt.
     """
 
-    __slots__ = ("_model", "_movable", "_settings", "cache", "edits", "tokens")
+    __slots__ = ("_model", "_movable", "_settings", "cache", "edits", "longest_chunk_ms", "tokens")
 
     def __init__(self, model: CausalModel, settings: SessionSettings) -> None:
         self._model = model
@@ -60,6 +62,7 @@ class KVSession:
         self._movable = True
         self.tokens: list[int] = []
         self.edits: IntArray = np.zeros(0, dtype=np.int32)
+        self.longest_chunk_ms = 0.0
 
     def prepare(self, prompt: Prompt, mode: CacheMode, cancel: CancelToken, leave: int = 0) -> CachePlan:
         """Make the cache hold all of the prompt but its last token, which the first decoding step scores.
@@ -71,6 +74,7 @@ class KVSession:
             CancelledError: What was computed until then stays and is valid.
             PromptTooLongError: The prompt does not fit the session.
         """
+        self.longest_chunk_ms = 0.0
         wanted = prompt.tokens[:-1]
         if len(wanted) + self._settings.spare_slots > self.cache.capacity:
             raise PromptTooLongError(
@@ -164,7 +168,9 @@ class KVSession:
             cancel.raise_if_cancelled()
             chunk = slots[start : start + self._settings.chunk_tokens]
             tokens = [wanted[slot] for slot in chunk]
+            started = time.perf_counter()
             self._model.prefill(np.asarray(tokens, dtype=np.int32), chunk, self.cache)
+            self.longest_chunk_ms = max(self.longest_chunk_ms, 1e3 * (time.perf_counter() - started))
             for slot, token in zip(chunk, tokens, strict=True):
                 self.tokens[slot] = token
             self.edits[chunk] = chunk > first_inexact  # computed on top of something inexact, it is inexact as well

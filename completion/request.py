@@ -146,6 +146,7 @@ class Statistics:
     grammar_off_reason: str = ""
     queue_ms: float = 0.0
     prompt_ms: float = 0.0
+    longest_step_ms: float = 0.0
     first_text_ms: float = 0.0
     drafting_ms: float = 0.0
     grammar_ms: float = 0.0

@@ -18,7 +18,7 @@ class RunRecord:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._started = clock()
+        self._started = self._step_started = clock()
         self._statistics = Statistics()
         self._by_drafter: Counter[str] = Counter()
 
@@ -26,14 +26,16 @@ class RunRecord:
         """Time since the request came."""
         return 1e3 * (self._clock() - self._started)
 
-    def prompt_ready(self, prompt: Prompt, plan: CachePlan) -> None:
-        """The cache holds the prompt."""
+    def prompt_ready(self, prompt: Prompt, plan: CachePlan, longest_chunk_ms: float) -> None:
+        """The cache holds the prompt, the slowest piece of which took so long."""
+        self._step_started = self._clock()
         self._statistics = replace(
             self._statistics,
             prompt_tokens=len(prompt.tokens),
             kept_tokens=plan.kept,
             shifted_tokens=plan.shifted,
             computed_tokens=plan.computed,
+            longest_step_ms=longest_chunk_ms,
             prompt_ms=self.elapsed_ms(),
         )
 
@@ -45,9 +47,11 @@ class RunRecord:
     def count(self, step: Step) -> None:
         """A decoding step is done."""
         self._by_drafter.update(step.drafters[:-1])
-        before = self._statistics
+        before, now = self._statistics, self._clock()
+        step_ms, self._step_started = 1e3 * (now - self._step_started), now
         self._statistics = replace(
             before,
+            longest_step_ms=max(before.longest_step_ms, step_ms),
             steps=before.steps + 1,
             generated_tokens=before.generated_tokens + len(step.tokens),
             drafted_tokens=before.drafted_tokens + step.drafted,
