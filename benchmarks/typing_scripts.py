@@ -1,0 +1,182 @@
+"""What a person types in benchmarks.typing: real changes as places in a file, what goes there, what is typed there."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+FEWEST_CHARACTERS = 60
+"""A change in which less is typed is no session."""
+
+_LIKE_BEFORE = 0.5  # lines that resemble those they replace are edited word by word, others are written anew
+_NEAR_CHARACTERS = 4  # words changed so near to each other are changed in one go
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+_BLANKS = re.compile(r"[ \t]*")
+_GROWN_CHARACTERS = 5_000  # of the trace: shorter, the file is hardly one
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A place where something changes: `deleted` characters go at once, then `typed` is typed.
+
+    Attributes:
+        offset: Where, in the text as it is once all passages before are done.
+    """
+
+    offset: int
+    deleted: int
+    typed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One session: a file, and how it changes.
+
+    Attributes:
+        length: The session ends when so many characters stand there, typed or accepted.
+    """
+
+    id: str
+    language: str
+    path: str
+    text: str
+    passages: tuple[Passage, ...]
+    length: int
+
+
+def key_unit(passage: Passage, text: str, index: int) -> str:
+    """What the next key writes: a character, or a line's end with the indentation that the editor adds to it.
+
+    Args:
+        passage: Where is typed.
+        text: The document before the passage began.
+        index: How much of the passage stands there.
+    """
+    rest = passage.typed[index:]
+    before = passage.typed[index - 1] if index else text[passage.offset - 1 : passage.offset] or "\n"
+    if rest[0] == "\n":
+        return "\n" + _BLANKS.match(rest, 1).group()  # type: ignore[union-attr]
+    if before == "\n" and rest[0] in " \t":
+        return _BLANKS.match(rest).group()  # type: ignore[union-attr]
+    return rest[0]
+
+
+def keys_of(text: str) -> int:
+    """How many keys it takes to type a text, the editor indenting."""
+    return len(re.sub(r"\n[ \t]*", "\n", text))
+
+
+def release_scripts(records: Sequence[Mapping[str, Any]], characters: int) -> list[Script]:
+    """A session for each release replay in which enough is typed.
+
+    Args:
+        records: With `before` and `after`, whole files.
+        characters: Where a session ends.
+    """
+    return [
+        script
+        for record in records
+        if (script := _script(record["id"], record["language"], record["path"], record["before"],
+                              list(passages(record["before"], record["after"])), characters)) is not None
+    ]  # fmt: skip
+
+
+def trace_scripts(path: Path, characters: int, count: int) -> list[Script]:
+    """Sessions cut from a recorded editing trace, with its own order of places and its own deletions.
+
+    Args:
+        path: A gzipped JSON document of the editing-traces collection.
+        characters: Where a session ends.
+        count: How many, spread over the trace.
+    """
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        trace = json.load(file)
+    patches = [patch for transaction in trace["txns"] for patch in transaction["patches"]]
+    found: list[Script] = []
+    text, wanted = trace["startContent"], [len(patches) * (2 * turn + 1) // (2 * count) for turn in range(count)]
+    for index, (position, deleted, inserted) in enumerate(patches):
+        if wanted and index >= wanted[0] and len(text) >= _GROWN_CHARACTERS and len(inserted) == 1:
+            recorded = _joined(patches[index : index + 3 * characters])
+            script = _script(f"{path.stem}:{index}", "svelte", "Trace.svelte", text, recorded, characters)
+            if script is not None:
+                found.append(script)
+                wanted.pop(0)
+        text = text[:position] + inserted + text[position + deleted :]
+    return found
+
+
+def choose(releases: Sequence[Script], traces: Sequence[Script], count: int, seed: int) -> list[Script]:
+    """A sample in random order, every eighth session one of the trace."""
+    drawn = Random(seed).sample(list(releases), len(releases))
+    left, others = iter(drawn), iter(traces)
+    mixed = (next(others, None) if turn % 8 == 3 else None for turn in range(count))
+    sessions = [other or next(left, None) for other in mixed]
+    return [session for session in sessions if session is not None]
+
+
+def passages(before: str, after: str) -> Iterator[Passage]:
+    """How a person turns one text into another, from top to bottom."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    written = 0
+    for tag, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        gone, typed = "".join(old[i:j]), "".join(new[k:m])
+        if tag == "insert":
+            yield _opened_line(written, typed)
+        elif tag != "equal":
+            yield from _replacement(written, gone, typed)
+        written += len(typed)
+
+
+def _opened_line(offset: int, typed: str) -> Passage:
+    """New lines are opened behind the line above them: the text below stays on lines of its own."""
+    if offset and typed.endswith("\n"):
+        return Passage(offset - 1, 0, "\n" + typed[:-1])
+    return Passage(offset, 0, typed)
+
+
+def _replacement(offset: int, gone: str, typed: str) -> Iterator[Passage]:
+    old, new = _WORDS.findall(gone), _WORDS.findall(typed)
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    if not typed or matcher.ratio() < _LIKE_BEFORE:
+        kept = 1 if gone.endswith("\n") and typed.endswith("\n") else 0
+        yield Passage(offset, len(gone) - kept, typed[: len(typed) - kept])
+        return
+    pending: Passage | None = None
+    for tag, i, j, k, m in matcher.get_opcodes():
+        lost, came = "".join(old[i:j]), "".join(new[k:m])
+        if tag == "equal" and pending is not None and len(came) >= _NEAR_CHARACTERS:
+            yield pending
+            pending = None
+        elif pending is not None:
+            pending = Passage(pending.offset, pending.deleted + len(lost), pending.typed + came)
+        elif tag != "equal":
+            pending = Passage(offset, len(lost), came)
+        offset += len(came)
+    if pending is not None:
+        if pending.typed.endswith("\n") and gone.endswith("\n"):
+            pending = Passage(pending.offset, pending.deleted - 1, pending.typed[:-1])
+        yield pending
+
+
+def _joined(patches: Sequence[Sequence[Any]]) -> list[Passage]:
+    """Single keys as passages: what was typed on at one place belongs together."""
+    found: list[Passage] = []
+    for position, deleted, inserted in patches:
+        last = found[-1] if found else None
+        if last is not None and not deleted and position == last.offset + len(last.typed):
+            found[-1] = Passage(last.offset, last.deleted, last.typed + inserted)
+        else:
+            found.append(Passage(position, deleted, inserted))
+    return found
+
+
+def _script(id_: str, language: str, path: str, text: str, found: Sequence[Passage], characters: int) -> Script | None:
+    length = min(characters, sum(len(passage.typed) for passage in found))
+    return Script(id_, language, path, text, tuple(found), length) if length >= FEWEST_CHARACTERS else None

@@ -1,0 +1,177 @@
+"""The replay of benchmarks.typing: what is typed, what is counted, what llama.vim would send."""
+
+from random import Random
+
+import pytest
+
+from benchmarks.typing_assistant import Offer
+from benchmarks.typing_llama_context import AnswerCache, ChunkRing, local_context
+from benchmarks.typing_llama_vim import presentable
+from benchmarks.typing_person import Habits, strokes
+from benchmarks.typing_scripts import Passage, key_unit, keys_of, passages
+from benchmarks.typing_tally import RequestRecord, Wait, quantile, waits
+
+BEFORE = """import os
+
+
+def area(width, height):
+    return width * height
+
+
+def unused():
+    pass
+"""
+AFTER = """import os
+import sys
+
+
+def area(width, height, scale=1.0):
+    return width * height * scale
+
+
+class Shape:
+    sides = 4
+"""
+
+
+def replayed(before, found):
+    text = before
+    for passage in found:
+        text = text[: passage.offset] + passage.typed + text[passage.offset + passage.deleted :]
+    return text
+
+
+def test_passages_lead_from_one_release_to_the_next():
+    assert replayed(BEFORE, passages(BEFORE, AFTER)) == AFTER
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("", "a\nb\n"), ("a\n", ""), ("a", "b"), ("x\ny\n", "y\nx\n"), ("a\r\n", "b\r\n")]
+)
+def test_passages_hold_at_the_edges_of_a_file(before, after):
+    assert replayed(before, passages(before, after)) == after
+
+
+def test_a_new_line_is_opened_behind_the_line_above():
+    assert next(iter(passages("a\nc\n", "a\nb\nc\n"))) == Passage(1, 0, "\nb")
+
+
+def test_words_within_a_line_are_changed_where_they_stand():
+    changed = [passage for passage in passages(BEFORE, AFTER) if "scale" in passage.typed]
+    assert [(passage.deleted, passage.typed) for passage in changed] == [(0, ", scale=1.0"), (0, " * scale")]
+
+
+def test_a_line_end_and_its_indentation_are_one_key():
+    passage = Passage(0, 0, "  a:\n    b")
+    assert key_unit(passage, "", 0) == "  "
+    assert key_unit(passage, "", 4) == "\n    "
+    assert key_unit(passage, "", 2) == "a"
+    assert keys_of("a:\n    b") == 4
+
+
+def test_the_rhythm_belongs_to_the_text():
+    passage = Passage(0, 0, "total = width * height\n" * 20)
+    first, second = (strokes(passage, Habits(), Random("1:a")) for _ in range(2))
+    assert first == second
+    assert first != strokes(passage, Habits(), Random("2:a"))
+    assert sorted(stroke.pause_s for stroke in first)[len(first) // 2] < 0.3
+    assert max(stroke.pause_s for stroke in first) > 0.6
+
+
+def test_quantiles_of_waits_that_all_ended_are_the_usual_ones():
+    found = [Wait(seconds / 10, happened=True) for seconds in range(1, 11)]
+    assert quantile(found, 0.5) == pytest.approx(0.5)
+    assert quantile(found, 0.95) == pytest.approx(1.0)
+
+
+def test_waits_that_were_cut_short_count_as_longer():
+    found = [Wait(0.1, happened=False)] * 5 + [Wait(0.2, happened=True)] * 2 + [Wait(0.4, happened=True)] * 3
+    assert quantile(found, 0.4) == 0.2
+    assert quantile(found, 0.5) == 0.4
+    assert quantile([Wait(0.1, happened=False), Wait(0.05, happened=True)], 0.9) is None
+
+
+def test_a_refused_request_is_no_wait():
+    request = RequestRecord(1.0, "x")
+    request.refuse(1.1)
+    assert waits([request], lambda one: one.first_text_s) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "done", "contradicted", "exact"),
+    [
+        ("b + c", True, False, True),
+        ("b + c\nreturn", False, False, True),
+        ("b + d", True, False, False),
+        ("b", False, True, False),
+        ("b", False, False, None),
+        ("x", False, False, False),
+    ],
+)
+def test_a_first_line_is_exact_only_when_it_is_whole(text, done, contradicted, exact):
+    request = RequestRecord(0.0, "b + c\nreturn a")
+    request.came(0.1, text, "", done=done)
+    request.end(0.2, contradicted=contradicted)
+    assert request.exact is exact
+
+
+def test_an_offer_fits_what_is_typed_next():
+    offer = Offer("1", "value)\n    return value", "", 0.0)
+    assert offer.first_line == "value)"
+    assert offer.first_word == "value"
+    assert offer.fits(offer.first_line, "value)\n")
+    assert not offer.fits(offer.text, "value)\n")
+    assert offer.narrowed("val").text == "ue)\n    return value"
+    assert offer.narrowed("x") is None
+
+
+def test_an_offer_that_replaces_closers_must_end_the_passage():
+    offer = Offer("1", "value))", ")", 0.0)
+    assert offer.fits(offer.text, "value)")
+    assert not offer.fits(offer.text, "value) + 1")
+
+
+LINES = ["def f(a):", "    b = a", "    ", "    return b", ""]
+
+
+def test_llama_vim_sends_the_lines_around_the_cursor():
+    context = local_context(LINES, 1, 8, (), -1)
+    assert (context.prefix, context.middle) == ("def f(a):\n", "    b = ")
+    assert context.suffix == "a\n    \n    return b\n\n"
+    assert (context.indent, context.line_suffix) == (4, "a")
+
+
+def test_llama_vim_sends_a_line_of_blanks_as_an_empty_one():
+    context = local_context(LINES, 2, 4, (), -1)
+    assert (context.middle, context.suffix, context.indent) == ("", "\n    return b\n\n", 0)
+
+
+def test_llama_vim_asks_for_what_follows_an_answer_as_if_it_were_accepted():
+    context = local_context(LINES, 1, 9, [" + 1", "    c = b"], 4)
+    assert context.prefix.endswith("    b = a + 1\n")
+    assert (context.middle, context.suffix) == ("    c = b", "\n    \n    return b\n\n")
+
+
+def test_llama_vim_finds_an_answer_behind_the_cursor():
+    cache = AnswerCache()
+    asked = local_context(["a", "  x = "], 1, 6, (), -1)
+    cache.insert(asked.keys, "total + 1")
+    assert cache.find(local_context(["a", "  x = tot"], 1, 9, (), -1)) == "al + 1"
+    assert cache.find(local_context(["a", "  x = tax"], 1, 9, (), -1)) is None
+
+
+def test_llama_vim_hides_what_repeats_the_lines_below():
+    context = local_context(LINES, 2, 4, (), -1)
+    assert presentable("    return b", context, LINES, 2) == "return b"
+    assert presentable("\n    return b", local_context(LINES, 1, 9, (), -1), [*LINES[:2], *LINES[3:]], 1) == ""
+
+
+def test_the_ring_keeps_sixteen_chunks_and_none_twice():
+    ring = ChunkRing(Random(1))
+    for number in range(40):
+        ring.pick("file", [f"name{number} = {number}", f"other{number}()", f"more{number}()"], evict=True)
+        ring.take_in()
+    ring.pick("file", ["name39 = 39", "other39()", "more39()"], evict=True)
+    assert len(ring.chunks) == 16
+    assert not ring.queued
+    assert ring.extra()[-1] == {"text": "name39 = 39\nother39()\nmore39()\n", "filename": "file"}
