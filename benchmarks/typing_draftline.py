@@ -83,8 +83,7 @@ class DraftlineEditor(Buffer):
 
     async def start(self) -> None:
         """Start the server, and wait until its engine is ready."""
-        self._client.feature(PARTIAL_COMPLETION)(lambda params: self._on_partial(params))
-        self._client.feature(STATUS)(lambda params: self._on_status(params))
+        self._listen()
         environment = {**os.environ, **self._environment}
         await self._client.start_io(sys.executable, "-P", "-m", "lsp_server", "--stdio", env=environment)
         inline = types.InlineCompletionClientCapabilities()
@@ -100,6 +99,17 @@ class DraftlineEditor(Buffer):
         )
         self._client.initialized(types.InitializedParams())
         await asyncio.wait_for(self._ready.wait(), _READY_S)
+
+    def _listen(self) -> None:
+        """Register plain functions: pygls writes on them, and methods cannot be written on."""
+
+        @self._client.feature(PARTIAL_COMPLETION)
+        def partial(params: Any) -> None:  # noqa: ANN401 - our own message has no type
+            self._on_partial(params)
+
+        @self._client.feature(STATUS)
+        def status(params: Any) -> None:  # noqa: ANN401 - see above
+            self._on_status(params)
 
     @property
     def processes(self) -> Sequence[psutil.Process]:
@@ -212,7 +222,7 @@ class DraftlineEditor(Buffer):
         psutil.wait_procs(hosts, timeout=30)
         shutil.rmtree(self._folder)
 
-    def _on_status(self, params: Any) -> None:  # noqa: ANN401 - our own message has no type
+    def _on_status(self, params: Any) -> None:  # noqa: ANN401 - see above
         if params.kind == "error":
             raise SystemExit(f"The engine is not ready: {params.message}")
         if params.kind == "ready":
