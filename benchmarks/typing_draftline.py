@@ -103,13 +103,14 @@ class DraftlineEditor(Buffer):
     def _listen(self) -> None:
         """Register plain functions: pygls writes on them, and methods cannot be written on."""
 
-        @self._client.feature(PARTIAL_COMPLETION)
         def partial(params: Any) -> None:  # noqa: ANN401 - our own message has no type
             self._on_partial(params)
 
-        @self._client.feature(STATUS)
         def status(params: Any) -> None:  # noqa: ANN401 - see above
             self._on_status(params)
+
+        self._client.feature(PARTIAL_COMPLETION)(partial)
+        self._client.feature(STATUS)(status)
 
     @property
     def processes(self) -> Sequence[psutil.Process]:
