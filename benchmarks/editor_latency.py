@@ -29,6 +29,9 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 NEOVIM = REPOSITORY / ".cache" / "neovim" / "root" / "usr" / "bin" / "nvim"
 REST_S = 0.6  # the plugin reports a resting cursor after 0.15 s, then the server prepares the engine
 LONGEST_S = 15.0
+FIRST_S = 180.0  # after a change of the kernels the first request compiles them
+QUIET_S = 2.0
+LONGEST_SETTLING_S = 60.0
 
 POINT = """class Point:
     def __init__(self, x, y):
@@ -123,7 +126,9 @@ def open_editor(program: Path, folder: Path, environment: Mapping[str, str]) -> 
     return neovim, Log(log)
 
 
-def press(neovim: Neovim, log: Log, text: str, key: str) -> tuple[Sample, list[dict[str, Any]]]:
+def press(
+    neovim: Neovim, log: Log, text: str, key: str, longest_s: float = LONGEST_S
+) -> tuple[Sample, list[dict[str, Any]]]:
     """Rest at the end of a text, press a key, and time what appears.
 
     Raises:
@@ -140,7 +145,7 @@ def press(neovim: Neovim, log: Log, text: str, key: str) -> tuple[Sample, list[d
     log.skip()
     pressed = time.monotonic()
     neovim.type(key)
-    neovim.wait_for_ghost(timeout_s=LONGEST_S)
+    neovim.wait_for_ghost(timeout_s=longest_s)
     shown = next(at for at, ghost in zip(neovim.ghost_times, neovim.ghosts, strict=True) if ghost and at > pressed)
     events = log.wait_for("done")
     neovim.type("<Esc>")
@@ -162,15 +167,30 @@ def _sample(events: Sequence[Mapping[str, Any]], pressed: float, shown: float) -
     )
 
 
-def idle_cpu_percent(processes: Sequence[psutil.Process], seconds: float) -> float:
-    """Return the share of one core that processes use while nobody types, in percent."""
+def idle_cpu_percent(processes: Sequence[psutil.Process], seconds: float) -> tuple[float, float]:
+    """Wait until what the last key caused has ended, then see what processes use while nobody types.
+
+    Returns:
+        The share of one core in percent, and how many seconds passed before (caches are prepared, counts written).
+
+    Raises:
+        NeovimError: They work on and on.
+    """
 
     def used() -> float:
         return sum(sum(process.cpu_times()[:2]) for process in processes)
 
-    before = used()
+    started = time.monotonic()
+    before, now = used(), -1.0
+    while now != before:
+        if time.monotonic() - started > LONGEST_SETTLING_S:
+            raise NeovimError(f"server and engine still work {LONGEST_SETTLING_S:g} s after the last key")
+        before = used()
+        time.sleep(QUIET_S)
+        now = used()
+    settled = time.monotonic()
     time.sleep(seconds)
-    return 100 * (used() - before) / seconds
+    return 100 * (used() - now) / seconds, settled - started
 
 
 def _percentile(values: Sequence[float], share: float) -> float:
@@ -186,7 +206,7 @@ def _print_table(samples: Sequence[Sample]) -> None:
 
 
 def _report(
-    samples: Sequence[Sample], messages: Sequence[float], sizes: Sequence[float], idle: float
+    samples: Sequence[Sample], messages: Sequence[float], sizes: Sequence[float], idle: tuple[float, float]
 ) -> dict[str, Any]:
     by_part = {name: [asdict(sample)[name] for sample in samples] for name in asdict(samples[0])}
     overhead = [sample.total - sample.debounce - sample.engine for sample in samples]
@@ -198,7 +218,8 @@ def _report(
         "overhead_p95_ms": _percentile(overhead, 0.95),
         "messages_per_key": round(statistics.mean(messages), 1),
         "bytes_per_key": round(statistics.mean(sizes)),
-        "idle_cpu_percent": round(idle, 3),
+        "idle_cpu_percent": round(idle[0], 3),
+        "settled_after_s": round(idle[1], 1),
     }
 
 
@@ -212,7 +233,7 @@ def measure(program: Path, rounds: int, idle_s: float) -> dict[str, Any]:
         try:
             for turn in range(rounds + 1):
                 for text, key in PLACES:
-                    sample, events = press(neovim, log, text, key)
+                    sample, events = press(neovim, log, text, key, LONGEST_S if turn else FIRST_S)
                     if turn > 0:
                         samples.append(sample)
                         wire = [event["size"] for event in events if "size" in event]

@@ -17,6 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from completion.request import Statistics
 from lsp_server.persistence import CHECKPOINTS_S
 from lsp_server.report_data import Report, Selection, read_report
 from lsp_server.telemetry import SuggestionRecord, Telemetry
@@ -47,12 +48,14 @@ def sample(number: int, chance: random.Random) -> SuggestionRecord:
         wait_ms=60.0,
         first_text_ms=chance.lognormvariate(5, 0.4),
         answer_ms=chance.lognormvariate(5.6, 0.5),
-        decode_ms=chance.lognormvariate(5, 0.5),
-        generated_tokens=characters // 4,
-        steps=characters // 10 + 1,
-        drafted_tokens=drafted,
-        accepted_tokens=drafted // 3,
-        accepted_by_drafter={"prompt_lookup": drafted // 4, "token_recycling": drafted // 12},
+        statistics=Statistics(
+            decode_ms=chance.lognormvariate(5, 0.5),
+            generated_tokens=characters // 4,
+            steps=characters // 10 + 1,
+            drafted_tokens=drafted,
+            accepted_tokens=drafted // 3,
+            accepted_by_drafter={"prompt_lookup": drafted // 4, "token_recycling": drafted // 12},
+        ),
     )
 
 

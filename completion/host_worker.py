@@ -134,6 +134,7 @@ class EngineWorker:
             logger.warning("Loading failed: %s", error)
             self._on_loaded(error)
             return
+        # The thread's last line of defence: whatever a model's files provoke, the clients are told why nothing comes.
         except Exception as error:
             logger.exception("Loading failed")
             self._on_loaded(
@@ -173,6 +174,7 @@ class EngineWorker:
         except DraftlineError as error:
             outcome = error.code
             job.deliver(error)
+        # The thread's last line of defence: one request's error must not end the thread that serves all the others.
         except Exception as error:
             outcome = "internal"
             logger.exception("A request failed")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lsp_server.report_data import Report
-from lsp_server.report_statistics import Estimate, median_difference, share_difference
+from lsp_server.report_statistics import Estimate, difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ DECIDING = "accepted of shown"
 def compare(first: Report, second: Report) -> list[Row]:
     """Acceptance, kept text and latency of two reports."""
     rows = [
-        _share_row(DECIDING, first.acceptance, second.acceptance),
+        _row(DECIDING, "share", first.acceptance, second.acceptance),
         *(
-            _mean_row(f"kept after {one.after_s} s", one.share, other.share)
+            _row(f"kept after {one.after_s} s", "share", one.share, other.share)
             for one, other in zip(first.remaining, second.remaining, strict=True)
         ),
-        _latency_row("median time to the whole answer", first.answer, second.answer),
+        _row("median time to the whole answer", "ms", first.answer, second.answer, better=-1),
     ]
     return [row for row in rows if row.first.count or row.second.count]
 
@@ -60,22 +60,13 @@ def winner_sentence(names: Sequence[str], rows: Sequence[Row]) -> str:
     return f"Ahead: {ahead}." if ahead else "Neither is clearly ahead: chance may explain the difference in acceptance."
 
 
-def _share_row(name: str, first: Estimate, second: Estimate) -> Row:
-    difference = share_difference(first, second)
-    return Row(name, "share", first, second, difference, _verdict(first, second, difference, better=1))
+def _row(name: str, unit: str, first: Estimate, second: Estimate, better: int = 1) -> Row:
+    """Both figures and their difference; `better` is −1 where less is better."""
+    change = difference(first, second)
+    return Row(name, unit, first, second, change, _verdict(first, second, change, better))
 
 
-def _mean_row(name: str, first: Estimate, second: Estimate) -> Row:
-    difference = median_difference(first, second)  # the same arithmetic: both have independent intervals
-    return Row(name, "share", first, second, difference, _verdict(first, second, difference, better=1))
-
-
-def _latency_row(name: str, first: Estimate, second: Estimate) -> Row:
-    difference = median_difference(first, second)
-    return Row(name, "ms", first, second, difference, _verdict(first, second, difference, better=-1))
-
-
-def _verdict(first: Estimate, second: Estimate, difference: Estimate, better: int) -> str:
-    if not (first.count and second.count) or difference.low <= 0 <= difference.high:
+def _verdict(first: Estimate, second: Estimate, change: Estimate, better: int) -> str:
+    if not (first.count and second.count) or change.low <= 0 <= change.high:
         return "no clear difference"
-    return "better" if difference.value * better > 0 else "worse"
+    return "better" if change.value * better > 0 else "worse"

@@ -29,12 +29,16 @@ def share(successes: int, count: int) -> Estimate:
     return Estimate(p, max(0.0, centre - half), min(1.0, centre + half), count)
 
 
-def share_difference(before: Estimate, after: Estimate) -> Estimate:
-    """After − before for two proportions (Newcombe's method 10, "Interval estimation for the difference", 1998)."""
-    difference = after.value - before.value
-    low = difference - math.hypot(after.value - after.low, before.high - before.value)
-    high = difference + math.hypot(after.high - after.value, before.value - before.low)
-    return Estimate(difference, low, high, before.count + after.count)
+def difference(before: Estimate, after: Estimate) -> Estimate:
+    """After − before for two independent figures, from the distances between each and the ends of its interval.
+
+    For proportions it is Newcombe's method 10 ("Interval estimation for the difference", 1998), for others the same
+    after Zou and Donner ("Construction of confidence limits about effect measures", 2008).
+    """
+    value = after.value - before.value
+    low = value - math.hypot(after.value - after.low, before.high - before.value)
+    high = value + math.hypot(after.high - after.value, before.value - before.low)
+    return Estimate(value, low, high, before.count + after.count)
 
 
 def median(values: Sequence[float]) -> Estimate:
@@ -46,14 +50,6 @@ def median(values: Sequence[float]) -> Estimate:
     half = _Z * math.sqrt(count) / 2
     low, high = math.floor(count / 2 - half), math.ceil(count / 2 + half)
     return Estimate(quantile(ordered, 0.5), ordered[max(0, low)], ordered[min(count - 1, high)], count)
-
-
-def median_difference(before: Estimate, after: Estimate) -> Estimate:
-    """After − before for two medians, from their intervals as if they were independent and normal."""
-    difference = after.value - before.value
-    low = difference - math.hypot(after.value - after.low, before.high - before.value)
-    high = difference + math.hypot(after.high - after.value, before.value - before.low)
-    return Estimate(difference, low, high, before.count + after.count)
 
 
 def mean(values: Sequence[float]) -> Estimate:

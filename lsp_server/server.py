@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cattrs import Converter
@@ -34,7 +36,11 @@ _NOTEBOOKS = types.NotebookDocumentSyncOptions(
 
 
 class DraftlineServer(LanguageServer):
-    """pygls' server with our session; its errors go to the log, never to a dialog."""
+    """pygls' server with our session; its errors go to the log, never to a dialog.
+
+    Attributes:
+        introduced: Set once the client has said who it is.
+    """
 
     def __init__(self) -> None:
         super().__init__(
@@ -47,6 +53,7 @@ class DraftlineServer(LanguageServer):
         for method in _PYGLS_DOCUMENT_HANDLERS:
             del self.protocol.fm.builtin_features[method]
         self.protocol.server_info = types.ServerInfo("draftline")
+        self.introduced = asyncio.Event()
         self._initialize_params: types.InitializeParams | None = None
         self._session: Session | None = None
 
@@ -64,6 +71,7 @@ class DraftlineServer(LanguageServer):
     def remember(self, params: types.InitializeParams) -> None:
         """Keep what the client said of itself for the session."""
         self._initialize_params = params
+        self.introduced.set()
 
     async def close(self) -> None:
         """Give back what a session holds, if there is one."""
@@ -86,7 +94,6 @@ def create_server() -> DraftlineServer:
     server = DraftlineServer()
     _register_life(server)
     _register_documents(server)
-    _register_notebooks(server)
     _register_completion(server)
     _register_signals(server)
     return server
@@ -134,31 +141,24 @@ def _register_life(server: DraftlineServer) -> None:
 
 
 def _register_documents(server: DraftlineServer) -> None:
-    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
-    def did_open(params: types.DidOpenTextDocumentParams) -> None:
-        server.session.open_document(params)
+    """Opening, changes and closing of text documents and notebooks."""
+    handlers: dict[str, Callable[[Session, Any], None]] = {
+        types.TEXT_DOCUMENT_DID_OPEN: lambda session, params: session.open_document(params),
+        types.TEXT_DOCUMENT_DID_CHANGE: lambda session, params: session.change_document(params),
+        types.TEXT_DOCUMENT_DID_CLOSE: lambda session, params: session.close_document(params.text_document.uri),
+        types.NOTEBOOK_DOCUMENT_DID_OPEN: lambda session, params: session.open_notebook(params),
+        types.NOTEBOOK_DOCUMENT_DID_CHANGE: lambda session, params: session.change_notebook(params),
+        types.NOTEBOOK_DOCUMENT_DID_CLOSE: lambda session, params: session.close_notebook(params),
+    }
+    for method, handler in handlers.items():
+        server.feature(method)(_bound(server, handler))
 
-    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
-    def did_change(params: types.DidChangeTextDocumentParams) -> None:
-        server.session.change_document(params)
 
-    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
-    def did_close(params: types.DidCloseTextDocumentParams) -> None:
-        server.session.close_document(params.text_document.uri)
+def _bound(server: DraftlineServer, handler: Callable[[Session, Any], None]) -> Callable[[Any], None]:
+    def handle(params: Any) -> None:  # noqa: ANN401 - each method has params of its own type
+        handler(server.session, params)
 
-
-def _register_notebooks(server: DraftlineServer) -> None:
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def did_open(params: types.DidOpenNotebookDocumentParams) -> None:
-        server.session.open_notebook(params)
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def did_change(params: types.DidChangeNotebookDocumentParams) -> None:
-        server.session.change_notebook(params)
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def did_close(params: types.DidCloseNotebookDocumentParams) -> None:
-        server.session.close_notebook(params)
+    return handle
 
 
 def _register_completion(server: DraftlineServer) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from completion.errors import StorageError
 from completion.request import Statistics
@@ -171,7 +169,7 @@ class SuggestionRecorder:
             wait_ms=1000 * max(0.0, generation.started_s - query.received),
             first_text_ms=1000 * max(0.0, (generation.first_text_s or now) - query.received),
             answer_ms=1000 * (now - query.received),
-            **_engine_figures(last.statistics if last and last.statistics else Statistics()),
+            statistics=(last and last.statistics) or Statistics(),
         )
 
 
@@ -179,10 +177,3 @@ def variant_of(settings: Settings) -> str:
     """The settings that change what is suggested, as far as they are not the defaults."""
     changed = [name for name in COMPARABLE if getattr(settings, name) != getattr(DEFAULTS, name)]
     return ",".join(f"{name}={getattr(settings, name)}" for name in changed)
-
-
-def _engine_figures(statistics: Statistics) -> dict[str, Any]:
-    """The statistics that a record has a field for."""
-    wanted = {column.name for column in dataclasses.fields(SuggestionRecord)}
-    figures = dataclasses.asdict(statistics)
-    return {name: value for name, value in figures.items() if name in wanted and name != "first_text_ms"}

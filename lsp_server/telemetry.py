@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from completion.errors import StorageError
+from completion.request import Statistics
 from lsp_server.telemetry_schema import open_store
 
 _log = logging.getLogger(__name__)
@@ -33,7 +34,11 @@ PARTLY_ACCEPTED = "partly"
 
 @dataclass(frozen=True, slots=True)
 class SuggestionRecord:
-    """One row of `suggestions`; the columns are described in the schema. Times are in milliseconds."""
+    """One row of `suggestions`; the columns are described in the schema. Times are in milliseconds.
+
+    Attributes:
+        statistics: What the engine did for it.
+    """
 
     id: str
     at: float
@@ -53,28 +58,18 @@ class SuggestionRecord:
     wait_ms: float = 0.0
     first_text_ms: float = 0.0
     answer_ms: float = 0.0
-    queue_ms: float = 0.0
-    prompt_ms: float = 0.0
-    drafting_ms: float = 0.0
-    grammar_ms: float = 0.0
-    decode_ms: float = 0.0
-    prompt_tokens: int = 0
-    kept_tokens: int = 0
-    shifted_tokens: int = 0
-    computed_tokens: int = 0
-    generated_tokens: int = 0
-    steps: int = 0
-    drafted_tokens: int = 0
-    accepted_tokens: int = 0
-    accepted_by_drafter: dict[str, int] = field(default_factory=dict)
-    grammar_checks: int = 0
-    grammar_rejections: int = 0
-    grammar_off_reason: str = ""
+    statistics: Statistics = field(default_factory=Statistics)
 
 
-_PLAIN_COLUMNS = tuple(column.name for column in fields(SuggestionRecord) if column.name != "accepted_by_drafter")
-_COLUMNS = (*_PLAIN_COLUMNS, "accepted_by_drafter")
-_VALUES = operator.attrgetter(*_PLAIN_COLUMNS)
+# The engine's figures stand in columns of their own; its own two times are part of the server's.
+_ENGINE_COLUMNS = tuple(
+    column.name
+    for column in fields(Statistics)
+    if column.name not in {"first_text_ms", "total_ms", "accepted_by_drafter"}
+)
+_OWN_COLUMNS = tuple(column.name for column in fields(SuggestionRecord) if column.name != "statistics")
+_COLUMNS = (*_OWN_COLUMNS, *_ENGINE_COLUMNS, "accepted_by_drafter")
+_VALUES = operator.attrgetter(*_OWN_COLUMNS, *(f"statistics.{name}" for name in _ENGINE_COLUMNS))
 _KEPT_ON_CONFLICT = frozenset({"id", "at", "wait_ms", "invoked", "experiment", "arm"})
 _SAVE = (
     f"INSERT INTO suggestions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608 - names of our own fields
@@ -143,7 +138,7 @@ class Telemetry:
 
     def save(self, record: SuggestionRecord) -> None:
         """A request was answered; a later answer of the same completion takes the place of the earlier."""
-        self._queue.put(_Write(_SAVE, (*_VALUES(record), json.dumps(record.accepted_by_drafter))))
+        self._queue.put(_Write(_SAVE, (*_VALUES(record), json.dumps(record.statistics.accepted_by_drafter))))
 
     def shown(self, id_: str) -> None:
         """A suggestion stood on the screen long enough to be read."""

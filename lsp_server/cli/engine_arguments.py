@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from rich.console import Console
 
@@ -34,19 +34,14 @@ async def connected_client(options: argparse.Namespace, console: Console) -> Asy
     Raises:
         DraftlineError: No engine can be had.
     """
-    with console.status("Looking for the engine.") as line:
+    async with AsyncExitStack() as stack:
+        with console.status("Looking for the engine.") as line:
 
-        def show(status: EngineStatus) -> None:
-            percent = f" {status.percent:.0f} %" if status.state == "loading" else ""
-            line.update(f"{status.sentence}{percent}")
+            def show(status: EngineStatus) -> None:
+                percent = f" {status.percent:.0f} %" if status.state == "loading" else ""
+                line.update(f"{status.sentence}{percent}")
 
-        client = EngineClient(EngineOptions(model=options.model, backend=options.backend), show)
-        try:
+            client = EngineClient(EngineOptions(model=options.model, backend=options.backend), show)
+            stack.push_async_callback(client.close)
             await client.connect()
-        except BaseException:
-            await client.close()
-            raise
-    try:
         yield client
-    finally:
-        await client.close()

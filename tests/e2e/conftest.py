@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,11 +52,3 @@ def engine_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineRoom
     room = EngineRoom(tmp_path_factory.mktemp("engine"))
     yield room
     room.close()
-
-
-@pytest.fixture
-def images(tmp_path: Path) -> Path:
-    """Return the folder for screenshots; DRAFTLINE_IMAGES=docs/images renews those of the documentation."""
-    folder = Path(os.environ.get("DRAFTLINE_IMAGES", tmp_path / "images"))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from lsp_server import process_end
 from tests.lsp_server.real_client import COMMAND, environment
 
 CANARY = "CANARY_d41d8cd9"
@@ -165,3 +166,12 @@ async def test_wrong_arguments_are_explained(spawn):
     _, said = await process.communicate()
     assert process.returncode == 2
     assert b"--stdio" in said
+
+
+@pytest.mark.parametrize("way", [process_end._told, process_end._seen, process_end.wait_for_end])
+async def test_the_end_of_another_process_is_noticed(way):
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=subprocess.PIPE)
+    waiting = asyncio.create_task(way(process.pid))
+    await process.communicate(b"\n")
+    await asyncio.wait_for(waiting, 30)
+    await asyncio.wait_for(way(process.pid), 30)

@@ -6,11 +6,12 @@ import shutil
 import pytest
 
 from benchmarks.telemetry import fill, make_samples
+from completion.request import Statistics
 from lsp_server.cli.main import main
 from lsp_server.cli.report_page import render_page
 from lsp_server.report_comparison import compare
 from lsp_server.report_data import Selection, read_report, variants_with
-from lsp_server.report_statistics import Estimate, median, median_difference, quantile, share, share_difference
+from lsp_server.report_statistics import Estimate, difference, median, quantile, share
 from lsp_server.telemetry import SuggestionRecord, Telemetry
 from lsp_server.telemetry_schema import open_store, store_path
 
@@ -28,7 +29,8 @@ def truth(tmp_path):
             SuggestionRecord(
                 f"s{number}", NOW - number, language="python" if number % 2 else "go", characters=10, reason=reason,
                 detail=detail, answer_ms=100.0 * (number + 1), variant="mode=line" if number < 3 else "",
-                accepted_by_drafter={"lookup": 2} if number < 2 else {}, generated_tokens=6, steps=3,
+                statistics=Statistics(accepted_by_drafter={"lookup": 2} if number < 2 else {}, generated_tokens=6,
+                                      steps=3),
             )
         )  # fmt: skip
         if number < 6:
@@ -90,8 +92,8 @@ def test_wilsons_interval_as_published():
 
 def test_newcombes_interval_as_published():
     """56 of 70 against 48 of 80: method 10 of the paper gives 0.0524 to 0.3339."""
-    difference = share_difference(share(48, 80), share(56, 70))
-    assert (round(difference.low, 4), round(difference.high, 4)) == (0.0524, 0.3339)
+    found = difference(share(48, 80), share(56, 70))
+    assert (round(found.low, 4), round(found.high, 4)) == (0.0524, 0.3339)
 
 
 def test_medians_and_quantiles():
@@ -100,7 +102,7 @@ def test_medians_and_quantiles():
     estimate = median([float(number) for number in range(101)])
     assert estimate.value == 50.0
     assert estimate.low < 45 < 55 < estimate.high
-    assert median_difference(estimate, estimate).value == 0.0
+    assert difference(estimate, estimate).value == 0.0
 
 
 def test_a_difference_that_chance_explains_is_called_so(truth):
@@ -155,7 +157,7 @@ def test_the_commands(sample_store, capsys, tmp_path):
     assert main(["report"]) == 1
 
 
-def test_the_page_shows_its_plots_in_a_browser_without_a_network(sample_store, tmp_path):
+def test_the_page_shows_its_plots_in_a_browser_without_a_network(sample_store, tmp_path, images):
     browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser_path is None:
         pytest.skip("chromium is not installed")
@@ -164,13 +166,15 @@ def test_the_page_shows_its_plots_in_a_browser_without_a_network(sample_store, t
     assert main(["report", "--days=100000", "--html", str(page_path)]) == 0
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        page = browser.new_context(offline=True).new_page()
+        page = browser.new_context(offline=True, viewport={"width": 1140, "height": 900}).new_page()
+        page.set_default_timeout(90_000)  # two busy cores take their time over the plots' script
         asked, failed = [], []
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: failed.append(str(error)))
         page.goto(page_path.as_uri())
         page.wait_for_selector(".plotly-graph-div .bars path")
         plots = page.locator(".plotly-graph-div:has(.bars path)").count()
+        page.screenshot(path=images / "report.png")
         browser.close()
     assert plots == 7
     assert not failed

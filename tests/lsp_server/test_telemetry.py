@@ -8,6 +8,7 @@ import sqlite3
 import pytest
 
 from completion.errors import StorageError
+from completion.request import Statistics
 from lsp_server.telemetry import SuggestionRecord, Telemetry, clear, shrink
 from lsp_server.telemetry_schema import MIGRATIONS, open_store
 
@@ -39,7 +40,7 @@ def record(id_, at=NOW, **fields):
 
 
 def test_a_suggestion_and_its_fate(store, telemetry):
-    telemetry.save(record("a", characters=12, accepted_by_drafter={"prompt_lookup": 3}))
+    telemetry.save(record("a", characters=12, statistics=Statistics(accepted_by_drafter={"prompt_lookup": 3})))
     telemetry.shown("a")
     telemetry.accepted("a", 5, whole=False)
     telemetry.rejected("a", "typedOver")
