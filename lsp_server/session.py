@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
-from typing import Any
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from lsp_server import client_registration, items
 from lsp_server.client_events import ClientEvents
-from lsp_server.config import PROJECT_FILE, Source, load, user_file
+from lsp_server.client_settings import ClientSettings
+from lsp_server.config import PROJECT_FILE, Settings
 from lsp_server.documents import Document, DocumentStore
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine_link import EngineLink
-from lsp_server.experiment import CurrentExperiment, experiment_path
 from lsp_server.inline_completion import InlineCompleter
 from lsp_server.messages import PARTIAL_COMPLETION, ItemName
 from lsp_server.preparation import Preparer
 from lsp_server.query import Answer, Query, situation_at
 from lsp_server.request_builder import RequestBuilder
-from lsp_server.server_log import set_level
 from lsp_server.show_gate import ShowGate
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 from lsp_server.suggestion_recorder import SuggestionRecorder
@@ -30,8 +27,6 @@ from lsp_server.telemetry_schema import store_path
 from lsp_server.text_lines import Edit, Place, PositionEncoding
 from lsp_server.workspace_files import WorkspaceFeed
 from lsp_server.workspace_folders import WorkspaceFolders, folders_at_start
-
-_log = logging.getLogger(__name__)
 
 BUSY_AFTER_S = 0.5
 """A request that takes longer shows in the status; shorter ones would only make it flicker."""
@@ -42,13 +37,9 @@ class Session:
 
     def __init__(self, server: LanguageServer, clock: Callable[[], float]) -> None:
         self._server = server
-        self.settings, _ = load(user_file(), [], [])
-        self._initial_options: dict[str, Any] = {}
-        self._pushed_options: dict[str, Any] = {}
         self.documents = DocumentStore()
         self.folders = WorkspaceFolders()
-        self._experiment = CurrentExperiment(experiment_path())
-        self._complaints: set[str] = set()
+        self._settings = ClientSettings(server, self.folders)
         self._shows_progress = False
         self._is_recording = False
         self.status = StatusReporter(server.protocol.notify)
@@ -71,23 +62,26 @@ class Session:
         self.recorder = SuggestionRecorder(lambda: self.status.status.model, clock)
         self.signals = ClientEvents(self.gate, self.completer, self.recorder)
 
+    @property
+    def settings(self) -> Settings:
+        """The settings of now."""
+        return self._settings.now
+
     # --- life -------------------------------------------------------------------------------------------------------
 
     def initialize(self, params: types.InitializeParams) -> None:
         """Take in what the client says of itself; no model or host is touched."""
-        options = params.initialization_options
-        self._initial_options = options if isinstance(options, dict) else {}
         self.folders.add(folders_at_start(params))
         self.documents.encoding = PositionEncoding(self._server.workspace.position_encoding or PositionEncoding.UTF16)
         window = params.capabilities.window
         self._shows_progress = bool(window and window.work_done_progress)
-        self._load_settings()
+        self._settings.initialize(params.initialization_options)
 
     async def start(self) -> None:
         """The client is ready for questions: ask for its settings, then bring the engine up."""
         self.status.update()
         client_registration.register(self._server)
-        await self._pull_settings()
+        await self._settings.pull()
         await self._use_settings()
 
     async def close(self) -> None:
@@ -103,52 +97,29 @@ class Session:
     # --- settings and folders ---------------------------------------------------------------------------------------
 
     async def change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
-        """The client's settings changed: take what it pushes, or ask for them."""
-        pushed = params.settings
-        if isinstance(pushed, dict) and isinstance(pushed.get("draftline"), dict):
-            self._pushed_options = pushed["draftline"]
-            self._load_settings()
-        else:
-            await self._pull_settings()
+        """The client's settings changed."""
+        await self._settings.changed(params.settings)
         await self._use_settings()
 
     async def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
         """Roots came or went."""
         self.folders.remove(params.event.removed)
         self.folders.add(params.event.added)
-        self._load_settings()
+        self._settings.load()
         await self.feed.scan()
 
     async def change_files(self, params: types.DidChangeWatchedFilesParams) -> None:
         """Files changed on disk."""
         if any(change.uri.endswith(f"/{PROJECT_FILE}") for change in params.changes):
-            self._load_settings()
+            self._settings.load()
             await self._use_settings()
         await self.feed.files_changed(params.changes)
-
-    async def _pull_settings(self) -> None:
-        pulled = await client_registration.ask_for_settings(self._server)
-        if pulled is not None:
-            self._pushed_options = pulled
-        self._load_settings()
 
     async def _use_settings(self) -> None:
         if self.settings.telemetry != self._is_recording:
             self._is_recording = self.settings.telemetry
             await self.recorder.switch(store_path() if self._is_recording else None)
         await self.engine.use(self.settings)
-
-    def _load_settings(self) -> None:
-        editor = [
-            Source("initializationOptions", self._initial_options),
-            Source("workspace/configuration", self._pushed_options),
-        ]
-        self.settings, complaints = load(user_file(), [folder.path for folder in self.folders], editor)
-        set_level(self.settings.log_level)
-        for complaint in [one for one in complaints if one not in self._complaints]:
-            self._complaints.add(complaint)
-            _log.warning("%s", complaint)
-            self._server.window_log_message(types.LogMessageParams(types.MessageType.Warning, complaint))
 
     # --- documents --------------------------------------------------------------------------------------------------
 
@@ -244,7 +215,7 @@ class Session:
 
     async def _prepare(self, document: Document, place: Place) -> None:
         if self.gate.document_refusal(document) is None:
-            settings, _ = self._experiment.settings_of(document.uri, self.settings)
+            settings, _ = self._settings.of(document.uri)
             await self.engine.prepare(self._builder.build(document, place, settings))
 
     def _query(self, uri: str, position: types.Position, *, invoked: bool) -> Query | None:
@@ -255,7 +226,7 @@ class Session:
         place = document.place(position, self.documents.encoding)
         self.preparer.rests(document, place)
         asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._tell_busy)
-        settings, arm = self._experiment.settings_of(uri, self.settings)
+        settings, arm = self._settings.of(uri)
         return Query(
             document=document,
             version=document.version,
