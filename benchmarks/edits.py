@@ -29,7 +29,8 @@ from completion.fim_format import detect_format
 from completion.kv_session import KVSession, SessionSettings
 from completion.model.causal_model import FloatArray
 from completion.model.loading import LoadedModel, load_model
-from completion.prompt import Prompt, PromptBudget, PromptPlanner
+from completion.prompt import Prompt, PromptPlanner
+from completion.prompt_pace import PromptBudget
 from completion.request import CacheMode, Layout, Sampling
 
 COMPLETION_TOKENS = 24

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -12,11 +13,12 @@ from completion.cancellation import CancelToken
 from completion.drafting_setup import make_drafters, save_learned
 from completion.fim_format import detect_format
 from completion.finishing import open_grammar, passing_part
-from completion.kv_session import KVSessions, SessionSettings
+from completion.kv_session import KVSession, KVSessions, SessionSettings
 from completion.line_endings import normalised, restored
 from completion.model.loading import LoadedModel
 from completion.postprocess import Context, Dropped, DropReason
-from completion.prompt import PromptBudget, PromptPlanner
+from completion.prompt import Prompt, PromptPlanner
+from completion.prompt_pace import PromptBudget, PromptPace
 from completion.request import (
     CompletionEvent,
     CompletionRequest,
@@ -38,12 +40,14 @@ class EngineSettings:
     """What can be set for an engine.
 
     Attributes:
-        budget: Tokens for each part of a prompt.
+        budget: Tokens for each part of a prompt, where the machine is fast enough for them.
+        cold_prompt_s: A prompt of which nothing is cached may take so long; on slower machines budgets shrink.
         sessions: Bounds of the key-value sessions.
         max_nodes: The largest draft tree; what pays is decided step by step.
     """
 
     budget: PromptBudget = field(default_factory=PromptBudget)
+    cold_prompt_s: float = math.inf
     sessions: SessionSettings = field(default_factory=SessionSettings)
     max_nodes: int = 16
 
@@ -63,11 +67,11 @@ class Engine:
         self._tokenizer = loaded.tokenizer
         fim_format = detect_format(loaded.tokenizer.special, loaded.name)
         self._planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget)
-        self._sessions = KVSessions(loaded.model, settings.sessions)
+        self._pace = PromptPace(settings.budget, settings.cold_prompt_s)
+        self._sessions = KVSessions(loaded.model, settings.sessions, self._pace.note)
         self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
         self._digest = loaded.digest
         self._workspaces: dict[str, WorkspaceFiles] = {}
-        self._context_tokens = settings.budget.context_tokens
         self._clock = clock
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
@@ -78,10 +82,8 @@ class Engine:
             PromptTooLongError: The prompt does not fit the session.
         """
         record = RunRecord(self._clock)
-        asked = self._with_context(normalised(request))
+        asked, prompt, session = self._plan(request)
         context = _cursor_context(asked)
-        prompt = self._planner.plan(asked)
-        session = self._sessions.open(request.document)
         plan = session.prepare(prompt, request.cache, cancel, LEFT_TOKENS)
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)
         grammar = open_grammar(asked, prompt.forced)
@@ -121,10 +123,8 @@ class Engine:
         Raises:
             CancelledError: What was computed until then stays.
         """
-        asked = self._with_context(normalised(request))
-        prompt = self._planner.plan(asked)
+        asked, prompt, session = self._plan(request)
         open_grammar(asked, prompt.forced)
-        session = self._sessions.open(request.document)
         session.prepare(prompt, request.cache, cancel)
         session.refresh(cancel)
 
@@ -141,12 +141,20 @@ class Engine:
         """Write down what the drafters learned."""
         save_learned(self._drafters, self._digest)
 
-    def _with_context(self, request: CompletionRequest) -> CompletionRequest:
+    def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt, KVSession]:
+        """What is asked, as the model sees it, and the document's cache; its budget stays while the cache serves."""
+        session = self._sessions.open(request.document)
+        if session.budget is None or not session.tokens:
+            session.budget = self._pace.budget()
+        asked = self._with_context(normalised(request), session.budget.context_tokens)
+        return asked, self._planner.plan(asked, session.budget), session
+
+    def _with_context(self, request: CompletionRequest, budget_tokens: int) -> CompletionRequest:
         """The request with pieces of other files, if it brings none itself and its workspace is known."""
         files = self._workspaces.get(request.workspace)
         if files is None or request.context:
             return request
-        return replace(request, context=files.choose(request, self._context_tokens))
+        return replace(request, context=files.choose(request, budget_tokens))
 
 
 def _cursor_context(request: CompletionRequest) -> Context:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +15,20 @@ from completion.errors import PromptTooLongError, UnsupportedModelError
 from completion.kv_plan import CachePlan, plan_exact, plan_pie
 from completion.model.causal_model import CausalModel, IntArray, KVCache, ModelShape
 from completion.prompt import Prompt
+from completion.prompt_pace import PromptBudget
 from completion.request import CacheMode
 
 logger = logging.getLogger(__name__)
 
 HOLE = -1
 """Stands in `KVSession.tokens` where a cancelled request left a slot uncomputed: it matches no token."""
+
+
+NotePiece = Callable[[int, float], None]
+
+
+def _unnoted(_tokens: int, _seconds: float) -> None:
+    """Nobody wants to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +58,27 @@ class KVSession:
     Attributes:
         tokens: What the slots hold, in order; HOLE where nothing valid is.
         edits: How many changes before it each slot's content has lived through; 0 is exact.  # [len(tokens)]
+        budget: Of the document's prompts, settled while the cache is empty; None before.
         longest_chunk_ms: How long the slowest piece took that was computed for the last prompt.
     """
 
-    __slots__ = ("_model", "_movable", "_settings", "cache", "edits", "longest_chunk_ms", "tokens")
+    __slots__ = (
+        "_model",
+        "_movable",
+        "_note_piece",
+        "_settings",
+        "budget",
+        "cache",
+        "edits",
+        "longest_chunk_ms",
+        "tokens",
+    )
 
-    def __init__(self, model: CausalModel, settings: SessionSettings) -> None:
+    def __init__(self, model: CausalModel, settings: SessionSettings, note_piece: NotePiece = _unnoted) -> None:
         self._model = model
         self._settings = settings
+        self._note_piece = note_piece
+        self.budget: PromptBudget | None = None
         self.cache: KVCache = model.new_cache(min(settings.capacity, model.shape.max_positions))
         self._movable = True
         self.tokens: list[int] = []
@@ -170,7 +191,9 @@ class KVSession:
             tokens = [wanted[slot] for slot in chunk]
             started = time.perf_counter()
             self._model.prefill(np.asarray(tokens, dtype=np.int32), chunk, self.cache)
-            self.longest_chunk_ms = max(self.longest_chunk_ms, 1e3 * (time.perf_counter() - started))
+            seconds = time.perf_counter() - started
+            self._note_piece(len(chunk), seconds)
+            self.longest_chunk_ms = max(self.longest_chunk_ms, 1e3 * seconds)
             for slot, token in zip(chunk, tokens, strict=True):
                 self.tokens[slot] = token
             self.edits[chunk] = chunk > first_inexact  # computed on top of something inexact, it is inexact as well
@@ -183,17 +206,24 @@ class KVSession:
 
 
 class KVSessions:
-    """The sessions of all documents, under one memory budget."""
+    """The sessions of all documents, under one memory budget.
 
-    def __init__(self, model: CausalModel, settings: SessionSettings) -> None:
+    Args:
+        model: What computes.
+        settings: Bounds.
+        note_piece: Told of every piece of a prompt that was computed: its tokens, and seconds.
+    """
+
+    def __init__(self, model: CausalModel, settings: SessionSettings, note_piece: NotePiece = _unnoted) -> None:
         self._model = model
         self._settings = settings
+        self._note_piece = note_piece
         self._sessions: OrderedDict[str, KVSession] = OrderedDict()
         self._bytes_per_token = bytes_per_token(model.shape)
 
     def open(self, document: str) -> KVSession:
         """The session of a document, made if need be; it becomes the most recently used one."""
-        session = self._sessions.pop(document, None) or KVSession(self._model, self._settings)
+        session = self._sessions.pop(document, None) or KVSession(self._model, self._settings, self._note_piece)
         self._sessions[document] = session
         self._evict()
         return session

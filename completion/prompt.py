@@ -14,6 +14,7 @@ from typing import Protocol
 from completion.fim_format import FimFormat
 from completion.healing import heal
 from completion.outline_above import first_line, outline_above
+from completion.prompt_pace import PromptBudget
 from completion.request import CompletionRequest, ContextFile, Layout
 
 _CHARACTERS_PER_TOKEN = 3  # a low estimate for code: the window in characters is cut before tokenising
@@ -29,15 +30,6 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """Tokens of user text; special tokens are never produced."""
-
-
-@dataclass(frozen=True, slots=True)
-class PromptBudget:
-    """How many tokens each part of a prompt may take."""
-
-    prefix_tokens: int = 768
-    suffix_tokens: int = 256
-    context_tokens: int = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,36 +61,37 @@ class PromptPlanner:
         # Suffix and context rarely change between two keystrokes; the prefix does, and is short to tokenise.
         self._encode_cached = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
 
-    def plan(self, request: CompletionRequest) -> Prompt:
-        """Lay out one request.
+    def plan(self, request: CompletionRequest, budget: PromptBudget | None = None) -> Prompt:
+        """Lay out one request, within the planner's own budget where none is given.
 
         The layouts are named in "Efficient Training of Language Models to Fill in the Middle", section 3.
         """
+        budget = budget or self._budget
         layout = request.layout or self._format.layout
         healed = heal(request.prefix) if request.healing else None
         shown, forced = (healed.shown, healed.forced) if healed else (request.prefix, b"")
-        prefix = self._window_before(shown, request)
-        suffix = self._window_after(request.suffix)
-        parts: list[str | tuple[int, ...]] = [self._format.begin, *self._header(request)]
+        prefix = self._window_before(shown, request, budget.prefix_tokens)
+        suffix = self._window_after(request.suffix, budget.suffix_tokens)
+        parts: list[str | tuple[int, ...]] = [self._format.begin, *self._header(request, budget.context_tokens)]
         parts += _arrange(layout, self._format, prefix, suffix)
         tokens, special = self._join(parts)
         return Prompt(tokens, prefix, forced, special, layout)
 
-    def _header(self, request: CompletionRequest) -> list[str | tuple[int, ...]]:
+    def _header(self, request: CompletionRequest, budget: int) -> list[str | tuple[int, ...]]:
         """Repository name, then a path and a text for each piece; only where there is context to introduce."""
         if not request.context or not self._format.file_separator:
             return []
         parts: list[str | tuple[int, ...]] = []
         if self._format.repository and request.repository:
             parts += [self._format.repository, self._encode_cached(request.repository + "\n")]
-        for piece in self._context_within_budget(request.context):
+        for piece in self._context_within_budget(request.context, budget):
             parts += [self._format.file_separator, piece]
         return [*parts, self._format.file_separator, self._encode_cached(request.path + "\n")]
 
-    def _context_within_budget(self, context: Sequence[ContextFile]) -> list[tuple[int, ...]]:
+    def _context_within_budget(self, context: Sequence[ContextFile], budget: int) -> list[tuple[int, ...]]:
         """The last pieces are the most useful: they are kept first, whole, while the budget lasts."""
         kept: list[tuple[int, ...]] = []
-        left = self._budget.context_tokens
+        left = budget
         for piece in reversed(context):
             tokens = self._encode_cached(f"{piece.path}\n{piece.text}\n")
             if len(tokens) > left:
@@ -107,9 +100,8 @@ class PromptPlanner:
             left -= len(tokens)
         return kept[::-1]
 
-    def _window_before(self, text: str, request: CompletionRequest) -> tuple[int, ...]:
+    def _window_before(self, text: str, request: CompletionRequest, budget: int) -> tuple[int, ...]:
         """The window, below an outline of what it leaves out."""
-        budget = self._budget.prefix_tokens
         start = window_start(text, budget * _CHARACTERS_PER_TOKEN)
         tokens = tuple(self._tokenizer.encode(text[start:]))
         tokens = tokens[-2 * budget :]  # text of unusual density (no spaces, other scripts) has more tokens
@@ -117,8 +109,7 @@ class PromptPlanner:
             return tokens
         return self._encode_cached(outline_above(text[:start], first_line(text[start:]), request.language)) + tokens
 
-    def _window_after(self, text: str) -> tuple[int, ...]:
-        budget = self._budget.suffix_tokens
+    def _window_after(self, text: str, budget: int) -> tuple[int, ...]:
         tokens = self._encode_cached(text[: window_end(text, budget * _CHARACTERS_PER_TOKEN)])
         return tokens[: 2 * budget]
 

@@ -8,7 +8,8 @@ from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.fim_format import detect_format
 from completion.model.loading import load_model
-from completion.prompt import PromptBudget, PromptPlanner
+from completion.prompt import PromptPlanner
+from completion.prompt_pace import PromptBudget
 from completion.reference import decode_plainly
 from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling
 
