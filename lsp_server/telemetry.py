@@ -61,12 +61,12 @@ class SuggestionRecord:
     statistics: Statistics = field(default_factory=Statistics)
 
 
-# The engine's figures stand in columns of their own; its own two times are part of the server's.
-_ENGINE_COLUMNS = tuple(
-    column.name
-    for column in fields(Statistics)
-    if column.name not in {"first_text_ms", "total_ms", "accepted_by_drafter"}
-)
+# Which of the engine's figures are kept, each in a column of its own.
+_ENGINE_COLUMNS = (
+    "queue_ms", "prompt_ms", "drafting_ms", "grammar_ms", "decode_ms",
+    "prompt_tokens", "kept_tokens", "shifted_tokens", "computed_tokens", "generated_tokens", "steps",
+    "drafted_tokens", "accepted_tokens", "grammar_checks", "grammar_rejections", "grammar_off_reason",
+)  # fmt: skip
 _OWN_COLUMNS = tuple(column.name for column in fields(SuggestionRecord) if column.name != "statistics")
 _COLUMNS = (*_OWN_COLUMNS, *_ENGINE_COLUMNS, "accepted_by_drafter")
 _VALUES = operator.attrgetter(*_OWN_COLUMNS, *(f"statistics.{name}" for name in _ENGINE_COLUMNS))
