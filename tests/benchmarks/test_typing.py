@@ -4,12 +4,14 @@ from random import Random
 
 import pytest
 
-from benchmarks.typing_assistant import Offer
+from benchmarks.typing_assistant import Buffer, Offer
+from benchmarks.typing_host import above, longest
 from benchmarks.typing_llama_context import AnswerCache, ChunkRing, local_context
 from benchmarks.typing_llama_vim import presentable
-from benchmarks.typing_person import Habits, strokes
-from benchmarks.typing_scripts import Passage, key_unit, keys_of, passages
-from benchmarks.typing_tally import RequestRecord, Wait, quantile, waits
+from benchmarks.typing_person import Habits, Person, strokes
+from benchmarks.typing_report import headline
+from benchmarks.typing_scripts import Passage, Script, key_unit, keys_of, passages
+from benchmarks.typing_tally import RequestRecord, RowTally, Wait, quantile, waits
 
 BEFORE = """import os
 
@@ -175,3 +177,94 @@ def test_the_ring_keeps_sixteen_chunks_and_none_twice():
     assert len(ring.chunks) == 16
     assert not ring.queued
     assert ring.extra()[-1] == {"text": "name39 = 39\nother39()\nmore39()\n", "filename": "file"}
+
+
+QUICK = Habits(within_s=1e-4, between_s=1e-4, line_s=1e-4, thought_s=1e-4, look_s=1e-4, read_s=0.0)
+
+
+class Knowing(Buffer):
+    """Offers what will be typed, up to so many characters, always or never rightly."""
+
+    name, processes = "knowing", ()
+
+    def __init__(self, length, is_right=True):
+        super().__init__()
+        self._length, self._is_right, self._next = length, is_right, ""
+
+    async def start(self):
+        pass
+
+    async def open(self, script):
+        self.load(script)
+
+    def move(self, offset):
+        self.cursor = offset
+
+    def edit(self, start, deleted, inserted):
+        self.apply(start, deleted, inserted)
+
+    def ask(self, expected):
+        self._next = (expected or "")[: self._length]
+
+    def offer(self):
+        text = self._next if self._is_right else "@" + self._next
+        return Offer("1", text, "", 0.0) if self._next else None
+
+    def accept(self, offer, length):
+        self.apply(self.cursor, 0, offer.text[:length])
+
+    async def settle(self):
+        pass
+
+    async def close(self):
+        pass
+
+    async def stop(self):
+        pass
+
+
+@pytest.mark.parametrize("assistant", [Knowing(1), Knowing(7), Knowing(400), Knowing(7, is_right=False)])
+async def test_whatever_is_accepted_the_same_text_is_written(assistant):
+    script = Script("a", "python", "a.py", BEFORE, tuple(passages(BEFORE, AFTER)), 10_000)
+    record = await Person(assistant, script, QUICK, seed=1).work()
+    assert assistant.text == AFTER
+    assert record.characters == sum(len(passage.typed) for passage in script.passages)
+
+
+async def test_what_is_saved_is_what_was_accepted():
+    script = Script("a", "python", "a.py", BEFORE, tuple(passages(BEFORE, AFTER)), 10_000)
+    figures = {}
+    for name, assistant in (("none", Knowing(0)), ("wrong", Knowing(7, is_right=False)), ("right", Knowing(400))):
+        record = await Person(assistant, script, QUICK, seed=1).work()
+        figures[name] = RowTally((record,)).figures()
+    assert figures["none"]["saved_characters"] == figures["wrong"]["saved_characters"] == 0
+    assert figures["wrong"]["keys_with_text"] > 0.7
+    assert figures["wrong"]["keys_with_right_line"] == 0
+    assert figures["right"]["saved_characters"] > 0.7
+    assert 0 < figures["right"]["saved_keys"] < figures["right"]["saved_characters"]
+
+
+def test_the_last_line_compares_theirs_with_ours():
+    names = ("first_text_p50_ms", "first_text_p95_ms", "first_line_p50_ms", "exact_first_line", "saved_characters")
+    ours = dict.fromkeys(names, 2.0) | {"cpu_s_per_saved_character": 0.1}
+    theirs = dict.fromkeys(names, 4.0) | {"cpu_s_per_saved_character": 0.5, "saved_characters": 0.0}
+    found = headline(ours, theirs, 0)
+    assert (found["first_text_p50_ratio"], found["exact_first_line_ratio"]) == (2.0, 0.5)
+    assert found["cpu_per_saved_character_ratio"] == 0.2
+    assert found["saved_characters_ratio"] is None
+    assert found["stale_requests"] == 0
+
+
+EXPOSITION = """# TYPE draftline_cancel_seconds histogram
+draftline_cancel_seconds_bucket{le="0.05"} 3.0
+draftline_cancel_seconds_bucket{le="0.1"} 4.0
+draftline_cancel_seconds_bucket{le="+Inf"} 5.0
+draftline_cancel_seconds_count 5.0
+draftline_cancel_seconds_sum 1.0
+"""
+
+
+def test_what_ran_on_longer_than_a_step_is_counted():
+    assert above(EXPOSITION, "draftline_cancel_seconds", 0.05) == 2
+    assert above(EXPOSITION, "draftline_cancel_seconds", 0.1) == 1
+    assert longest(EXPOSITION.replace("5.0", "4.0"), "draftline_cancel_seconds") == 0.1
