@@ -134,12 +134,12 @@ class LlamaCpp:
 
 def q8_file() -> Path:
     """The default model as Q8_0, made once with llama.cpp's quantiser and kept in the cache."""
-    import llama_cpp
-
     folder = cache_dir() / "benchmarks"
     folder.mkdir(exist_ok=True)
     target = folder / f"{DEFAULT_MODEL.name}-q8_0.gguf"
     if not target.is_file():
+        import llama_cpp
+
         source, unfinished = folder / "source.gguf", folder / f"q8_0-{os.getpid()}.gguf"
         join_parts(DEFAULT_MODEL, source, lambda _sentence, _share: None)
         parameters = llama_cpp.llama_model_quantize_default_params()
