@@ -18,8 +18,9 @@ from completion.line_endings import normalised, restored
 from completion.model.loading import LoadedModel
 from completion.postprocess import Context, Dropped, DropReason
 from completion.prompt import Prompt, PromptPlanner
-from completion.prompt_pace import PromptBudget, PromptPace
+from completion.prompt_pace import SHORT_BUDGET, PromptBudget, PromptPace
 from completion.request import (
+    CacheMode,
     CompletionEvent,
     CompletionRequest,
     Mode,
@@ -41,12 +42,15 @@ class EngineSettings:
 
     Attributes:
         budget: Tokens for each part of a prompt, where the machine is fast enough for them.
-        cold_prompt_s: A prompt of which nothing is cached may take so long; on slower machines budgets shrink.
+        full_prompt_s: A prompt of which nothing is cached may take so long; on slower machines budgets shrink.
+        cold_prompt_s: Where hardly anything of a prompt is cached and computing it would take longer, a short one
+            around the cursor answers first; `Engine.prepare` brings the full one.
         sessions: Bounds of the key-value sessions.
         max_nodes: The largest draft tree; what pays is decided step by step.
     """
 
     budget: PromptBudget = field(default_factory=PromptBudget)
+    full_prompt_s: float = math.inf
     cold_prompt_s: float = math.inf
     sessions: SessionSettings = field(default_factory=SessionSettings)
     max_nodes: int = 16
@@ -67,7 +71,8 @@ class Engine:
         self._tokenizer = loaded.tokenizer
         fim_format = detect_format(loaded.tokenizer.special, loaded.name)
         self._planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget)
-        self._pace = PromptPace(settings.budget, settings.cold_prompt_s)
+        self._pace = PromptPace(settings.budget, settings.full_prompt_s)
+        self._cold_prompt_s = settings.cold_prompt_s
         self._sessions = KVSessions(loaded.model, settings.sessions, self._pace.note)
         self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
         self._digest = loaded.digest
@@ -83,6 +88,8 @@ class Engine:
         """
         record = RunRecord(self._clock)
         asked, prompt, session = self._plan(request)
+        if self._is_cold(prompt, asked.cache, session):
+            prompt = self._planner.plan(replace(asked, context=(), outline=False), SHORT_BUDGET)
         context = _cursor_context(asked)
         plan = session.prepare(prompt, request.cache, cancel, LEFT_TOKENS)
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)
@@ -148,6 +155,16 @@ class Engine:
             session.budget = self._pace.budget()
         asked = self._with_context(normalised(request), session.budget.context_tokens)
         return asked, self._planner.plan(asked, session.budget), session
+
+    def _is_cold(self, prompt: Prompt, mode: CacheMode, session: KVSession) -> bool:
+        """Whether too little of a prompt is cached for somebody to wait for the rest.
+
+        Growing from a short prompt to the full one leaves the cache inexact, so only PIE's users get short ones.
+        """
+        if mode is not CacheMode.PIE or self._pace.seconds(len(prompt.tokens)) <= self._cold_prompt_s:
+            return False
+        computed = session.plan(prompt, mode).computed
+        return 2 * computed > len(prompt.tokens) and self._pace.seconds(computed) > self._cold_prompt_s
 
     def _with_context(self, request: CompletionRequest, budget_tokens: int) -> CompletionRequest:
         """The request with pieces of other files, if it brings none itself and its workspace is known."""

@@ -102,19 +102,33 @@ class KVSession:
                 f"The prompt has {len(prompt.tokens)} tokens, but {self.cache.capacity - self._settings.spare_slots} "
                 "fit beside the completion. Lower the prompt's budgets (prefix, suffix, context)."
             )
-        plan = self._plan(wanted, prompt.special_positions, mode)
+        plan = self.plan(prompt, mode)
         try:
             self._reuse(plan, wanted)
         except UnsupportedModelError as error:  # raised before anything is moved
             logger.warning("%s Text behind an edit is computed again.", error)
             self._movable = False
-            plan = self._plan(wanted, prompt.special_positions, mode)
+            plan = self.plan(prompt, mode)
             self._reuse(plan, wanted)
         if 0 < plan.computed <= leave and plan.compute[0] == len(wanted) - plan.computed:
             self.truncate(int(plan.compute[0]))
         else:
             self._compute(plan.compute, wanted, cancel)
         return plan
+
+    def plan(self, prompt: Prompt, mode: CacheMode) -> CachePlan:
+        """What `prepare` would do; nothing is changed."""
+        wanted = prompt.tokens[:-1]
+        if mode is CacheMode.OFF:
+            return plan_exact((), wanted)
+        if mode is CacheMode.EXACT or not self._movable:
+            inexact = np.flatnonzero(self.edits)
+            return plan_exact(self.tokens[: inexact[0]] if len(inexact) else self.tokens, wanted)
+        plan = plan_pie(
+            self.tokens, wanted, repair_tokens=self._settings.repair_tokens, always_compute=prompt.special_positions
+        )
+        worn = np.flatnonzero(self._edits_of(plan.sources) >= self._settings.max_edits)
+        return CachePlan(plan.sources, np.union1d(plan.compute, worn).astype(np.int32))
 
     def refresh(self, cancel: CancelToken) -> int:
         """Compute everything from the first inexact slot on again, in place; returns how many tokens.
@@ -155,18 +169,6 @@ class KVSession:
         self.cache.truncate(min(length, self.cache.length))
         del self.tokens[length:]
         self.edits = self.edits[:length]
-
-    def _plan(self, wanted: Sequence[int], special_positions: Sequence[int], mode: CacheMode) -> CachePlan:
-        if mode is CacheMode.OFF:
-            return plan_exact((), wanted)
-        if mode is CacheMode.EXACT or not self._movable:
-            inexact = np.flatnonzero(self.edits)
-            return plan_exact(self.tokens[: inexact[0]] if len(inexact) else self.tokens, wanted)
-        plan = plan_pie(
-            self.tokens, wanted, repair_tokens=self._settings.repair_tokens, always_compute=special_positions
-        )
-        worn = np.flatnonzero(self._edits_of(plan.sources) >= self._settings.max_edits)
-        return CachePlan(plan.sources, np.union1d(plan.compute, worn).astype(np.int32))
 
     def _edits_of(self, sources: IntArray) -> IntArray:
         return np.append(self.edits, np.int32(0))[sources]  # −1 reads the zero at the end

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from completion.cancellation import CancelToken
-from completion.engine import Engine
+from completion.engine import Engine, EngineSettings
 from completion.errors import CancelledError
 from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling, StopReason
 
@@ -136,3 +136,31 @@ def test_an_alternative_has_the_log_probability_of_its_own_text(engine):
         assert len(suggestion.token_log_probabilities) >= 1
         assert suggestion.log_probability == pytest.approx(sum(suggestion.token_log_probabilities))
         assert all(value <= 1e-4 for value in suggestion.token_log_probabilities)
+
+
+ABOVE = "".join(f"value_{number} = compute({number * 7919 % 1000})\n" for number in range(120))
+LONG = dataclasses.replace(RAW, prefix=ABOVE + PREFIX, document="long")
+
+
+def test_a_cold_start_is_answered_from_a_short_prompt_until_the_full_one_is_prepared(tiny_model):
+    engine = Engine(tiny_model, EngineSettings(cold_prompt_s=0.0))
+    full = last(Engine(tiny_model), LONG).statistics.prompt_tokens
+    engine.prepare(dataclasses.replace(LONG, document="another"), CancelToken())  # tells the machine's speed
+    cold = last(engine, LONG).statistics
+    typed = last(engine, dataclasses.replace(LONG, prefix=LONG.prefix + "e")).statistics
+    assert cold.prompt_tokens < full / 2
+    assert typed.prompt_tokens < full / 2
+    assert typed.computed_tokens < 8
+    engine.prepare(LONG, CancelToken())
+    warm = last(engine, LONG)
+    assert warm.statistics.prompt_tokens == full
+    assert text_of(warm) == text_of(last(Engine(tiny_model), LONG))
+
+
+@pytest.mark.parametrize(("cache", "cold_prompt_s"), [(CacheMode.EXACT, 0.0), (CacheMode.PIE, 1e9)])
+def test_exact_caching_and_a_fast_machine_always_see_the_full_prompt(tiny_model, cache, cold_prompt_s):
+    request = dataclasses.replace(LONG, cache=cache)
+    full = last(Engine(tiny_model), request).statistics.prompt_tokens
+    engine = Engine(tiny_model, EngineSettings(cold_prompt_s=cold_prompt_s))
+    engine.prepare(dataclasses.replace(request, document="another"), CancelToken())
+    assert last(engine, request).statistics.prompt_tokens == full

@@ -12,8 +12,8 @@ from completion.request import CompletionRequest
 LARGEST = PromptBudget(prefix_tokens=800, suffix_tokens=200, context_tokens=500)
 
 
-def pace_of(tokens_per_s, cold_prompt_s=1.5):
-    pace = PromptPace(LARGEST, cold_prompt_s)
+def pace_of(tokens_per_s, full_prompt_s=1.5):
+    pace = PromptPace(LARGEST, full_prompt_s)
     for _ in range(20):
         pace.note(128, 128 / tokens_per_s)
     return pace
@@ -44,7 +44,7 @@ def test_small_pieces_and_single_hiccups_say_nothing():
 
 def test_a_document_keeps_its_budget_while_its_cache_serves(tiny_model):
     """The tiny model is given a bound that nothing meets: the second document's prompts are a quarter as long."""
-    engine = Engine(tiny_model, EngineSettings(budget=PromptBudget(512, 128, 128), cold_prompt_s=1e-9))
+    engine = Engine(tiny_model, EngineSettings(budget=PromptBudget(512, 128, 128), full_prompt_s=1e-9))
     text = "value = value + 1\n" * 400
 
     def prompt_tokens(document, prefix):
