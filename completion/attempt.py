@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from completion.cancellation import CancelToken
-from completion.decoding import NO_TOKEN, Decoder, Step
+from completion.decoding import NO_TOKEN, Decoder, Rivals, Step
 from completion.output_text import OutputText
 from completion.postprocess import Context, stable_prefix
 from completion.request import CompletionRequest, StopReason, Suggestion
@@ -41,7 +41,7 @@ class Attempt:
         rules: Where it ends.
         record: Counts steps and time of the whole request.
         log_probabilities: Of each token of the text, what a branch shares with the first text included.
-        runners_up: The best other token for each that the decoder gave, with its log-probability; None where none is.
+        rivals: What else each token might have been that the decoder gave.
         stop: Where the text ended; None while it is written.
     """
 
@@ -52,7 +52,7 @@ class Attempt:
     rules: StopRules
     record: RunRecord
     log_probabilities: list[float] = field(default_factory=list)
-    runners_up: list[tuple[int, float] | None] = field(default_factory=list)
+    rivals: list[Rivals] = field(default_factory=list)
     stop: Stop | None = None
 
     def stream(self, cancel: CancelToken) -> Iterator[str]:
@@ -75,7 +75,7 @@ class Attempt:
     def add(self, step: Step) -> None:
         """Add a step's tokens to the text, as far as no stop rule ends it."""
         self.record.count(step)
-        self.runners_up += step.runners_up
+        self.rivals += step.rivals
         self.stop = self._extend(step) or self.rules.time_end(self.output, self.record.elapsed_ms())
 
     def growing(self, visible: str) -> Suggestion:
@@ -99,9 +99,10 @@ class Attempt:
         within = self.output.tokens_within(self.stop.length)
         before = 0.0
         found: list[Branch] = []
-        for start, (log_probability, other) in enumerate(zip(self.log_probabilities, self.runners_up, strict=False)):
+        for start, (log_probability, rivals) in enumerate(zip(self.log_probabilities, self.rivals, strict=False)):
             if start >= max(within, 1):
                 break
+            other = self.decoder.runner_up(rivals)
             if other is not None:
                 found.append(Branch(start, other[0], before + other[1]))
             before += log_probability

@@ -26,6 +26,23 @@ RECYCLED_TOKENS = 8
 
 
 @dataclass(frozen=True, slots=True)
+class Rivals:
+    """What the model held likely at one place of a text, the token that it took included.
+
+    Attributes:
+        taken: That token.
+        tokens: The best few, best first.  # [RECYCLED_TOKENS]
+        log_probabilities: Of each under the model, before constraints.  # [RECYCLED_TOKENS]
+        state: Where the text stood within the constraints.
+    """
+
+    taken: int
+    tokens: IntArray
+    log_probabilities: FloatArray
+    state: ConstraintState
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """What one step of decoding added.
 
@@ -35,7 +52,7 @@ class Step:
         log_probabilities: Of each token under the model, before constraints.
         drafted: Nodes that were scored.
         drafting_ms: Time spent on guesses.
-        runners_up: The best other token beside each emitted one, with its log-probability; None where none is allowed.
+        rivals: Of each token.
         rows: Scored rows of the text, from the anchor's on: all but the last token's, which is the next anchor.
     """
 
@@ -44,7 +61,7 @@ class Step:
     log_probabilities: tuple[float, ...]
     drafted: int
     drafting_ms: float
-    runners_up: tuple[tuple[int, float] | None, ...] = ()
+    rivals: tuple[Rivals, ...] = ()
     rows: tuple[int, ...] = (ANCHOR_ROW,)
 
 
@@ -79,7 +96,6 @@ class Decoder:
         sampling: How a token is drawn.
         ends: Stop tokens.
         state: Where the text stands within the constraints.
-        wants_runners_up: Whether steps name them.
         tokens: What was emitted so far.
     """
 
@@ -92,7 +108,6 @@ class Decoder:
     sampling: Sampling
     ends: frozenset[int]
     state: ConstraintState
-    wants_runners_up: bool = False
     tokens: list[int] = field(default_factory=list)
 
     def steps(self, cancel: CancelToken) -> Iterator[Step]:
@@ -138,10 +153,19 @@ class Decoder:
             self.drafter.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, step_ms)
         drafting_ms = proposal.drafting_ms + 1e3 * (time.perf_counter() - verified)
         log_probabilities = _log_probabilities(logits, path)
-        runners_up = self._runners_up(logits, path, states, log_probabilities) if self.wants_runners_up else ()
+        rivals = _rivals(logits, path, states, log_probabilities)
         self.state = self._after(path, states)
         self.tokens += path.tokens
-        return Step(path.tokens, path.drafters, log_probabilities, len(tree), drafting_ms, runners_up, path.rows)
+        return Step(path.tokens, path.drafters, log_probabilities, len(tree), drafting_ms, rivals, path.rows)
+
+    def runner_up(self, rivals: Rivals) -> tuple[int, float] | None:
+        """The best token that the constraints allow beside the one taken, with its log-probability; None for none."""
+        for token, log_probability in zip(rivals.tokens.tolist(), rivals.log_probabilities.tolist(), strict=True):
+            if token == rivals.taken or token in self.ends:
+                continue
+            if self.constraints.advance(rivals.state, token) is not None:
+                return token, log_probability
+        return None
 
     def _guess(self, state: ConstraintState, beside: int) -> DraftTree:
         """Guesses: first the tokens that the forced bytes will most likely become, then what the drafters say."""
@@ -190,23 +214,6 @@ class Decoder:
             return NO_TOKEN if drawn is None else drawn
 
         return choose
-
-    def _runners_up(
-        self, logits: Logits, path: AcceptedPath, states: Sequence[ConstraintState], log_probabilities: Sequence[float]
-    ) -> tuple[tuple[int, float] | None, ...]:
-        """Beside each emitted token the best other one that the constraints allow."""
-        ids, scores = logits.top(RECYCLED_TOKENS)
-        found: list[tuple[int, float] | None] = []
-        for row, token, log_probability in zip(path.rows, path.tokens, log_probabilities, strict=True):
-            normaliser = float(logits.row(row)[token]) - log_probability if token != NO_TOKEN else 0.0
-            others = (
-                (int(other), float(score) - normaliser)
-                for other, score in zip(ids[row], scores[row], strict=True)
-                if other != token and other not in self.ends
-            )
-            allowed = (pair for pair in others if self.constraints.advance(states[row], pair[0]) is not None)
-            found.append(next(allowed, None) if token != NO_TOKEN else None)
-        return tuple(found)
 
     def _after(self, path: AcceptedPath, states: Sequence[ConstraintState]) -> ConstraintState:
         """The constraints' state behind an accepted path."""
@@ -257,6 +264,18 @@ def prune(tree: DraftTree, constraints: Constraints, start: ConstraintState) -> 
 
 def _allowed_by(constraints: Constraints, state: ConstraintState) -> Callable[[int], bool]:
     return lambda token: constraints.advance(state, token) is not None
+
+
+def _rivals(
+    logits: Logits, path: AcceptedPath, states: Sequence[ConstraintState], log_probabilities: Sequence[float]
+) -> tuple[Rivals, ...]:
+    """The best few tokens at each place of a path, but where decoding ended."""
+    ids, scores = logits.top(RECYCLED_TOKENS)
+    return tuple(
+        Rivals(token, ids[row], scores[row] - (logits.row(row)[token] - log_probability), states[row])
+        for row, token, log_probability in zip(path.rows, path.tokens, log_probabilities, strict=True)
+        if token != NO_TOKEN
+    )
 
 
 def _log_probabilities(logits: Logits, path: AcceptedPath) -> tuple[float, ...]:

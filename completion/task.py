@@ -81,7 +81,6 @@ class Task:
             sampling=self.asked.sampling,
             ends=ends,
             state=constraints.after(written),
-            wants_runners_up=self.asked.suggestions > 1 and not written,
         )
         output = OutputText(len(self.prompt.forced))
         for token in written:
