@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.healing import heal
+from completion.opening_line import closing
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 
@@ -27,7 +28,7 @@ def finish(
     if request.filters:
         left = apply_filters(raw, replace(context, cut_short=reason in _CUT_SHORT))
     if request.grammar is GrammarMode.STRICT and isinstance(left, Suggestion):
-        left = _cut_by_grammar(left, request, grammar)
+        left = _cut_by_grammar(left, request, grammar, closing(left, reason, context))
     return left
 
 
@@ -48,13 +49,21 @@ def passing_part(text: str, shown: str, request: CompletionRequest, grammar: Gra
 
 
 def _cut_by_grammar(
-    suggestion: Suggestion, request: CompletionRequest, grammar: GrammarConstraint | Off
+    suggestion: Suggestion, request: CompletionRequest, grammar: GrammarConstraint | Off, closers: tuple[str, ...]
 ) -> Suggestion | Dropped:
-    """Keep the longest beginning that leaves the document with no more syntax errors than it had."""
+    """Keep the longest beginning that leaves the document with no more syntax errors than it had.
+
+    Args:
+        suggestion: What the filters left.
+        request: What was asked.
+        grammar: The request's constraint.
+        closers: What could close a line that may stay open; none where it must not.
+    """
     forced = heal(request.prefix).forced if request.healing else b""
     replaced = len(request.suffix[: suggestion.replace_after].encode())
-    cut = grammar.longest_passing_cut(forced + suggestion.text.encode(), replaced)
+    middle = forced + suggestion.text.encode()
+    cut = grammar.longest_passing_cut(middle, replaced)
     kept = suggestion.text.encode()[: max(0, cut - len(forced))].decode("utf-8", "ignore")
-    if kept == suggestion.text:
+    if kept == suggestion.text or any(grammar.sound_when_closed(middle, one.encode(), replaced) for one in closers):
         return suggestion
     return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.SYNTAX)

@@ -65,6 +65,10 @@ class Off:
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
         return cut
 
+    def sound_when_closed(self, middle: bytes, closers: bytes, replaced: int = 0) -> bool:  # noqa: ARG002
+        """Without an acceptor nobody knows whether later lines could close it."""
+        return False
+
     def growing_cut(self, middle: bytes, known: int) -> int:
         """Bytes of an unfinished completion that may be shown; `known` of them were found to be sound before."""
         started = perf_counter()
@@ -173,6 +177,14 @@ class GrammarConstraint:
         cut = len(middle) if self._joined.sound(middle, replaced) else self._search_cut(middle, replaced)
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
         return cut
+
+    def sound_when_closed(self, middle: bytes, closers: bytes, replaced: int = 0) -> bool:
+        """Whether the completion can stand in the language, and the document has no error with `closers` behind it."""
+        started = perf_counter()
+        after = self._advance(self.root, middle)
+        verdict = after is not None and self._joined.sound(middle + closers, replaced)
+        self.counters.elapsed_ms += 1000 * (perf_counter() - started)
+        return verdict
 
     def growing_cut(self, middle: bytes, known: int) -> int:
         """Bytes of an unfinished completion that may be shown; `known` of them were found to be sound before."""
