@@ -156,7 +156,7 @@ def parse_arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.grammar", description=__doc__)
     parser.add_argument("--sources", type=Path, help="folder of source files in place of the pinned releases")
-    parser.add_argument("--cuts", type=int, default=3000, help="cuts of real files in each language")
+    parser.add_argument("--cuts", type=int, default=2200, help="cuts of real files in each language")
     parser.add_argument("--faults", type=int, default=200, help="injected faults in each language")
     parser.add_argument("--completions", type=int, default=12, help="records of each suite and language")
     parser.add_argument("--skip-completions", action="store_true", help="only the parts that need no model")

@@ -10,6 +10,7 @@ from completion.grammar.acceptor import Snapshot
 from completion.grammar.errors import GrammarBoundError, GrammarUnsupportedError, PrefixTooLargeError
 from completion.grammar.grammar import Grammar, load_grammar
 from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
+from completion.grammar.languages import true_language
 from completion.grammar.suffix_check import SuffixCheck, line_ends, passing_offsets
 from completion.request import GrammarMode
 
@@ -111,7 +112,7 @@ class GrammarConstraint:
         if mode is GrammarMode.OFF:
             return Off(OffReason.SWITCHED_OFF)
         try:
-            grammar = load_grammar(language)
+            grammar = load_grammar(true_language(language, prefix, suffix))
         except GrammarUnsupportedError:
             return Off(OffReason.GRAMMAR_UNSUPPORTED)
         if grammar is None:

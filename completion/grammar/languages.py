@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -40,6 +41,23 @@ LANGUAGES = {
     "cpp": LanguageRow("tree_sitter_cpp"),
     "json": LanguageRow("tree_sitter_json"),
 }
+
+
+_OBJECTIVE_C = re.compile(
+    r"^[ \t]*(?:@(?:interface|implementation|protocol|property|import|end)\b|#[ \t]*import\b)", re.MULTILINE
+)
+
+
+def true_language(language: str, *parts: str) -> str:
+    """The language of a document, which for C's header files an editor can only guess.
+
+    Args:
+        language: LSP language identifier that came with it.
+        parts: Its text, in any number of pieces.
+    """
+    if language in ("c", "cpp") and any(_OBJECTIVE_C.search(part) for part in parts):
+        return "objective-c" if language == "c" else "objective-cpp"
+    return language
 
 
 @cache

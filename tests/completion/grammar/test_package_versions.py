@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from completion.grammar.languages import LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[3]
 LOWEST = {
@@ -38,6 +41,13 @@ for language in sys.argv[1:]:
     assert grammar.acceptor.advance(snapshot, b" ) ] ) ") is None
     print(module.__file__, grammar.tables.abi_version)
 """
+
+
+def test_every_grammar_package_is_tested_at_the_lower_end_of_its_range():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    grammars = [one for one in project["dependencies"] if one.startswith("tree-sitter-")]
+    assert len(grammars) == len({row.package for row in LANGUAGES.values()})
+    assert {f"{one.replace('>=', '==')}.0" for one in grammars} <= LOWEST.keys()
 
 
 @pytest.mark.slow

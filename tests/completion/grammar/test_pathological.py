@@ -88,3 +88,20 @@ def test_interned_stacks_are_forgotten_when_there_are_many(monkeypatch):
         acceptor.read(acceptor.start(), b"[" * depth)
     assert acceptor.machine.size < 200
     assert acceptor.accepts_end(acceptor.read(kept, b"]]]]]]]}"))
+
+
+def test_learned_steps_are_forgotten_when_there_are_many(monkeypatch):
+    monkeypatch.setattr("completion.grammar.step_shapes.MAX_SHAPES", 5)
+    acceptor = load_grammar("go").acceptor
+    kept = acceptor.read(acceptor.start(), b"package m\nfunc f() { x := []int{1")
+    for text in (b"package a\nvar x = 1\n", b"package b\ntype T struct{}\n"):
+        acceptor.trim()
+        assert acceptor.read(acceptor.start(), text) is not None
+    assert acceptor.accepts_end(acceptor.read(kept, b"} }\n"))
+
+
+def test_too_many_ways_down_are_a_named_bound(monkeypatch):
+    monkeypatch.setattr("completion.grammar.stacks.MAX_PATHS", 1)
+    acceptor = load_grammar("cpp").acceptor
+    with pytest.raises(GrammarBoundError, match="stacks"):
+        acceptor.read(acceptor.start(), b"int f() { a < b > (c) * d; a < b > (c) * d; (a)(b) * c; }\n" * 3)
