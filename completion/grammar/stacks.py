@@ -14,7 +14,7 @@ from completion.grammar.tables import LexMode, Tables
 
 START_STATE = 1  # tree-sitter's state 0 is its error state
 MAX_PATHS = 256  # ways down a stack set that one lookahead's reductions take
-MAX_INTERNED_NODES = 200_000  # about 60 MB; beyond it the tables start afresh
+MAX_INTERNED_NODES = 40_000  # about 12 MB; more would make the collector's pauses long
 
 
 class StackNode:

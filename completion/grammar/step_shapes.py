@@ -12,7 +12,7 @@ from completion.grammar.errors import GrammarBoundError
 from completion.grammar.tables import END_SYMBOL, NO_LOOKAHEAD, Action, ActionKind, Tables
 
 MAX_PENDING_STEPS = 256  # reductions for one lookahead; 38 is the most in ten languages' real sources
-MAX_SHAPES = 200_000  # about 60 MB
+MAX_SHAPES = 100_000  # about 30 MB
 BOTTOM = -1  # stands for the state below the first one
 
 
