@@ -1,4 +1,4 @@
-"""Other suggestions beside the first: exact texts that branch off where the model was least certain."""
+"""Other suggestions beside the first: exact branches where the model was least certain, or superposed drafts."""
 
 from __future__ import annotations
 
@@ -7,35 +7,47 @@ from collections.abc import Iterator, Sequence
 from completion.attempt import Attempt
 from completion.branch_tree import BranchTree
 from completion.cancellation import CancelToken
-from completion.request import Suggestion
+from completion.request import Alternatives, Suggestion
+from completion.superposed import superposed_drafts
 from completion.task import Task
 
 
 def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel: CancelToken) -> Iterator[Suggestion]:
     """Texts that differ from the known ones in more than blanks, each when it is done.
 
-    Each branch takes another token than the first text did and goes on from there as the model would alone; all are
-    decoded together. Every text is what decoding it by itself gives.
-
     Raises:
         CancelledError: Between two steps.
     """
+    texts = [suggestion.text for suggestion in known]
+    superposed = task.asked.alternatives is Alternatives.SUPERPOSED
+    for other in _superposed(task, cancel) if superposed else _branches(task, first, cancel):
+        left = task.finish(other)
+        if isinstance(left, Suggestion) and is_new(left.text, texts):
+            texts.append(left.text)
+            yield left
+            if len(texts) == task.asked.suggestions:
+                return
+
+
+def _branches(task: Task, first: Attempt, cancel: CancelToken) -> Iterator[Attempt]:
+    """Texts that take another token than the first text did and go on from there, each as it would alone."""
     branches = first.branches(task.asked.suggestions - 1)
     if not branches:
         return
     shared = min(branch.start for branch in branches)
     tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared)
-    for branch in branches:
-        tree.add(task.other(first, branch), branch.start - shared, branch.token)
-    texts = [suggestion.text for suggestion in known]
     try:
-        for other in tree.grow(cancel):
-            left = task.finish(other)
-            if isinstance(left, Suggestion) and is_new(left.text, texts):
-                texts.append(left.text)
-                yield left
+        for branch in branches:
+            tree.add(task.other(first, branch), branch.start - shared, branch.token)
+        yield from tree.grow(cancel)
     finally:
         tree.close()
+
+
+def _superposed(task: Task, cancel: CancelToken) -> Iterator[Attempt]:
+    """Drafts that one pass a step wrote together, the likeliest first."""
+    for draft in superposed_drafts(task, task.asked.suggestions, cancel):
+        yield task.written(draft.tokens, draft.log_probabilities)
 
 
 def in_order(suggestions: Sequence[Suggestion], new: Suggestion) -> list[Suggestion]:

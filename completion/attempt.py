@@ -76,7 +76,7 @@ class Attempt:
         """Add a step's tokens to the text, as far as no stop rule ends it."""
         self.record.count(step)
         self.rivals += step.rivals
-        self.stop = self._extend(step) or self.rules.time_end(self.output, self.record.elapsed_ms())
+        self.stop = self.extend(step) or self.rules.time_end(self.output, self.record.elapsed_ms())
 
     def growing(self, visible: str) -> Suggestion:
         """What may be shown of the text so far, with the log-probabilities of everything so far."""
@@ -108,7 +108,7 @@ class Attempt:
             before += log_probability
         return sorted(found, key=lambda branch: -branch.log_probability)[:count]
 
-    def _extend(self, step: Step) -> Stop | None:
+    def extend(self, step: Step) -> Stop | None:
         """Add a step's tokens to the text, one by one: where it ends must not depend on how they came."""
         for token, drafter, log_probability in zip(step.tokens, step.drafters, step.log_probabilities, strict=True):
             if token == NO_TOKEN or token in self.decoder.ends:

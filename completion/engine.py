@@ -90,7 +90,7 @@ class Engine:
         asked, prompt, session = self._plan(request)
         if self._is_cold(prompt, asked.cache, session):
             prompt = self._planner.plan(replace(asked, context=(), outline=False), SHORT_BUDGET)
-        context = _cursor_context(asked)
+        context = cursor_context(asked)
         plan = session.prepare(prompt, request.cache, cancel, LEFT_TOKENS)
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)
         grammar = open_grammar(asked, prompt.forced)
@@ -174,7 +174,7 @@ class Engine:
         return replace(request, context=files.choose(request, budget_tokens))
 
 
-def _cursor_context(request: CompletionRequest) -> Context:
+def cursor_context(request: CompletionRequest) -> Context:
     """What stop rules and filters see; decides between a line and a block."""
     wanted = request.mode
     if wanted is Mode.AUTO:

@@ -45,6 +45,13 @@ class CacheMode(StrEnum):
     OFF = "off"
 
 
+class Alternatives(StrEnum):
+    """Where suggestions beside the first come from."""
+
+    BRANCHES = "branches"  # exact texts that take another token where the model was least certain
+    SUPERPOSED = "superposed"  # drafts of one pass over mixed embeddings, scored exactly in the end
+
+
 class StopReason(StrEnum):
     """Why a completion ended."""
 
@@ -94,6 +101,7 @@ class CompletionRequest:
         context: Pieces of other files, in a stable order.
         outline: Whether the model sees the imports and open scopes of a long document that lie above its window.
         suggestions: How many different suggestions are wanted; the first is always the plain one.
+        alternatives: Where those behind the first come from.
         max_tokens: Upper bound of generated tokens.
         max_bytes: Upper bound of generated UTF-8 bytes.
         time_budget_ms: Decoding stops at the next step after this long; 0 is no bound.
@@ -115,6 +123,7 @@ class CompletionRequest:
     outline: bool = True
     mode: Mode = Mode.AUTO
     suggestions: int = 1
+    alternatives: Alternatives = Alternatives.BRANCHES
     max_tokens: int = 128
     max_bytes: int = 4096
     time_budget_ms: int = 0

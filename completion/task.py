@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from completion.attempt import Attempt, Branch
 from completion.constraints import Constraints
-from completion.decoding import Decoder
+from completion.decoding import Decoder, Step
 from completion.finishing import finish
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.kv_session import KVSession
@@ -16,9 +16,9 @@ from completion.model.tokenizer import CodeTokenizer
 from completion.output_text import OutputText
 from completion.postprocess import Context, Dropped, DropReason
 from completion.prompt import Prompt
-from completion.request import CompletionRequest, GrammarMode, Mode, Suggestion
+from completion.request import CompletionRequest, GrammarMode, Mode, StopReason, Suggestion
 from completion.run_record import RunRecord
-from completion.stopping import StopRules
+from completion.stopping import Stop, StopRules
 from drafting.session import Drafters, DraftingSession
 from drafting.verifier import MODEL
 
@@ -51,14 +51,28 @@ class Task:
 
     def first(self) -> Attempt:
         """The plain text, from the prompt on."""
-        return self._attempt((), (), ())
+        return self._attempt((), (), self._drafting((), ()))
 
     def other(self, first: Attempt, branch: Branch) -> Attempt:
         """A text that branches off from the first one, which is a source of guesses for it."""
         text = first.decoder.tokens
         before = first.log_probabilities[: branch.start]
         log_probabilities = (*before, branch.log_probability - sum(before))
-        return self._attempt((*text[: branch.start], branch.token), log_probabilities, text)
+        written = (*text[: branch.start], branch.token)
+        return self._attempt(written, log_probabilities, self._drafting(written, text))
+
+    def written(self, tokens: tuple[int, ...], log_probabilities: tuple[float, ...]) -> Attempt:
+        """A text that was written elsewhere, up to where a stop rule ends it."""
+        attempt = self._attempt((), (), None)
+        step = Step(tokens, (MODEL,) * len(tokens), log_probabilities, 0, 0.0)
+        attempt.stop = attempt.extend(step) or Stop(len(attempt.output.whole()), StopReason.MAX_TOKENS)
+        return attempt
+
+    def constraints(self) -> Constraints:
+        """What binds every text of the request."""
+        bound = self.grammar if isinstance(self.grammar, GrammarConstraint) else None
+        strict = self.asked.grammar is GrammarMode.STRICT
+        return Constraints(self.tokenizer, self.prompt.forced, bound, self.tokenizer.stop_ids, grammar_binds=strict)
 
     def finish(self, attempt: Attempt) -> Suggestion | Dropped:
         """What filters and grammar leave of a finished text."""
@@ -66,20 +80,19 @@ class Task:
             return Dropped(DropReason.EMPTY)
         return finish(attempt.text(attempt.stop), attempt.stop.reason, self.asked, self.context, self.grammar)
 
-    def _attempt(self, written: tuple[int, ...], log_probabilities: Sequence[float], beside: Sequence[int]) -> Attempt:
-        ends = self.tokenizer.stop_ids
-        bound = self.grammar if isinstance(self.grammar, GrammarConstraint) else None
-        strict = self.asked.grammar is GrammarMode.STRICT
-        constraints = Constraints(self.tokenizer, self.prompt.forced, bound, ends, grammar_binds=strict)
+    def _attempt(
+        self, written: tuple[int, ...], log_probabilities: Sequence[float], drafter: DraftingSession | None
+    ) -> Attempt:
+        constraints = self.constraints()
         decoder = Decoder(
             model=self.model,
             session=self.session,
             prompt=[*self.prompt.tokens, *written],
             constraints=constraints,
-            drafter=self._drafting(written, beside),
+            drafter=drafter,
             forced_tokens=lambda data: self.tokenizer.encode(data.decode("utf-8", "ignore")),
             sampling=self.asked.sampling,
-            ends=ends,
+            ends=self.tokenizer.stop_ids,
             state=constraints.after(written),
         )
         output = OutputText(len(self.prompt.forced))

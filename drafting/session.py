@@ -13,6 +13,7 @@ from drafting.draft_budget import StepCosts
 from drafting.draft_tree import DraftTree
 from drafting.learned_state import LearnedState
 from drafting.ngram_index import GAP, MAX_MATCH
+from drafting.ngram_model import NgramModel
 from drafting.prompt_lookup import PromptLookup
 from drafting.token_recycling import recycle
 from drafting.verifier import AcceptedPath
@@ -73,6 +74,11 @@ class Drafters:
         index = self._workspaces.get(workspace, self._no_documents)
         return DraftingSession(self, prompt, index, tail or prompt, final)
 
+    def ngrams(self, prompt: Sequence[int], workspace: str = "") -> NgramModel:
+        """Counts of what followed what in a prompt and in a workspace; no count crosses a special token."""
+        lookup = PromptLookup(_without(self.special, prompt))
+        return NgramModel([lookup.arrays, self._workspaces.get(workspace, self._no_documents).arrays])
+
     def workspace(self, key: str) -> WorkspaceIndex:
         """The index of a workspace, empty at first. One workspace's text never shows up in another's drafts."""
         if key not in self._workspaces:
@@ -107,8 +113,7 @@ class DraftingSession:
     ) -> None:
         """Index the prompt. `tail` ends where the next token goes; nothing is guessed behind `final` tokens."""
         self._drafters = drafters
-        tokens = np.asarray(prompt, dtype=np.int32)
-        self._prompt = PromptLookup(np.where(np.isin(tokens, drafters.special), GAP, tokens))
+        self._prompt = PromptLookup(_without(drafters.special, prompt))
         self._length = len(prompt)
         self._tail = _window(np.full(MAX_MATCH, GAP, dtype=np.int32), tail)
         self._workspace = workspace
@@ -177,3 +182,9 @@ def _window(tail: IntArray, tokens: Sequence[int]) -> IntArray:
     """The last MAX_MATCH tokens of a tail with more tokens behind it.  # [MAX_MATCH]."""
     new = np.asarray(tokens[-MAX_MATCH:], dtype=np.int32)
     return np.concatenate((tail[len(new) :], new))
+
+
+def _without(special: IntArray, tokens: Sequence[int]) -> IntArray:
+    """Tokens with gaps in place of the special ones.  # [tokens]."""
+    array = np.asarray(tokens, dtype=np.int32)
+    return np.where(np.isin(array, special), np.int32(GAP), array)

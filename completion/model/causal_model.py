@@ -118,3 +118,15 @@ class CausalModel(Protocol):
             parents: Row of each new node's parent, −1 for a root; parents come before children.  # [rows]
             cache: Scratch slots are written, length stays.
         """
+
+    def superpose(self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache) -> Logits:
+        """As `score`, with rows whose input is a weighted sum of token embeddings: Σ w·e(t).
+
+        Source: "Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass", section 3.
+
+        Args:
+            tokens: Token ids of each node.  # [rows, tokens]
+            weights: Their weights; a single 1 gives what `score` gives.  # [rows, tokens]
+            parents: Row of each new node's parent, −1 for a root; parents come before children.  # [rows]
+            cache: Scratch slots are written, length stays.
+        """

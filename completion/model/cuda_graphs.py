@@ -67,7 +67,8 @@ class StaticStep:
         visible = (places < 0) | (in_tree & lineage[:, places.clamp(0, rows - 1)])  # [rows, span]
         mask = torch.zeros(visible.shape, device=inputs.device).masked_fill(~visible, -math.inf)
         slots = length + torch.arange(rows, device=inputs.device)
-        return self._model.logits(self._model.forward(Rows(tokens, slots, length + depths, mask), self._cache))
+        embedded = self._model.weights.embeddings[tokens]
+        return self._model.logits(self._model.forward(Rows(embedded, slots, length + depths, mask), self._cache))
 
     def _capture(self) -> None:
         """Record the step's kernels, after a run aside that lets libraries set themselves up."""

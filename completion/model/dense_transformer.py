@@ -12,7 +12,7 @@ import torch
 
 from completion.errors import ModelError
 from completion.model.architecture import Architecture, read_architecture
-from completion.model.causal_model import IntArray, KVCache
+from completion.model.causal_model import FloatArray, IntArray, KVCache
 from completion.model.draft_rows import tree_places
 from completion.model.kv_cache import TorchCache, rotate
 from completion.model.rotary import rotary_tables
@@ -36,13 +36,13 @@ class Rows:
     """What one forward pass computes.
 
     Attributes:
-        tokens: Token ids.  # [rows]
+        inputs: Embeddings.  # [rows, hidden]
         slots: Where keys and values go.  # [rows]
         positions: Rotary positions.  # [rows]
         mask: Added to attention scores: 0 where a row may look, −∞ elsewhere.  # [rows, span]
     """
 
-    tokens: torch.Tensor
+    inputs: torch.Tensor
     slots: torch.Tensor
     positions: torch.Tensor
     mask: torch.Tensor
@@ -73,17 +73,31 @@ class DenseTransformer:
         for start in range(0, len(tokens), PREFILL_ROWS):
             chunk = slots[start : start + PREFILL_ROWS]
             visible = np.arange(int(chunk[-1]) + 1) <= chunk[:, None]
-            hidden.append(self.forward(self._rows(tokens[start : start + PREFILL_ROWS], chunk, chunk, visible), cache))
+            inputs = self._embedded(tokens[start : start + PREFILL_ROWS])
+            hidden.append(self.forward(self._rows(inputs, chunk, chunk, visible), cache))
         cache.settle(max(cache.length, int(slots[-1]) + 1))
         return TorchLogits(self.logits(torch.cat(hidden)[list(logits_rows)]))
 
     @torch.inference_mode()
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> TorchLogits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        cache = self.own(cache, cache.length + cache.kept + len(tokens))
+        return self._score(self._embedded(tokens), parents, cache)
+
+    @torch.inference_mode()
+    def superpose(self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache) -> TorchLogits:
+        """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
+        shares = torch.from_numpy(weights).to(self.device)[:, :, None]
+        embeddings = self._embedded(tokens)  # [rows, tokens, hidden]
+        return self._score((shares * embeddings.float()).sum(dim=1).to(embeddings.dtype), parents, cache)
+
+    def _embedded(self, tokens: IntArray) -> torch.Tensor:
+        return self.weights.embeddings[torch.from_numpy(tokens.astype(np.int64)).to(self.device)]
+
+    def _score(self, inputs: torch.Tensor, parents: IntArray, cache: KVCache) -> TorchLogits:
+        cache = self.own(cache, cache.length + cache.kept + len(inputs))
         parents = cache.with_kept(parents)
         slots, positions, visible = tree_places(parents, cache.kept, cache.length)
-        hidden = self.forward(self._rows(tokens, slots, positions, visible), cache)
+        hidden = self.forward(self._rows(inputs, slots, positions, visible), cache)
         cache.parents = parents
         return TorchLogits(self.logits(hidden))
 
@@ -101,14 +115,14 @@ class DenseTransformer:
             )
         return cache
 
-    def _rows(self, tokens: IntArray, slots: IntArray, positions: IntArray, visible: np.ndarray) -> Rows:
+    def _rows(self, inputs: torch.Tensor, slots: IntArray, positions: IntArray, visible: np.ndarray) -> Rows:
         mask = torch.zeros(visible.shape).masked_fill_(torch.from_numpy(~visible), -math.inf)
-        indices = [torch.from_numpy(array.astype(np.int64)).to(self.device) for array in (tokens, slots, positions)]
-        return Rows(indices[0], indices[1], indices[2], mask.to(self.device))
+        indices = [torch.from_numpy(array.astype(np.int64)).to(self.device) for array in (slots, positions)]
+        return Rows(inputs, indices[0], indices[1], mask.to(self.device))
 
     def forward(self, rows: Rows, cache: TorchCache) -> torch.Tensor:
         """Hidden states behind the last layer.  # [rows, hidden]."""
-        x = self.weights.embeddings[rows.tokens]
+        x = rows.inputs
         for index, layer in enumerate(self.weights.layers):
             h = self._norm(x, layer.attention_norm)
             qkv = layer.qkv(h)  # [rows, (heads + 2 kv_heads) · head_dim]

@@ -78,17 +78,26 @@ class QuantizedTransformer:
             here = wanted[(wanted >= start) & (wanted < start + MAX_ROWS)] - start
             nothing = np.zeros(len(chunk) + 1, dtype=np.int32)
             rows = RowsView(chunk, chunk, chunk + np.int32(1), nothing, NO_ROWS, here.astype(np.int32))
-            found.append(self._run(tokens[start : start + MAX_ROWS], rows, cache))
+            inputs = _widened(self._embeddings[tokens[start : start + MAX_ROWS]])
+            found.append(self._run(inputs, rows, cache))
         cache.settle(max(cache.length, int(slots[-1]) + 1))
         return PanelLogits.joined(found, np.argsort(np.argsort(wanted // MAX_ROWS, kind="stable")))
 
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        cache = self._own(cache, cache.length + cache.kept + len(tokens))
+        return self._score(_widened(self._embeddings[tokens]), parents, cache)
+
+    def superpose(self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache) -> Logits:
+        """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
+        embeddings = _widened(self._embeddings[tokens])  # [rows, tokens, hidden]
+        return self._score((weights.astype(np.float32)[:, :, None] * embeddings).sum(axis=1), parents, cache)
+
+    def _score(self, inputs: FloatArray, parents: IntArray, cache: KVCache) -> PanelLogits:
+        cache = self._own(cache, cache.length + cache.kept + len(inputs))
         parents = cache.with_kept(parents)
-        if len(tokens) > MAX_ROWS:
-            raise ModelError(f"A draft tree has at most {MAX_ROWS} nodes; this one has {len(tokens)}.")
-        logits = self._run(tokens, tree_rows(parents, cache.length, cache.kept), cache)
+        if len(inputs) > MAX_ROWS:
+            raise ModelError(f"A draft tree has at most {MAX_ROWS} nodes; this one has {len(inputs)}.")
+        logits = self._run(inputs, tree_rows(parents, cache.length, cache.kept), cache)
         cache.parents = parents
         return logits
 
@@ -101,8 +110,8 @@ class QuantizedTransformer:
             )
         return cache
 
-    def _run(self, tokens: IntArray, rows: RowsView, cache: Int8Cache) -> PanelLogits:
-        """One pass over at most MAX_ROWS rows."""
+    def _run(self, inputs: FloatArray, rows: RowsView, cache: Int8Cache) -> PanelLogits:
+        """One pass over at most MAX_ROWS rows.  inputs: # [rows, hidden]."""
         vocabulary = self._sizes.vocabulary
         outputs = Outputs(
             np.empty((len(rows.wanted), vocabulary), np.float32),
@@ -110,7 +119,7 @@ class QuantizedTransformer:
         )
         with self._lock:
             buffers = self._with_scratch(cache.capacity)
-            buffers.x[: len(tokens)] = _widened(self._embeddings[tokens])
+            buffers.x[: len(inputs)] = inputs
             buffers.counters.fill(0)
             sizes, table, view = self._sizes, self._table, cache.view
             self._threads.run(lambda thread: run_layers(thread, sizes, table, rows, view, buffers, outputs))

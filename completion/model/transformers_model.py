@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from completion.errors import ModelError, UnsupportedModelError
-from completion.model.causal_model import IntArray, KVCache, Logits, ModelShape
+from completion.model.causal_model import FloatArray, IntArray, KVCache, Logits, ModelShape
 from completion.model.draft_rows import TreeCache, tree_places
 from completion.model.logits import DenseLogits
 
@@ -162,10 +162,20 @@ class TransformersModel:
     @torch.inference_mode()
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
+        return self._score(tokens, None, parents, cache)
+
+    @torch.inference_mode()
+    def superpose(self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache) -> Logits:
+        """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
+        embeddings = self._module.get_input_embeddings()(torch.from_numpy(tokens.astype(np.int64)))
+        mixed = (torch.from_numpy(weights)[:, :, None] * embeddings.float()).sum(dim=1).to(self.dtype)
+        return self._score(tokens[:, 0], mixed, parents, cache)
+
+    def _score(self, tokens: IntArray, inputs: torch.Tensor | None, parents: IntArray, cache: KVCache) -> Logits:
         cache = self._own(cache, cache.length + cache.kept + len(tokens))
         parents = cache.with_kept(parents)
         slots, positions, visible = tree_places(parents, cache.kept, cache.length)
-        logits = self._forward(_Rows(tokens, slots, positions, visible), cache, range(len(tokens)))
+        logits = self._forward(_Rows(tokens, slots, positions, visible), cache, range(len(tokens)), inputs)
         cache.parents = parents
         return DenseLogits(logits)
 
@@ -216,15 +226,21 @@ class TransformersModel:
             )
         return cache
 
-    def _forward(self, rows: _Rows, cache: TransformersCache, logits_rows: Sequence[int]) -> np.ndarray:
-        """One pass of the module.  # [len(logits_rows), vocabulary_size]."""
+    def _forward(
+        self,
+        rows: _Rows,
+        cache: TransformersCache,
+        logits_rows: Sequence[int],
+        inputs: torch.Tensor | None = None,
+    ) -> np.ndarray:
+        """One pass of the module, with `inputs` in place of the tokens' embeddings.  # [logits_rows, vocabulary]."""
         arrays = (rows.tokens, rows.positions, rows.slots)
         ids, at, where = (torch.from_numpy(array.astype(np.int64)) for array in arrays)
         mask = torch.zeros(rows.visible.shape, dtype=self.dtype)
         mask.masked_fill_(torch.from_numpy(~rows.visible), torch.finfo(self.dtype).min)
         cache.begin(where, at, rows.visible.shape[1])
         output = self._module(
-            input_ids=ids[None],
+            **({"input_ids": ids[None]} if inputs is None else {"inputs_embeds": inputs[None]}),
             attention_mask=mask[None, None],
             position_ids=at[None],
             past_key_values=cache,

@@ -92,6 +92,14 @@ def test_a_row_below_kept_rows_is_bit_for_bit_what_its_path_gives(qwen):
         grown.keep(range(7 + start + 8))
 
 
+def test_a_one_hot_mixture_is_bit_for_bit_its_token(qwen):
+    mixed, plain = qwen.new_cache(64), qwen.new_cache(64)
+    nodes, parents = tokens(4), np.array([-1, 0, 0, 2], dtype=np.int32)
+    pairs, weights = np.stack([nodes[::-1], nodes], axis=1), np.tile(np.array([0, 1], dtype=np.float32), (4, 1))
+    found, expected = qwen.superpose(pairs, weights, parents, mixed), qwen.score(nodes, parents, plain)
+    np.testing.assert_array_equal(rows_of(found, 4), rows_of(expected, 4))
+
+
 def test_prefill_is_bit_for_bit_single_steps_and_any_chunks(qwen):
     ids, steps, chunks = tokens(300), qwen.new_cache(320), qwen.new_cache(320)
     expected = rows_of(qwen.prefill(ids, slots(300), qwen.new_cache(320), range(300)), 300)
