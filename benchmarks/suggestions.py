@@ -28,7 +28,6 @@ from benchmarks.suggestions_report import Answer, figures, print_tables
 from completion.cancellation import CancelToken
 from completion.drafting_setup import make_drafters
 from completion.engine import Engine, EngineSettings
-from completion.finishing import passing_part
 from completion.grammar.constraint import GrammarConstraint
 from completion.model.loading import LoadedModel, load_model
 from completion.request import (
@@ -129,10 +128,10 @@ def _completion(suggestion: Suggestion, task: Task) -> str:
 
 def _parses(suggestion: Suggestion, task: Task) -> bool:
     """Whether the document has no more syntax errors with the suggestion than before."""
-    request = CompletionRequest(task.prefix, task.document_suffix[suggestion.replace_after :], task.language)
-    request = replace(request, healing=False, grammar=GrammarMode.STRICT)
-    grammar = GrammarConstraint.open(task.language, task.prefix, request.suffix, GrammarMode.STRICT, "")
-    return passing_part(suggestion.text, request, grammar) == suggestion.text
+    grammar = GrammarConstraint.open(task.language, task.prefix, task.document_suffix, GrammarMode.STRICT, "")
+    replaced = len(task.document_suffix[: suggestion.replace_after].encode())
+    text = suggestion.text.encode()
+    return grammar.longest_passing_cut(text, replaced) == len(text)
 
 
 def main() -> None:

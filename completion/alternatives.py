@@ -11,6 +11,9 @@ from completion.request import Alternatives, Suggestion
 from completion.superposed import superposed_drafts
 from completion.task import Task
 
+SLACK_TOKENS = 8
+"""So much longer than the first text any other may be."""
+
 
 def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel: CancelToken) -> Iterator[Suggestion]:
     """Texts that differ from the known ones in more than blanks, each when it is done.
@@ -30,18 +33,29 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
 
 
 def _branches(task: Task, first: Attempt, cancel: CancelToken) -> Iterator[Attempt]:
-    """Texts that take another token than the first text did and go on from there, each as it would alone."""
+    """Texts that take another token than the first text did and go on from there, each as it would alone.
+
+    One that does not end where the first one's length suggests is given up.
+    """
     branches = first.branches(task.asked.suggestions - 1)
     if not branches:
         return
+    most_tokens = min(longest(first.output.tokens), task.asked.max_tokens)
     shared = min(branch.start for branch in branches)
     tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared)
     try:
         for branch in branches:
-            tree.add(task.other(first, branch), branch.start - shared, branch.token)
-        yield from tree.grow(cancel)
+            tree.add(task.other(first, branch, most_tokens), branch.start - shared, branch.token)
+        for other in tree.grow(cancel):
+            if other.output.tokens < most_tokens or most_tokens == task.asked.max_tokens:
+                yield other
     finally:
         tree.close()
+
+
+def longest(first_tokens: int) -> int:
+    """Tokens of a text beside a first one of so many: what runs on much longer is no alternative to it."""
+    return first_tokens + max(first_tokens // 2, SLACK_TOKENS)
 
 
 def _superposed(task: Task, cancel: CancelToken) -> Iterator[Attempt]:

@@ -55,12 +55,12 @@ class BranchTree:
     def grow(self, cancel: CancelToken) -> Iterator[Attempt]:
         """Write all texts, a step of each at a time; gives each when it has ended.
 
-        A text that the cache has no room for is left unfinished.
+        Texts that the cache has no room for are left unfinished, and all are where there is a hurry.
 
         Raises:
             CancelledError: Between two steps.
         """
-        while self._limbs:
+        while self._limbs and not cancel.hurried:
             cancel.raise_if_cancelled()
             self._make_room()
             self._step()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from completion import mode
@@ -106,22 +106,21 @@ class Engine:
                     yield CompletionEvent((restored(first.growing(shown), request),))
             left = task.finish(first)
             suggestions = [] if isinstance(left, Dropped) else [left]
-            if asked.suggestions > 1:
-                yield CompletionEvent(tuple(restored(each, request) for each in suggestions))
-            for alternative in alternatives(task, first, suggestions, cancel):
-                suggestions = in_order(suggestions, alternative)
-                yield CompletionEvent(tuple(restored(each, request) for each in suggestions))
+            record.first_done(grammar)
+            if asked.suggestions > 1 and (suggestions or asked.invoked):
+                yield _whole(suggestions, request, record)
+                for alternative in alternatives(task, first, suggestions, cancel):
+                    suggestions = in_order(suggestions, alternative)
+                    yield _whole(suggestions, request, record)
         finally:
             if first.stop is None:  # cancelled, or closed by the caller
                 session.truncate(len(prompt.tokens) - 1)
-        record.text_shown()
         record.grammar_done(grammar)
-        yield CompletionEvent(
-            tuple(restored(each, request) for each in suggestions),
+        yield replace(
+            _whole(suggestions, request, record),
             done=True,
             stop_reason=first.stop.reason if first.stop else None,
             dropped=left.reason.value if isinstance(left, Dropped) else "",
-            statistics=record.statistics(),
         )
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
@@ -172,6 +171,12 @@ class Engine:
         if files is None or request.context:
             return request
         return replace(request, context=files.choose(request, budget_tokens))
+
+
+def _whole(suggestions: Sequence[Suggestion], request: CompletionRequest, record: RunRecord) -> CompletionEvent:
+    """An event of complete suggestions, with line ends as the document has them."""
+    finished = tuple(restored(each, request) for each in suggestions)
+    return CompletionEvent(finished, statistics=record.statistics(), whole=len(finished))
 
 
 def cursor_context(request: CompletionRequest) -> Context:

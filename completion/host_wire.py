@@ -24,6 +24,7 @@ def decode_event(message: Mapping[str, Any]) -> CompletionEvent:
         stop_reason=StopReason(message["stop_reason"]) if message["stop_reason"] else None,
         dropped=message["dropped"],
         statistics=Statistics(**statistics) if statistics else None,
+        whole=message["whole"],
     )
 
 

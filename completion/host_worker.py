@@ -84,7 +84,7 @@ class EngineWorker:
         """Queue a job, and cancel what it makes pointless.
 
         A completion or preparation replaces older ones of the same document; a completion also ends every
-        preparation, since those are guesses.
+        preparation, since those are guesses, and hurries completions of other documents.
 
         Raises:
             QueueFullError: Too many jobs of this kind wait.
@@ -97,6 +97,8 @@ class EngineWorker:
                 if _makes_pointless(job, older):
                     older.superseded = True
                     older.cancel.cancel()
+                elif job.urgency is Urgency.COMPLETE:
+                    older.cancel.hurry()
             waiting = sum(1 for other in self._waiting() if other.urgency == job.urgency)
             if waiting >= self._queue_limit * (_WORKSPACE_FACTOR if job.urgency is Urgency.WORKSPACE else 1):
                 raise QueueFullError(f"{waiting} requests wait for the model. Try again in a second.")
@@ -195,8 +197,9 @@ class EngineWorker:
             for event in engine.complete(payload, job.cancel):
                 job.cancel.raise_if_cancelled()
                 if event.statistics is not None:
-                    total_s = time.perf_counter() - job.received
-                    self._metrics.count_completion(event.statistics, queue_s=queue_s, total_s=total_s)
+                    if event.done:
+                        total_s = time.perf_counter() - job.received
+                        self._metrics.count_completion(event.statistics, queue_s=queue_s, total_s=total_s)
                     event = replace(event, statistics=replace(event.statistics, queue_ms=queue_s * 1000))  # noqa: PLW2901
                 job.deliver(event)
 

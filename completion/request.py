@@ -184,10 +184,12 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class CompletionEvent:
-    """One message of the stream: the suggestions so far; the last one has `done` and the statistics.
+    """One message of the stream: the suggestions so far; the last one has `done`.
 
     Attributes:
         dropped: Named reason when a finished request shows nothing; "" otherwise.
+        statistics: As of then; none while the first suggestion grows.
+        whole: So many of the suggestions, from the first on, are complete; the next one may still grow.
     """
 
     suggestions: tuple[Suggestion, ...]
@@ -195,6 +197,7 @@ class CompletionEvent:
     stop_reason: StopReason | None = None
     dropped: str = ""
     statistics: Statistics | None = None
+    whole: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,11 @@ class RunRecord:
         if not self._statistics.first_text_ms:
             self._statistics = replace(self._statistics, first_text_ms=self.elapsed_ms())
 
+    def first_done(self, grammar: GrammarConstraint | Off) -> None:
+        """The first suggestion is complete, or there is none."""
+        self.text_shown()
+        self.grammar_done(grammar)
+
     def count(self, step: Step) -> None:
         """A decoding step is done."""
         self._by_drafter.update(step.drafters[:-1])

@@ -63,7 +63,7 @@ class ScoredDraft:
 
 
 def superposed_drafts(task: Task, count: int, cancel: CancelToken) -> list[ScoredDraft]:
-    """`count` drafts behind the prompt, the likeliest first; with one it is the greedy text.
+    """`count` drafts behind the prompt, the likeliest first; with one it is the greedy text. None in a hurry.
 
     The session holds at least the prompt but its last token, and in the end what it held before.
 
@@ -80,6 +80,8 @@ def superposed_drafts(task: Task, count: int, cancel: CancelToken) -> list[Score
         drafts = _Superposition(task, count, cache).write(logits, cancel)
         cache.keep(range(root + 1))  # the mixtures go
         cancel.raise_if_cancelled()
+        if cancel.hurried:
+            return []
         return sorted(_scored(task.model, cache, drafts, root, logits), key=lambda draft: -sum(draft.log_probabilities))
     finally:
         session.commit(range(len(trunk)), trunk)
@@ -102,7 +104,7 @@ class _Superposition:
         """Go on until enough drafts have ended.  logits: behind the prompt.  # [1]."""
         alive = [Draft((), self._constraints.start, 0.0)]
         ended: list[Draft] = []
-        while alive and len(ended) < self._count:
+        while alive and len(ended) < self._count and not cancel.hurried:
             cancel.raise_if_cancelled()
             chosen = self._continued(alive, logits)
             ended += [draft for draft in chosen if self._has_ended(draft)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from completion.attempt import Attempt, Branch
 from completion.constraints import Constraints
@@ -53,13 +53,15 @@ class Task:
         """The plain text, from the prompt on."""
         return self._attempt((), (), self._drafting((), ()))
 
-    def other(self, first: Attempt, branch: Branch) -> Attempt:
-        """A text that branches off from the first one, which is a source of guesses for it."""
+    def other(self, first: Attempt, branch: Branch, most_tokens: int) -> Attempt:
+        """A text of at most so many tokens that branches off from the first one, a source of guesses for it."""
         text = first.decoder.tokens
         before = first.log_probabilities[: branch.start]
         log_probabilities = (*before, branch.log_probability - sum(before))
         written = (*text[: branch.start], branch.token)
-        return self._attempt(written, log_probabilities, self._drafting(written, text))
+        attempt = self._attempt(written, log_probabilities, self._drafting(written, text))
+        attempt.rules = StopRules(replace(self.asked, max_tokens=most_tokens), self.context)
+        return attempt
 
     def written(self, tokens: tuple[int, ...], log_probabilities: tuple[float, ...]) -> Attempt:
         """A text that was written elsewhere, up to where a stop rule ends it."""

@@ -17,7 +17,7 @@ from platformdirs import PlatformDirs
 from completion.backend import Backend
 from completion.errors import ConfigurationError
 from completion.gate import Strictness
-from completion.request import CacheMode, GrammarMode, Layout, Mode
+from completion.request import Alternatives, CacheMode, GrammarMode, Layout, Mode
 
 PROJECT_FILE = ".draftline.toml"
 
@@ -39,7 +39,8 @@ class Settings:
         mode: How far a suggestion may reach: to the line's end, over a block, or as fits the place.
         max_tokens: Upper bound of a suggestion's length.
         time_budget_ms: Upper bound of the time spent on a suggestion; 0 is no bound.
-        suggestions: How many different suggestions an invoked request gives.
+        suggestions: How many different suggestions there are to cycle through, some more where asked for by a key.
+        alternatives: Where those behind the first come from.
         streaming: Whether text is sent while it grows (`draftline/partialCompletion`).
         layout: Order of the text before and after the cursor for the model; "auto" is the model's own.
         grammar: What the language's grammar may do to a suggestion.
@@ -65,7 +66,8 @@ class Settings:
     mode: Mode = Mode.AUTO
     max_tokens: int = 128
     time_budget_ms: int = 0
-    suggestions: int = 1
+    suggestions: int = 3
+    alternatives: Alternatives = Alternatives.BRANCHES
     streaming: bool = False
     layout: Layout | Literal["auto"] = "auto"
     grammar: GrammarMode = GrammarMode.STRICT

@@ -74,6 +74,7 @@ class Generation:
         self.cancelled = False
         self.started_s = started_s
         self.first_text_s: float | None = None
+        self._whole = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
 
@@ -94,13 +95,26 @@ class Generation:
     def cancel(self) -> None:
         """Stop it; closing the stream is what tells the engine."""
         self.cancelled = self.cancelled or self.running
-        self._ended.set()
+        self._end()
         if self._task is not None:
             self._task.cancel()
+
+    async def first_whole(self) -> None:
+        """Wait until the first suggestion is complete, or nothing more comes."""
+        await self._whole.wait()
+
+    @property
+    def is_first_whole(self) -> bool:
+        """Whether the first suggestion is complete."""
+        return self.last is not None and (self.last.done or self.last.whole > 0)
 
     async def ended(self) -> None:
         """Wait until it is done, failed or cancelled."""
         await self._ended.wait()
+
+    def _end(self) -> None:
+        self._whole.set()
+        self._ended.set()
 
     def remainders(self, now: Situation) -> tuple[Remainder, ...] | None:
         """What is left at another cursor; empty while the text is yet to come, None if it no longer fits there."""
@@ -132,7 +146,9 @@ class Generation:
                 async for event in events:
                     self.last = event
                     if event.done:
-                        self._ended.set()
+                        self._end()
+                    elif event.whole:
+                        self._whole.set()
                     on_event(self)
         except DraftlineError as error:
             self.error = error
@@ -140,7 +156,7 @@ class Generation:
         finally:
             if not (self.cancelled or self.error or (self.last and self.last.done)):
                 self.error = EngineUnavailableError("The engine's stream ended before the completion was done.")
-            self._ended.set()
+            self._end()
 
 
 def _typed_since(start: Situation, now: Situation) -> str | None:

@@ -146,7 +146,7 @@ class InlineCompleter:
         generation = desk.generation
         if generation is None or generation.error or generation.cancelled:
             return False
-        if query.invoked and generation.wanted < query.wanted:
+        if query.invoked and generation.wanted < query.settings.suggestions:
             return False
         return generation.remainders(query.situation) is not None
 
@@ -170,7 +170,9 @@ class InlineCompleter:
             if generation is None:
                 generation = self._start(query, desk, source)
             self._tell_partial(desk, generation)
-            await _first(generation.ended(), ticket.taken_over.wait())
+            # What comes by itself never waits for alternatives; who asks by a key wants to choose among them.
+            ready = generation.ended() if query.invoked else generation.first_whole()
+            await _first(ready, ticket.taken_over.wait())
             if ticket.taken_over.is_set():
                 return Answer(generation, reason=EmptyReason.SUPERSEDED)
             answer = answer_from(query, generation, reused=reused)

@@ -13,6 +13,9 @@ from lsp_server.experiment import NO_ARM, Arm
 from lsp_server.generation import Generation, Remainder, Situation
 from lsp_server.text_lines import Place
 
+MORE_WHERE_INVOKED = 2
+"""Who asks by a key looks for something else than what came by itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -37,7 +40,8 @@ class Query:
     @property
     def wanted(self) -> int:
         """How many suggestions are asked of the engine."""
-        return self.settings.suggestions if self.invoked else 1
+        count = self.settings.suggestions
+        return count + MORE_WHERE_INVOKED if self.invoked and count > 1 else count
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +72,10 @@ def situation_at(document: Document, place: Place) -> Situation:
 
 
 def answer_from(query: Query, generation: Generation, *, reused: bool) -> Answer | None:
-    """The answer that an ended generation gives to a query; None if the query has to start anew."""
+    """The answer that a generation gives to a query, its first text complete; None if the query has to start anew."""
     if generation.error is not None:
         return Answer(generation, reason=EmptyReason.ENGINE_ERROR, detail=generation.error.code, reused=reused)
-    if generation.last is None or not generation.last.done:
+    if generation.last is None or not generation.is_first_whole:
         return None
     left = generation.remainders(query.situation)
     if left:

@@ -38,6 +38,7 @@ class RequestBuilder:
             workspace=workspace,
             mode=settings.mode,
             suggestions=suggestions,
+            alternatives=settings.alternatives,
             max_tokens=settings.max_tokens,
             time_budget_ms=settings.time_budget_ms,
             layout=settings.layout if isinstance(settings.layout, Layout) else None,

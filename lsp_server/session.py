@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -194,6 +195,7 @@ class Session:
         query = self._query(params.text_document.uri, params.position, invoked=invoked)
         if query is None:
             return types.CompletionList(is_incomplete=True, items=[])
+        query = replace(query, settings=replace(query.settings, suggestions=1))  # the list has one item of ours
         answer = await self.completer.answer(query)
         found = items.list_items(query, answer, self.documents.encoding)
         return types.CompletionList(is_incomplete=True, items=found)

@@ -8,7 +8,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from completion.alternatives import is_new
+from completion.alternatives import is_new, longest
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.errors import CancelledError
@@ -17,7 +17,7 @@ from completion.model.loading import load_model
 from completion.prompt import PromptPlanner
 from completion.prompt_pace import PromptBudget
 from completion.reference import decode_plainly
-from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling
+from completion.request import Alternatives, CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling
 
 DOCUMENT = """class Stack:
     def __init__(self):
@@ -149,3 +149,21 @@ def test_a_text_is_new_if_more_than_blanks_differ():
     assert not is_new("a", ["a + b"])
     assert not is_new("a + b + c", ["a + b"])
     assert not is_new(" \n", [])
+
+
+@pytest.mark.parametrize("alternatives", list(Alternatives))
+def test_in_a_hurry_there_is_only_the_first_text(engine, alternatives):
+    cancel = CancelToken()
+    events = []
+    for event in engine.complete(request_at(100, alternatives=alternatives), cancel):
+        events.append(event)
+        if event.whole:
+            cancel.hurry()
+    assert [(event.whole, event.done) for event in events[-2:]] == [(1, False), (1, True)]
+
+
+def test_what_runs_on_much_longer_than_the_first_text_is_no_alternative(engine):
+    for cursor in CURSORS:
+        first, *others = last(engine, request_at(cursor, suggestions=6, max_tokens=60)).suggestions
+        most = longest(len(first.token_log_probabilities))
+        assert all(len(other.token_log_probabilities) <= most for other in others)

@@ -12,7 +12,10 @@ from completion.request import CompletionEvent, CompletionRequest, Statistics, S
 
 
 class PacedEngine:
-    """Writes " 0 1 2 ..." one number a step. With `gated`, every step waits for a permit of the test."""
+    """Writes " 0 1 2 ..." one number a step, then alternatives, a step each.
+
+    With `gated`, every step waits for a permit of the test.
+    """
 
     def __init__(self, *, gated: bool = False, step_s: float = 0.0) -> None:
         self.gated = gated
@@ -46,6 +49,11 @@ class PacedEngine:
             self._step(cancel)
             text += f" {number}"
             yield CompletionEvent((Suggestion(text),))
+        others: list[Suggestion] = []
+        while len(others) < request.suggestions - 1 and not cancel.hurried:
+            yield CompletionEvent((Suggestion(text), *others), statistics=Statistics(), whole=1 + len(others))
+            self._step(cancel)
+            others.append(Suggestion(f" or {len(others)}"))
         statistics = Statistics(
             prompt_tokens=len(request.prefix.split()),
             computed_tokens=len(request.prefix.split()),
@@ -59,7 +67,11 @@ class PacedEngine:
         )
         pieces = (("model", text),)
         yield CompletionEvent(
-            (Suggestion(text, pieces=pieces),), done=True, stop_reason=StopReason.MAX_TOKENS, statistics=statistics
+            (Suggestion(text, pieces=pieces), *others),
+            done=True,
+            stop_reason=StopReason.MAX_TOKENS,
+            statistics=statistics,
+            whole=1 + len(others),
         )
 
     def _step(self, cancel: CancelToken) -> None:

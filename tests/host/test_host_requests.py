@@ -136,6 +136,23 @@ async def test_a_model_that_cannot_be_loaded_is_a_state_with_code_and_sentence(r
         assert (await client.get("/health")).json()["state"] == "error"
 
 
+async def test_alternatives_end_where_another_document_waits(start_host):
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    older = asyncio.create_task(read_events(client, body(document="a", max_tokens=1, suggestions=16)))
+    engine.permits.release(2)
+    await acquire(engine.began)
+    newer = asyncio.create_task(read_events(client, body(document="b", max_tokens=1)))
+    while "draftline_queue_length 1.0" not in (await client.get("/metrics")).text:
+        pass
+    engine.permits.release(100)
+    last = decode_event((await older)[-1][1])
+    assert last.done
+    assert last.suggestions[0].text == " 0"
+    assert len(last.suggestions) < 16
+    assert decode_event((await newer)[-1][1]).done
+
+
 async def test_a_newer_request_of_the_same_document_ends_the_older(start_host):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)

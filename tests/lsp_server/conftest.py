@@ -47,7 +47,7 @@ async def start_client(runtime):
         async def start(**options):
             client = RealClient()
             stack.push_async_callback(client.stop)
-            usual = {"model": "paced", "max_tokens": 3, "idle_minutes": 0.01, "prepare_ms": 0}
+            usual = {"model": "paced", "max_tokens": 3, "idle_minutes": 0.01, "prepare_ms": 0, "suggestions": 1}
             return await client.start(**{**usual, **options})
 
         yield start

@@ -58,6 +58,14 @@ class ScriptedEngine:
         self.queues[number].put_nowait(CompletionEvent(suggestions, done, None, dropped, statistics))
         await settle()
 
+    async def offer(self, *texts, done=False, number=-1):
+        """Say several texts, all of them complete."""
+        suggestions = tuple(Suggestion(text) for text in texts)
+        statistics = Statistics() if done else None
+        event = CompletionEvent(suggestions, done, statistics=statistics, whole=len(suggestions))
+        self.queues[number].put_nowait(event)
+        await settle()
+
     async def fail(self, error, number=-1):
         self.queues[number].put_nowait(error)
         await settle()

@@ -195,11 +195,63 @@ async def test_a_cursor_that_rests_elsewhere_stops_the_generation_and_one_that_s
     await editor.close()
 
 
-async def test_an_invoked_request_asks_for_as_many_suggestions_as_are_set():
+@pytest.mark.parametrize(("configured", "automatic", "invoked"), [(1, 1, 1), (3, 3, 5)])
+async def test_an_invoked_request_asks_for_more_suggestions_than_come_by_themselves(configured, automatic, invoked):
+    for by_key, wanted in ((False, automatic), (True, invoked)):
+        editor = ScriptedEditor("x = ", suggestions=configured)
+        await editor.ask_and_hear("1", invoked=by_key)
+        assert [request.suggestions for request in editor.engine.requests] == [wanted]
+
+
+async def test_who_asks_by_a_key_where_suggestions_came_by_themselves_gets_those():
     editor = ScriptedEditor("x = ", suggestions=3)
-    await editor.ask_and_hear("1")
-    await editor.ask_and_hear("1", invoked=True)
-    assert [request.suggestions for request in editor.engine.requests] == [1, 3]
+    asked = editor.ask()
+    await editor.engine.wait_for_request(1)
+    await editor.engine.offer("value")
+    assert texts(await asked) == ["value"]
+    cycling = editor.ask(invoked=True)
+    await settle()
+    assert not cycling.done()
+    await editor.engine.offer("value", "other", "third", done=True)
+    assert texts(await cycling) == ["value", "other", "third"]
+    assert len(editor.engine.requests) == 1
+
+
+async def test_what_comes_by_itself_is_answered_with_the_first_text_and_the_others_follow():
+    editor = ScriptedEditor("x = ", suggestions=3)
+    asked = editor.ask()
+    await editor.engine.wait_for_request(1)
+    await editor.engine.say("va")
+    assert not asked.done()
+    await editor.engine.offer("value")
+    assert texts(await asked) == ["value"]
+    await editor.engine.offer("value", "other")
+    assert [one.text for one in editor.partials[-1][1].remainders] == ["value", "other"]
+    await editor.engine.offer("value", "other", "third", done=True)
+    assert [one.text for one in editor.partials[-1][1].remainders] == ["value", "other", "third"]
+    assert texts(await editor.ask()) == ["value", "other", "third"]
+    assert len(editor.engine.requests) == 1
+
+
+async def test_who_asks_by_a_key_gets_all_suggestions_at_once():
+    editor = ScriptedEditor("x = ", suggestions=3)
+    asked = editor.ask(invoked=True)
+    await editor.engine.wait_for_request(1)
+    await editor.engine.offer("value")
+    assert not asked.done()
+    await editor.engine.offer("value", "other", done=True)
+    assert texts(await asked) == ["value", "other"]
+
+
+async def test_a_key_that_no_text_begins_with_ends_the_alternatives_at_once():
+    editor = ScriptedEditor("x = ", suggestions=3)
+    asked = editor.ask()
+    await editor.engine.wait_for_request(1)
+    await editor.engine.offer("value")
+    await asked
+    editor.type("1")
+    await settle()
+    assert editor.engine.closed == [0]
 
 
 async def test_a_failed_generation_is_not_reused():

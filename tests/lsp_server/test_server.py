@@ -134,6 +134,20 @@ async def test_a_cancelled_request_frees_the_engine(paced, start_client):
     assert paced.steps < before + 100
 
 
+async def test_alternatives_follow_the_answer_and_are_there_for_who_asks_by_a_key(paced, start_client):
+    client = await start_client(suggestions=3, streaming=True)
+    await client.ready()
+    client.open(URI, "x =")
+    await steps(paced, 3)
+    assert [item.insert_text for item in await client.complete(URI, 0, 3)] == [" 0 1 2"]
+    await steps(paced, 2)
+    await client.until(lambda: client.partials and len(client.partials[-1].items) == 3)
+    assert len(await client.complete(URI, 0, 3, invoked=True)) == 3
+    client.change(URI, 2, (0, 3), (0, 3), "?")
+    await steps(paced, 3 + 4)
+    assert len(await client.complete(URI, 0, 4, invoked=True)) == 5
+
+
 async def test_quiet_after_acceptance_unless_asked(paced, start_client):
     client = await start_client(quiet_ms=60_000)
     await client.ready()
