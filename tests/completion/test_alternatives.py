@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from completion.alternatives import is_new, longest
+from completion.branch_tree import BranchTree
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.errors import CancelledError
@@ -18,6 +19,7 @@ from completion.prompt import PromptPlanner
 from completion.prompt_pace import PromptBudget
 from completion.reference import decode_plainly
 from completion.request import Alternatives, CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling
+from tests.completion.tasks import task_at
 
 DOCUMENT = """class Stack:
     def __init__(self):
@@ -167,3 +169,41 @@ def test_what_runs_on_much_longer_than_the_first_text_is_no_alternative(engine):
         first, *others = last(engine, request_at(cursor, suggestions=6, max_tokens=60)).suggestions
         most = longest(len(first.token_log_probabilities))
         assert all(len(other.token_log_probabilities) <= most for other in others)
+
+
+def written_together(task, first, branches, most):
+    """Token by token, what a tree of branches writes."""
+    shared = min(branch.start for branch in branches)
+    tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared)
+    others = [task.other(first, branch, most) for branch in branches]
+    for branch, other in zip(branches, others, strict=True):
+        tree.add(other, branch.start - shared, branch.token)
+    assert sum(1 for _ in tree.grow(CancelToken())) == len(branches)
+    tree.close()
+    return [(other.output.whole(), other.log_probabilities) for other in others]
+
+
+def written_alone(task, first, branch, most):
+    """What decoding one branch by itself writes."""
+    task.session.truncate(len(task.prompt.tokens) + branch.start)
+    other = task.other(first, branch, most)
+    for _ in other.stream(CancelToken()):
+        continue
+    return other.output.whole(), other.log_probabilities
+
+
+@pytest.mark.real_model
+def test_branches_of_the_real_model_are_bit_for_bit_what_each_gives_alone():
+    """The int8 kernels give a row the same result whatever lies beside it, drafts and other branches included."""
+    loaded = load_model("default")
+    for cursor in (59, 100, 127):
+        task = task_at(loaded, cursor, max_tokens=12, suggestions=4, grammar=GrammarMode.STRICT)
+        first = task.first()
+        for _ in first.stream(CancelToken()):
+            continue
+        branches = first.branches(3)
+        together = written_together(task, first, branches, 12)
+        likeliest_end_last = sorted(range(len(branches)), key=lambda index: -branches[index].start)
+        for index in likeliest_end_last:  # each cuts the first text off behind what it shares with it
+            text, log_probabilities = written_alone(task, first, branches[index], 12)
+            assert together[index] == (text, log_probabilities)

@@ -2,62 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from completion.cancellation import CancelToken
-from completion.engine import Engine, cursor_context
-from completion.fim_format import detect_format
-from completion.finishing import open_grammar
-from completion.kv_session import KVSession, SessionSettings
+from completion.engine import Engine
 from completion.model.loading import load_model
-from completion.prompt import PromptBudget, PromptPlanner
-from completion.request import Alternatives, CacheMode, CompletionRequest, GrammarMode, Mode
-from completion.run_record import RunRecord
+from completion.request import Alternatives, GrammarMode
 from completion.superposed import superposed_drafts
 from completion.task import Task
-from drafting.draft_budget import StepCosts
-from drafting.learned_state import LearnedState
-from drafting.session import Drafters
+from tests.completion.tasks import DOCUMENT, task_at
 
-DOCUMENT = """class Stack:
-    def __init__(self):
-        self.items = []
-
-    def push(self, item):
-        self.items.append(item)
-"""
 CURSORS = range(6, len(DOCUMENT), 17)
 
 
 @pytest.fixture(scope="module")
 def loaded(tiny_qwen2):
     return load_model(str(tiny_qwen2), backend="fp32", threads=1)
-
-
-def task_at(loaded, cursor: int, **changes: object) -> Task:
-    """A request whose prompt is in a session of its own."""
-    request = CompletionRequest(
-        DOCUMENT[:cursor], DOCUMENT[cursor:], "python", mode=Mode.BLOCK, max_tokens=16, filters=False, suggestions=4
-    )
-    request = dataclasses.replace(request, **changes)
-    planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"), PromptBudget())
-    prompt = planner.plan(request)
-    session = KVSession(loaded.model, SessionSettings(capacity=1024))
-    session.prepare(prompt, CacheMode.EXACT, CancelToken())
-    return Task(
-        loaded.model,
-        loaded.tokenizer,
-        Drafters(LearnedState.fresh(loaded.tokenizer.vocabulary_size), StepCosts({0: 1.0, 8: 1.2}, 8)),
-        request,
-        cursor_context(request),
-        prompt,
-        session,
-        open_grammar(request, prompt.forced),
-        RunRecord(lambda: 0.0),
-    )
 
 
 def greedy(task: Task) -> list[int]:

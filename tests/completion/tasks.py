@@ -1,0 +1,50 @@
+"""A request on its way: its prompt is in a session of its own, nothing is decoded yet."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from completion.cancellation import CancelToken
+from completion.engine import cursor_context
+from completion.fim_format import detect_format
+from completion.finishing import open_grammar
+from completion.kv_session import KVSession, SessionSettings
+from completion.prompt import PromptPlanner
+from completion.prompt_pace import PromptBudget
+from completion.request import CacheMode, CompletionRequest, Mode
+from completion.run_record import RunRecord
+from completion.task import Task
+from drafting.draft_budget import StepCosts
+from drafting.learned_state import LearnedState
+from drafting.session import Drafters
+
+DOCUMENT = """class Stack:
+    def __init__(self):
+        self.items = []
+
+    def push(self, item):
+        self.items.append(item)
+"""
+
+
+def task_at(loaded, cursor: int, **changes: object) -> Task:
+    """A request whose prompt is in a session of its own."""
+    request = CompletionRequest(
+        DOCUMENT[:cursor], DOCUMENT[cursor:], "python", mode=Mode.BLOCK, max_tokens=16, filters=False, suggestions=4
+    )
+    request = dataclasses.replace(request, **changes)
+    planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"), PromptBudget())
+    prompt = planner.plan(request)
+    session = KVSession(loaded.model, SessionSettings(capacity=1024))
+    session.prepare(prompt, CacheMode.EXACT, CancelToken())
+    return Task(
+        loaded.model,
+        loaded.tokenizer,
+        Drafters(LearnedState.fresh(loaded.tokenizer.vocabulary_size), StepCosts({0: 1.0, 8: 1.2}, 8)),
+        request,
+        cursor_context(request),
+        prompt,
+        session,
+        open_grammar(request, prompt.forced),
+        RunRecord(lambda: 0.0),
+    )
