@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.typing_tally import RowTally, Wait, ratio, waits
+from benchmarks.typing_tally import RowTally, curve, ratio, waits
 
 Figures = Mapping[str, float | None]
 
@@ -66,24 +66,12 @@ def draw(rows: Mapping[str, RowTally], path: Path) -> None:
     plt.rcParams["svg.hashsalt"] = "typing"  # the same figures make the same file
     figure, axes = plt.subplots(figsize=(8, 4.2))
     for (name, tally), colour in zip(rows.items(), _COLOURS, strict=False):
-        seconds, shares = curve(waits(tally.requests, lambda request: request.first_text_s))
+        found = [(0.001, 0.0), *curve(waits(tally.requests, lambda request: request.first_text_s))]
+        seconds, shares = zip(*found, strict=True)
         axes.step([1e3 * one for one in seconds], [100 * one for one in shares], where="post", label=name, color=colour)
     axes.set(xscale="log", xlim=(10, 20_000), ylim=(0, 100), xlabel="milliseconds after the key or the request",
-             ylabel="requests with text, %", title="Time to first text")  # fmt: skip
+             ylabel="of the texts that came, %", title="Time to first text")  # fmt: skip
     axes.grid(visible=True, which="both", alpha=0.25)
     axes.legend(loc="lower right", frameon=False)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
-
-
-def curve(found: Sequence[Wait]) -> tuple[list[float], list[float]]:
-    """Moments in seconds, and the share that had ended by then; see `benchmarks.typing_tally.quantile`."""
-    left, remaining = len(found), 1.0
-    seconds, shares = [0.001], [0.0]
-    for wait in sorted(found, key=lambda wait: (wait.seconds, not wait.happened)):
-        if wait.happened:
-            remaining *= 1 - 1 / left
-            seconds.append(max(wait.seconds, 0.001))
-            shares.append(1 - remaining)
-        left -= 1
-    return seconds, shares

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 
 @dataclass(slots=True)
@@ -110,38 +111,56 @@ class SessionRecord:
     requests: list[RequestRecord] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+class Ending(IntEnum):
+    """How a wait ended; at the same moment what came counts before what was cut short."""
+
+    CAME = 0
+    REFUSED = 1
+    CUT = 2
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class Wait:
-    """How long something took, or, where it was cut short, how long it had taken until then."""
+    """How long something took, or how long it had taken until something else ended the wait."""
 
     seconds: float
-    happened: bool
+    ending: Ending
+
+
+def curve(waits: Sequence[Wait]) -> list[tuple[float, float]]:
+    """Moments in seconds, and the share that had come by then of what would ever have come, had no wait been cut short.
+
+    The cumulative incidence of coming beside refusals, as a share of its last value. Source: Aalen, Johansen, "An
+    Empirical Transition Matrix for Non-homogeneous Markov Chains Based on Censored Observations", section 3; with
+    nothing refused or cut short it is the plain distribution. It needs that what cuts a wait short (the next key) does
+    not depend on how long it would have lasted: the pauses are drawn beforehand.
+    """
+    left, waiting, come = len(waits), 1.0, 0.0
+    found: list[tuple[float, float]] = []
+    for wait in sorted(waits):
+        if wait.ending is Ending.CAME:
+            come += waiting / left
+            found.append((wait.seconds, come))
+        if wait.ending is not Ending.CUT:
+            waiting *= 1 - 1 / left
+        left -= 1
+    return [(seconds, share / come) for seconds, share in found]
 
 
 def quantile(waits: Sequence[Wait], share: float) -> float | None:
-    """The time within which a share of the waits would have ended, had none been cut short; None if too few lasted.
-
-    Source: Kaplan, Meier, "Nonparametric Estimation from Incomplete Observations", section 2. It needs that what cuts
-    a wait short (the next key) does not depend on how long it would have lasted: the pauses are drawn beforehand.
-    """
-    left, remaining = len(waits), 1.0
-    for wait in sorted(waits, key=lambda wait: (wait.seconds, not wait.happened)):
-        if wait.happened:
-            remaining *= 1 - 1 / left
-            if remaining <= 1 - share + 1e-12:
-                return wait.seconds
-        left -= 1
-    return None
+    """The time within which a share of what came would have come; None if nothing did."""
+    return next((seconds for seconds, come in curve(waits) if come >= share - 1e-12), None)
 
 
 def waits(requests: Sequence[RequestRecord], moment: Callable[[RequestRecord], float | None]) -> list[Wait]:
-    """How long requests waited for a moment; those that were answered with nothing are left out."""
+    """How long requests waited for a moment."""
     found: list[Wait] = []
     for request in requests:
         at = moment(request)
         end = at if at is not None else request.ended_s
-        if end is not None and not request.refused:
-            found.append(Wait(max(0.0, end - request.asked_s), at is not None))
+        if end is not None:
+            ending = Ending.CAME if at is not None else Ending.REFUSED if request.refused else Ending.CUT
+            found.append(Wait(max(0.0, end - request.asked_s), ending))
     return found
 
 

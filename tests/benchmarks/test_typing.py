@@ -11,7 +11,7 @@ from benchmarks.typing_llama_vim import presentable
 from benchmarks.typing_person import Habits, Person, strokes
 from benchmarks.typing_report import headline
 from benchmarks.typing_scripts import Passage, Script, key_unit, keys_of, passages
-from benchmarks.typing_tally import RequestRecord, RowTally, Wait, quantile, waits
+from benchmarks.typing_tally import Ending, RequestRecord, RowTally, Wait, quantile, waits
 
 BEFORE = """import os
 
@@ -81,22 +81,38 @@ def test_the_rhythm_belongs_to_the_text():
 
 
 def test_quantiles_of_waits_that_all_ended_are_the_usual_ones():
-    found = [Wait(seconds / 10, happened=True) for seconds in range(1, 11)]
+    found = [Wait(seconds / 10, Ending.CAME) for seconds in range(1, 11)]
     assert quantile(found, 0.5) == pytest.approx(0.5)
     assert quantile(found, 0.95) == pytest.approx(1.0)
 
 
 def test_waits_that_were_cut_short_count_as_longer():
-    found = [Wait(0.1, happened=False)] * 5 + [Wait(0.2, happened=True)] * 2 + [Wait(0.4, happened=True)] * 3
-    assert quantile(found, 0.4) == 0.2
-    assert quantile(found, 0.5) == 0.4
-    assert quantile([Wait(0.1, happened=False), Wait(0.05, happened=True)], 0.9) is None
+    came = [Wait(0.2, Ending.CAME)] * 3 + [Wait(0.4, Ending.CAME)] * 2
+    cut = [Wait(0.3, Ending.CUT)] * 5
+    assert quantile(came, 0.5) == 0.2
+    assert quantile(came + cut, 0.5) == 0.4
+    assert quantile([Wait(0.1, Ending.CUT)], 0.5) is None
 
 
-def test_a_refused_request_is_no_wait():
+def test_refused_requests_are_no_waits():
+    came = [Wait(seconds / 10, Ending.CAME) for seconds in range(1, 11)]
+    assert quantile(came + [Wait(0.05, Ending.REFUSED)] * 30, 0.5) == pytest.approx(0.5)
+
+
+def test_an_estimate_finds_the_true_median_behind_keys_and_refusals():
+    random = Random(1)
+    found = []
+    for _ in range(20_000):
+        latency, pause = random.expovariate(1 / 0.2), random.expovariate(1 / 0.15)
+        ending = Ending.CUT if pause < latency else Ending.REFUSED if random.random() < 0.7 else Ending.CAME
+        found.append(Wait(min(latency, pause), ending))
+    assert quantile(found, 0.5) == pytest.approx(0.2 * 0.693, rel=0.1)
+
+
+def test_a_request_that_is_answered_with_nothing_is_refused():
     request = RequestRecord(1.0, "x")
-    request.refuse(1.1)
-    assert waits([request], lambda one: one.first_text_s) == []
+    request.refuse(1.25)
+    assert waits([request], lambda one: one.first_text_s) == [Wait(0.25, Ending.REFUSED)]
 
 
 @pytest.mark.parametrize(
