@@ -15,12 +15,13 @@ class RequestRecord:
         asked_s: When the key was pressed, or the request sent.
         expected: What was to be typed there; None where that is not judged.
         first_text_s: When the first text for it stood there.
-        first_line_s: When its first line was whole.
+        first_line_s: When the last character of its first line stood there.
         done_s: When it was complete.
         ended_s: When the next key made it pointless, or the session ended.
         text: What came, from the place where it was asked for.
         replaced: What stands behind the cursor and is replaced by the text.
         contradicted: Something else was typed than came.
+        line_grew_s: When its first line last became longer.
         refused: It was answered with nothing: there was no text to wait for.
     """
 
@@ -34,13 +35,16 @@ class RequestRecord:
     replaced: str = ""
     contradicted: bool = False
     refused: bool = False
+    line_grew_s: float | None = None
 
     def came(self, now_s: float, text: str, replaced: str, *, done: bool) -> None:
         """Text came, all of it so far."""
         if text and self.first_text_s is None:
             self.first_text_s = now_s
+        if text.partition("\n")[0] != self.text.partition("\n")[0]:
+            self.line_grew_s = now_s
         if text and self.first_line_s is None and (done or "\n" in text):
-            self.first_line_s = now_s
+            self.first_line_s = self.line_grew_s
         if done and self.done_s is None:
             self.done_s = now_s
         self.text, self.replaced = text, replaced

@@ -133,6 +133,13 @@ def test_a_first_line_is_exact_only_when_it_is_whole(text, done, contradicted, e
     assert request.exact is exact
 
 
+def test_a_line_was_whole_when_its_last_character_came():
+    request = RequestRecord(1.0, "b + c")
+    for at_s, text, done in ((1.1, "b", False), (1.2, "b + c", False), (1.5, "b + c", True)):
+        request.came(at_s, text, "", done=done)
+    assert (request.first_text_s, request.first_line_s, request.done_s) == (1.1, 1.2, 1.5)
+
+
 def test_an_offer_fits_what_is_typed_next():
     offer = Offer("1", "value)\n    return value", "", 0.0)
     assert offer.first_line == "value)"
