@@ -13,6 +13,7 @@ from completion.model.causal_model import CausalModel, FloatArray, IntArray
 from completion.model.sampling import draw
 from completion.request import CompletionRequest, Sampling
 from drafting.draft_tree import DraftTree
+from drafting.drafter import ALONE, Beside
 from drafting.session import Drafters, DraftingSession
 from drafting.verifier import AcceptedPath
 
@@ -30,7 +31,7 @@ class Recorder:
         self._session = session
 
     def propose(
-        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: int = 0
+        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: Beside = ALONE
     ) -> DraftTree:
         """What the session proposes."""
         return DraftTree.empty() if self._session is None else self._session.propose(context, allowed, beside)

@@ -1,10 +1,11 @@
 """`python -m benchmarks.suggestions`: several suggestions for one question, what they cost and what they are worth.
 
 Each question of the open data is answered with one suggestion, with k exact branches, with k superposed drafts, and
-with k nucleus samples that are k requests. All rows take the same path (grammar, filters, drafting, cached prompt)
-and start from the same learned drafters. Times are those of a document that is open: its prompt is cached; what
-computing the prompt takes is measured beside them. Answers are written as they are made (`--out`), and are not made
-again when the same file is named once more.
+with k nucleus samples that are k requests. All rows take the same path (grammar, filters, drafting) and start from the
+same learned drafters. Each time is taken twice: from question to last suggestion with a prompt that is computed first
+(`time_ratio`), and with one that is cached, as while somebody types (`time_ratio_cached_prompt`). Samples are compared
+with a cached prompt (`speedup_over_samples`), and with one that is computed once for all of them. Answers are written
+as they are made (`--out`), and are not made again when the same file is named once more.
 """
 
 from __future__ import annotations

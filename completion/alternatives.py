@@ -16,7 +16,7 @@ SLACK_TOKENS = 8
 
 
 def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel: CancelToken) -> Iterator[Suggestion]:
-    """Texts that differ from the known ones in more than blanks, each when it is done.
+    """Texts that differ from the known ones in more than blanks, the likeliest first.
 
     Raises:
         CancelledError: Between two steps.
@@ -37,7 +37,8 @@ def _branches(task: Task, first: Attempt, cancel: CancelToken) -> Iterator[Attem
 
     One that does not end where the first one's length suggests is given up.
     """
-    branches = first.branches(task.asked.suggestions - 1)
+    wanted = task.asked.suggestions - 1
+    branches = first.branches(wanted + (wanted + 1) // 2)  # some will say what others say, or nothing
     if not branches:
         return
     most_tokens = min(longest(first.output.tokens), task.asked.max_tokens)
@@ -46,11 +47,11 @@ def _branches(task: Task, first: Attempt, cancel: CancelToken) -> Iterator[Attem
     try:
         for branch in branches:
             tree.add(task.other(first, branch, most_tokens), branch.start - shared, branch.token)
-        for other in tree.grow(cancel):
-            if other.output.tokens < most_tokens or most_tokens == task.asked.max_tokens:
-                yield other
+        written = list(tree.grow(cancel))  # which are offered must not depend on which came first
     finally:
         tree.close()
+    ended = [other for other in written if other.output.tokens < most_tokens or most_tokens == task.asked.max_tokens]
+    yield from sorted(ended, key=lambda other: -sum(other.log_probabilities))
 
 
 def longest(first_tokens: int) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from completion.cancellation import CancelToken
+from completion.constraints import ConstraintState
 from completion.decoding import NO_TOKEN, Decoder, Rivals, Step
 from completion.output_text import OutputText
 from completion.postprocess import Context, stable_prefix
@@ -96,17 +97,26 @@ class Attempt:
         """The likeliest other texts, by the first token in which they differ; likeliest first."""
         if self.stop is None:
             return []
-        within = self.output.tokens_within(self.stop.length)
-        before = 0.0
-        found: list[Branch] = []
-        for start, (log_probability, rivals) in enumerate(zip(self.log_probabilities, self.rivals, strict=False)):
-            if start >= max(within, 1):
+        constraints, allowed = self.decoder.constraints, []
+        for branch, state in self._candidates(self.output.tokens_within(self.stop.length)):
+            if constraints.advance(state, branch.token) is not None:  # asked for the likeliest only: it takes time
+                allowed.append(branch)
+            if len(allowed) == count:
                 break
-            other = self.decoder.runner_up(rivals)
-            if other is not None:
-                found.append(Branch(start, other[0], before + other[1]))
+        return allowed
+
+    def _candidates(self, tokens: int) -> list[tuple[Branch, ConstraintState]]:
+        """What else the first so many tokens might have been, likeliest first, with the constraints' state there."""
+        before = 0.0
+        found: list[tuple[Branch, ConstraintState]] = []
+        for start, (log_probability, rivals) in enumerate(zip(self.log_probabilities, self.rivals, strict=False)):
+            if start >= max(tokens, 1):
+                break
+            for token, other in zip(rivals.tokens.tolist(), rivals.log_probabilities.tolist(), strict=True):
+                if token != rivals.taken and token not in self.decoder.ends:
+                    found.append((Branch(start, token, before + other), rivals.state))
             before += log_probability
-        return sorted(found, key=lambda branch: -branch.log_probability)[:count]
+        return sorted(found, key=lambda candidate: -candidate[0].log_probability)
 
     def extend(self, step: Step) -> Stop | None:
         """Add a step's tokens to the text, one by one: where it ends must not depend on how they came."""

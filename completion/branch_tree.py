@@ -16,6 +16,7 @@ from completion.cancellation import CancelToken
 from completion.decoding import Proposal, RowsOf
 from completion.kv_session import KVSession
 from completion.model.causal_model import CausalModel
+from drafting.drafter import Beside
 
 
 @dataclass(slots=True)
@@ -89,9 +90,9 @@ class BranchTree:
 
     def _proposals(self) -> list[Proposal]:
         proposals: list[Proposal] = []
-        rows = len(self._limbs) - 1
+        rows = others = len(self._limbs) - 1
         for limb in self._limbs:
-            proposals.append(limb.attempt.decoder.propose(beside=rows))
+            proposals.append(limb.attempt.decoder.propose(Beside(rows, others)))
             rows += len(proposals[-1].tree)
         return proposals
 

@@ -15,7 +15,7 @@ from completion.model.causal_model import CausalModel, FloatArray, IntArray, Log
 from completion.model.sampling import draw
 from completion.request import Sampling
 from drafting.draft_tree import ROOT, DraftTree
-from drafting.drafter import Drafter
+from drafting.drafter import ALONE, Beside, Drafter
 from drafting.verifier import ANCHOR_ROW, AcceptedPath, accept_path
 
 NO_TOKEN = -1
@@ -129,8 +129,8 @@ class Decoder:
             if step.tokens[-1] in self.ends or step.tokens[-1] == NO_TOKEN:
                 return
 
-    def propose(self, beside: int = 0) -> Proposal:
-        """Guess what follows, for a step that scores `beside` other rows as well."""
+    def propose(self, beside: Beside = ALONE) -> Proposal:
+        """Guess what follows, for a step that may score other texts as well."""
         started = time.perf_counter()
         guesses = self._guess(self.state, beside)
         proposed = time.perf_counter()
@@ -158,16 +158,7 @@ class Decoder:
         self.tokens += path.tokens
         return Step(path.tokens, path.drafters, log_probabilities, len(tree), drafting_ms, rivals, path.rows)
 
-    def runner_up(self, rivals: Rivals) -> tuple[int, float] | None:
-        """The best token that the constraints allow beside the one taken, with its log-probability; None for none."""
-        for token, log_probability in zip(rivals.tokens.tolist(), rivals.log_probabilities.tolist(), strict=True):
-            if token == rivals.taken or token in self.ends:
-                continue
-            if self.constraints.advance(rivals.state, token) is not None:
-                return token, log_probability
-        return None
-
-    def _guess(self, state: ConstraintState, beside: int) -> DraftTree:
+    def _guess(self, state: ConstraintState, beside: Beside) -> DraftTree:
         """Guesses: first the tokens that the forced bytes will most likely become, then what the drafters say."""
         if self.drafter is None:
             return DraftTree.empty()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -14,18 +15,34 @@ from drafting.verifier import AcceptedPath
 IntArray = npt.NDArray[np.int32]
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a step scores beside one text: other texts that pay for the step as well.
+
+    Attributes:
+        rows: Their rows.
+        texts: How many they are.
+    """
+
+    rows: int = 0
+    texts: int = 0
+
+
+ALONE = Beside()
+
+
 class Drafter(Protocol):
     """Guesses continuations of one request's tokens. A wrong guess costs time, never correctness."""
 
     def propose(
-        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: int = 0
+        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: Beside = ALONE
     ) -> DraftTree:
         """Guess what follows the context, as a tree whose likeliest path comes first.
 
         Args:
             context: The prompt, all tokens of the paths observed so far, and further ones that are sure to follow.
             allowed: Says which tokens may come next at all (healing); None where any may.
-            beside: How many other rows the step scores beside the context's last token.
+            beside: What else the step scores.
         """
 
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:

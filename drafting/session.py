@@ -11,6 +11,7 @@ from drafting.calibration import NAMES
 from drafting.combined import Sources, draft, empty_pool, expand, grow, lay_out, learn_path
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import DraftTree
+from drafting.drafter import ALONE, Beside
 from drafting.learned_state import LearnedState
 from drafting.ngram_index import GAP, MAX_MATCH
 from drafting.ngram_model import NgramModel
@@ -20,6 +21,7 @@ from drafting.verifier import AcceptedPath
 from drafting.workspace_index import WorkspaceIndex
 
 IntArray = npt.NDArray[np.int32]
+FloatArray = npt.NDArray[np.float32]
 
 UNGUESSED_SHARE = 0.2
 """Of the chance that no candidate comes next, what is left once a constraint allows few tokens."""
@@ -123,7 +125,7 @@ class DraftingSession:
         self._constrained = False
 
     def propose(
-        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: int = 0
+        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: Beside = ALONE
     ) -> DraftTree:
         """Guess what follows, as `Drafter.propose` says."""
         pool, calibration = self._pool, self._drafters.learned.calibration
@@ -137,7 +139,7 @@ class DraftingSession:
         self._sure, self._constrained = tuple(context[self._length :]), allowed is not None
         pool.size[:] = 0
         pool.tails[0] = _window(self._tail, self._sure)
-        costs_ms = self._drafters.costs.costs_ms[len(self._sure) + beside :]
+        costs_ms = self._costs_ms(len(self._sure) + beside.rows, beside.texts)
         if len(costs_ms) == 0:
             return DraftTree.empty()
         if allowed is None:
@@ -145,6 +147,11 @@ class DraftingSession:
         expand(pool, sources, calibration, -1, 1.0)
         self._keep_allowed(allowed)
         return self._tree(grow(pool, sources, calibration, costs_ms))
+
+    def _costs_ms(self, rows: int, texts: int) -> FloatArray:
+        """What guesses cost behind so many other rows: what a step takes without any is shared with other texts."""
+        costs_ms = self._drafters.costs.costs_ms[rows:]
+        return costs_ms if texts == 0 or not len(costs_ms) else costs_ms - costs_ms[0] * np.float32(texts / (texts + 1))
 
     def look_into(self, text: Sequence[int]) -> None:
         """Guess from another text of the same request as well, which this one may well repeat."""

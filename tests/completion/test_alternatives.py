@@ -69,7 +69,7 @@ def engine(loaded):
 
 
 def branches_by_themselves(loaded, request) -> list[bytes]:
-    """The plain text, and every text that takes the second best token somewhere, all decoded by themselves."""
+    """The plain text, and every text that takes one of the next best tokens somewhere, all decoded by themselves."""
     planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"), PromptBudget())
     prompt = planner.plan(request)
 
@@ -88,7 +88,7 @@ def branches_by_themselves(loaded, request) -> list[bytes]:
         scores = loaded.model.prefill(tokens, slots, loaded.model.new_cache(512), [len(tokens) - 1]).row(0)
         allowed = loaded.tokenizer.tokens_with_prefix(forced) if forced else np.arange(len(scores))
         ranked = [int(token) for token in allowed[np.argsort(-scores[allowed])] if token != plain[start]]
-        texts += [decode([*plain[:start], token]) for token in ranked[:1]]
+        texts += [decode([*plain[:start], token]) for token in ranked[:7]]
     return [loaded.tokenizer.decode(tokens)[len(prompt.forced) :] for tokens in texts]
 
 
