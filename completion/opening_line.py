@@ -27,7 +27,7 @@ def closing(suggestion: Suggestion, reason: StopReason, context: Context) -> tup
         return ()
     if found.open:
         closers = "".join(CLOSER_OF[bracket.character] for bracket in reversed(found.open))
-        return closers, closers + ";"
+        return closers, f"_{closers}", f"{closers};", f"_{closers};"
     if context.language == "python" and text.rstrip().endswith(":"):
         line = context.line_before + text
         return (f"\n{line[: len(line) - len(line.lstrip())]}{context.indent.unit or '    '}pass",)

@@ -11,7 +11,7 @@ from completion.grammar.errors import GrammarBoundError, GrammarUnsupportedError
 from completion.grammar.grammar import Grammar, load_grammar
 from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
 from completion.grammar.languages import true_language
-from completion.grammar.suffix_check import SuffixCheck, line_ends, passing_offsets
+from completion.grammar.suffix_check import SuffixCheck, cut_offsets, line_ends, passing_offsets, word_ends
 from completion.request import GrammarMode
 
 _MAX_JOINED_PARSES = 8
@@ -198,14 +198,21 @@ class GrammarConstraint:
         suffix = self._suffix if not replaced else SuffixCheck(self._grammar.acceptor, self._after[replaced:])
         if self._reaches(middle, suffix) and not self._joined.adds_errors(middle, replaced):
             return len(middle)
+        found = self._first_passing(middle, replaced, suffix, cut_offsets(middle))
+        if found is None:  # the suffix may be broken itself
+            found = _first_sound(line_ends(middle), middle, replaced, self._joined)
+        return found or self._first_passing(middle, replaced, suffix, word_ends(middle)) or 0
+
+    def _first_passing(self, middle: bytes, replaced: int, suffix: SuffixCheck, offsets: list[int]) -> int | None:
+        """The longest of `offsets` that leaves the document sound, 0 if none does; None if no suffix parses on."""
         tries = 0
-        for offset in passing_offsets(self._grammar.acceptor, self.root, middle, suffix):
+        for offset in passing_offsets(self._grammar.acceptor, self.root, middle, suffix, offsets):
             if not self._joined.adds_errors(middle[:offset], replaced):
                 return offset
             tries += 1
             if tries == _MAX_JOINED_PARSES:
-                return 0
-        return 0 if tries else _first_sound(line_ends(middle), middle, replaced, self._joined)
+                break
+        return 0 if tries else None
 
     def _reaches(self, middle: bytes, suffix: SuffixCheck) -> bool:
         """Whether the suffix parses on behind all of `middle`."""

@@ -55,17 +55,23 @@ class SuffixCheck:
 
 
 def cut_offsets(middle: bytes) -> list[int]:
-    """Before and after every newline and closer, the end, and in a single line behind every word; ascending."""
+    """Before and after every newline and closer, and the end; ascending."""
     around = {offset for match in _BOUNDARY.finditer(middle) for offset in match.span()}
-    behind = set() if b"\n" in middle else {match.end() for match in _WORD.finditer(middle)}
-    return sorted({*around, *behind, len(middle)} - {0})
+    return sorted({*around, len(middle)} - {0})
 
 
-def passing_offsets(acceptor: Acceptor, root: Snapshot, middle: bytes, suffix: SuffixCheck) -> Iterator[int]:
-    """Offsets of `middle`, longest first, at which the suffix parses on; at most the last few dozen are tried."""
+def word_ends(middle: bytes) -> list[int]:
+    """Behind every word of a single line, ascending; none in several lines."""
+    return [] if b"\n" in middle else [match.end() for match in _WORD.finditer(middle)]
+
+
+def passing_offsets(
+    acceptor: Acceptor, root: Snapshot, middle: bytes, suffix: SuffixCheck, offsets: list[int]
+) -> Iterator[int]:
+    """Offsets, longest first, at which the suffix parses on; at most the last few dozen of `offsets` are tried."""
     reached: list[tuple[int, Snapshot]] = []
     snapshot, offset = root, 0
-    for end in cut_offsets(middle):
+    for end in offsets:
         try:
             after = acceptor.advance(snapshot, middle[offset:end])
         except GrammarBoundError:

@@ -22,11 +22,12 @@ def finished(prefix, suffix, text, language, scores=SURE, reason=StopReason.LINE
     ("prefix", "suffix", "text", "language"),
     [
         ("x = 1\n", "\ny = 2\n", "foo(", "python"),
+        ("from a ", "\n\ny = 2\n", "import (", "python"),
         ("def f():\n    tr", "\n    return 1\n", "y:", "python"),
         ("let a = 1;\nfun", "\nlet b = 2;\n", "ction f(a) {", "javascript"),
         ("void f() {\n  g();\n", "\n  h();\n}\n", "  run(a, g(", "c"),
     ],
-    ids=["call", "block", "function", "two brackets"],
+    ids=["call", "import", "block", "function", "two brackets"],
 )
 def test_a_sure_line_that_opens_something_is_offered_whole(prefix, suffix, text, language):
     assert finished(prefix, suffix, text, language) == text
