@@ -22,8 +22,14 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
         CancelledError: Between two steps.
     """
     texts = [suggestion.text for suggestion in known]
-    superposed = task.asked.alternatives is Alternatives.SUPERPOSED
-    for other in _superposed(task, cancel) if superposed else _branches(task, first, cancel):
+    most_tokens = min(longest(first.output.tokens), task.asked.max_tokens)
+    if task.asked.alternatives is Alternatives.SUPERPOSED:
+        others = _superposed(task, most_tokens, cancel)
+    else:
+        others = _branches(task, first, most_tokens, cancel)
+    for other in sorted(others, key=lambda other: -sum(other.log_probabilities)):
+        if other.output.tokens == most_tokens < task.asked.max_tokens:
+            continue  # given up: its end is not where the first one's length suggests
         left = task.finish(other)
         if isinstance(left, Suggestion) and is_new(left.text, texts):
             texts.append(left.text)
@@ -32,37 +38,31 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
                 return
 
 
-def _branches(task: Task, first: Attempt, cancel: CancelToken) -> Iterator[Attempt]:
-    """Texts that take another token than the first text did and go on from there, each as it would alone.
-
-    One that does not end where the first one's length suggests is given up.
-    """
+def _branches(task: Task, first: Attempt, most_tokens: int, cancel: CancelToken) -> list[Attempt]:
+    """Texts that take another token than the first text did and go on from there, each as it would alone."""
     wanted = task.asked.suggestions - 1
     branches = first.branches(wanted + (wanted + 1) // 2)  # some will say what others say, or nothing
     if not branches:
-        return
-    most_tokens = min(longest(first.output.tokens), task.asked.max_tokens)
+        return []
     shared = min(branch.start for branch in branches)
     tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared)
     try:
         for branch in branches:
             tree.add(task.other(first, branch, most_tokens), branch.start - shared, branch.token)
-        written = list(tree.grow(cancel))  # which are offered must not depend on which came first
+        return list(tree.grow(cancel))  # which are offered must not depend on which came first
     finally:
         tree.close()
-    ended = [other for other in written if other.output.tokens < most_tokens or most_tokens == task.asked.max_tokens]
-    yield from sorted(ended, key=lambda other: -sum(other.log_probabilities))
+
+
+def _superposed(task: Task, most_tokens: int, cancel: CancelToken) -> list[Attempt]:
+    """Drafts that one pass a step wrote together."""
+    drafts = superposed_drafts(task, task.asked.suggestions, most_tokens, cancel)
+    return [task.written(draft.tokens, draft.log_probabilities) for draft in drafts]
 
 
 def longest(first_tokens: int) -> int:
     """Tokens of a text beside a first one of so many: what runs on much longer is no alternative to it."""
     return first_tokens + max(first_tokens // 2, SLACK_TOKENS)
-
-
-def _superposed(task: Task, cancel: CancelToken) -> Iterator[Attempt]:
-    """Drafts that one pass a step wrote together, the likeliest first."""
-    for draft in superposed_drafts(task, task.asked.suggestions, cancel):
-        yield task.written(draft.tokens, draft.log_probabilities)
 
 
 def in_order(suggestions: Sequence[Suggestion], new: Suggestion) -> list[Suggestion]:

@@ -62,10 +62,11 @@ class ScoredDraft:
     log_probabilities: tuple[float, ...]
 
 
-def superposed_drafts(task: Task, count: int, cancel: CancelToken) -> list[ScoredDraft]:
+def superposed_drafts(task: Task, count: int, most_tokens: int, cancel: CancelToken) -> list[ScoredDraft]:
     """`count` drafts behind the prompt, the likeliest first; with one it is the greedy text. None in a hurry.
 
-    The session holds at least the prompt but its last token, and in the end what it held before.
+    Each has ended, or has `most_tokens` tokens, or fewer where the cache has no room for as many. The session holds at
+    least the prompt but its last token, and in the end what it held before.
 
     Raises:
         CancelledError: Between two passes.
@@ -77,7 +78,7 @@ def superposed_drafts(task: Task, count: int, cancel: CancelToken) -> list[Score
         root = cache.kept
         logits = task.model.score(np.array(prompt[-1:], dtype=np.int32), np.array([-1], dtype=np.int32), cache)
         cache.keep(range(root + 1))
-        drafts = _Superposition(task, count, cache).write(logits, cancel)
+        drafts = _Superposition(task, count, most_tokens).write(logits, cancel)
         cache.keep(range(root + 1))  # the mixtures go
         cancel.raise_if_cancelled()
         if cancel.hurried:
@@ -90,13 +91,13 @@ def superposed_drafts(task: Task, count: int, cancel: CancelToken) -> list[Score
 class _Superposition:
     """Writes the drafts of one request."""
 
-    def __init__(self, task: Task, count: int, cache: KVCache) -> None:
-        self._model, self._cache, self._count = task.model, cache, count
+    def __init__(self, task: Task, count: int, most_tokens: int) -> None:
+        self._model, self._cache, self._count = task.model, task.session.cache, count
         self._constraints: Constraints = task.constraints()
         self._ends, self._forced_bytes = task.tokenizer.stop_ids, len(task.prompt.forced)
         self._rules = StopRules(task.asked, task.context)
-        room = (task.session.room - cache.length - cache.kept) // (count + 1) - 1  # for the mixtures and each draft
-        self._most = min(task.asked.max_tokens, room)
+        free = task.session.room - self._cache.length - self._cache.kept
+        self._most = min(most_tokens, free // (count + 1) - 1)  # the mixtures take as many slots as a draft
         self._before = task.prompt.before_cursor
         self._ngrams: NgramModel = task.drafters.ngrams(task.prompt.tokens, task.asked.workspace)
 

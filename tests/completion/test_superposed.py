@@ -34,7 +34,7 @@ def test_one_draft_is_the_greedy_text(loaded, grammar):
     for cursor in CURSORS:
         task = task_at(loaded, cursor, grammar=grammar, drafting=False)
         plain = greedy(task)
-        (draft,) = superposed_drafts(task, 1, CancelToken())
+        (draft,) = superposed_drafts(task, 1, 16, CancelToken())
         assert list(draft.tokens) == plain, cursor
 
 
@@ -65,7 +65,7 @@ def test_a_mixture_reads_the_weighted_sum_of_embeddings(tiny_qwen2):
 def test_probabilities_are_exact_and_order_the_drafts(loaded):
     for cursor in CURSORS:
         task = task_at(loaded, cursor)
-        drafts = superposed_drafts(task, 4, CancelToken())
+        drafts = superposed_drafts(task, 4, 16, CancelToken())
         sums = [sum(draft.log_probabilities) for draft in drafts]
         assert sums == sorted(sums, reverse=True)
         assert len({draft.tokens for draft in drafts}) == len(drafts)
@@ -83,7 +83,7 @@ def test_probabilities_are_exact_and_order_the_drafts(loaded):
 def test_the_session_is_what_it_was(loaded):
     task = task_at(loaded, 60)
     before = list(task.session.tokens)
-    superposed_drafts(task, 3, CancelToken())
+    superposed_drafts(task, 3, 16, CancelToken())
     assert task.session.tokens == before
     assert (task.session.cache.length, task.session.cache.kept) == (len(before), 0)
 
