@@ -76,8 +76,10 @@ def rounds(
 
 async def session(assistant: Assistant, script: Script, seed: int) -> SessionRecord:
     """Type one script, and note what it cost."""
+    person = Person(assistant, script, Habits(), seed)
+    await person.begin()
     before_s, started = _cpu_s(assistant.processes), time.monotonic()
-    record = await Person(assistant, script, Habits(), seed).work()
+    record = await person.work()
     record.seconds = time.monotonic() - started
     record.cpu_s = _cpu_s(assistant.processes) - before_s
     record.resident_mb = sum(process.memory_info().rss for process in assistant.processes) / _MB

@@ -107,7 +107,7 @@ class Assistant(Protocol):
         """Close the file."""
 
     def take_requests(self) -> list[RequestRecord]:
-        """The session's requests; they are forgotten here."""
+        """The requests since the last call; they and the text that came for them are forgotten here."""
 
     @property
     def received_characters(self) -> int:
@@ -137,7 +137,7 @@ class Buffer:
 
     def take_requests(self) -> list[RequestRecord]:
         """See `Assistant`."""
-        taken, self.requests = self.requests, []
+        taken, self.requests, self.received_characters = self.requests, [], 0
         return taken
 
 

@@ -246,10 +246,17 @@ class Knowing(Buffer):
         pass
 
 
+async def typed(assistant, script):
+    person = Person(assistant, script, QUICK, seed=1)
+    await person.begin()
+    assert assistant.text == script.text
+    return await person.work()
+
+
 @pytest.mark.parametrize("assistant", [Knowing(1), Knowing(7), Knowing(400), Knowing(7, is_right=False)])
 async def test_whatever_is_accepted_the_same_text_is_written(assistant):
     script = Script("a", "python", "a.py", BEFORE, tuple(passages(BEFORE, AFTER)), 10_000)
-    record = await Person(assistant, script, QUICK, seed=1).work()
+    record = await typed(assistant, script)
     assert assistant.text == AFTER
     assert record.characters == sum(len(passage.typed) for passage in script.passages)
 
@@ -258,7 +265,7 @@ async def test_what_is_saved_is_what_was_accepted():
     script = Script("a", "python", "a.py", BEFORE, tuple(passages(BEFORE, AFTER)), 10_000)
     figures = {}
     for name, assistant in (("none", Knowing(0)), ("wrong", Knowing(7, is_right=False)), ("right", Knowing(400))):
-        record = await Person(assistant, script, QUICK, seed=1).work()
+        record = await typed(assistant, script)
         figures[name] = RowTally((record,)).figures()
     assert figures["none"]["saved_characters"] == figures["wrong"]["saved_characters"] == 0
     assert figures["wrong"]["keys_with_text"] > 0.7
