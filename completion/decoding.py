@@ -49,7 +49,7 @@ class Step:
     Attributes:
         tokens: Emitted tokens; the last may be a stop token or NO_TOKEN.
         drafters: Who wrote each token.
-        log_probabilities: Of each token under the model, before constraints.
+        log_probabilities: Of each token under the model, given the forced bytes, before the grammar.
         drafted: Nodes that were scored.
         drafting_ms: Time spent on guesses.
         rivals: Of each token.
@@ -152,11 +152,20 @@ class Decoder:
             step_ms = 1e3 * (verified - proposal.ready) if is_usual else 0.0
             self.drafter.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, step_ms)
         drafting_ms = proposal.drafting_ms + 1e3 * (time.perf_counter() - verified)
-        log_probabilities = _log_probabilities(logits, path)
+        log_probabilities = self._log_probabilities(logits, path, states)
         rivals = _rivals(logits, path, states, log_probabilities)
         self.state = self._after(path, states)
         self.tokens += path.tokens
         return Step(path.tokens, path.drafters, log_probabilities, len(tree), drafting_ms, rivals, path.rows)
+
+    def _log_probabilities(
+        self, logits: Logits, path: AcceptedPath, states: Sequence[ConstraintState]
+    ) -> tuple[float, ...]:
+        """Of each emitted token, given that it agrees with what stands before the cursor."""
+        return tuple(
+            log_probability(logits.row(row), token, self.constraints.candidates(states[row]))
+            for row, token in zip(path.rows, path.tokens, strict=True)
+        )
 
     def _guess(self, state: ConstraintState, beside: Beside) -> DraftTree:
         """Guesses: first the tokens that the forced bytes will most likely become, then what the drafters say."""
@@ -269,13 +278,17 @@ def _rivals(
     )
 
 
-def _log_probabilities(logits: Logits, path: AcceptedPath) -> tuple[float, ...]:
-    """Logarithm of p of each emitted token under the model's own distribution."""
-    return tuple(_log_probability(logits.row(row), token) for row, token in zip(path.rows, path.tokens, strict=True))
+def log_probability(row: FloatArray, token: int, candidates: IntArray | None = None) -> float:
+    """Logarithm of p of a token among candidates (None: all tokens); minus infinity for NO_TOKEN.
 
-
-def _log_probability(row: FloatArray, token: int) -> float:
+    Args:
+        row: Logits.  # [vocabulary]
+        token: One of the candidates.
+        candidates: What the text before the cursor allows: that the model would not have written it says nothing of
+            what follows.  # [candidates]
+    """
     if token == NO_TOKEN:
         return -np.inf
-    best = row.max()
-    return float(row[token] - best - np.log(np.exp(row - best).sum()))
+    allowed = row if candidates is None else row[candidates]
+    best = allowed.max()
+    return float(row[token] - best - np.log(np.exp(allowed - best).sum()))

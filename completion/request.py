@@ -171,7 +171,7 @@ class Suggestion:
         text: What to insert; while streaming it only ever grows.
         replace_after: How many characters (code points) after the cursor the text replaces.
         log_probability: Sum over the text's tokens, natural logarithm.
-        token_log_probabilities: One for each generated token.
+        token_log_probabilities: One for each generated token, given that it agrees with what stands before the cursor.
         pieces: (drafter name, or "model"; text) in order: who guessed what.
     """
 

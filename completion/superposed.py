@@ -14,6 +14,7 @@ import numpy as np
 
 from completion.cancellation import CancelToken
 from completion.constraints import FREE, Constraints, ConstraintState
+from completion.decoding import log_probability
 from completion.model.causal_model import CausalModel, FloatArray, KVCache, Logits
 from completion.model.sampling import draw
 from completion.output_text import OutputText
@@ -191,10 +192,5 @@ def _scored(
         cache.keep(range(root + 1 + start + len(tokens[some])))
     for draft in drafts:
         behind = [scores[rows[draft.tokens[:length]]] for length in range(len(draft.tokens))]
-        exact = tuple(_log_probability(row, token) for row, token in zip(behind, draft.tokens, strict=True))
+        exact = tuple(log_probability(row, token) for row, token in zip(behind, draft.tokens, strict=True))
         yield ScoredDraft(draft.tokens, exact)
-
-
-def _log_probability(row: FloatArray, token: int) -> float:
-    best = row.max()
-    return float(row[token] - best - np.log(np.exp(row - best).sum()))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from completion.cancellation import CancelToken
 from completion.constraints import Constraints
-from completion.decoding import Decoder
+from completion.decoding import NO_TOKEN, Decoder, log_probability
 from completion.errors import CancelledError
 from completion.healing import heal
 from completion.kv_session import KVSession, SessionSettings
@@ -60,3 +62,23 @@ def test_a_cancel_ends_decoding_before_the_next_step(tiny_model):
     with pytest.raises(CancelledError):
         next(steps)
     assert len(decoder.tokens) == written
+
+
+def test_what_the_user_typed_does_not_count_against_what_follows(tiny_model):
+    """The best of n tokens that agree with the text before the cursor has at least probability 1/n among them."""
+    tokenizer = tiny_model.tokenizer
+    for shown, forced in (("value =", b" va"), ("import o", b"s"), ("x = (", b"((")):
+        decoder = decoder_at(tiny_model, shown, forced)
+        state = decoder.state
+        step = next(decoder.steps(CancelToken()))
+        allowed = tokenizer.tokens_with_prefix(state.forced.remaining)
+        assert 0 >= step.log_probabilities[0] >= -math.log(len(allowed)) - 1e-6
+
+
+def test_a_probability_is_one_among_its_candidates():
+    row = np.array([1.0, 2.0, 3.0, 9.0], dtype=np.float32)
+    candidates = np.array([0, 2], dtype=np.int32)
+    among = [math.exp(log_probability(row, token, candidates)) for token in (0, 2)]
+    assert sum(among) == pytest.approx(1)
+    assert math.exp(log_probability(row, 2)) < 0.01 < among[1]
+    assert log_probability(row, NO_TOKEN) == -math.inf
