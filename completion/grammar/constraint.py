@@ -16,6 +16,7 @@ from completion.request import GrammarMode
 
 _MAX_JOINED_PARSES = 8
 _MAX_GROWING_PARSES = 2  # of an unfinished text: there is another chance at its next step
+_GROWTH_BYTES = 16  # so much more of a line is worth another look at the joined document
 _MAX_TRIED_TOKENS = 1000  # at one place; where the thousand best do not fit, the search for one that does ends
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -231,6 +232,12 @@ def _first_sound(offsets: list[int], middle: bytes, replaced: int, joined: Joine
 
 
 def _growing_cut(middle: bytes, known: int, joined: JoinedCheck) -> int:
-    """All of `middle` if the document stands it, or its last lines' ends behind `known`, or `known`."""
+    """All of `middle` if the document stands it, or its last lines' ends behind `known`, or `known`.
+
+    Looked at only now and then: at first, at a new line, and when some more text has come.
+    """
+    if len(middle) < joined.tried + _GROWTH_BYTES and b"\n" not in middle[max(0, joined.tried) :]:
+        return known
+    joined.tried = len(middle)
     offsets = [offset for offset in line_ends(middle) if offset > known]
     return _first_sound(offsets[:_MAX_GROWING_PARSES], middle, 0, joined) or known

@@ -76,6 +76,15 @@ def test_python_errors_that_the_grammar_does_not_know_are_cut():
     assert constraint.longest_passing_cut(b"x = 1\nf(a=1, 2)") == len(b"x = 1\n")
 
 
+def test_an_unfinished_text_is_shown_as_far_as_the_document_stands_it():
+    constraint = opened("x = 1\n", "\ny = 2\n")
+    assert constraint.growing_cut(b"a = b", 0) == len(b"a = b")
+    assert constraint.growing_cut(b"a = bc", 5) == 5  # one more letter is not worth a look
+    assert constraint.growing_cut(b"a = bc + something_long", 5) == len(b"a = bc + something_long")
+    broken = b"a = bc + something_long\nfor"
+    assert constraint.growing_cut(broken, 23) == len(b"a = bc + something_long")
+
+
 def test_the_healed_run_belongs_to_the_completion():
     constraint = opened("x = fo", "(1)\n", healed="o")
     assert constraint.longest_passing_cut(b"oo") == 2
