@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion.model.sampling import draw
+from completion.model.sampling import _truncate, draw
 from completion.request import Sampling
 
 ROW = np.log(np.array([0.5, 0.25, 0.15, 0.07, 0.03], dtype=np.float32))
@@ -52,3 +52,15 @@ def test_candidates_bound_the_choice_and_none_may_remain():
 def test_the_best_allowed_token_is_found_deep_in_a_large_vocabulary():
     row = np.linspace(0, 1, 5000, dtype=np.float32)
     assert draw(row, Sampling(), 0, allowed=lambda token: token == 12) == 12
+
+
+@pytest.mark.parametrize("spread", [0.01, 1.0, 6.0])
+@pytest.mark.parametrize("top_p", [0.1, 0.9, 0.999])
+def test_a_nucleus_is_the_smallest_set_of_the_likeliest_that_has_the_mass(spread, top_p):
+    row = (spread * np.random.default_rng(1).standard_normal(20_000)).astype(np.float32)
+    kept = np.flatnonzero(_truncate(row, Sampling(1.0, top_p=top_p)) > -np.inf)
+    probabilities = np.exp(row.astype(np.float64))
+    probabilities /= probabilities.sum()
+    falling = np.sort(probabilities)[::-1]
+    assert abs(len(kept) - (np.searchsorted(np.cumsum(falling), top_p) + 1)) <= 1  # sums differ in their last bits
+    np.testing.assert_allclose(np.sort(probabilities[kept])[::-1], falling[: len(kept)])
