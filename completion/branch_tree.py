@@ -18,6 +18,9 @@ from completion.kv_session import KVSession
 from completion.model.causal_model import CausalModel
 from drafting.drafter import Beside
 
+MOST_ROWS = 128
+"""Of one step, with a lot to spare."""
+
 
 @dataclass(slots=True)
 class Limb:
@@ -64,7 +67,8 @@ class BranchTree:
         while self._limbs and not cancel.hurried:
             cancel.raise_if_cancelled()
             self._make_room()
-            self._step()
+            if self._limbs:
+                self._step()
             ended = [limb.attempt for limb in self._limbs if limb.attempt.stop is not None]
             self._limbs = [limb for limb in self._limbs if limb.attempt.stop is None]
             self._forget_others()
@@ -111,10 +115,6 @@ class BranchTree:
         while self._limbs and cache.length + cache.kept + MOST_ROWS > self._session.room:
             self._limbs.pop()
             self._forget_others()
-
-
-MOST_ROWS = 128
-"""Of one step, with a lot to spare."""
 
 
 def _laid_out(

@@ -9,6 +9,7 @@ from completion.engine import cursor_context
 from completion.fim_format import detect_format
 from completion.finishing import open_grammar
 from completion.kv_session import KVSession, SessionSettings
+from completion.model.loading import LoadedModel
 from completion.prompt import PromptPlanner
 from completion.prompt_pace import PromptBudget
 from completion.request import CacheMode, CompletionRequest, Mode
@@ -27,7 +28,7 @@ DOCUMENT = """class Stack:
 """
 
 
-def task_at(loaded, cursor: int, **changes: object) -> Task:
+def task_at(loaded: LoadedModel, cursor: int, settings: SessionSettings | None = None, **changes: object) -> Task:
     """A request whose prompt is in a session of its own."""
     request = CompletionRequest(
         DOCUMENT[:cursor], DOCUMENT[cursor:], "python", mode=Mode.BLOCK, max_tokens=16, filters=False, suggestions=4
@@ -35,7 +36,7 @@ def task_at(loaded, cursor: int, **changes: object) -> Task:
     request = dataclasses.replace(request, **changes)
     planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"), PromptBudget())
     prompt = planner.plan(request)
-    session = KVSession(loaded.model, SessionSettings(capacity=1024))
+    session = KVSession(loaded.model, settings or SessionSettings(capacity=1024))
     session.prepare(prompt, CacheMode.EXACT, CancelToken())
     return Task(
         loaded.model,

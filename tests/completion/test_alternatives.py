@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from completion.alternatives import is_new, longest
-from completion.branch_tree import BranchTree
+from completion.branch_tree import MOST_ROWS, BranchTree
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.errors import CancelledError
 from completion.fim_format import detect_format
+from completion.kv_session import SessionSettings
 from completion.model.loading import load_model
 from completion.prompt import PromptPlanner
 from completion.prompt_pace import PromptBudget
@@ -190,6 +191,22 @@ def written_alone(task, first, branch, most):
     for _ in other.stream(CancelToken()):
         continue
     return other.output.whole(), other.log_probabilities
+
+
+def test_texts_that_the_cache_has_no_room_for_are_left_out(loaded):
+    prompt_tokens = len(task_at(loaded, 100).prompt.tokens)
+    for spare, writes in ((40, False), (40 + MOST_ROWS, True)):
+        task = task_at(loaded, 100, SessionSettings(capacity=prompt_tokens + spare, spare_slots=spare))
+        first = task.first()
+        for _ in first.stream(CancelToken()):
+            continue
+        before = list(task.session.tokens)
+        (branch,) = first.branches(1)
+        tree = BranchTree(task.model, task.session, prompt_tokens + branch.start)
+        tree.add(task.other(first, branch, 16), 0, branch.token)
+        assert bool(list(tree.grow(CancelToken()))) is writes
+        tree.close()
+        assert task.session.tokens == before
 
 
 @pytest.mark.real_model
