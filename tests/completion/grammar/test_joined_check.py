@@ -1,0 +1,37 @@
+"""The joined parse from the document's tree says what a parse from scratch says."""
+
+import random
+
+import pytest
+
+from completion.grammar.grammar import load_grammar
+from completion.grammar.joined_check import JoinedCheck
+from tests.completion.grammar.samples import SAMPLES
+
+
+@pytest.mark.parametrize("language", sorted(SAMPLES))
+def test_a_part_put_back_makes_the_document_sound_again(language):
+    grammar = load_grammar(language)
+    text = SAMPLES[language].encode()
+    rng = random.Random(11)
+    for _ in range(60):
+        start, end = sorted(rng.randrange(len(text) + 1) for _ in range(2))
+        document = grammar.document(text[:start] + text[end:])
+        joined, tree = document.parse_with(start, start, text[start:end])
+        assert joined == text
+        assert grammar.errors_of(tree) == 0
+        assert document.tree.root_node.end_byte <= len(document.text)  # the document's own tree stays as it was
+
+
+@pytest.mark.parametrize("language", sorted(set(SAMPLES) - {"python"}))
+def test_added_errors_are_counted_as_from_scratch(language):
+    grammar = load_grammar(language)
+    text = SAMPLES[language].encode()
+    rng = random.Random(12)
+    for _ in range(30):
+        at = rng.randrange(len(text) + 1)
+        middle = rng.choice([b")", b"x", b" {", b"\n", b'"', b"1 1", b"\xc3\xa9"])
+        check = JoinedCheck(grammar.document(text), grammar.errors_of, at, at)
+        scratch = grammar.count_errors(text[:at] + middle + text[at:])
+        assert check.adds_errors(middle) == (scratch > 0)
+        assert check.sound(middle) == (scratch == 0)
