@@ -88,7 +88,8 @@ class LlamaVimEditor(Buffer):
         self.name = name
         self._server = LlamaServer(options, threads)
         self._seed = seed
-        self._http = httpx.AsyncClient(timeout=_TIMEOUT_S)
+        # A connection of its own for each request, as the plugin's curl has.
+        self._http = httpx.AsyncClient(timeout=_TIMEOUT_S, limits=httpx.Limits(max_keepalive_connections=0))
         self._ids = itertools.count(1)
         self._name = ""
         self._cache = AnswerCache()
