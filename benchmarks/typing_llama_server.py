@@ -34,7 +34,7 @@ class LlamaServer:
     def __init__(self, options: Sequence[str], threads: int) -> None:
         self._options = (*_PRESET, "--threads", str(threads), "--metrics", *options)
         self._process: asyncio.subprocess.Process | None = None
-        self.url = ""
+        self.url, self.log = "", Path()
 
     async def start(self) -> None:
         """Start it and wait until its model is loaded.
@@ -44,7 +44,7 @@ class LlamaServer:
         """
         binary, port = binary_path(), _free_port()
         self.url = f"http://127.0.0.1:{port}"
-        log = Path(tempfile.gettempdir()) / f"llama-server-{os.getpid()}-{port}.log"
+        log = self.log = Path(tempfile.gettempdir()) / f"llama-server-{os.getpid()}-{port}.log"
         command = [str(binary), "--model", str(q8_file()), "--host", "127.0.0.1", "--port", str(port), *self._options]
         environment = {**os.environ, "LD_LIBRARY_PATH": str(binary.parent)}
         with log.open("wb") as output:
@@ -56,7 +56,6 @@ class LlamaServer:
                 if self._process.returncode is not None:
                     break
                 if await _is_ready(client, self.url):
-                    log.unlink()
                     return
                 await asyncio.sleep(_LOOK_S)
         raise SystemExit(f"llama-server did not start; see {log}.")
@@ -67,10 +66,11 @@ class LlamaServer:
         return [psutil.Process(self._process.pid)] if self._process is not None else []
 
     async def stop(self) -> None:
-        """End it."""
-        if self._process is not None:
+        """End it; its log stays only where it had ended by itself."""
+        if self._process is not None and self._process.returncode is None:
             self._process.terminate()
             await self._process.wait()
+            self.log.unlink()
 
 
 def binary_path() -> Path:
