@@ -46,10 +46,15 @@ def vsix(paths: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="session")
 def code_server(paths, vsix: Path, engine_room, tmp_path_factory) -> Iterator[CodeServer]:
-    """Return a running code-server with the extension installed by its own command line."""
-    server = CodeServer(paths, tmp_path_factory.mktemp("code-server"), engine_room.environment)
+    """Return a running code-server with the extension installed by its own command line, and nothing else set up.
+
+    The Python on its path has draftline, as on a machine where it was installed.
+    """
+    python_first = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**engine_room.environment, "PATH": python_first}
+    server = CodeServer(paths, tmp_path_factory.mktemp("code-server"), environment)
     server.install(vsix)
-    server.start({"draftline.python": sys.executable, "draftline.readDelayMs": 50})
+    server.start({"draftline.readDelayMs": 50})
     yield server
     server.close()
 
