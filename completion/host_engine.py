@@ -38,3 +38,13 @@ class LoadedEngine:
 
 
 EngineLoader = Callable[[Progress], LoadedEngine]
+
+
+def warm_up(engine: EngineLike) -> None:
+    """Complete something small, so that nobody's first request waits for what is compiled or loaded at its first use.
+
+    Where numba's cache is empty that takes the better part of a minute; an editor that is told "ready" expects text.
+    """
+    request = CompletionRequest("def add(a, b):\n    return ", language="python", max_tokens=4)
+    for _ in engine.complete(request, CancelToken()):
+        pass

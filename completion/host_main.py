@@ -6,7 +6,7 @@ import os
 import sys
 
 from completion.errors import DraftlineError
-from completion.host_engine import EngineLoader, LoadedEngine
+from completion.host_engine import EngineLoader, LoadedEngine, warm_up
 from completion.host_process import parse_settings, serve
 from completion.host_server import HostSettings
 from completion.progress import Progress, told_if_slow
@@ -24,6 +24,7 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
         loaded = load_model(settings.model, backend=settings.backend, threads=settings.threads, progress=progress)
         with told_if_slow(progress, FIRST_START, 0.95):
             engine = Engine(loaded, EngineSettings(full_prompt_s=FULL_PROMPT_S, cold_prompt_s=COLD_PROMPT_S))
+            warm_up(engine)
         return LoadedEngine(engine, loaded.name, loaded.device, loaded.model.shape.max_positions)
 
     return load

@@ -15,6 +15,7 @@ const SERVER_SETTINGS = [
   "maxTokens",
   "suggestions",
   "grammar",
+  "gate",
   "telemetry",
 ] as const;
 

@@ -29,11 +29,26 @@ interface Asked {
   answer: (() => void) | undefined;
 }
 
+/** A place in one version of a document. */
+interface Spot {
+  readonly uri: string;
+  readonly version: number;
+  readonly place: vscode.Position;
+}
+
+function spotOf(document: vscode.TextDocument, place: vscode.Position): Spot {
+  return { uri: document.uri.toString(), version: document.version, place };
+}
+
+function isAt(spot: Spot, document: vscode.TextDocument, place: vscode.Position): boolean {
+  return spot.uri === document.uri.toString() && spot.version === document.version && spot.place.isEqual(place);
+}
+
 export class Suggestions implements vscode.Disposable {
   private offer: Offer | undefined;
   private asked: Asked[] = [];
   private serial = 0;
-  private refreshes = 0; // questions of the editor that we caused ourselves and that are still to come
+  private refreshed: Spot | undefined; // where we made the editor ask: that question is still to come
   private refreshTimer: NodeJS.Timeout | undefined;
   private unanswered = false; // the newest question of the editor got no text
   private readonly subscriptions: vscode.Disposable[] = [];
@@ -56,11 +71,13 @@ export class Suggestions implements vscode.Disposable {
     context: vscode.InlineCompletionContext,
     token: vscode.CancellationToken,
   ): Promise<vscode.InlineCompletionItem[]> {
-    const isOurs = this.refreshes > 0;
-    this.refreshes = 0;
+    // A question that we caused may never come, as when another editor takes over: it must not swallow the user's next.
+    const isInvoked = context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
+    const isOurs = isInvoked && this.refreshed !== undefined && isAt(this.refreshed, document, position);
+    this.refreshed = isInvoked ? undefined : this.refreshed;
     const wantsMore =
       !isOurs &&
-      context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke &&
+      isInvoked &&
       (this.offer === undefined || (this.offer.done && this.offer.items.length === 1));
     const shown = this.itemsAt(document, position);
     if (isOurs || (shown.length > 0 && !wantsMore)) {
@@ -180,7 +197,7 @@ export class Suggestions implements vscode.Disposable {
       this.take(offer, asked);
     } else if (this.offer?.serial === asked.serial) {
       this.offer = undefined; // the end has no items: what was streamed is withdrawn
-      this.refresh();
+      void vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
     }
     asked.answer?.();
   }
@@ -214,10 +231,10 @@ export class Suggestions implements vscode.Disposable {
     if (!editor || editor.document.uri.toString() !== this.offer?.origin.uri) {
       return;
     }
-    if (restsOf(this.offer, editor.document, editor.selection.active).length === 0) {
+    if (!restsOf(this.offer, editor.document, editor.selection.active).some((rest) => rest.text !== "")) {
       return;
     }
-    this.refreshes++;
+    this.refreshed = spotOf(editor.document, editor.selection.active);
     // Without hiding first the editor keeps the shorter text that it shows already.
     await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
     await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");

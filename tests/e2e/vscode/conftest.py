@@ -51,7 +51,8 @@ def code_server(paths, vsix: Path, engine_room, tmp_path_factory) -> Iterator[Co
     The Python on its path has draftline, as on a machine where it was installed.
     """
     python_first = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**engine_room.environment, "PATH": python_first}
+    # VSCODE_CLI: started from a terminal, whose path counts; otherwise it asks a login shell for one.
+    environment = {**engine_room.environment, "PATH": python_first, "VSCODE_CLI": "1"}
     server = CodeServer(paths, tmp_path_factory.mktemp("code-server"), environment)
     server.install(vsix)
     server.start({"draftline.readDelayMs": 50})
