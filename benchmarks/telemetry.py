@@ -26,7 +26,7 @@ from lsp_server.telemetry_schema import open_store
 ROWS = 100_000
 DAYS = 30
 _LANGUAGES = ("python", "typescript", "go", "rust", "java")
-_NOW = 1_700_000_000.0
+SAMPLES_UNTIL = 1_700_000_000.0
 _KILL_AFTER_ROWS = 2_000
 _WHOLE_ROWS = 4_000
 
@@ -37,7 +37,7 @@ def sample(number: int, chance: random.Random) -> SuggestionRecord:
     drafted = chance.randrange(60)
     return SuggestionRecord(
         id=f"{number:016x}",
-        at=_NOW - chance.random() * DAYS * 86_400,
+        at=SAMPLES_UNTIL - chance.random() * DAYS * 86_400,
         language=chance.choice(_LANGUAGES),
         document=f"{chance.randrange(200):016x}",
         model="sample",
@@ -95,11 +95,11 @@ def write_and_report(folder: Path) -> tuple[float, float, Report]:
     path = folder / "big.sqlite3"
     samples = make_samples(ROWS)
     started = time.perf_counter()
-    telemetry = Telemetry(path, lambda: _NOW, size_limit_bytes=1 << 40)
+    telemetry = Telemetry(path, lambda: SAMPLES_UNTIL, size_limit_bytes=1 << 40)
     request_path_ms = fill(telemetry, samples)
     telemetry.close()
     store = open_store(path)
-    report = read_report(store, Selection(_NOW - DAYS * 86_400, _NOW + 1))
+    report = read_report(store, Selection(SAMPLES_UNTIL - DAYS * 86_400, SAMPLES_UNTIL + 1))
     store.close()
     return time.perf_counter() - started, request_path_ms, report
 
@@ -107,7 +107,7 @@ def write_and_report(folder: Path) -> tuple[float, float, Report]:
 def _write(path: Path, name: str, rows: int, said: Connection) -> None:
     telemetry = Telemetry(path, on_committed=said.send)
     for number in range(rows):
-        telemetry.save(SuggestionRecord(f"{name}-{number}", _NOW))
+        telemetry.save(SuggestionRecord(f"{name}-{number}", SAMPLES_UNTIL))
         if number % 100 == 99:
             telemetry.flush()
     telemetry.close()

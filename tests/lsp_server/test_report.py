@@ -2,10 +2,12 @@
 
 import json
 import shutil
+import time
+from dataclasses import replace
 
 import pytest
 
-from benchmarks.telemetry import fill, make_samples
+from benchmarks.telemetry import SAMPLES_UNTIL, fill, make_samples
 from completion.request import Statistics
 from lsp_server.cli.main import main
 from lsp_server.cli.report_page import render_page
@@ -133,8 +135,11 @@ def test_a_clear_difference_is_called_better_or_worse(tmp_path):
 
 @pytest.fixture
 def sample_store(runtime):
+    """A month until now."""
     telemetry = Telemetry(store_path())
-    fill(telemetry, make_samples(300))
+    shift_s = time.time() - SAMPLES_UNTIL
+    fill(telemetry, [replace(sample, at=sample.at + shift_s) for sample in make_samples(2000)])
+    telemetry.written("python", 60_000)
     telemetry.close()
 
 
@@ -151,7 +156,7 @@ def test_the_commands(sample_store, capsys, tmp_path):
     assert main(["report", "--compare", "mood=a,b"]) == 2
     assert main(["telemetry", "export"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    assert {line["table"] for line in lines} == {"suggestions", "persistence"}
+    assert {line["table"] for line in lines} == {"suggestions", "persistence", "written"}
     assert main(["telemetry", "clear"]) == 0
     assert not store_path().exists()
     assert main(["report"]) == 1
@@ -163,10 +168,10 @@ def test_the_page_shows_its_plots_in_a_browser_without_a_network(sample_store, t
         pytest.skip("chromium is not installed")
     playwright = pytest.importorskip("playwright.sync_api")
     page_path = tmp_path / "report.html"
-    assert main(["report", "--days=100000", "--html", str(page_path)]) == 0
+    assert main(["report", "--html", str(page_path)]) == 0
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        page = browser.new_context(offline=True, viewport={"width": 1140, "height": 900}).new_page()
+        page = browser.new_context(offline=True, viewport={"width": 1140, "height": 1400}).new_page()
         page.set_default_timeout(90_000)  # two busy cores take their time over the plots' script
         asked, failed = [], []
         page.on("request", lambda request: asked.append(request.url))
