@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from lsprotocol import types
 
-from lsp_server.config import DEFAULTS, Settings
+from lsp_server.config import Settings
 from lsp_server.documents import Document
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.experiment import NO_ARM, Arm
+from lsp_server.experiment import Arm
 from lsp_server.generation import Generation, Remainder, Situation
 from lsp_server.text_lines import Place
 
@@ -34,8 +34,8 @@ class Query:
     situation: Situation
     invoked: bool
     received: float
-    settings: Settings = DEFAULTS
-    arm: Arm = NO_ARM
+    settings: Settings
+    arm: Arm
 
     @property
     def wanted(self) -> int:
