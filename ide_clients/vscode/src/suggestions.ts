@@ -124,6 +124,7 @@ export class Suggestions implements vscode.Disposable {
     }
     this.asked = [];
     this.offer = undefined;
+    this.refreshed = undefined;
   }
 
   dispose(): void {
@@ -197,7 +198,9 @@ export class Suggestions implements vscode.Disposable {
       this.take(offer, asked);
     } else if (this.offer?.serial === asked.serial) {
       this.offer = undefined; // the end has no items: what was streamed is withdrawn
-      void vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+      if (vscode.window.activeTextEditor?.document.uri.toString() === asked.origin.uri) {
+        void vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+      }
     }
     asked.answer?.();
   }
