@@ -44,12 +44,18 @@ function isAt(spot: Spot, document: vscode.TextDocument, place: vscode.Position)
   return spot.uri === document.uri.toString() && spot.version === document.version && spot.place.isEqual(place);
 }
 
+function isSameText(one: Offer, other: Offer | undefined): boolean {
+  const texts = (offer: Offer | undefined) => JSON.stringify(offer?.items.map((item) => [item.text, item.replaced]));
+  return texts(one) === texts(other);
+}
+
 export class Suggestions implements vscode.Disposable {
   private offer: Offer | undefined;
   private asked: Asked[] = [];
   private serial = 0;
   private refreshed: Spot | undefined; // where we made the editor ask: that question is still to come
   private refreshTimer: NodeJS.Timeout | undefined;
+  private tells = false; // the editor itself runs the command of what it shows when that is accepted
   private unanswered = false; // the newest question of the editor got no text
   private readonly subscriptions: vscode.Disposable[] = [];
 
@@ -141,6 +147,7 @@ export class Suggestions implements vscode.Disposable {
     const [first] = rests;
     if (first) {
       this.signals.shown(offer, first.item);
+      this.tells = offer.done;
     }
     return rests.map((rest) => {
       const range = new vscode.Range(position, position.translate(0, rest.replaced));
@@ -210,7 +217,8 @@ export class Suggestions implements vscode.Disposable {
       return;
     }
     this.unanswered = false;
-    const grew = JSON.stringify(offer.items) !== JSON.stringify(this.offer?.items) || offer.done !== this.offer?.done;
+    // Text that only became final stays as it stands: drawing it anew would let a Tab of this moment fall through.
+    const grew = !isSameText(offer, this.offer);
     this.offer = offer;
     if (asked.answer) {
       this.onLatency(performance.now() - asked.askedAt);
@@ -257,6 +265,10 @@ export class Suggestions implements vscode.Disposable {
       this.drop(undefined); // whether it was rejected or accepted is seen by what happens next
       this.signals.leftBehind(offer, change.text);
     } else if (first.text === "" && offer.done) {
+      if (!this.tells && change.text.length > 1) {
+        const { command, arguments: words = [] } = first.item.command;
+        void vscode.commands.executeCommand(command, ...words);
+      }
       this.offer = undefined;
       this.signals.hidden();
     } else if (change.text.length > 1) {
