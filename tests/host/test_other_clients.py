@@ -70,10 +70,13 @@ async def test_infill_streams_and_ends_with_stop(start_host):
 
 
 async def test_infill_stops_before_a_stop_string_and_frees_the_engine(start_host):
-    engine = PacedEngine(step_s=0.005)
+    engine = PacedEngine(gated=True)
+    engine.permits.release(5)  # for " 0 1 2 3 4"
     client = await start_host(engine)
     reply = await client.post("/infill", json=llama_vim_request(stop=[" 3 4"], n_predict=100))
     assert reply.json()["content"] == " 0 1 2"
+    engine.permits.release(100)
+    assert await asyncio.to_thread(engine.ended.acquire, timeout=10)
     assert engine.steps < 100
 
 
