@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -16,11 +12,10 @@ from typing import Any
 
 import psutil
 from lsprotocol import types
-from pygls.lsp.client import LanguageClient
 
-from benchmarks.startup import engine_processes
 from benchmarks.typing_assistant import Buffer, Offer, now_s
 from benchmarks.typing_scripts import Script
+from benchmarks.typing_server import TypingServer
 from benchmarks.typing_tally import RequestRecord
 from lsp_server.messages import (
     ACCEPTED_COMMAND,
@@ -28,12 +23,8 @@ from lsp_server.messages import (
     DID_MOVE_CURSOR,
     DID_REJECT,
     DID_SHOW,
-    PARTIAL_COMPLETION,
-    STATUS,
 )
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-_READY_S = 600.0
 _SHOWN_S = 0.75  # editors report a text as shown once it stood so long
 _REST_S = 0.15  # and a cursor as resting
 _SETTLED_S = 0.2
@@ -61,15 +52,8 @@ class DraftlineEditor(Buffer):
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__()
         self.name = name
-        self._options = options
-        self._folder = Path(tempfile.mkdtemp(prefix="dl-"))  # short: a socket's path has a limit
-        self._environment = {
-            "DRAFTLINE_RUNTIME_DIR": str(self._folder / "run"),
-            "DRAFTLINE_STATE_DIR": str(self._folder / "state"),
-            "PYTHONPATH": str(REPOSITORY),
-        }
-        self._client = LanguageClient("benchmarks.typing", "1")
-        self._ready = asyncio.Event()
+        self._server = TypingServer(options)
+        self._client = self._server.client
         self._ids = itertools.count(1)
         self._uri = ""
         self._version = 0
@@ -83,46 +67,17 @@ class DraftlineEditor(Buffer):
 
     async def start(self) -> None:
         """Start the server, and wait until its engine is ready."""
-        self._listen()
-        environment = {**os.environ, **self._environment}
-        await self._client.start_io(sys.executable, "-P", "-m", "lsp_server", "--stdio", env=environment)
-        inline = types.InlineCompletionClientCapabilities()
-        await self._client.initialize_async(
-            types.InitializeParams(
-                capabilities=types.ClientCapabilities(
-                    text_document=types.TextDocumentClientCapabilities(inline_completion=inline),
-                    general=types.GeneralClientCapabilities(position_encodings=[types.PositionEncodingKind.Utf32]),
-                ),
-                process_id=os.getpid(),
-                initialization_options={"streaming": True, **self._options},
-            )
-        )
-        self._client.initialized(types.InitializedParams())
-        await asyncio.wait_for(self._ready.wait(), _READY_S)
-
-    def _listen(self) -> None:
-        """Register plain functions: pygls writes on them, and methods cannot be written on."""
-
-        def partial(params: Any) -> None:  # noqa: ANN401 - our own message has no type
-            self._on_partial(params)
-
-        def status(params: Any) -> None:  # noqa: ANN401 - see above
-            self._on_status(params)
-
-        self._client.feature(PARTIAL_COMPLETION)(partial)
-        self._client.feature(STATUS)(status)
+        await self._server.start(self._on_partial)
 
     @property
     def processes(self) -> Sequence[psutil.Process]:
         """The language server and the engine's host."""
-        server = self._client._server  # noqa: SLF001 - pygls does not offer it
-        own = [psutil.Process(server.pid)] if server is not None else []
-        return [*own, *engine_processes(self._environment)]
+        return self._server.processes
 
     @property
     def socket_path(self) -> Path:
         """Where this editor's engine listens."""
-        return next((self._folder / "run").glob("*.sock"))
+        return self._server.socket_path
 
     async def open(self, script: Script) -> None:
         """See `Assistant`."""
@@ -214,22 +169,9 @@ class DraftlineEditor(Buffer):
 
     async def stop(self) -> None:
         """See `Assistant`."""
-        hosts = engine_processes(self._environment)
-        await self._client.shutdown_async(None)
-        self._client.exit(None)
-        await self._client.stop()  # type: ignore[no-untyped-call]
-        for host in hosts:
-            host.terminate()
-        psutil.wait_procs(hosts, timeout=30)
-        shutil.rmtree(self._folder)
+        await self._server.stop()
 
-    def _on_status(self, params: Any) -> None:  # noqa: ANN401 - see above
-        if params.kind == "error":
-            raise SystemExit(f"The engine is not ready: {params.message}")
-        if params.kind == "ready":
-            self._ready.set()
-
-    def _on_partial(self, params: Any) -> None:  # noqa: ANN401 - see above
+    def _on_partial(self, params: Any) -> None:  # noqa: ANN401 - our own message has no type
         asked = self._asked
         if asked is None or params.uri != self._uri or params.version != asked.version or not params.items:
             return

@@ -30,6 +30,7 @@ from benchmarks.typing_llama_context import (
     LocalContext,
     local_context,
 )
+from benchmarks.typing_llama_hint import presentable, without_blank_end
 from benchmarks.typing_llama_server import LlamaServer
 from benchmarks.typing_scripts import Script
 from benchmarks.typing_tally import RequestRecord
@@ -221,7 +222,7 @@ class LlamaVimEditor(Buffer):
 
     def _take(self, asked: _Asked, *, done: bool) -> None:
         if done:
-            asked.content = _without_blank_end(asked.content)
+            asked.content = without_blank_end(asked.content)
             self._cache.insert(asked.context.keys, asked.content)
         if asked.record is not None:
             text = presentable(asked.content, asked.context, asked.lines, asked.row)
@@ -296,43 +297,3 @@ class LlamaVimEditor(Buffer):
         self._ring.pick(self._name, lines[max(0, row - RING_SCOPE) : max(1, row - N_PREFIX + 1)], evict=False)
         self._ring.pick(self._name, lines[row + N_SUFFIX : row + N_SUFFIX + RING_CHUNK_LINES + 1], evict=False)
         self._picked_row = row
-
-
-def presentable(content: str, context: LocalContext, lines: Sequence[str], row: int) -> str:
-    """`s:fim_render`: an answer as it is shown; "" where it repeats what stands there already.
-
-    Args:
-        content: What the server generated.
-        context: Of the cursor where it is shown.
-        lines: The document.
-        row: The cursor's line.
-    """
-    shown = content.rstrip("\n").split("\n")
-    line, below = lines[row], list(lines[row + 1 :])
-    if not line.strip(" \t"):  # the answer begins at the line's start and brings its own indentation
-        lead = len(shown[0]) - len(shown[0].lstrip(" \t"))
-        if lead < len(line):
-            return ""
-        shown[0] = shown[0][len(line) :]
-    repeats_below = len(shown) > 1 and not shown[0] and shown[1:] == below[: len(shown) - 1]
-    if repeats_below or shown == [context.line_suffix]:
-        return ""
-    next_lines = list(itertools.dropwhile(lambda text: not text.strip(), below))
-    if next_lines and context.middle + shown[0] == next_lines[0] and _goes_on(shown[1:], next_lines[1:]):
-        return ""
-    return "\n".join(shown)
-
-
-def _without_blank_end(content: str) -> str:
-    """A last line of which only the indentation came is none: the server drops it when it does not stream."""
-    head, newline, last = content.rpartition("\n")
-    return head if newline and not last.strip() else content
-
-
-def _goes_on(shown: Sequence[str], below: Sequence[str]) -> bool:
-    """Whether the lines behind a repeated first one repeat as well."""
-    if not shown:
-        return True
-    if len(shown) == 1:
-        return bool(below) and below[0].startswith(shown[0])
-    return list(shown) == list(below[: len(shown)])

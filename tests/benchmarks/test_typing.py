@@ -7,7 +7,7 @@ import pytest
 from benchmarks.typing_assistant import Buffer, Offer
 from benchmarks.typing_host import above, longest
 from benchmarks.typing_llama_context import AnswerCache, ChunkRing, local_context
-from benchmarks.typing_llama_vim import presentable
+from benchmarks.typing_llama_hint import presentable
 from benchmarks.typing_person import Habits, Person, strokes
 from benchmarks.typing_report import headline
 from benchmarks.typing_scripts import Passage, Script, key_unit, keys_of, passages
