@@ -8,7 +8,6 @@ from functools import lru_cache
 
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = frozenset(CLOSER_OF.values())
-QUOTES = "\"'`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class HostMetrics:
         )
         self.cancel = Histogram(
             "draftline_cancel_seconds",
-            "From a running completion's cancellation to its end",
+            "From the cancellation of a running completion or preparation to its end",
             buckets=_SECONDS,
             registry=registry,
         )

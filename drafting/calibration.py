@@ -52,14 +52,6 @@ class CalibrationArrays(NamedTuple):
     weights: FloatArray
 
 
-def untrained() -> CalibrationArrays:
-    """Knows nothing but the priors."""
-    weights = np.zeros((WEIGHT_SETS, SOURCES + 1), dtype=np.float32)
-    weights[:, :SOURCES] = 0.5
-    zeros = np.zeros((SOURCES, CLASSES), dtype=np.float32)
-    return CalibrationArrays(zeros, zeros.copy(), weights)
-
-
 @compiled
 def logit_of(calibration: CalibrationArrays, source: int, kind: int) -> float:
     """Log odds that a guess with this kind of evidence is right."""

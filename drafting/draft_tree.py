@@ -85,11 +85,3 @@ class DraftTree:
             np.concatenate((np.full(count, len(self.names), dtype=np.int32), self.drafters)),
             (*self.names, name),
         )
-
-    def ancestor_mask(self) -> npt.NDArray[np.bool_]:
-        """mask[i, j] is true where node j is node i or one of its ancestors.  # [nodes, nodes]."""
-        mask = np.eye(len(self), dtype=np.bool_)
-        for node, parent in enumerate(self.parents):
-            if parent != ROOT:
-                mask[node] |= mask[parent]
-        return mask

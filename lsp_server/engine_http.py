@@ -21,6 +21,7 @@ from lsp_server.engine_launcher import HostGoneError
 _CONNECT_S = 5.0
 # A prompt of thousands of tokens on a slow machine may take long before its first text.
 _READ_S = 120.0
+_FAREWELL_S = 1.0  # a host that hangs must not keep the editor from closing
 _EVENT_STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
 _T = TypeVar("_T")
 
@@ -111,7 +112,8 @@ class EngineConnection:
 
     async def close(self) -> None:
         """Close every connection; the host sees that at once."""
-        await asyncio.gather(*self._unfinished, return_exceptions=True)
+        if self._unfinished:
+            await asyncio.wait(self._unfinished, timeout=_FAREWELL_S)
         await self._http.aclose()
 
     @asynccontextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
@@ -155,9 +154,15 @@ class CurrentExperiment:
             raise StorageError(f"{self._path} cannot be written ({error.strerror}).") from error
 
     def stop(self) -> None:
-        """End the running experiment; what it recorded stays."""
-        with contextlib.suppress(FileNotFoundError):
-            self._path.unlink()
+        """End the running experiment; what it recorded stays.
+
+        Raises:
+            StorageError: Its file cannot be removed.
+        """
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError(f"{self._path} cannot be removed ({error.strerror}).") from error
 
     def _read(self) -> Experiment | None:
         try:

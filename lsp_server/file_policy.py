@@ -38,7 +38,6 @@ class FilePolicy:
     """The rules of one folder: secrets, and the ignore files of the repository around it."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
         self._top = _repository_top(root)
         self._specs: dict[Path, GitIgnoreSpec | None] = {}
 

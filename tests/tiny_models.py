@@ -27,12 +27,7 @@ SPECIALS = (
     "<|file_sep|>",
 )
 
-CORPUS = '''
-def add(first, second):
-    """Return the sum of first and second."""
-    return first + second
-
-class Stack:
+STACK = """class Stack:
     def __init__(self):
         self.items = []
 
@@ -43,7 +38,17 @@ class Stack:
         if not self.items:
             raise IndexError("pop from an empty stack")
         return self.items.pop()
+"""
 
+CORPUS = (
+    '''
+def add(first, second):
+    """Return the sum of first and second."""
+    return first + second
+
+'''
+    + STACK
+    + """
 for index, value in enumerate(values):
     if value is None or index > 10:
         continue
@@ -72,7 +77,8 @@ public static void main(String[] args) {
         System.out.println(args[i]);
     }
 }
-'''
+"""
+)
 
 
 def write_tiny_model(folder: Path, family: str = "qwen2", *, seed: int = 0) -> Path:

@@ -50,14 +50,11 @@ def execute(options: argparse.Namespace) -> int:
         raise StorageError(f"There is no telemetry yet: {path} does not exist. Use completion in an editor first.")
     store = open_store(path)
     try:
-        compared = _reports(store, _selections(store, options, time.time()))
-        ran = {} if options.compare or options.experiment is not None else _sides(store, "")
-        sides = _reports(store, ran if len(ran) == 2 else {})
+        _present(*_reports(store, _selections(store, options, time.time())), options)
+        if not (options.compare or options.json or options.html) and options.experiment is None:
+            _present_latest_experiment(store)
     finally:
         store.close()
-    _present(*compared, options)
-    if sides[0] and not options.json and options.html is None:
-        _present_sides(*sides)
     return 0
 
 
@@ -124,11 +121,14 @@ def _both_sides(store: sqlite3.Connection, experiment: str) -> dict[str, Selecti
     return sides
 
 
-def _present_sides(names: list[str], reports: list[Report]) -> None:
+def _present_latest_experiment(store: sqlite3.Connection) -> None:
+    """Below the report, if both sides have been met."""
     from lsp_server.cli.report_tables import print_comparison
 
-    print()
-    print_comparison(names, reports)
+    sides = _sides(store, "")
+    if len(sides) == 2:
+        print()
+        print_comparison(*_reports(store, sides))
 
 
 def _present(names: list[str], reports: list[Report], options: argparse.Namespace) -> None:

@@ -18,14 +18,9 @@ from completion.task import Task
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import LearnedState
 from drafting.session import Drafters
+from tests.tiny_models import STACK
 
-DOCUMENT = """class Stack:
-    def __init__(self):
-        self.items = []
-
-    def push(self, item):
-        self.items.append(item)
-"""
+DOCUMENT = STACK[: STACK.index("\n    def pop")]
 
 
 def task_at(loaded: LoadedModel, cursor: int, settings: SessionSettings | None = None, **changes: object) -> Task:

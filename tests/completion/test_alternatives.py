@@ -21,27 +21,16 @@ from completion.prompt_pace import PromptBudget
 from completion.reference import decode_plainly
 from completion.request import Alternatives, CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling
 from tests.completion.tasks import task_at
+from tests.tiny_models import STACK
 
-DOCUMENT = """class Stack:
-    def __init__(self):
-        self.items = []
-
-    def push(self, item):
-        self.items.append(item)
-
-    def pop(self):
-        if not self.items:
-            raise IndexError("pop from an empty stack")
-        return self.items.pop()
-"""
-CURSORS = range(8, len(DOCUMENT), 41)
+CURSORS = range(8, len(STACK), 41)
 TOKENS = 20
 
 
 def request_at(cursor: int, **changes: object) -> CompletionRequest:
     request = CompletionRequest(
-        DOCUMENT[:cursor],
-        DOCUMENT[cursor:],
+        STACK[:cursor],
+        STACK[cursor:],
         "python",
         document="stack",
         mode=Mode.BLOCK,

@@ -12,20 +12,9 @@ from completion.prompt import PromptPlanner
 from completion.prompt_pace import PromptBudget
 from completion.reference import decode_plainly
 from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling
+from tests.tiny_models import STACK
 
-DOCUMENT = """class Stack:
-    def __init__(self):
-        self.items = []
-
-    def push(self, item):
-        self.items.append(item)
-
-    def pop(self):
-        if not self.items:
-            raise IndexError("pop from an empty stack")
-        return self.items.pop()
-"""
-CURSORS = range(3, len(DOCUMENT), 37)
+CURSORS = range(3, len(STACK), 37)
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +50,8 @@ def test_every_text_is_what_plain_decoding_gives(engine, oracle, layout, tempera
     written = 0
     for cursor in CURSORS:
         request = CompletionRequest(
-            DOCUMENT[:cursor],
-            DOCUMENT[cursor:],
+            STACK[:cursor],
+            STACK[cursor:],
             "python",
             document="stack",  # one session for all cursors: what is kept of it must not change the text
             mode=Mode.BLOCK,

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import pytest
 
-from drafting.calibration import learn, probability, untrained
+from drafting.calibration import CLASSES, SOURCES, WEIGHT_SETS, CalibrationArrays, learn, probability
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import LearnedState
 from drafting.session import Drafters
@@ -77,6 +77,14 @@ def test_a_failed_write_leaves_the_old_file(learned, tmp_path):
     with pytest.raises(OSError, match="state"):
         learned.save(path, "model-a")
     assert [entry.name for entry in tmp_path.iterdir()] == ["state"]
+
+
+def untrained() -> CalibrationArrays:
+    """Knows nothing but the priors."""
+    weights = np.zeros((WEIGHT_SETS, SOURCES + 1), dtype=np.float32)
+    weights[:, :SOURCES] = 0.5
+    zeros = np.zeros((SOURCES, CLASSES), dtype=np.float32)
+    return CalibrationArrays(zeros, zeros.copy(), weights)
 
 
 def test_a_guess_that_is_always_right_is_believed_and_one_that_never_is_is_not():

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+from httpcore._async.http11 import AsyncHTTP11Connection
 
 from completion.errors import EngineUnavailableError, PermissionsError, PromptTooLongError
 from completion.host_address import host_address
 from completion.request import CompletionRequest, WorkspaceUpdate
 from lsp_server.engine_client import EngineClient
+from lsp_server.engine_http import EngineConnection
 from lsp_server.engine_launcher import EngineOptions
 
 PROGRAM = (sys.executable, str(Path(__file__).with_name("paced_host.py")))
@@ -249,7 +251,22 @@ async def test_a_host_without_a_model_says_why_ends_and_makes_room_for_a_better_
         now[0] += 60.0
 
 
-async def test_requests_cancelled_between_connecting_and_sending_leave_no_connection_behind(clients):
+async def test_a_host_that_never_replies_does_not_keep_a_client_from_closing(runtime):
+    asked = asyncio.Event()
+
+    async def swallow(reader, _writer):
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+
+    async with await asyncio.start_unix_server(swallow, runtime / "silent.sock"):
+        connection = EngineConnection(runtime / "silent.sock")
+        asking = asyncio.create_task(anext(connection.complete(CompletionRequest("one"))))
+        await asyncio.wait_for(asked.wait(), 10)
+        asking.cancel()
+        await asyncio.wait_for(connection.close(), 10)
+
+
+async def test_requests_cancelled_between_connecting_and_sending_leave_no_connection_behind(clients, monkeypatch):
     """The pool holds a hundred connections: with every lost one the silence comes nearer."""
     client = clients()
     await client.connect()
@@ -258,11 +275,17 @@ async def test_requests_cancelled_between_connecting_and_sending_leave_no_connec
     def unsent():
         return [each for each in pool.connections if each._connection and each._connection._state.name == "NEW"]
 
-    for _ in range(5):
-        asking = asyncio.create_task(texts(client, CompletionRequest("one", document="d", max_tokens=3)))
-        while not unsent():  # noqa: ASYNC110 - the pool tells nobody
-            await asyncio.sleep(0)
+    make = AsyncHTTP11Connection.__init__
+
+    def make_and_cancel(*arguments, **named):
+        make(*arguments, **named)
         asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(AsyncHTTP11Connection, "__init__", make_and_cancel)
+        for _ in range(5):
+            asking = asyncio.create_task(texts(client, CompletionRequest("one", document="d", max_tokens=3)))
+            await asyncio.wait([asking])
+            assert asking.cancelled()
     assert await texts(client, CompletionRequest("one", max_tokens=2)) == [" 0", " 0 1", " 0 1"]
     assert not unsent()

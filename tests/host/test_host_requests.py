@@ -27,6 +27,25 @@ async def acquire(semaphore: threading.Semaphore) -> None:
     assert await asyncio.to_thread(semaphore.acquire, timeout=10)
 
 
+async def until_waiting(client: httpx.AsyncClient, count: int) -> None:
+    """Return once so many requests wait for the engine; the host tells it only to those who ask."""
+    async with asyncio.timeout(10):
+        while f"draftline_queue_length {count}.0" not in (await client.get("/metrics")).text:
+            pass
+
+
+async def overtaken(
+    engine: PacedEngine, client: httpx.AsyncClient, permits: int, older: dict[str, object], newer: dict[str, object]
+) -> list[asyncio.Task[list[tuple[str, dict]]]]:
+    """Two requests: the older one has had so many steps and stands still, the newer one waits."""
+    tasks = [asyncio.create_task(read_events(client, older))]
+    engine.permits.release(permits)
+    await acquire(engine.began)
+    tasks.append(asyncio.create_task(read_events(client, newer)))
+    await until_waiting(client, 1)
+    return tasks
+
+
 async def test_a_completion_streams_growing_text_and_ends_with_statistics(start_host):
     client = await start_host(PacedEngine())
     events = [decode_event(data) for name, data in await read_events(client, body()) if name == "message"]
@@ -139,12 +158,8 @@ async def test_a_model_that_cannot_be_loaded_is_a_state_with_code_and_sentence(r
 async def test_alternatives_end_where_another_document_waits(start_host):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)
-    older = asyncio.create_task(read_events(client, body(document="a", max_tokens=1, suggestions=16)))
-    engine.permits.release(2)
-    await acquire(engine.began)
-    newer = asyncio.create_task(read_events(client, body(document="b", max_tokens=1)))
-    while "draftline_queue_length 1.0" not in (await client.get("/metrics")).text:
-        pass
+    many, one = body(document="a", max_tokens=1, suggestions=16), body(document="b", max_tokens=1)
+    older, newer = await overtaken(engine, client, 2, many, one)
     engine.permits.release(100)
     last = decode_event((await older)[-1][1])
     assert last.done
@@ -156,12 +171,8 @@ async def test_alternatives_end_where_another_document_waits(start_host):
 async def test_a_newer_request_of_the_same_document_ends_the_older(start_host):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)
-    older = asyncio.create_task(read_events(client, body(document="d", max_tokens=100)))
-    engine.permits.release()
-    await acquire(engine.began)
-    newer = asyncio.create_task(read_events(client, body(document="d", max_tokens=1)))
-    while "draftline_queue_length 1.0" not in (await client.get("/metrics")).text:
-        pass
+    long, short = body(document="d", max_tokens=100), body(document="d", max_tokens=1)
+    older, newer = await overtaken(engine, client, 1, long, short)
     engine.permits.release(10)
     last = decode_event((await older)[-1][1])
     assert (last.done, last.dropped) == (True, "superseded")
@@ -174,8 +185,7 @@ async def test_requests_of_other_documents_wait_for_their_turn_and_too_many_get_
     running = asyncio.create_task(read_events(client, body(document="a", max_tokens=1)))
     await acquire(engine.began)
     waiting = [asyncio.create_task(read_events(client, body(document=name, max_tokens=1))) for name in "bc"]
-    while "draftline_queue_length 2.0" not in (await client.get("/metrics")).text:
-        pass
+    await until_waiting(client, 2)
     refused = await client.post("/v1/complete", json=body(document="e"))
     assert (refused.status_code, refused.json()["code"]) == (429, "queue_full")
     engine.permits.release(3)
@@ -191,8 +201,9 @@ async def test_closing_the_stream_frees_the_engine_within_one_step(start_host):
         engine.permits.release()
         async for _ in reply.aiter_lines():
             break
-    while 'busy":true' in (await client.get("/health")).text:
-        pass  # the host notices the closed connection; no step is permitted meanwhile
+    async with asyncio.timeout(10):
+        while 'busy":true' in (await client.get("/health")).text:
+            pass  # the host notices the closed connection; no step is permitted meanwhile
     steps = engine.steps
     engine.permits.release()
     await acquire(engine.ended)

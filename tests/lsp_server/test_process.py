@@ -1,6 +1,7 @@
 """The server's process: what it imports, what it prints, when it ends, on standard input and on TCP."""
 
 import asyncio
+import errno
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import sys
 
 import pytest
 
-from lsp_server import process_end
+from lsp_server.process_end import wait_for_end
 from tests.lsp_server.real_client import COMMAND, environment
 
 CANARY = "CANARY_d41d8cd9"
@@ -168,10 +169,16 @@ async def test_wrong_arguments_are_explained(spawn):
     assert b"--stdio" in said
 
 
-@pytest.mark.parametrize("way", [process_end._told, process_end._seen, process_end.wait_for_end])
-async def test_the_end_of_another_process_is_noticed(way):
+def refuse(_process_id):
+    raise PermissionError(errno.EPERM, "as in a sandbox")
+
+
+@pytest.mark.parametrize("tells", [True, False], ids=["the system tells", "by looking"])
+async def test_the_end_of_another_process_is_noticed(tells, monkeypatch):
+    if not tells:
+        monkeypatch.setattr(os, "pidfd_open", refuse)
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=subprocess.PIPE)
-    waiting = asyncio.create_task(way(process.pid))
+    waiting = asyncio.create_task(wait_for_end(process.pid))
     await process.communicate(b"\n")
     await asyncio.wait_for(waiting, 30)
-    await asyncio.wait_for(way(process.pid), 30)
+    await asyncio.wait_for(wait_for_end(process.pid), 30)
