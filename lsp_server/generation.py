@@ -123,17 +123,22 @@ class Generation:
             return None
         if self.last is None:
             return () if self.running else None
-        known = enumerate(self.last.suggestions)
-        left = [self._remainder(index, suggestion, typed, now) for index, suggestion in known]
+        whole = self.last.whole if self.running else len(self.last.suggestions)
+        left = [
+            self._remainder(index, suggestion, typed, now, grows=index >= whole)
+            for index, suggestion in enumerate(self.last.suggestions)
+        ]
         fitting = tuple(one for one in left if one is not None)
         return fitting if fitting or (self.running and not self.last.suggestions) else None
 
-    def _remainder(self, index: int, suggestion: Suggestion, typed: str, now: Situation) -> Remainder | None:
+    def _remainder(
+        self, index: int, suggestion: Suggestion, typed: str, now: Situation, *, grows: bool
+    ) -> Remainder | None:
         if not suggestion.text.startswith(typed):
-            catching_up = self.running and typed.startswith(suggestion.text)
+            catching_up = grows and typed.startswith(suggestion.text)
             return Remainder(index, "", 0) if catching_up else None
         text = suggestion.text[len(typed) :]
-        if not text and not self.running:
+        if not text and not grows:
             return None
         replaced = _replaced(self.start, now, suggestion.replace_after, text)
         return None if replaced is None else Remainder(index, text, replaced)

@@ -254,6 +254,21 @@ async def test_a_key_that_no_text_begins_with_ends_the_alternatives_at_once():
     assert editor.engine.closed == [0]
 
 
+@pytest.mark.parametrize("typed", ["value", "values"])
+async def test_who_typed_the_whole_first_text_gets_another_one_though_alternatives_are_still_to_come(typed):
+    editor = ScriptedEditor("x = ", suggestions=3)
+    asked = editor.ask()
+    await editor.engine.wait_for_request(1)
+    await editor.engine.offer("value")
+    await asked
+    for character in typed:
+        editor.type(character)
+    again = editor.ask()
+    await editor.engine.wait_for_request(2)
+    await editor.engine.offer(" + 1", done=True)
+    assert texts(await again) == [" + 1"]
+
+
 async def test_a_failed_generation_is_not_reused():
     editor = ScriptedEditor("x = ")
     first = editor.ask()
