@@ -14,7 +14,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from completion.grammar.acceptor import Snapshot
+from completion.grammar.advance import Snapshot
 from completion.grammar.grammar import load_grammar
 from completion.model.causal_model import FloatArray
 from completion.model.sampling import draw

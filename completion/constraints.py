@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from completion.grammar.acceptor import Snapshot
+from completion.grammar.advance import Snapshot
 from completion.grammar.constraint import GrammarConstraint
 from completion.healing import ForcedBytes, TokenBytes
 from completion.model.causal_model import IntArray

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from time import perf_counter
 
-from completion.grammar.acceptor import Snapshot
+from completion.grammar.advance import Snapshot
 from completion.grammar.errors import GrammarBoundError, GrammarUnsupportedError, PrefixTooLargeError
 from completion.grammar.grammar import Grammar, load_grammar
 from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from tree_sitter import Tree
 
-from completion.grammar.acceptor import Acceptor, Snapshot
+from completion.grammar.acceptor import Acceptor
+from completion.grammar.advance import Snapshot
 from completion.grammar.enclosing_item import passed_over
 from completion.grammar.errors import PrefixTooLargeError
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from completion.grammar.acceptor import Acceptor, Snapshot
+from completion.grammar.acceptor import Acceptor
+from completion.grammar.advance import Snapshot
 from completion.grammar.errors import GrammarBoundError
 
 HORIZON_BYTES = 2000  # of the text after the cursor; what lies behind is the joined parse's business
