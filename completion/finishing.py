@@ -43,9 +43,9 @@ def passing_part(text: str, shown: str, request: CompletionRequest, grammar: Gra
     """
     if request.grammar is not GrammarMode.STRICT or len(text) <= len(shown):
         return text
-    forced = heal(request.prefix).forced if request.healing else b""
-    cut = grammar.growing_cut(forced + text.encode(), len(forced) + len(shown.encode()))
-    return text.encode()[: max(0, cut - len(forced))].decode("utf-8", "ignore")
+    forced, written = _forced(request), text.encode()
+    cut = grammar.growing_cut(forced + written, len(forced) + len(shown.encode()))
+    return _cut_back(written, cut - len(forced))
 
 
 def _cut_by_grammar(
@@ -59,11 +59,20 @@ def _cut_by_grammar(
         grammar: The request's constraint.
         closers: What could close a line that may stay open; none where it must not.
     """
-    forced = heal(request.prefix).forced if request.healing else b""
+    forced, written = _forced(request), suggestion.text.encode()
     replaced = len(request.suffix[: suggestion.replace_after].encode())
-    middle = forced + suggestion.text.encode()
-    cut = grammar.longest_passing_cut(middle, replaced)
-    kept = suggestion.text.encode()[: max(0, cut - len(forced))].decode("utf-8", "ignore")
+    middle = forced + written
+    kept = _cut_back(written, grammar.longest_passing_cut(middle, replaced) - len(forced))
     if kept == suggestion.text or any(grammar.sound_when_closed(middle, one.encode(), replaced) for one in closers):
         return suggestion
     return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.SYNTAX)
+
+
+def _forced(request: CompletionRequest) -> bytes:
+    """The healed run, which the grammar's completion begins with and the suggestion does not have."""
+    return heal(request.prefix).forced if request.healing else b""
+
+
+def _cut_back(written: bytes, length: int) -> str:
+    """Whole characters of the first bytes of a text."""
+    return written[: max(0, length)].decode("utf-8", "ignore")

@@ -24,3 +24,4 @@ def told_if_slow(progress: Progress, sentence: str, fraction: float, after_s: fl
         yield
     finally:
         timer.cancel()
+        timer.join()  # what it was about to say must not come after what the caller says next
