@@ -12,10 +12,11 @@ from completion.grammar.acceptor import Acceptor
 from completion.grammar.indentation import IndentationRule
 from completion.grammar.languages import LANGUAGES, LanguageRow, language_address, tree_sitter_language
 from completion.grammar.lexer import Lexer, PythonLexer
-from completion.grammar.prefix_memory import PrefixMemory
+from completion.grammar.prefix_memory import PrefixMemory, common_length
 from completion.grammar.tables import Tables
 
 _KEPT_DOCUMENTS = 4
+_SMALL_CHANGE_BYTES = 1000  # taken out and put in between two documents that are versions of one
 
 
 class Document:
@@ -23,7 +24,7 @@ class Document:
 
     Attributes:
         text: The whole document.
-        tree: tree-sitter's tree of it, parsed from scratch.
+        tree: tree-sitter's tree of it, as parsing it from scratch gives it.
     """
 
     def __init__(self, text: bytes, tree: Tree, parser: Parser) -> None:
@@ -47,6 +48,13 @@ class Document:
 def _point(text: bytes, offset: int) -> Point:
     """Row and column in bytes."""
     return Point(text.count(b"\n", 0, offset), offset - (text.rfind(b"\n", 0, offset) + 1))
+
+
+def _change(old: bytes, new: bytes) -> tuple[int, int, bytes]:
+    """Start and end of the bytes of the old text that differ, and what stands there in the new one."""
+    start = common_length(old, new)
+    shared_end = common_length(old[start:][::-1], new[start:][::-1])
+    return start, len(old) - shared_end, new[start : len(new) - shared_end]
 
 
 class Grammar:
@@ -73,9 +81,23 @@ class Grammar:
         for known in self._documents:
             if known.text == text:
                 return known
-        found = Document(text, self._parser.parse(text), self._parser)
+        found = Document(text, self._tree_of(text), self._parser)
         self._documents.append(found)
         return found
+
+    def _tree_of(self, text: bytes) -> Tree:
+        """The tree of a text: from the last document's where a small change between sound texts leads to it.
+
+        Error recovery depends on where parsing begins, so a tree with errors is always made from scratch.
+        """
+        last = self._documents[-1] if self._documents else None
+        if last is not None and not last.tree.root_node.has_error:
+            start, end, middle = _change(last.text, text)
+            if end - start + len(middle) <= _SMALL_CHANGE_BYTES:
+                _, tree = last.parse_with(start, end, middle)
+                if not tree.root_node.has_error:
+                    return tree
+        return self._parser.parse(text)
 
     def count_errors(self, text: bytes) -> int:
         """How many ERROR and MISSING nodes tree-sitter's tree of `text` has."""

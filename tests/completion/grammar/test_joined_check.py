@@ -23,6 +23,23 @@ def test_a_part_put_back_makes_the_document_sound_again(language):
         assert document.tree.root_node.end_byte <= len(document.text)  # the document's own tree stays as it was
 
 
+@pytest.mark.parametrize("language", sorted(SAMPLES))
+def test_a_documents_tree_is_that_of_a_parse_from_scratch_whatever_came_before(language):
+    grammar = load_grammar(language)
+    sound = text = SAMPLES[language].encode()
+    rng = random.Random(13)
+    for _ in range(150):
+        at = rng.randrange(len(text) + 1)
+        put_in = rng.choice([b"x", b" ", b"\n", b")", b"{", b'"', b"1", b"\xc3\xa9"])
+        text = text[:at] + put_in + text[at + rng.choice([0, 0, 1, 4]) :]
+        tree = grammar.document(text).tree
+        assert str(tree.root_node) == str(grammar.parse(text).root_node)
+        if tree.root_node.has_error:
+            text = sound
+        sound = text
+    assert sound != SAMPLES[language].encode()
+
+
 @pytest.mark.parametrize("language", sorted(set(SAMPLES) - {"python"}))
 def test_added_errors_are_counted_as_from_scratch(language):
     grammar = load_grammar(language)
