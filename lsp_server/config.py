@@ -181,7 +181,7 @@ def with_text(settings: Settings, name: str, text: str) -> Settings:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:  # a bare word
         value = text
-    return dataclasses.replace(settings, **{name: _checked(name, value, Source("experiment", {}))})
+    return dataclasses.replace(settings, **{name: _checked(name, value, Source(f"{name}={text}", {}))})
 
 
 def _known_name(key: str, source: Source) -> str:

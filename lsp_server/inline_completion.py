@@ -135,12 +135,11 @@ class InlineCompleter:
         if refusal or source is None:
             desk.clear()
             return Answer(reason=refusal or EmptyReason.NOT_READY)
-        reused = self._is_reusable(query, desk)
-        if not reused:
+        if not self._is_reusable(query, desk):
             desk.clear()
             if not query.invoked and (refusal := await self._hold_back(query, ticket)):
                 return Answer(reason=refusal)
-        return await self._generate(query, desk, ticket, source, reused=reused)
+        return await self._generate(query, desk, ticket, source)
 
     def _is_reusable(self, query: Query, desk: _Desk) -> bool:
         generation = desk.generation
@@ -162,9 +161,7 @@ class InlineCompleter:
             return EmptyReason.OUTDATED if query.document.version != query.version else None
         return EmptyReason.SUPERSEDED
 
-    async def _generate(
-        self, query: Query, desk: _Desk, ticket: _Ticket, source: CompletionSource, *, reused: bool
-    ) -> Answer:
+    async def _generate(self, query: Query, desk: _Desk, ticket: _Ticket, source: CompletionSource) -> Answer:
         while True:
             generation = desk.generation
             if generation is None:
@@ -175,15 +172,14 @@ class InlineCompleter:
             await _first(ready, ticket.taken_over.wait())
             if ticket.taken_over.is_set():
                 return Answer(generation, reason=EmptyReason.SUPERSEDED)
-            answer = answer_from(query, generation, reused=reused)
+            answer = answer_from(query, generation)
             if answer is not None and answer.remainders and self._holds_back(query, generation):
-                return Answer(generation, reason=EmptyReason.HELD_BACK, reused=reused)
+                return Answer(generation, reason=EmptyReason.HELD_BACK)
             if answer is not None:
                 return answer
             if query.document.version != query.version:
                 return Answer(generation, reason=EmptyReason.OUTDATED)
             desk.clear()  # what was typed ahead of the text turned out to be something else
-            reused = False
 
     def _start(self, query: Query, desk: _Desk, source: CompletionSource) -> Generation:
         generation = Generation(secrets.token_hex(8), query.situation, query.wanted, self.clock())

@@ -30,6 +30,12 @@ class Preparer:
         self._timer: asyncio.TimerHandle | None = None
         self._running: set[asyncio.Task[None]] = set()
 
+    def now(self, document: Document, place: Place) -> None:
+        """The editor says that its cursor rests here, whatever `prepare_ms` is."""
+        self._cancel()
+        self._where = document, place
+        self._start(document, place)
+
     def rests(self, document: Document, place: Place) -> None:
         """Something happened here; prepare if nothing else does for a while."""
         self._wait(document, place, self._settings().prepare_ms / 1000)

@@ -51,14 +51,12 @@ class Answer:
     Attributes:
         generation: What it comes from; None where the engine was not asked.
         detail: What a filter or the engine said, beside the reason.
-        reused: Whether an earlier request's generation served it.
     """
 
     generation: Generation | None = None
     remainders: tuple[Remainder, ...] = ()
     reason: EmptyReason | None = None
     detail: str = ""
-    reused: bool = False
 
     @property
     def id(self) -> str:
@@ -71,17 +69,17 @@ def situation_at(document: Document, place: Place) -> Situation:
     return Situation(document.lines.before(place), document.lines.after(place))
 
 
-def answer_from(query: Query, generation: Generation, *, reused: bool) -> Answer | None:
+def answer_from(query: Query, generation: Generation) -> Answer | None:
     """The answer that a generation gives to a query, its first text complete; None if the query has to start anew."""
     if generation.error is not None:
-        return Answer(generation, reason=EmptyReason.ENGINE_ERROR, detail=generation.error.code, reused=reused)
+        return Answer(generation, reason=EmptyReason.ENGINE_ERROR, detail=generation.error.code)
     if generation.last is None or not generation.is_first_whole:
         return None
     left = generation.remainders(query.situation)
     if left:
-        return Answer(generation, left, reused=reused)
+        return Answer(generation, left)
     if generation.last.dropped:
-        return Answer(generation, reason=EmptyReason.FILTERED, detail=generation.last.dropped, reused=reused)
+        return Answer(generation, reason=EmptyReason.FILTERED, detail=generation.last.dropped)
     if not any(suggestion.text for suggestion in generation.last.suggestions):
-        return Answer(generation, reason=EmptyReason.MODEL_SILENT, reused=reused)
+        return Answer(generation, reason=EmptyReason.MODEL_SILENT)
     return None

@@ -197,5 +197,5 @@ def _register_signals(server: DraftlineServer) -> None:
         await server.session.engine.count("dismiss")
 
     @server.feature(messages.DID_MOVE_CURSOR)
-    async def did_move_cursor(params: Any) -> None:  # noqa: ANN401 - see above
-        await server.session.move_cursor(*messages.read_cursor(params))
+    def did_move_cursor(params: Any) -> None:  # noqa: ANN401 - see above
+        server.session.move_cursor(*messages.read_cursor(params))

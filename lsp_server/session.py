@@ -200,15 +200,16 @@ class Session:
         found = items.list_items(query, answer, self.documents.encoding)
         return types.CompletionList(is_incomplete=True, items=found)
 
-    async def move_cursor(self, uri: str, position: types.Position) -> None:
+    def move_cursor(self, uri: str, position: types.Position) -> None:
         """The cursor rests somewhere: prepare the engine's cache for what may be typed there."""
         document = self.documents.get(uri)
         if document is None:
             return
         place = document.place(position, self.documents.encoding)
-        self.preparer.rests(document, place)
-        if not self.completer.serves(document, place):
-            await self._prepare(document, place)
+        if self.completer.serves(document, place):
+            self.preparer.rests(document, place)
+        else:
+            self.preparer.now(document, place)
 
     def accepted(self, item: ItemName) -> None:
         """A suggestion was inserted whole: what comes next will be asked from behind it."""

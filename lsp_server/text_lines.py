@@ -96,11 +96,6 @@ class TextLines:
         return self._length
 
     @property
-    def line_count(self) -> int:
-        """Number of lines, at least one."""
-        return len(self._lines)
-
-    @property
     def end(self) -> Place:
         """The point behind the last character."""
         return Place(len(self._lines) - 1, len(self._lines[-1]))

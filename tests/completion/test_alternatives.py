@@ -18,8 +18,8 @@ from completion.kv_session import SessionSettings
 from completion.model.loading import load_model
 from completion.prompt import PromptPlanner
 from completion.prompt_pace import PromptBudget
-from completion.reference import decode_plainly
 from completion.request import Alternatives, CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling
+from tests.completion.reference import decode_plainly
 from tests.completion.tasks import task_at
 from tests.tiny_models import STACK
 

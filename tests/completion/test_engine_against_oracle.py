@@ -10,8 +10,8 @@ from completion.fim_format import detect_format
 from completion.model.loading import load_model
 from completion.prompt import PromptPlanner
 from completion.prompt_pace import PromptBudget
-from completion.reference import decode_plainly
 from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling
+from tests.completion.reference import decode_plainly
 from tests.tiny_models import STACK
 
 CURSORS = range(3, len(STACK), 37)

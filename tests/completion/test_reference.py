@@ -9,8 +9,8 @@ from completion.cancellation import CancelToken
 from completion.errors import CancelledError
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformers_model import TransformersModel
-from completion.reference import decode_plainly
 from completion.request import Sampling
+from tests.completion.reference import decode_plainly
 
 TOKENS = 24
 

@@ -58,7 +58,7 @@ async def test_a_completion_streams_growing_text_and_ends_with_statistics(start_
 
 
 def test_an_event_survives_the_wire():
-    event = CompletionEvent((), done=True, dropped="empty", stop_reason=StopReason.CLOSER)
+    event = CompletionEvent((), done=True, dropped="empty", stop_reason=StopReason.LINE_END)
     assert decode_event(json.loads(encode(event))) == event
 
 

