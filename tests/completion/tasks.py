@@ -10,7 +10,7 @@ from completion.fim_format import detect_format
 from completion.finishing import open_grammar
 from completion.kv_session import KVSession, SessionSettings
 from completion.model.loading import LoadedModel
-from completion.prompt import PromptPlanner
+from completion.prompt import Prompt, PromptPlanner
 from completion.prompt_pace import PromptBudget
 from completion.request import CacheMode, CompletionRequest, Mode
 from completion.run_record import RunRecord
@@ -23,14 +23,19 @@ from tests.tiny_models import STACK
 DOCUMENT = STACK[: STACK.index("\n    def pop")]
 
 
+def prompt_of(loaded: LoadedModel, request: CompletionRequest) -> Prompt:
+    """A request as the model sees it."""
+    planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"), PromptBudget())
+    return planner.plan(request)
+
+
 def task_at(loaded: LoadedModel, cursor: int, settings: SessionSettings | None = None, **changes: object) -> Task:
     """A request whose prompt is in a session of its own."""
     request = CompletionRequest(
         DOCUMENT[:cursor], DOCUMENT[cursor:], "python", mode=Mode.BLOCK, max_tokens=16, filters=False, suggestions=4
     )
     request = dataclasses.replace(request, **changes)
-    planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"), PromptBudget())
-    prompt = planner.plan(request)
+    prompt = prompt_of(loaded, request)
     session = KVSession(loaded.model, settings or SessionSettings(capacity=1024))
     session.prepare(prompt, CacheMode.EXACT, CancelToken())
     return Task(

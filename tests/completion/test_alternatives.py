@@ -13,14 +13,11 @@ from completion.branch_tree import MOST_ROWS, BranchTree
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.errors import CancelledError
-from completion.fim_format import detect_format
 from completion.kv_session import SessionSettings
 from completion.model.loading import load_model
-from completion.prompt import PromptPlanner
-from completion.prompt_pace import PromptBudget
 from completion.request import Alternatives, CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling
 from tests.completion.reference import decode_plainly
-from tests.completion.tasks import task_at
+from tests.completion.tasks import prompt_of, task_at
 from tests.tiny_models import STACK
 
 CURSORS = range(8, len(STACK), 41)
@@ -60,8 +57,7 @@ def engine(loaded):
 
 def branches_by_themselves(loaded, request) -> list[bytes]:
     """The plain text, and every text that takes one of the next best tokens somewhere, all decoded by themselves."""
-    planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"), PromptBudget())
-    prompt = planner.plan(request)
+    prompt = prompt_of(loaded, request)
 
     def decode(written: list[int]) -> list[int]:
         spelled = loaded.tokenizer.decode(written)

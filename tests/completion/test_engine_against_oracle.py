@@ -6,12 +6,10 @@ import pytest
 
 from completion.cancellation import CancelToken
 from completion.engine import Engine
-from completion.fim_format import detect_format
 from completion.model.loading import load_model
-from completion.prompt import PromptPlanner
-from completion.prompt_pace import PromptBudget
 from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling
 from tests.completion.reference import decode_plainly
+from tests.completion.tasks import prompt_of
 from tests.tiny_models import STACK
 
 CURSORS = range(3, len(STACK), 37)
@@ -26,10 +24,9 @@ def engine(tiny_qwen2):
 def oracle(tiny_qwen2):
     """Plain decoding of a request's prompt with transformers, as bytes behind the cursor."""
     loaded = load_model(str(tiny_qwen2), backend="transformers", threads=1)
-    planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"), PromptBudget())
 
     def decode(request):
-        prompt = planner.plan(request)
+        prompt = prompt_of(loaded, request)
         tokens = decode_plainly(
             loaded.model,
             loaded.tokenizer,

@@ -9,24 +9,9 @@ from completion.model.architecture import read_architecture
 from completion.model.packed_weights import check_sizes, gate_up_order, load_packed, pack_matrix
 from completion.model.quantized import QuantizedTransformer, tree_rows
 from completion.model.transformer import has_int8_instructions, load_transformer
+from tests.completion.model.rows import chain, rows_of, slots, tokens
 
 pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="this processor lacks AVX2")
-
-
-def tokens(count, seed=0):
-    return np.random.default_rng(seed).integers(0, 384, count).astype(np.int32)
-
-
-def slots(count, start=0):
-    return np.arange(start, start + count, dtype=np.int32)
-
-
-def chain(count):
-    return np.arange(-1, count - 1, dtype=np.int32)
-
-
-def rows_of(logits, count):
-    return np.stack([logits.row(index) for index in range(count)])
 
 
 @pytest.fixture(scope="module")

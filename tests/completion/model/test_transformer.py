@@ -4,24 +4,9 @@ import torch
 
 from completion.errors import ModelError
 from completion.model.transformer import load_transformer
+from tests.completion.model.rows import chain, rows_of, slots, tokens
 
 TOLERANCE = 5e-4  # float32 against float32, sums in another order; logits are of the order of 10
-
-
-def tokens(count, seed=0):
-    return np.random.default_rng(seed).integers(0, 384, count).astype(np.int32)
-
-
-def slots(count, start=0):
-    return np.arange(start, start + count, dtype=np.int32)
-
-
-def chain(count):
-    return np.arange(-1, count - 1, dtype=np.int32)
-
-
-def rows_of(logits, count):
-    return np.stack([logits.row(index) for index in range(count)])
 
 
 @torch.no_grad()
