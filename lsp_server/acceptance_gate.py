@@ -27,20 +27,24 @@ class AcceptanceGate:
         self._on_screen: str | None = None
 
     def holds_back(self, generation: Generation, strictness: Strictness) -> bool:
-        """Whether a generation is not to be shown, judged by its text so far; what was let through once stays so."""
-        if generation.id in self._offers or generation.last is None or not generation.last.suggestions:
+        """Whether a generation is not to be shown, judged by its text so far; what was let through once stays so.
+
+        Its text may still grow then: what becomes of it is learned of what stood there in the end.
+        """
+        if generation.last is None or not generation.last.suggestions:
             return False
         suggestion = generation.last.suggestions[0]
         known = suggestion.token_log_probabilities
+        let_through = self._offers.get(generation.id)
         offer = Offer(
             text=suggestion.text,
             prefix=generation.start.prefix,
             suffix_length=len(generation.start.suffix),
             tokens=len(known),
             mean_log_probability=sum(known) / len(known) if known else None,
-            at_s=self._clock(),
+            at_s=self._clock() if let_through is None else let_through.at_s,
         )
-        if not self._gate.shows(offer, strictness):
+        if let_through is None and not self._gate.shows(offer, strictness):
             return True
         self._offers[generation.id] = offer
         while len(self._offers) > REMEMBERED_OFFERS:

@@ -36,6 +36,21 @@ async def test_text_on_the_screen_is_not_taken_back():
     assert texts(await task) == ["value + ) ]"]
 
 
+async def test_what_is_learned_of_is_the_whole_text_not_its_first_part():
+    editor = ScriptedEditor(TEXT, gate=Strictness.HIGH)
+    task = editor.ask()
+    await editor.engine.wait_for_request(1)
+    await editor.engine.say("value", each_token=SURE[:1])
+    editor.clock.now += 3.0
+    await editor.engine.say("value + other", done=True, each_token=SURE)
+    answer = await task
+    editor.clock.now += 2.0
+    editor.gate.acceptance.accepted(answer.id)
+    behaviour = editor.gate.acceptance._gate.behaviour
+    assert behaviour.accepted_lengths == [len("value + other")]
+    assert behaviour.dwell_s == [5.0]
+
+
 async def test_a_user_who_passes_everything_over_is_shown_less():
     shown = []
     editor = ScriptedEditor(TEXT, gate=Strictness.NORMAL)
