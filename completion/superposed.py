@@ -108,9 +108,9 @@ class _Superposition:
         ended: list[Draft] = []
         while alive and len(ended) < self._count and not cancel.hurried:
             cancel.raise_if_cancelled()
-            chosen = self._continued(alive, logits)
-            ended += [draft for draft in chosen if self._has_ended(draft)]
-            alive = [draft for draft in chosen if not self._has_ended(draft)]
+            chosen, alive = self._continued(alive, logits), []
+            for draft in chosen:
+                (ended if self._has_ended(draft) else alive).append(draft)
             if alive and len(ended) < self._count:
                 logits = self._superpose(alive)
         return ended[: self._count]

@@ -179,6 +179,14 @@ class ScriptedEditor:
         await self.engine.say(said[-1], done=True, **options)
         return await task
 
+    async def ask_and_be_offered(self, *whole):
+        """Ask; some texts are complete then, and others are still to come."""
+        count = len(self.engine.requests)
+        task = self.ask()
+        await self.engine.wait_for_request(count + 1)
+        await self.engine.offer(*whole)
+        return await task
+
     async def close(self):
         self.completer.clear(URI)
         for task in asyncio.all_tasks() - {asyncio.current_task()}:

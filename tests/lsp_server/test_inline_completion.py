@@ -203,10 +203,7 @@ async def test_an_invoked_request_asks_for_more_suggestions_than_come_by_themsel
 
 async def test_who_asks_by_a_key_where_suggestions_came_by_themselves_gets_those():
     editor = ScriptedEditor("x = ", suggestions=3)
-    asked = editor.ask()
-    await editor.engine.wait_for_request(1)
-    await editor.engine.offer("value")
-    assert texts(await asked) == ["value"]
+    assert texts(await editor.ask_and_be_offered("value")) == ["value"]
     cycling = editor.ask(invoked=True)
     await settle()
     assert not cycling.done()
@@ -243,10 +240,7 @@ async def test_who_asks_by_a_key_gets_all_suggestions_at_once():
 
 async def test_a_key_that_no_text_begins_with_ends_the_alternatives_at_once():
     editor = ScriptedEditor("x = ", suggestions=3)
-    asked = editor.ask()
-    await editor.engine.wait_for_request(1)
-    await editor.engine.offer("value")
-    await asked
+    await editor.ask_and_be_offered("value")
     editor.type("1")
     await settle()
     assert editor.engine.closed == [0]
@@ -255,10 +249,7 @@ async def test_a_key_that_no_text_begins_with_ends_the_alternatives_at_once():
 @pytest.mark.parametrize("typed", ["value", "values"])
 async def test_who_typed_the_whole_first_text_gets_another_one_though_alternatives_are_still_to_come(typed):
     editor = ScriptedEditor("x = ", suggestions=3)
-    asked = editor.ask()
-    await editor.engine.wait_for_request(1)
-    await editor.engine.offer("value")
-    await asked
+    await editor.ask_and_be_offered("value")
     for character in typed:
         editor.type(character)
     again = editor.ask()
