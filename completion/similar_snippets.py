@@ -42,8 +42,9 @@ def most_similar(near: frozenset[str], snippets: Iterable[Snippet], count: int) 
     """The snippets most like the words near the cursor (Jaccard), best first, at most one of a file."""
     scored = []
     for snippet in snippets:
-        union = len(near | snippet.words)
-        similarity = len(near & snippet.words) / union if union else 0.0
+        shared = len(near & snippet.words)
+        union = len(near) + len(snippet.words) - shared
+        similarity = shared / union if union else 0.0
         if similarity >= LEAST_SIMILARITY:
             scored.append((-similarity, snippet.path, snippet.line, snippet))
     chosen: dict[str, Snippet] = {}

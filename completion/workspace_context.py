@@ -6,10 +6,10 @@ while somebody types it stays the same, and so does the part of the prompt that 
 
 from __future__ import annotations
 
+import posixpath
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import PurePosixPath
 
 from completion.definitions import Definition, definitions, imported_names
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
@@ -51,15 +51,34 @@ class IndexedFile:
         return cls(path, text, definitions(text, language_of(path)), snippets_of(path, text))
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """All that a choice depends on, besides the other files: it stays the same while a line is being typed.
+
+    Attributes:
+        imported: Words of the document's imports.
+        above: The lines above the cursor's.
+        suffix: The text behind the cursor.
+    """
+
+    path: str
+    imported: frozenset[str]
+    above: str
+    suffix: str
+    budget_tokens: int
+
+
 @dataclass(slots=True)
 class WorkspaceFiles:
     """The files of one workspace, fed by updates; files of credentials are never kept."""
 
     files: OrderedDict[str, IndexedFile] = field(default_factory=OrderedDict)
     edits: OrderedDict[str, ContextFile] = field(default_factory=OrderedDict)
+    _last: tuple[_Question, tuple[ContextFile, ...]] | None = None
 
     def update(self, update: WorkspaceUpdate) -> None:
         """Take over what changed; the last edited region of each file is remembered."""
+        touched = {*update.removed, *(changed.path for changed in update.changed)}
         for path in update.removed:
             self.files.pop(path, None)
             self.edits.pop(path, None)
@@ -73,9 +92,11 @@ class WorkspaceFiles:
                 self.edits.pop(changed.path, None)
                 self.edits[changed.path] = ContextFile(changed.path, region)
         while len(self.files) > MOST_FILES:
-            self.files.popitem(last=False)
+            touched.add(self.files.popitem(last=False)[0])
         while len(self.edits) > _EDITS_KEPT:
-            self.edits.popitem(last=False)
+            touched.add(self.edits.popitem(last=False)[0])
+        if self._last is not None and touched != {self._last[0].path}:
+            self._last = None
 
     def choose(self, request: CompletionRequest, budget_tokens: int) -> tuple[ContextFile, ...]:
         """Pieces of other files for a request, most useful last, within a budget.
@@ -85,18 +106,27 @@ class WorkspaceFiles:
             budget_tokens: About how many tokens all pieces may take; half of it at most goes to code that is only
                 similar or recently edited.
         """
-        budget = int(budget_tokens * _CHARACTERS_PER_TOKEN)
-        defined = self._definitions(request, budget)
-        left = min(budget - sum(len(piece.text) for piece in defined), budget // 2)
-        taken = {piece.path for piece in defined} | {request.path}
-        beside = self._beside(request, left, taken)
-        return (*beside, *defined)
+        question = _Question(
+            path=request.path,
+            imported=_imported(request.prefix[:_HEAD], request.language),
+            above=request.prefix[: request.prefix.rfind("\n") + 1],
+            suffix=request.suffix,
+            budget_tokens=budget_tokens,
+        )
+        if self._last is None or self._last[0] != question:
+            self._last = question, self._choose(_Needs.of(question), int(budget_tokens * _CHARACTERS_PER_TOKEN))
+        return self._last[1]
 
-    def _definitions(self, request: CompletionRequest, budget: int) -> list[ContextFile]:
+    def _choose(self, needs: _Needs, budget: int) -> tuple[ContextFile, ...]:
+        defined = self._definitions(needs, budget)
+        left = min(budget - sum(len(piece.text) for piece in defined), budget // 2)
+        taken = {piece.path for piece in defined} | {needs.path}
+        return (*self._beside(needs, left, taken), *defined)
+
+    def _definitions(self, needs: _Needs, budget: int) -> list[ContextFile]:
         """One piece a file with the outlines that the document most likely needs."""
-        needs = _Needs.of(request)
         scored: list[tuple[float, str, int, Definition]] = []
-        for name, places in self._definers(request.path, needs.words).items():
+        for name, places in self._definers(needs.path, needs.words).items():
             for path, index, definition in places:
                 score = needs.score(name, path, len(places))
                 if score >= _LEAST_SCORE:
@@ -132,11 +162,10 @@ class WorkspaceFiles:
                     found.setdefault(definition.name, []).append((path, index, definition))
         return found
 
-    def _beside(self, request: CompletionRequest, budget: int, taken: set[str]) -> list[ContextFile]:
+    def _beside(self, needs: _Needs, budget: int, taken: set[str]) -> list[ContextFile]:
         """Similar snippets, then recently edited regions, of files that gave no definition."""
-        near = words_of(_surroundings(request.prefix))
         others = (s for path, file in self.files.items() if path not in taken for s in file.snippets)
-        similar = [ContextFile(snippet.path, snippet.text) for snippet in most_similar(near, others, 2)]
+        similar = [ContextFile(snippet.path, snippet.text) for snippet in most_similar(needs.near, others, 2)]
         edited = [piece for path, piece in self.edits.items() if path not in taken]
         kept: list[ContextFile] = []
         for piece in [*similar, *reversed(edited)]:
@@ -186,20 +215,19 @@ class _Needs:
     used: frozenset[str]
 
     @classmethod
-    def of(cls, request: CompletionRequest) -> _Needs:
-        imported = _imported(request.prefix[:_HEAD], request.language)
-        finished = request.prefix[: request.prefix.rfind("\n") + 1]
-        near = words_of(_surroundings(request.prefix))
-        body = _without_imports(finished) + request.suffix
-        return cls(request.path, imported, imported | words_of(finished + request.suffix), near, words_of(body))
+    def of(cls, question: _Question) -> _Needs:
+        imported, near = question.imported, words_of(_surroundings(question.above))
+        words = imported | words_of(question.above + question.suffix)
+        body = _without_imports(question.above) + question.suffix
+        return cls(question.path, imported, words, near, words_of(body))
 
     def imports_file(self, path: str) -> bool:
         """Whether the file's name stands in an import."""
-        return PurePosixPath(path).stem in self.imported
+        return posixpath.splitext(posixpath.basename(path))[0] in self.imported
 
     def score(self, name: str, path: str, definers: int) -> float:
         """How likely the definition of `name` in `path` helps here."""
-        same_folder = PurePosixPath(path).parent == PurePosixPath(self.path).parent
+        same_folder = posixpath.dirname(path) == posixpath.dirname(self.path)
         fits = self.imports_file(path)
         if definers > _MOST_DEFINERS and not fits:
             return 0.0
@@ -221,9 +249,9 @@ def _without_imports(text: str) -> str:
     return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith(words))
 
 
-def _surroundings(prefix: str) -> str:
-    """Whole lines above the cursor: the block of lines that it stands in and the one before."""
-    lines = prefix.split("\n")[:-1]
+def _surroundings(above: str) -> str:
+    """Of the lines above the cursor's: the block of lines that it stands in and the one before."""
+    lines = above.split("\n")[:-1]
     start = max(0, (len(lines) // BLOCK_LINES - 1) * BLOCK_LINES)
     return "\n".join(lines[start : max(start + BLOCK_LINES, len(lines) // BLOCK_LINES * BLOCK_LINES)])
 

@@ -1,9 +1,13 @@
 """Which pieces of other files a request is given: definitions of imports, similar code, edits; never a secret."""
 
+import random
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from completion import workspace_context
 from completion.definitions import definitions, imported_names
 from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from completion.secret_files import is_secret
@@ -82,6 +86,38 @@ def test_the_choice_stays_while_a_line_is_typed():
         for n in range(len(typed) + 1)
     }
     assert len(choices) == 1
+
+
+def test_files_are_searched_once_a_line_not_once_a_key(monkeypatch):
+    files = workspace(**{"shapes.py": "def area(width, height):\n    return width * height\n"})
+    files.update(WorkspaceUpdate("w", (WorkspaceFile("a.py", "x = 1\n"),)))
+    searches = []
+    similar = workspace_context.most_similar
+    monkeypatch.setattr(workspace_context, "most_similar", lambda *given: searches.append(1) or similar(*given))
+    above = "from shapes import area\n"
+    for typed in ("a", "ar", "are"):
+        files.choose(CompletionRequest(above + typed, "\n", "python", path="a.py"), 512)
+        files.update(
+            WorkspaceUpdate("w", (WorkspaceFile("a.py", above + typed),))
+        )  # as the editor tells of its own file
+    assert len(searches) == 1
+    files.choose(CompletionRequest(above + "area\n", "\n", "python", path="a.py"), 512)
+    assert len(searches) == 2
+
+
+PIECES = ("x", "\n", "def area_of(width):\n    return width\n", "from a import area_of\n", "total = area_of(width)\n")
+
+
+def test_a_choice_is_that_of_files_which_were_never_asked_before():
+    rng, names = random.Random(3), [f"{name}.py" for name in "abcdefgh"]
+    files, texts = WorkspaceFiles(), dict.fromkeys(names, "")
+    for _ in range(200):
+        path = names[0] if rng.random() < 0.5 else rng.choice(names)
+        texts[path] += rng.choice(PIECES)
+        removed = (rng.choice(names),) if rng.random() < 0.1 else ()
+        files.update(WorkspaceUpdate("w", (WorkspaceFile(path, texts[path]),), removed))
+        request = CompletionRequest(texts[names[0]], "\nend()\n", "python", path=names[0])
+        assert files.choose(request, 128) == replace(files, _last=None).choose(request, 128)
 
 
 def test_similar_code_and_recent_edits_come_before_definitions():
