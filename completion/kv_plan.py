@@ -118,6 +118,8 @@ def matching_runs(old: IntArray, new: IntArray, start: int) -> list[Run]:
 
     Of several old places the one that continues the previous run's shift is taken, else the nearest.
     """
+    if len(new) - start < _ANCHOR_TOKENS:  # a key at the prompt's end
+        return []
     places: dict[bytes, list[int]] = {}
     for source in range(len(old) - _ANCHOR_TOKENS + 1):
         places.setdefault(old[source : source + _ANCHOR_TOKENS].tobytes(), []).append(source)
