@@ -45,11 +45,11 @@ def decide(prefix: str, suffix: str, language: str) -> Mode:
     if not set(line_after) <= _CLOSING:
         return Mode.LINE
     behind, ahead = prefix[-_LOOK_BEHIND:], suffix[:_LOOK_AHEAD]
-    around = _around_cursor(behind, ahead, language)
     if line_before.strip():
         return Mode.BLOCK if _after_opener(behind, ahead, line_before, language) else Mode.LINE
     if line_after.strip():
         return Mode.LINE
+    around = _around_cursor(behind, ahead, language)
     return Mode.LINE if _in_expression(around, behind, language) else Mode.BLOCK
 
 
