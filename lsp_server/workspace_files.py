@@ -178,7 +178,10 @@ class WorkspaceFeed:
         found: list[tuple[bool, float, int, _Known]] = []
         for folder in folders:
             for entry in self._walk(folder, limit * _VISITS_FOR_EACH_FILE):
-                facts = entry.stat()
+                try:
+                    facts = entry.stat()
+                except OSError:  # it went while the folders were walked
+                    continue
                 path = Path(entry.path)
                 if facts.st_size <= FILE_BYTES:
                     found.append((path.parent not in near, -facts.st_mtime, facts.st_size, _Known(folder, path)))

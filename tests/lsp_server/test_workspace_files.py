@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from completion.errors import EngineUnavailableError
+from lsp_server import workspace_files
 from lsp_server.config import Settings
 from lsp_server.documents import DocumentStore
 from lsp_server.empty_reason import EmptyReason
@@ -239,3 +240,19 @@ async def test_nothing_is_read_outside_the_folders(tmp_path):
     await feed.scan()
     await feed.idle()
     assert recorder.sent == {"a.py": "a"}
+
+
+async def test_a_file_that_goes_while_the_folder_is_read_is_left_out(tmp_path, monkeypatch):
+    write(tmp_path, {"a.py": "a = 1\n", "b.py": "b = 1\n"})
+    entries = workspace_files._entries
+
+    def entries_that_age(folder):
+        found = entries(folder)
+        (tmp_path / "b.py").unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(workspace_files, "_entries", entries_that_age)
+    feed, _, recorder = make_feed(tmp_path)
+    await feed.scan()
+    await feed.idle()
+    assert recorder.sent == {"a.py": "a = 1\n"}
