@@ -9,9 +9,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 demo: $(VENV)/.demo                 ## complete real code with the real model; drafts and timings
 	$(BIN)/draftline demo
 
-test: check                         ## everything that CI runs; Neovim's tests, too
-	$(BIN)/python scripts/unpack_neovim.py
-	$(BIN)/python -m pytest -m "not vscode"
+test: check test-editors            ## everything that CI runs; the editors first: their set-up brings the browser
+	$(BIN)/python -m pytest -m "not (neovim or vscode)"
 
 test-editors: $(VENV)/.dev          ## the real Neovim and the real VS Code, unpacked first
 	PYTHON=$(CURDIR)/$(BIN)/python scripts/test_editors.sh

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from completion.brackets import CLOSERS, open_at_cursor, scan
-from completion.indent_style import columns
+from completion.indent_style import depth
 
 _LOOK_BEHIND = 16_000
 _LOOK_AHEAD = 6_000
@@ -16,9 +16,9 @@ class BlockEnd:
     """Finds the end of the block at the cursor in a growing text.
 
     Behind an opener the block is what is indented deeper than the opener's line, and the closer of it where the
-    document has none. On an empty line it is what is indented at least as far as the cursor; at the outermost level
-    one definition with its body, or what comes before a blank line. With text after the cursor there is no end but
-    that text.
+    document has none. On an empty line it is what is indented at least as far as the cursor, and deeper than the next
+    line below if it begins so; at the outermost level one definition with its body, or what comes before a blank line.
+    With text after the cursor there is no end but that text.
     """
 
     def __init__(self, prefix: str, suffix: str, language: str) -> None:
@@ -30,7 +30,9 @@ class BlockEnd:
         self._string = before.string
         self._waiting = open_at_cursor(before, scan(ahead, language), behind, ahead)
         self._opened = self._line_before.rstrip().endswith(_OPENERS)
-        self._own = columns(self._line_before[: len(self._line_before) - len(self._line_before.lstrip())])
+        self._own = depth(self._line_before)
+        below = (line for line in ahead.split("\n")[1:] if line.strip())
+        self._deeper = depth(next(below, "")) + 1
 
     def end(self, text: str) -> int | None:
         """Offset where `text` is to be cut because the block is complete; None while it goes on.
@@ -50,7 +52,7 @@ class BlockEnd:
                     return cut
             if whole.strip():
                 kept_end = start + len(line.removesuffix("\r"))
-                floor = max(floor, min(_depth(whole), 1))  # from column 0 inside a body: up to the outermost level
+                floor = max(floor, min(depth(whole), self._deeper))
             start += len(line) + 1
         return None
 
@@ -74,9 +76,9 @@ class BlockEnd:
 
     def _leaves(self, line: str, floor: int) -> bool:
         if floor:
-            return _depth(line) < floor
+            return depth(line) < floor
         first = line.split(None, 1)[0]
-        return not _depth(line) and first[0] not in CLOSERS and first.rstrip(":{(") not in _GOES_ON
+        return not depth(line) and first[0] not in CLOSERS and first.rstrip(":{(") not in _GOES_ON
 
     def _closes(self, earlier: str, line: str) -> bool:
         """Whether `line` begins with a closer that the text, or the document before the cursor, waits for."""
@@ -85,7 +87,3 @@ class BlockEnd:
             return False
         waiting = bool(self._waiting) and self._waiting[-1].closed_at is None and not found.unopened
         return bool(found.open) or waiting
-
-
-def _depth(line: str) -> int:
-    return columns(line[: len(line) - len(line.lstrip())])

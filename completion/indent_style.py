@@ -39,6 +39,11 @@ def columns(blanks: str) -> int:
     return sum(TAB_COLUMNS if character == "\t" else 1 for character in blanks)
 
 
+def depth(line: str) -> int:
+    """Width of a line's leading blanks."""
+    return columns(line[: len(line) - len(line.lstrip())])
+
+
 def _unit(text: str) -> str:
     indents = [match.group(1) for match in _INDENT.finditer(text)]
     if not indents:

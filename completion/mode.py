@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from completion.brackets import scan
+from completion.brackets import CLOSERS, scan
+from completion.indent_style import depth
 from completion.request import Mode
 from completion.syntax import ancestors, parse
 
@@ -37,8 +38,9 @@ _PYTHON_CLAUSES = frozenset(
 def decide(prefix: str, suffix: str, language: str) -> Mode:
     """LINE or BLOCK for a cursor between `prefix` and `suffix`.
 
-    A block is offered behind a block's opener and on an empty line outside expressions; a line everywhere else: with
-    text after the cursor, inside strings, comments and expressions, at the end of a statement.
+    A block is offered behind a block's opener, and on an empty line where a block ends, to finish it. A line (with its
+    body, if it is a block's head) is offered everywhere else: with text after the cursor, inside strings, comments and
+    expressions, at the end of a statement, and on an empty line between lines of a block, where one line is missing.
     """
     line_before = prefix[prefix.rfind("\n") + 1 :]
     line_after = suffix.partition("\n")[0]
@@ -49,8 +51,20 @@ def decide(prefix: str, suffix: str, language: str) -> Mode:
         return Mode.BLOCK if _after_opener(behind, ahead, line_before, language) else Mode.LINE
     if line_after.strip():
         return Mode.LINE
+    if _goes_on(behind, ahead):
+        return Mode.LINE
     around = _around_cursor(behind, ahead, language)
     return Mode.LINE if _in_expression(around, behind, language) else Mode.BLOCK
+
+
+def _goes_on(behind: str, ahead: str) -> bool:
+    """Whether the block that an empty line stands in goes on below it."""
+    above, _, blanks = behind.rpartition("\n")
+    last = above.rstrip().rpartition("\n")[2]
+    below = next((line for line in ahead.split("\n")[1:] if line.strip()), "")
+    if not below or below.lstrip()[0] in CLOSERS:
+        return False
+    return depth(below) >= (depth(blanks + "|") if blanks else depth(last) + last.endswith((":", "{")))
 
 
 def _around_cursor(behind: str, ahead: str, language: str) -> list[Node]:

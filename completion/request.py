@@ -108,7 +108,7 @@ class CompletionRequest:
         drafting: Whether drafters propose tokens (they change speed, never text).
         healing: Whether the run before the cursor is taken off the prompt and forced back.
         filters: Whether the filters of `completion.postprocess` have the last word.
-        invoked: The user asked by a key: nothing is held back for where the cursor stands.
+        invoked: The user asked by a key: nothing is held back for where the cursor stands, or given up as unlikely.
     """
 
     prefix: str

@@ -43,12 +43,10 @@ class StopRules:
 
     def text_end(self, text: str) -> Stop | None:
         """The first place in the text so far where it must end, if there is one."""
-        if self._context.mode is Mode.LINE:
-            end = line_end(text, self._context)
-            return Stop(end, StopReason.LINE_END) if end is not None else None
-        block_end = self._block_end.end(text)
-        if block_end is not None:
-            return Stop(block_end, StopReason.BLOCK_END)
+        single_line = self._context.mode is Mode.LINE
+        end = line_end(text, self._context) if single_line else self._block_end.end(text)
+        if end is not None:
+            return Stop(end, StopReason.LINE_END if single_line else StopReason.BLOCK_END)
         return self._repeated(text)
 
     def size_end(self, output: OutputText) -> Stop | None:
@@ -60,8 +58,12 @@ class StopRules:
         return None
 
     def unlikely_end(self, output: OutputText, log_probabilities: Sequence[float]) -> Stop | None:
-        """The end of a continuation that has become hopeless; bare model text (no filters) is never given up."""
-        if self._request.filters and EarlyStop.shipped().hopeless(output.tokens, sum(log_probabilities)):
+        """The end of a continuation that has become hopeless.
+
+        Bare model text (no filters) is never given up, nor is what was asked for by a key: its user waits for it.
+        """
+        given_up = self._request.filters and not self._request.invoked
+        if given_up and EarlyStop.shipped().hopeless(output.tokens, sum(log_probabilities)):
             return Stop(len(output.whole()), StopReason.UNLIKELY)
         return None
 

@@ -137,7 +137,7 @@ def merge(sources: Sequence[Source]) -> tuple[Settings, list[str]]:
         for key, value in source.values.items():
             try:
                 name = _known_name(key, source)
-                chosen[name] = _checked(name, value, source)
+                chosen[name] = _checked(name, value, source, key)
             except ConfigurationError as error:
                 complaints.append(str(error))
     return dataclasses.replace(DEFAULTS, **chosen), complaints
@@ -181,7 +181,7 @@ def with_text(settings: Settings, name: str, text: str) -> Settings:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:  # a bare word
         value = text
-    return dataclasses.replace(settings, **{name: _checked(name, value, Source(f"{name}={text}", {}))})
+    return dataclasses.replace(settings, **{name: _checked(name, value, Source(f"{name}={text}", {}), name)})
 
 
 def _known_name(key: str, source: Source) -> str:
@@ -195,14 +195,15 @@ def _known_name(key: str, source: Source) -> str:
     return name
 
 
-def _checked(name: str, value: Any, source: Source) -> Any:  # noqa: ANN401 - values arrive as untyped JSON or TOML
+def _checked(name: str, value: Any, source: Source, key: str) -> Any:  # noqa: ANN401 - untyped JSON or TOML
+    """The value as the setting's type; complaints name the key as it was written."""
     kind = _TYPES[name]
     converted = _convert(kind, value)
     low, high = _BOUNDS.get(name, (float("-inf"), float("inf")))
     if converted is None:
-        raise ConfigurationError(f'{source.name}: "{name}" is {value!r}; it must be {_describe(kind)}.')
+        raise ConfigurationError(f'{source.name}: "{key}" is {value!r}; it must be {_describe(kind)}.')
     if isinstance(converted, int | float) and not low <= converted <= high:
-        raise ConfigurationError(f'{source.name}: "{name}" is {value!r}; it must lie between {low:g} and {high:g}.')
+        raise ConfigurationError(f'{source.name}: "{key}" is {value!r}; it must lie between {low:g} and {high:g}.')
     return converted
 
 

@@ -1,9 +1,17 @@
-"""In line mode a suggestion ends where its line ends, or with the code that a line of comment announces."""
+"""In line mode a suggestion ends where its line ends, or with what that line cannot stand without.
+
+A comment announces a line of code, a block's head opens a body: on an empty line either alone is half a suggestion.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from functools import lru_cache
 
+from completion.block_end import BlockEnd
+from completion.brackets import scan
+from completion.indent_style import depth
 from completion.postprocess.context import Context
 from completion.request import Mode, Suggestion
 
@@ -11,6 +19,7 @@ MOST_COMMENTS = 2
 """So many lines of comment may stand before the line of code."""
 
 _HASH = frozenset({"python", "ruby", "shellscript", "perl", "r", "julia", "yaml", "toml"})
+_CLAUSE = re.compile(r"[ \t]*(else|elif|except|finally)\b")
 
 
 def first_line(suggestion: Suggestion, context: Context) -> Suggestion:
@@ -20,20 +29,62 @@ def first_line(suggestion: Suggestion, context: Context) -> Suggestion:
 
 
 def line_end(text: str, context: Context) -> int | None:
-    """Offset of the line break that ends a line-mode suggestion; None while there is none.
+    """Offset where a line-mode suggestion ends; None as long as that is open.
 
     On an empty line, a comment alone is half a suggestion: the line of code behind it belongs to it. Below another
-    comment the user is writing one, and a line is a line.
+    comment the user is writing one, and a line is a line. A block's head without a body leaves the document broken:
+    if none stands below, the body that follows belongs to it, and Python's clauses that go on with the statement.
     """
+    code = code_line(text, context)
+    if code is None or context.line_before.strip() or context.line_after.strip():
+        return code and code[1]
+    start, end = code
+    line = text[start:end] if start else context.line_before + text[:end]
+    own = depth(line)
+    while _lacks_body(line, context):
+        body = _body_end(context.prefix + text[:end], context.suffix, context.language).end(text[end:])
+        if body is None:
+            return None
+        behind = end + body
+        clause = _CLAUSE.match(text, behind + 1)
+        if context.language != "python" or clause is None or depth(clause.group()) != own:
+            return behind
+        end = text.find("\n", behind + 1)
+        if end < 0:
+            return None
+        line = text[behind + 1 : end]
+    return end
+
+
+def code_line(text: str, context: Context) -> tuple[int, int] | None:
+    """Where the first line of code begins and ends, behind comments that announce it; None as long as that is open."""
     mark = "#" if context.language in _HASH else "//"
     announces = not context.line_before.strip() and not _line_above(context).startswith(mark)
     start = 0
     for number, line in enumerate(text.split("\n")[:-1]):
         end = start + len(line)
         if not announces or number == MOST_COMMENTS or not line.lstrip().startswith(mark):
-            return end
+            return start, end
         start = end + 1
     return None
+
+
+def _lacks_body(line: str, context: Context) -> bool:
+    """Whether a whole line opens a block of which nothing stands below the cursor."""
+    head = line.rstrip()
+    if context.language == "python":
+        found = scan(head, "python")
+        opens = head.endswith(":") and not (found.open or found.string or found.comment)
+    else:
+        opens = head.endswith("{")
+    below = next((line for line in context.following if line.strip()), "")
+    return opens and depth(below) <= depth(line)
+
+
+@lru_cache(maxsize=4)
+def _body_end(prefix: str, suffix: str, language: str) -> BlockEnd:
+    """The same for every step of a request: the document is read once."""
+    return BlockEnd(prefix, suffix, language)
 
 
 def _line_above(context: Context) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from completion.brackets import scan
-from completion.indent_style import columns
+from completion.indent_style import depth
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
 
@@ -54,7 +54,7 @@ def fold(line: str) -> str:
     folded = _folded(line)
     if len(folded) >= _LONG:
         return folded
-    return " " * columns(line[: len(line) - len(line.lstrip())]) + folded
+    return " " * depth(line) + folded
 
 
 def _folded(line: str) -> str:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from completion.brackets import scan
+from completion.postprocess.first_line import code_line
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Mode, Suggestion
 
@@ -13,7 +14,7 @@ _TAIL = re.compile(r"[\w$]+\Z")
 
 
 def unfinished(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
-    """Take the last, incomplete line off a block; off a line, its last word or open string."""
+    """Take the last, incomplete line off a block or off a line's body; off a line, its last word or open string."""
     if not context.cut_short or not suggestion.text:
         return suggestion
     text = suggestion.text[: whole(suggestion.text, context)].removesuffix("\r")
@@ -22,7 +23,8 @@ def unfinished(suggestion: Suggestion, context: Context) -> Suggestion | Dropped
 
 def whole(text: str, context: Context) -> int:
     """Length of the whole lines of a block, or of the whole words where there is only a line."""
-    line_end = text.rfind("\n") if context.mode is Mode.BLOCK else -1
+    has_lines = context.mode is Mode.BLOCK or code_line(text, context) is not None
+    line_end = text.rfind("\n") if has_lines else -1
     return line_end if line_end >= 0 and text[:line_end].strip() else _whole_words(text, context)
 
 

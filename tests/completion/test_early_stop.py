@@ -1,10 +1,15 @@
 """A hopeless continuation is given up at the same token whoever guessed its tokens; a hopeful one never."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.early_stop import Sample, effect, learn, stop_at
 from completion.early_stop import EarlyStop
+from completion.engine import cursor_context
+from completion.output_text import OutputText
+from completion.request import CompletionRequest, StopReason
+from completion.stopping import StopRules
 
 STOP = EarlyStop(((3, -1.0), (6, -0.5)))
 
@@ -39,3 +44,15 @@ def test_learned_bounds_stop_what_is_unlike_everything_good():
     assert found["bad_stopped"] == 1.0
     assert found["good_lost"] <= 0.02
     assert found["tokens_saved"] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("invoked", "filters", "given_up"), [(False, True, True), (True, True, False), (False, False, False)]
+)
+def test_what_a_key_asked_for_is_not_given_up(invoked, filters, given_up):
+    request = CompletionRequest(prefix="x = ", suffix="\n", language="python", invoked=invoked, filters=filters)
+    output = OutputText(0)
+    for piece in (b"a", b"b", b"c", b"d"):
+        output.extend(piece, "model")
+    stop = StopRules(request, cursor_context(request)).unlikely_end(output, [-9.0] * 4)
+    assert (stop is not None and stop.reason is StopReason.UNLIKELY) == given_up

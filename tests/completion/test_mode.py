@@ -7,7 +7,9 @@ from completion.request import Mode
 
 BLOCK = [
     ("python", "def f(a):|\n"),
-    ("python", "def f(a):\n    |\n    return a\n"),
+    ("python", "def f(a):\n    x = a\n    |\n"),
+    ("python", "def f(a):\n    x = a\n|\n\n\ndef g():\n    pass\n"),
+    ("python", "def f(a):\n    if a:\n        |\n    return a\n"),
     ("python", "for a in b:\n    c()\n|\n"),
     ("python", "class A:\n    def f(self):|\n\n    def g(self):\n        pass\n"),
     ("javascript", "function f() {|}\n"),
@@ -37,14 +39,19 @@ LINE = [
     ("java", "int x = |;\n"),
     ("c", "int a[] = {|};\n"),
     ("", "some text |\n"),
+    ("python", "def f(a):\n    |\n    return a\n"),
+    ("python", "def f(a):\n|\n    return a\n"),
+    ("python", "a = 1\n|\nb = 2\n"),
+    ("javascript", "function f() {\r\n\t|\r\n\r\n\treturn 1;\r\n}\r\n"),
+    ("rust", "fn f() {\n    let a = 1;\n|\n    a\n}\n"),
 ]
 
 
 @pytest.mark.parametrize(("language", "document"), BLOCK)
-def test_a_block_behind_an_opener_and_on_an_empty_line(language, document):
+def test_a_block_behind_an_opener_and_where_a_block_ends(language, document):
     assert decide(*document.split("|"), language) is Mode.BLOCK
 
 
 @pytest.mark.parametrize(("language", "document"), LINE)
-def test_a_line_inside_expressions_strings_and_statements(language, document):
+def test_a_line_inside_expressions_strings_and_statements_and_between_lines(language, document):
     assert decide(*document.split("|"), language) is Mode.LINE
