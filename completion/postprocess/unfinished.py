@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 
 from completion.brackets import scan
-from completion.postprocess.first_line import code_line
 from completion.postprocess.context import Context, Dropped, DropReason
+from completion.postprocess.first_line import code_line
 from completion.request import Mode, Suggestion
 
 _TAIL = re.compile(r"[\w$]+\Z")
