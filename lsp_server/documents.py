@@ -156,18 +156,21 @@ class DocumentStore:
     def close_notebook(self, params: types.DidCloseNotebookDocumentParams) -> list[Document]:
         """Forget a notebook and its cells."""
         self._notebooks.pop(params.notebook_document.uri, None)
-        closed = [self.close(item.uri) for item in params.cell_text_documents]
-        return [document for document in closed if document is not None]
+        return self._close_all(params.cell_text_documents)
 
-    def change_cells(self, notebook_uri: str, structure: types.NotebookDocumentCellChangeStructure) -> None:
-        """Cells of a notebook came, went or moved."""
+    def change_cells(self, notebook_uri: str, structure: types.NotebookDocumentCellChangeStructure) -> list[Document]:
+        """Cells of a notebook came, went or moved; gives those that went."""
         order = self._notebooks.setdefault(notebook_uri, [])
         array = structure.array
         order[array.start : array.start + array.delete_count] = [cell.document for cell in array.cells or ()]
-        for closed in structure.did_close or ():
-            self.close(closed.uri)
+        closed = self._close_all(structure.did_close or ())
         for opened in structure.did_open or ():
             self.open(opened, notebook_uri)
+        return closed
+
+    def _close_all(self, items: Sequence[types.TextDocumentIdentifier]) -> list[Document]:
+        closed = [self.close(item.uri) for item in items]
+        return [document for document in closed if document is not None]
 
     def text_above(self, document: Document) -> str:
         """Text of the cells above a notebook's cell in its language, as one program; "" for a plain document."""

@@ -152,7 +152,8 @@ class Session:
         if cells is None:
             return
         if cells.structure is not None:
-            self.documents.change_cells(params.notebook_document.uri, cells.structure)
+            for document in self.documents.change_cells(params.notebook_document.uri, cells.structure):
+                self._closed(document)
         for content in cells.text_content or ():
             self.change_document(types.DidChangeTextDocumentParams(content.document, content.changes))
 

@@ -12,6 +12,7 @@ from lsp_server.telemetry_schema import open_store, store_path
 from tests.lsp_server.real_client import RealClient
 
 URI = "file:///nowhere/a.py"
+NOTEBOOK = "file:///n.ipynb"
 
 
 async def steps(engine, count):
@@ -272,14 +273,33 @@ async def test_a_file_that_may_not_be_completed_is_not_prepared(paced, start_cli
     assert set(paced.prepared) == {URI}
 
 
+def open_notebook(client, texts):
+    kind = types.NotebookCellKind.Code
+    notebook = types.NotebookDocument(NOTEBOOK, "jupyter", 1, [types.NotebookCell(kind, uri) for uri in texts])
+    cells = [types.TextDocumentItem(uri, "python", 1, text) for uri, text in texts.items()]
+    client.lsp.notebook_document_did_open(types.DidOpenNotebookDocumentParams(notebook, cells))
+
+
+async def test_a_cell_that_is_deleted_frees_the_engine(paced, start_client):
+    client = await start_client(streaming=True, max_tokens=1000)
+    await client.ready()
+    open_notebook(client, {"c1": "import os", "c2": "os."})
+    await steps(paced, 1)
+    answer = asyncio.create_task(client.complete("c2", 0, 3))
+    await client.until(lambda: client.partials)
+    gone = types.NotebookDocumentCellChangeStructure(
+        types.NotebookCellArrayChange(1, 1), did_close=[types.TextDocumentIdentifier("c2")]
+    )
+    change = types.NotebookDocumentChangeEvent(cells=types.NotebookDocumentCellChanges(gone))
+    version = types.VersionedNotebookDocumentIdentifier(2, NOTEBOOK)
+    client.lsp.notebook_document_did_change(types.DidChangeNotebookDocumentParams(version, change))
+    assert await asyncio.wait_for(answer, 10) == []
+
+
 async def test_cells_of_a_notebook_see_the_code_above(paced, start_client):
     client = await start_client()
     await client.ready()
-    kind = types.NotebookCellKind.Code
-    texts = {"c1": "import os", "c2": "os."}
-    notebook = types.NotebookDocument("file:///n.ipynb", "jupyter", 1, [types.NotebookCell(kind, uri) for uri in texts])
-    cells = [types.TextDocumentItem(uri, "python", 1, text) for uri, text in texts.items()]
-    client.lsp.notebook_document_did_open(types.DidOpenNotebookDocumentParams(notebook, cells))
+    open_notebook(client, {"c1": "import os", "c2": "os."})
     await steps(paced, 3)
     (item,) = await client.complete("c2", 0, 3)
     assert item.insert_text == " 0 1 2"
