@@ -2,67 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 
-from completion.attempt import Attempt
+from completion.attempt import Attempt, Branch
 from completion.branch_tree import BranchTree
 from completion.cancellation import CancelToken
-from completion.request import Alternatives, Suggestion
+from completion.request import Alternatives, Mode, StopReason, Suggestion
 from completion.superposed import superposed_drafts
 from completion.task import Task
 
 SLACK_TOKENS = 8
 """So much longer than the first text any other may be."""
 
+BRANCH_TOKENS = 24
+"""So many tokens a text may always write behind its branching token; behind a long first text …"""
+BRANCH_SHARE = 4
+"""… this part of it: somebody who looks for another text decides by its first lines."""
 
-def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel: CancelToken) -> Iterator[Suggestion]:
+
+def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel: CancelToken) -> Generator[Suggestion]:
     """Texts that differ from the known ones in more than blanks, the likeliest first.
 
     Raises:
         CancelledError: Between two steps.
     """
     texts = [suggestion.text for suggestion in known]
-    most_tokens = min(longest(first.output.tokens), task.asked.max_tokens)
     if task.asked.alternatives is Alternatives.SUPERPOSED:
+        most_tokens = min(longest(first.output.tokens), task.asked.max_tokens)
         others = _superposed(task, most_tokens, cancel)
     else:
-        others = _branches(task, first, most_tokens, cancel)
-    for other in sorted(others, key=lambda other: -sum(other.log_probabilities)):
-        if other.output.tokens == most_tokens < task.asked.max_tokens:
-            continue  # given up: its end is not where the first one's length suggests
-        left = task.finish(other)
-        if isinstance(left, Suggestion) and is_new(left.text, texts):
-            texts.append(left.text)
-            yield left
-            if len(texts) == task.asked.suggestions:
-                return
+        others = _branches(task, first, texts, cancel)
+    with closing(others):
+        for other in others:
+            left = None if given_up(task, other) else task.finish(other)
+            if isinstance(left, Suggestion) and is_new(left.text, texts):
+                texts.append(left.text)
+                yield left
+                if len(texts) == task.asked.suggestions:
+                    return
 
 
-def _branches(task: Task, first: Attempt, most_tokens: int, cancel: CancelToken) -> list[Attempt]:
-    """Texts that take another token than the first text did and go on from there, each as it would alone."""
-    wanted = task.asked.suggestions - 1
-    branches = first.branches(wanted + (wanted + 1) // 2)  # some will say what others say, or nothing
-    if not branches:
-        return []
-    shared = min(branch.start for branch in branches)
-    tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared)
+def _branches(task: Task, first: Attempt, known: Sequence[str], cancel: CancelToken) -> Generator[Attempt]:
+    """Texts that take another token than the first text did and go on from there, each as it would alone.
+
+    A text only becomes less likely, so the likeliest one is next as soon as it has ended: which are offered, and in
+    which order, does not depend on which was ready first.
+    """
+    others = begun(task, first, known)
+    growing = [(branch, other) for branch, other in others if other.stop is None]
+    tree = _tree(task, first, growing) if growing else None
+    waiting = [other for _, other in others]
     try:
-        for branch in branches:
-            tree.add(task.other(first, branch, most_tokens), branch.start - shared, branch.token)
-        return list(tree.grow(cancel))  # which are offered must not depend on which came first
+        while waiting and not cancel.hurried:
+            likeliest = max(waiting, key=lambda other: sum(other.log_probabilities))
+            if likeliest.stop is not None:
+                waiting.remove(likeliest)
+                yield likeliest
+            elif tree is not None:
+                cancel.raise_if_cancelled()
+                tree.step(lambda other: may_be_new(other.output.whole(), known))
+                waiting = [other for other in waiting if other.stop is not None or other in tree.growing]
     finally:
-        tree.close()
+        if tree is not None:
+            tree.close()
 
 
-def _superposed(task: Task, most_tokens: int, cancel: CancelToken) -> list[Attempt]:
-    """Drafts that one pass a step wrote together."""
+def begun(task: Task, first: Attempt, known: Sequence[str]) -> list[tuple[Branch, Attempt]]:
+    """The likeliest texts that may still become suggestions, some more than are wanted: a few come to nothing."""
+    wanted, tokens = task.asked.suggestions - 1, first.output.tokens
+    most, others = task.asked.max_tokens, list[tuple[Branch, Attempt]]()
+    for branch in first.branches():
+        other = task.other(first, branch, min(most, longest(tokens), branch.start + 1 + behind_branch(tokens)))
+        if may_be_new(other.output.whole(), known) and not given_up(task, other):
+            others.append((branch, other))
+        if len(others) == wanted + (wanted + 1) // 2:
+            break
+    return others
+
+
+def _tree(task: Task, first: Attempt, others: Sequence[tuple[Branch, Attempt]]) -> BranchTree:
+    """The tree of these texts, which lets go of what they share."""
+    shared = min(branch.start for branch, _ in others)
+    guesses = task.guesses_beside(first)
+    tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared)
+    for branch, other in others:
+        written = (*first.decoder.tokens[: branch.start], branch.token)
+        other.decoder.drafter = None if guesses is None else guesses.branch(written)
+        tree.add(other, branch.start - shared, branch.token)
+    return tree
+
+
+def _superposed(task: Task, most_tokens: int, cancel: CancelToken) -> Generator[Attempt]:
+    """Drafts that one pass a step wrote together, the likeliest first."""
     drafts = superposed_drafts(task, task.asked.suggestions, most_tokens, cancel)
-    return [task.written(draft.tokens, draft.log_probabilities) for draft in drafts]
+    others = [task.written(draft.tokens, draft.log_probabilities) for draft in drafts]
+    yield from sorted(others, key=lambda other: -sum(other.log_probabilities))
+
+
+def given_up(task: Task, other: Attempt) -> bool:
+    """Whether a text comes to no end of its own, nor to that of a line in a block: a part of a line is no suggestion.
+
+    It has become hopeless, soon will, or is longer than the first one's length suggests.
+    """
+    if other.stop is None:
+        return other.rules.soon_unlikely(other.output.tokens, sum(other.log_probabilities))
+    at_bound = other.stop.reason is StopReason.MAX_TOKENS and other.output.tokens < task.asked.max_tokens
+    if not at_bound and other.stop.reason is not StopReason.UNLIKELY:
+        return False
+    whole_lines = other.output.whole().rpartition("\n")[0]
+    return not (task.asked.filters and task.context.mode is Mode.BLOCK and whole_lines.strip())
+
+
+def may_be_new(growing: str, known: Sequence[str]) -> bool:
+    """Whether a text that may still grow does not begin with a known one: it could only be cut back to it."""
+    folded = _folded(growing)
+    return not any(folded.startswith(_folded(text)) for text in known)
 
 
 def longest(first_tokens: int) -> int:
     """Tokens of a text beside a first one of so many: what runs on much longer is no alternative to it."""
     return first_tokens + max(first_tokens // 2, SLACK_TOKENS)
+
+
+def behind_branch(first_tokens: int) -> int:
+    """Tokens that a text may write behind its branching token, beside a first one of so many."""
+    return max(first_tokens // BRANCH_SHARE, BRANCH_TOKENS)
 
 
 def in_order(suggestions: Sequence[Suggestion], new: Suggestion) -> list[Suggestion]:
@@ -73,7 +138,11 @@ def in_order(suggestions: Sequence[Suggestion], new: Suggestion) -> list[Suggest
 
 def is_new(text: str, others: Sequence[str]) -> bool:
     """Whether a text says something that none of the others does, blanks aside; a beginning of another does not."""
-    folded = "".join(text.split())
+    folded = _folded(text)
     return bool(folded) and not any(
-        other.startswith(folded) or folded.startswith(other) for other in ("".join(text.split()) for text in others)
+        other.startswith(folded) or folded.startswith(other) for other in map(_folded, others)
     )
+
+
+def _folded(text: str) -> str:
+    return "".join(text.split())

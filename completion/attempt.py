@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from completion.cancellation import CancelToken
 from completion.constraints import ConstraintState
@@ -14,6 +15,9 @@ from completion.request import CompletionRequest, StopReason, Suggestion
 from completion.run_record import RunRecord
 from completion.stopping import Stop, StopRules
 
+LEAST_ODDS = math.log(1 / 50)
+"""Against the token that was taken: what is less likely is no suggestion, and would cost as much as a likely one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Branch:
@@ -22,15 +26,17 @@ class Branch:
     Attributes:
         start: How many tokens of the text stand before it.
         token: The other token.
-        log_probability: Of the text up to and with it.
+        log_probability: Of the token.
+        state: Where the text stands within the constraints behind it.
     """
 
     start: int
     token: int
     log_probability: float
+    state: ConstraintState
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Attempt:
     """Writes one text until a stop rule ends it.
 
@@ -93,30 +99,20 @@ class Attempt:
             pieces=self.output.pieces(stop.length),
         )
 
-    def branches(self, count: int) -> list[Branch]:
-        """The likeliest other texts, by the first token in which they differ; likeliest first."""
-        if self.stop is None:
-            return []
-        constraints, allowed = self.decoder.constraints, []
-        for branch, state in self._candidates(self.output.tokens_within(self.stop.length)):
-            if constraints.advance(state, branch.token) is not None:  # asked for the likeliest only: it takes time
-                allowed.append(branch)
-            if len(allowed) == count:
-                break
-        return allowed
-
-    def _candidates(self, tokens: int) -> list[tuple[Branch, ConstraintState]]:
-        """What else the first so many tokens might have been, likeliest first, with the constraints' state there."""
+    def branches(self) -> Iterator[Branch]:
+        """Other texts, by the first token in which they differ from this one, which has ended; likeliest first."""
+        tokens = 0 if self.stop is None else max(self.output.tokens_within(self.stop.length), 1)
+        found: list[tuple[float, Branch]] = []
         before = 0.0
-        found: list[tuple[Branch, ConstraintState]] = []
-        for start, (log_probability, rivals) in enumerate(zip(self.log_probabilities, self.rivals, strict=False)):
-            if start >= max(tokens, 1):
-                break
+        for start, (taken, rivals) in enumerate(zip(self.log_probabilities[:tokens], self.rivals, strict=False)):
             for token, other in zip(rivals.tokens.tolist(), rivals.log_probabilities.tolist(), strict=True):
-                if token != rivals.taken and token not in self.decoder.ends:
-                    found.append((Branch(start, token, before + other), rivals.state))
-            before += log_probability
-        return sorted(found, key=lambda candidate: -candidate[0].log_probability)
+                if token != rivals.taken and token not in self.decoder.ends and other >= taken + LEAST_ODDS:
+                    found.append((before + other, Branch(start, token, other, rivals.state)))
+            before += taken
+        for _, branch in sorted(found, key=lambda candidate: -candidate[0]):
+            behind = self.decoder.constraints.advance(branch.state, branch.token)  # when it is asked for: it takes time
+            if behind is not None:
+                yield replace(branch, state=behind)
 
     def extend(self, step: Step) -> Stop | None:
         """Add a step's tokens to the text, one by one: where it ends must not depend on how they came."""

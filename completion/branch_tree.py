@@ -6,13 +6,12 @@ together as the longest of them alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from completion.attempt import Attempt
-from completion.cancellation import CancelToken
 from completion.decoding import Proposal, RowsOf
 from completion.kv_session import KVSession
 from completion.model.causal_model import CausalModel
@@ -56,23 +55,24 @@ class BranchTree:
         """Let a text branch off behind the first `start` tokens of the trunk, with a token of its own."""
         self._limbs.append(Limb(attempt, list(range(start)), anchor))
 
-    def grow(self, cancel: CancelToken) -> Iterator[Attempt]:
-        """Write all texts, a step of each at a time; gives each when it has ended.
+    def step(self, goes_on: Callable[[Attempt], bool]) -> None:
+        """Write some tokens of each text in one pass; those that have ended leave the tree.
 
-        Texts that the cache has no room for are left unfinished, and all are where there is a hurry.
+        Texts that the cache has no room for leave it unfinished.
 
-        Raises:
-            CancelledError: Between two steps.
+        Args:
+            goes_on: Whether a text that has not ended is still wanted.
         """
-        while self._limbs and not cancel.hurried:
-            cancel.raise_if_cancelled()
-            self._make_room()
-            if self._limbs:
-                self._step()
-            ended = [limb.attempt for limb in self._limbs if limb.attempt.stop is not None]
-            self._limbs = [limb for limb in self._limbs if limb.attempt.stop is None]
-            self._forget_others()
-            yield from ended
+        self._make_room()
+        if self._limbs:
+            self._step()
+        self._limbs = [limb for limb in self._limbs if limb.attempt.stop is None and goes_on(limb.attempt)]
+        self._forget_others()
+
+    @property
+    def growing(self) -> list[Attempt]:
+        """The texts that have not ended."""
+        return [limb.attempt for limb in self._limbs]
 
     def close(self) -> None:
         """Forget the branches; the trunk is part of the past again."""

@@ -38,6 +38,11 @@ class EarlyStop:
         """The bounds as a small file."""
         return json.dumps({"version": 1, "bounds": self.bounds}) + "\n"
 
+    @property
+    def least_tokens(self) -> int:
+        """Shorter texts are never hopeless."""
+        return min((tokens for tokens, _ in self.bounds), default=0)
+
     def hopeless(self, tokens: int, log_probability: float) -> bool:
         """Whether to stop here.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from completion import mode
@@ -109,9 +110,10 @@ class Engine:
             record.first_done(grammar)
             if asked.suggestions > 1 and (suggestions or asked.invoked):
                 yield _whole(suggestions, request, record)
-                for alternative in alternatives(task, first, suggestions, cancel):
-                    suggestions = in_order(suggestions, alternative)
-                    yield _whole(suggestions, request, record)
+                with closing(alternatives(task, first, suggestions, cancel)) as others:
+                    for alternative in others:
+                        suggestions = in_order(suggestions, alternative)
+                        yield _whole(suggestions, request, record)
         finally:
             if first.stop is None:  # cancelled, or closed by the caller
                 session.truncate(len(prompt.tokens) - 1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 
 from completion.block_end import BlockEnd
 from completion.early_stop import EarlyStop
@@ -13,6 +15,9 @@ from completion.postprocess.first_line import line_end
 from completion.postprocess.following_lines import following_lines
 from completion.postprocess.loops import loops
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
+
+HARDLY_LIKELIER = math.log(1 / 2)
+"""How much less likely than the first text's beginning another one may always be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,25 @@ class StopRules:
         self._request = request
         self._context = context
         self._block_end = BlockEnd(request.prefix, request.suffix, request.language)
+        self._first: Sequence[float] | None = None
+
+    def beside(self, first: Sequence[float], max_tokens: int) -> StopRules:
+        """The rules for a text that is offered beside a first one, with a bound of tokens of its own.
+
+        Nobody waits for it, so it is given up when it becomes hopeless, unless the first one is hardly likelier.
+
+        Args:
+            first: Log-probabilities of the first text's tokens.
+            max_tokens: The bound.
+        """
+        rules = copy(self)
+        rules.confine(first, max_tokens)
+        return rules
+
+    def confine(self, first: Sequence[float], max_tokens: int) -> None:
+        """Become the rules for another text, as `beside` says."""
+        self._first = first
+        self._request = replace(self._request, max_tokens=max_tokens)
 
     def text_end(self, text: str) -> Stop | None:
         """The first place in the text so far where it must end, if there is one."""
@@ -62,10 +86,20 @@ class StopRules:
 
         Bare model text (no filters) is never given up, nor is what was asked for by a key: its user waits for it.
         """
-        given_up = self._request.filters and not self._request.invoked
-        if given_up and EarlyStop.shipped().hopeless(output.tokens, sum(log_probabilities)):
+        if self._is_hopeless(output.tokens, sum(log_probabilities)):
             return Stop(len(output.whole()), StopReason.UNLIKELY)
         return None
+
+    def soon_unlikely(self, tokens: int, log_probability: float) -> bool:
+        """Whether a text of so many tokens will have become hopeless where the first bound counts, or ends before."""
+        return self._is_hopeless(max(tokens, EarlyStop.shipped().least_tokens), log_probability)
+
+    def _is_hopeless(self, tokens: int, log_probability: float) -> bool:
+        if not self._request.filters or not EarlyStop.shipped().hopeless(tokens, log_probability):
+            return False
+        if self._first is None:
+            return not self._request.invoked
+        return log_probability < sum(self._first[:tokens]) + HARDLY_LIKELIER
 
     def time_end(self, output: OutputText, elapsed_ms: float) -> Stop | None:
         """The end at the time budget, if it is used up."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from completion.attempt import Attempt, Branch
-from completion.constraints import Constraints
+from completion.constraints import Constraints, ConstraintState
 from completion.decoding import Decoder, Step
 from completion.finishing import finish
 from completion.grammar.constraint import GrammarConstraint, Off
@@ -51,21 +51,25 @@ class Task:
 
     def first(self) -> Attempt:
         """The plain text, from the prompt on."""
-        return self._attempt((), (), self._drafting((), ()))
+        attempt = self._attempt(StopRules(self.asked, self.context))
+        attempt.decoder.drafter = self._drafting()
+        return attempt
 
     def other(self, first: Attempt, branch: Branch, most_tokens: int) -> Attempt:
-        """A text of at most so many tokens that branches off from the first one, a source of guesses for it."""
-        text = first.decoder.tokens
-        before = first.log_probabilities[: branch.start]
-        log_probabilities = (*before, branch.log_probability - sum(before))
-        written = (*text[: branch.start], branch.token)
-        attempt = self._attempt(written, log_probabilities, self._drafting(written, text))
-        attempt.rules = StopRules(replace(self.asked, max_tokens=most_tokens), self.context)
+        """A text of at most so many tokens that branches off from the first one; the branch may end it at once."""
+        shared = first.decoder.tokens[: branch.start]
+        attempt = self._attempt(
+            first.rules.beside(first.log_probabilities, most_tokens), (*shared, branch.token), branch.state
+        )
+        for token in shared:
+            attempt.output.extend(self.tokenizer.token_bytes(token), MODEL)
+        attempt.log_probabilities += first.log_probabilities[: branch.start]
+        attempt.stop = attempt.extend(Step((branch.token,), (MODEL,), (branch.log_probability,), 0, 0.0))
         return attempt
 
     def written(self, tokens: tuple[int, ...], log_probabilities: tuple[float, ...]) -> Attempt:
         """A text that was written elsewhere, up to where a stop rule ends it."""
-        attempt = self._attempt((), (), None)
+        attempt = self._attempt(StopRules(self.asked, self.context))
         step = Step(tokens, (MODEL,) * len(tokens), log_probabilities, 0, 0.0)
         attempt.stop = attempt.extend(step) or Stop(len(attempt.output.whole()), StopReason.MAX_TOKENS)
         return attempt
@@ -82,34 +86,30 @@ class Task:
             return Dropped(DropReason.EMPTY)
         return finish(attempt.text(attempt.stop), attempt.stop.reason, self.asked, self.context, self.grammar)
 
-    def _attempt(
-        self, written: tuple[int, ...], log_probabilities: Sequence[float], drafter: DraftingSession | None
-    ) -> Attempt:
+    def guesses_beside(self, first: Attempt) -> DraftingSession | None:
+        """Guesses for texts that branch off from the first one: it is a source of its own."""
+        drafting = self._drafting()
+        if drafting is not None:
+            drafting.look_into(self.prompt.before_cursor, first.decoder.tokens)
+        return drafting
+
+    def _attempt(self, rules: StopRules, written: Sequence[int] = (), state: ConstraintState | None = None) -> Attempt:
         constraints = self.constraints()
         decoder = Decoder(
             model=self.model,
             session=self.session,
             prompt=[*self.prompt.tokens, *written],
             constraints=constraints,
-            drafter=drafter,
+            drafter=None,
             forced_tokens=lambda data: self.tokenizer.encode(data.decode("utf-8", "ignore")),
             sampling=self.asked.sampling,
             ends=self.tokenizer.stop_ids,
-            state=constraints.after(written),
+            state=state or constraints.start,
         )
-        output = OutputText(len(self.prompt.forced))
-        for token in written:
-            output.extend(self.tokenizer.token_bytes(token), MODEL)
-        rules = StopRules(self.asked, self.context)
-        return Attempt(self.asked, self.context, decoder, output, rules, self.record, list(log_probabilities))
+        return Attempt(self.asked, self.context, decoder, OutputText(len(self.prompt.forced)), rules, self.record)
 
-    def _drafting(self, written: tuple[int, ...], beside: Sequence[int]) -> DraftingSession | None:
+    def _drafting(self) -> DraftingSession | None:
         if not self.asked.drafting:
             return None
-        before = self.prompt.before_cursor
-        single_line = self.context.mode is Mode.LINE
-        tokens = (*self.prompt.tokens, *written)
-        drafting = self.drafters.session(tokens, self.asked.workspace, (*before, *written), single_line=single_line)
-        if beside:
-            drafting.look_into((*before, *beside))
-        return drafting
+        before, single_line = self.prompt.before_cursor, self.context.mode is Mode.LINE
+        return self.drafters.session(self.prompt.tokens, self.asked.workspace, before, single_line=single_line)

@@ -7,6 +7,7 @@ Decoding for Emerging AI Applications", so that a tree can grow where they disag
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +63,12 @@ class PromptLookup:
         self.arrays = empty_arrays(len(tokens) + room, len(ORDERS))
         self._count = 0
         self.observe(tokens)
+
+    def copy(self) -> PromptLookup:
+        """An index with the same tokens, which others may be added to."""
+        other = copy(self)
+        other.arrays = NgramArrays(*(array.copy() for array in self.arrays))
+        return other
 
     def observe(self, tokens: Sequence[int] | IntArray) -> None:
         """Add tokens behind the last ones."""

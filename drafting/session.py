@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 
 import numpy as np
 import numpy.typing as npt
@@ -153,9 +154,28 @@ class DraftingSession:
         costs_ms = self._drafters.costs.costs_ms[rows:]
         return costs_ms if texts == 0 or not len(costs_ms) else costs_ms - costs_ms[0] * np.float32(texts / (texts + 1))
 
-    def look_into(self, text: Sequence[int]) -> None:
-        """Guess from another text of the same request as well, which this one may well repeat."""
-        self._prompt.observe((GAP, *text, GAP, *self._tail))
+    def look_into(self, before: Sequence[int], text: Sequence[int]) -> None:
+        """Guess from another text of the same request as well, which those that branch off may well repeat.
+
+        Args:
+            before: What it stands behind.
+            text: What it says.
+        """
+        self._prompt.observe((GAP, *before[-MAX_MATCH:], *text))
+
+    def branch(self, written: Sequence[int]) -> DraftingSession:
+        """The same guesses for one of several texts, of which so many tokens are written."""
+        other = copy(self)
+        other.go_on_with(written)
+        return other
+
+    def go_on_with(self, written: Sequence[int]) -> None:
+        """Stop sharing what changes, and stand behind more tokens."""
+        self._pool = empty_pool(self._drafters.costs.max_nodes)
+        self._tail = _window(self._tail, written)
+        self._prompt = self._prompt.copy()
+        self._prompt.observe((GAP, *self._tail))
+        self._length += len(written)
 
     def _keep_allowed(self, allowed: Callable[[int], bool]) -> None:
         """Drop candidates that may not come next; the others share their chance."""

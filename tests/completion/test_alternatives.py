@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from itertools import islice
 
 import numpy as np
 import pytest
 
-from completion.alternatives import is_new, longest
+from completion.alternatives import alternatives, begun, behind_branch, given_up, is_new, longest, may_be_new
 from completion.branch_tree import MOST_ROWS, BranchTree
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.errors import CancelledError
 from completion.kv_session import SessionSettings
 from completion.model.loading import load_model
-from completion.request import Alternatives, CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling
+from completion.request import (
+    Alternatives,
+    CacheMode,
+    CompletionRequest,
+    GrammarMode,
+    Layout,
+    Mode,
+    Sampling,
+    StopReason,
+    Suggestion,
+)
+from completion.stopping import Stop
 from tests.completion.reference import decode_plainly
 from tests.completion.tasks import prompt_of, task_at
 from tests.tiny_models import STACK
@@ -96,7 +108,7 @@ def test_every_text_is_what_decoding_it_by_itself_gives(loaded, engine, drafting
 @pytest.mark.parametrize("grammar", list(GrammarMode))
 def test_drafts_change_no_alternative(engine, grammar):
     for cursor in CURSORS:
-        request = request_at(cursor, grammar=grammar, filters=True)
+        request = request_at(cursor, grammar=grammar)
         drafted, plain = (last(engine, dataclasses.replace(request, drafting=on)).suggestions for on in (True, False))
         assert [one.text for one in drafted] == [one.text for one in plain]
 
@@ -150,11 +162,17 @@ def test_in_a_hurry_there_is_only_the_first_text(engine, alternatives):
     assert [(event.whole, event.done) for event in events[-2:]] == [(1, False), (1, True)]
 
 
-def test_what_runs_on_much_longer_than_the_first_text_is_no_alternative(engine):
-    for cursor in CURSORS:
-        first, *others = last(engine, request_at(cursor, suggestions=6, max_tokens=60)).suggestions
-        most = longest(len(first.token_log_probabilities))
-        assert all(len(other.token_log_probabilities) <= most for other in others)
+def test_other_texts_are_not_much_longer_than_the_first_and_soon_ready(loaded):
+    assert [longest(tokens) for tokens in (2, 40)] == [10, 60]
+    assert [behind_branch(tokens) for tokens in (2, 160)] == [24, 40]
+    for cursor in range(6, 130, 31):
+        task = task_at(loaded, cursor, suggestions=6, max_tokens=60)
+        first = first_text(task)
+        tokens = first.output.tokens
+        for branch, other in begun(task, first, []):
+            while other.rules.size_end(other.output) is None:
+                other.output.extend(b"a", "model")
+            assert other.output.tokens == min(60, longest(tokens), branch.start + 1 + behind_branch(tokens))
 
 
 def written_together(task, first, branches, most):
@@ -162,9 +180,14 @@ def written_together(task, first, branches, most):
     shared = min(branch.start for branch in branches)
     tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared)
     others = [task.other(first, branch, most) for branch in branches]
+    guesses = task.guesses_beside(first)
     for branch, other in zip(branches, others, strict=True):
-        tree.add(other, branch.start - shared, branch.token)
-    assert sum(1 for _ in tree.grow(CancelToken())) == len(branches)
+        other.decoder.drafter = guesses.branch((*first.decoder.tokens[: branch.start], branch.token))
+        if other.stop is None:
+            tree.add(other, branch.start - shared, branch.token)
+    while tree.growing:
+        tree.step(lambda _: True)
+    assert all(other.stop is not None for other in others)
     tree.close()
     return [(other.output.whole(), other.log_probabilities) for other in others]
 
@@ -173,23 +196,97 @@ def written_alone(task, first, branch, most):
     """What decoding one branch by itself writes."""
     task.session.truncate(len(task.prompt.tokens) + branch.start)
     other = task.other(first, branch, most)
-    for _ in other.stream(CancelToken()):
+    if other.stop is None:
+        for _ in other.stream(CancelToken()):
+            continue
+    return other
+
+
+def first_text(task):
+    first = task.first()
+    for _ in first.stream(CancelToken()):
         continue
-    return other.output.whole(), other.log_probabilities
+    return first
+
+
+def test_what_is_offered_is_what_all_texts_written_to_their_ends_would_give(loaded):
+    """Though none is written on once the likeliest of them have ended."""
+    offered = 0
+    for cursor in range(6, 130, 17):
+        task = task_at(loaded, cursor, suggestions=3)
+        first = first_text(task)
+        known = [left for left in (task.finish(first),) if isinstance(left, Suggestion)]
+        found = [suggestion.text for suggestion in alternatives(task, first, known, CancelToken())]
+        kept = [suggestion.text for suggestion in known]
+        branches = sorted((branch for branch, _ in begun(task, first, kept)), key=lambda one: -one.start)
+        others = [written_alone(task, first, branch, 16) for branch in branches]  # each cuts the first text off
+        for other in sorted(others, key=lambda other: -sum(other.log_probabilities)):
+            left = task.finish(other)
+            if len(kept) < 3 and isinstance(left, Suggestion) and is_new(left.text, kept):
+                kept.append(left.text)
+        assert found == kept[len(known) :]
+        offered += len(found)
+    assert offered > 8
+
+
+def test_what_would_be_hopeless_is_not_begun(loaded):
+    hopeless = 0
+    for cursor in range(6, 130, 31):
+        task = task_at(loaded, cursor, filters=True, suggestions=100)
+        first = first_text(task)
+        likely = [other for _, other in begun(task, first, []) if other.stop is None]
+        for other in likely:
+            assert not other.rules.soon_unlikely(other.output.tokens, sum(other.log_probabilities))
+        hopeless += len(list(first.branches())) - len(likely)
+    assert hopeless > 10
+
+
+def test_what_only_repeats_the_first_text_is_not_begun(loaded):
+    for cursor in range(6, 130, 31):
+        task = task_at(loaded, cursor, suggestions=6)
+        first = first_text(task)
+        start = first.output.whole()[:1]
+        beside = [other.output.whole() for _, other in begun(task, first, [start])]
+        assert not any(text.startswith(start) for text in beside)
+
+
+def test_a_part_of_a_line_is_no_suggestion_but_whole_lines_of_a_block_are(loaded):
+    block, line = (task_at(loaded, 60, filters=True, mode=mode) for mode in (Mode.BLOCK, Mode.LINE))
+    for reason in (StopReason.UNLIKELY, StopReason.MAX_TOKENS):
+        for text, task, is_given_up in (
+            ("a = b(", block, True),
+            ("a = b\nc(", block, False),
+            ("\n\na = b", block, True),
+            ("a = b\nc(", line, True),
+        ):
+            other = task.first()
+            other.output.extend(text.encode(), "model")
+            other.stop = Stop(len(text), reason)
+            assert given_up(task, other) is is_given_up
+    other.stop = Stop(len(text), StopReason.LINE_END)
+    assert not given_up(line, other)
+
+
+def test_a_text_that_begins_with_a_known_one_cannot_be_new():
+    assert may_be_new("a", ["a + b"])
+    assert not may_be_new("a +b\n", ["a + b"])
+    assert not may_be_new("a + b - c", ["a + b"])
+    assert may_be_new("a + b", [])
 
 
 def test_texts_that_the_cache_has_no_room_for_are_left_out(loaded):
     prompt_tokens = len(task_at(loaded, 100).prompt.tokens)
     for spare, writes in ((40, False), (40 + MOST_ROWS, True)):
         task = task_at(loaded, 100, SessionSettings(capacity=prompt_tokens + spare, spare_slots=spare))
-        first = task.first()
-        for _ in first.stream(CancelToken()):
-            continue
+        first = first_text(task)
         before = list(task.session.tokens)
-        (branch,) = first.branches(1)
+        branch = next(first.branches())
         tree = BranchTree(task.model, task.session, prompt_tokens + branch.start)
-        tree.add(task.other(first, branch, 16), 0, branch.token)
-        assert bool(list(tree.grow(CancelToken()))) is writes
+        other = task.other(first, branch, 16)
+        tree.add(other, 0, branch.token)
+        tree.step(lambda _: True)
+        assert (other.output.tokens > branch.start + 1) is writes
+        assert bool(tree.growing) is writes
         tree.close()
         assert task.session.tokens == before
 
@@ -200,12 +297,10 @@ def test_branches_of_the_real_model_are_bit_for_bit_what_each_gives_alone():
     loaded = load_model("default")
     for cursor in (59, 100, 127):
         task = task_at(loaded, cursor, max_tokens=12, suggestions=4, grammar=GrammarMode.STRICT)
-        first = task.first()
-        for _ in first.stream(CancelToken()):
-            continue
-        branches = first.branches(3)
+        first = first_text(task)
+        branches = list(islice(first.branches(), 3))
         together = written_together(task, first, branches, 12)
         likeliest_end_last = sorted(range(len(branches)), key=lambda index: -branches[index].start)
         for index in likeliest_end_last:  # each cuts the first text off behind what it shares with it
-            text, log_probabilities = written_alone(task, first, branches[index], 12)
-            assert together[index] == (text, log_probabilities)
+            alone = written_alone(task, first, branches[index], 12)
+            assert together[index] == (alone.output.whole(), alone.log_probabilities)

@@ -56,3 +56,17 @@ def test_what_a_key_asked_for_is_not_given_up(invoked, filters, given_up):
         output.extend(piece, "model")
     stop = StopRules(request, cursor_context(request)).unlikely_end(output, [-9.0] * 4)
     assert (stop is not None and stop.reason is StopReason.UNLIKELY) == given_up
+
+
+@pytest.mark.parametrize("invoked", [False, True])
+def test_another_text_is_given_up_where_the_first_one_is_clearly_likelier(invoked):
+    rules = StopRules(request := CompletionRequest("x = ", "\n", "python", invoked=invoked), cursor_context(request))
+    likely, unlikely = (rules.beside([each] * 6, 8) for each in (-0.1, -2.0))
+    output = OutputText(0)
+    for _ in range(4):
+        output.extend(b" a", "model")
+    for other, is_given_up in ((likely, True), (unlikely, False)):
+        assert (other.unlikely_end(output, [-2.1] * 4) is not None) is is_given_up
+        assert other.soon_unlikely(1, -4.0) is is_given_up
+    assert not likely.soon_unlikely(1, -0.5)
+    assert (rules.unlikely_end(output, [-2.1] * 4) is None) is invoked
