@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from completion.errors import DraftlineError, EngineUnavailableError
@@ -16,6 +16,9 @@ _log = logging.getLogger(__name__)
 
 CLOSERS = frozenset(")]}>\"'`")
 """Characters that editors add by themselves after the cursor when their opener is typed."""
+
+REST_S = 0.3
+"""Alternatives are written for who has stopped to look: so long after the first text and the last key."""
 
 MOST_CLOSERS = 3
 """How many closers an editor is expected to add or step over between two requests."""
@@ -63,6 +66,7 @@ class Generation:
         cancelled: Whether it was stopped before the engine was done.
         started_s: When the engine was asked, by the completer's clock.
         first_text_s: When the first text came, None before.
+        resting: The first text is there, and the engine is not asked for others as long as somebody types.
     """
 
     def __init__(self, id_: str, start: Situation, wanted: int = 1, started_s: float = 0.0) -> None:
@@ -74,6 +78,9 @@ class Generation:
         self.cancelled = False
         self.started_s = started_s
         self.first_text_s: float | None = None
+        self.resting = False
+        self._asked_again = asyncio.Event()
+        self._all_wanted = asyncio.Event()
         self._whole = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
@@ -91,6 +98,12 @@ class Generation:
     def run(self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]) -> None:
         """Start reading the engine's stream; `on_event` is called after every event."""
         self._task = asyncio.create_task(self._read(source, request, on_event))
+
+    def asked_again(self, *, for_all: bool) -> None:
+        """The user typed on, and what is left of the text serves that, too; or all suggestions are wanted now."""
+        self._asked_again.set()
+        if for_all:
+            self._all_wanted.set()
 
     def cancel(self) -> None:
         """Stop it; closing the stream is what tells the engine."""
@@ -146,15 +159,13 @@ class Generation:
     async def _read(
         self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]
     ) -> None:
+        waits = request.suggestions > 1 and not request.invoked
         try:
-            async with contextlib.aclosing(source.complete(request)) as events:
-                async for event in events:
-                    self.last = event
-                    if event.done:
-                        self._end()
-                    elif event.whole:
-                        self._whole.set()
-                    on_event(self)
+            first = replace(request, suggestions=1) if waits else request
+            await self._listen(source.complete(first), on_event, is_last=not waits)
+            if waits and self.running:
+                await self._rest()
+                await self._add_alternatives(source, request, on_event)
         except DraftlineError as error:
             self.error = error
             _log.warning("The engine failed: %s", error)
@@ -162,6 +173,55 @@ class Generation:
             if not (self.cancelled or self.error or (self.last and self.last.done)):
                 self.error = EngineUnavailableError("The engine's stream ended before the completion was done.")
             self._end()
+
+    async def _listen(
+        self, stream: AsyncGenerator[CompletionEvent], on_event: Callable[[Generation], None], *, is_last: bool
+    ) -> None:
+        """Note each event. Where the stream is not the last one, its end is when the first text is complete."""
+        async with contextlib.aclosing(stream) as events:
+            async for event in events:
+                self.resting = event.done and bool(event.suggestions) and not is_last
+                self.last = replace(event, done=False, whole=1) if self.resting else event
+                if self.last.done:
+                    self._end()
+                elif self.last.whole:
+                    self._whole.set()
+                on_event(self)
+                if event.done:
+                    return
+
+    async def _rest(self) -> None:
+        """Wait until nobody has typed for a while, or somebody asks for all suggestions."""
+        while not self._all_wanted.is_set():
+            self._asked_again.clear()
+            try:
+                await asyncio.wait_for(self._asked_again.wait(), REST_S)
+            except TimeoutError:
+                break
+        self.resting = False
+
+    async def _add_alternatives(
+        self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]
+    ) -> None:
+        """Ask for the same with alternatives. The text that is there stays the first; without an engine, the only."""
+        if self.last is None:
+            return
+        shown = known = self.last
+        try:
+            async with contextlib.aclosing(source.complete(request)) as events:
+                async for event in events:
+                    if event.whole > 1 and event.suggestions[0].text == shown.suggestions[0].text:
+                        known = replace(event, statistics=shown.statistics)
+                    if event.done:
+                        break
+                    if self.last is not known:
+                        self.last = known
+                        on_event(self)
+        except DraftlineError as error:
+            _log.warning("The engine failed at the alternatives: %s", error)
+        self.last = replace(known, done=True)
+        self._end()
+        on_event(self)
 
 
 def _typed_since(start: Situation, now: Situation) -> str | None:

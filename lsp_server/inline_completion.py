@@ -83,7 +83,8 @@ class InlineCompleter:
     @property
     def working(self) -> bool:
         """Whether the engine works for any document."""
-        return any(desk.generation is not None and desk.generation.running for desk in self._desks.values())
+        generations = (desk.generation for desk in self._desks.values() if desk.generation is not None)
+        return any(generation.running and not generation.resting for generation in generations)
 
     async def answer(self, query: Query) -> Answer:
         """Answer one query; an older one of the same document is answered at once, with nothing."""
@@ -166,6 +167,7 @@ class InlineCompleter:
             generation = desk.generation
             if generation is None:
                 generation = self._start(query, desk, source)
+            generation.asked_again(for_all=query.invoked)
             self._tell_partial(desk, generation)
             # What comes by itself never waits for alternatives; who asks by a key wants to choose among them.
             ready = generation.ended() if query.invoked else generation.first_whole()
@@ -204,7 +206,7 @@ class InlineCompleter:
                 generation.cancel()
         elif any(one.text for one in left) and not self._holds_back(query, generation):
             answer = Answer(generation, tuple(one for one in left if one.text))
-            self._on_partial(query, answer, not generation.running)
+            self._on_partial(query, answer, generation.resting or not generation.running)
 
     def _holds_back(self, query: Query, generation: Generation) -> bool:
         return self._gate.acceptance.holds_back(generation, Strictness.OFF if query.invoked else query.settings.gate)

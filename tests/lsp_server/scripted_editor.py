@@ -117,7 +117,8 @@ class ScriptedEditor:
         return self.settings, NO_ARM
 
     def _request(self, query):
-        return CompletionRequest(query.situation.prefix, query.situation.suffix, suggestions=query.wanted)
+        text = query.situation
+        return CompletionRequest(text.prefix, text.suffix, suggestions=query.wanted, invoked=query.invoked)
 
     def note(self, query, answer):
         """A query was answered."""
@@ -180,11 +181,11 @@ class ScriptedEditor:
         return await task
 
     async def ask_and_be_offered(self, *whole):
-        """Ask; some texts are complete then, and others are still to come."""
+        """Ask; the first text is complete then, and others are still to come."""
         count = len(self.engine.requests)
         task = self.ask()
         await self.engine.wait_for_request(count + 1)
-        await self.engine.offer(*whole)
+        await self.engine.offer(*whole, done=True)
         return await task
 
     async def close(self):

@@ -141,7 +141,7 @@ async def test_alternatives_follow_the_answer_and_are_there_for_who_asks_by_a_ke
     client.open(URI, "x =")
     await steps(paced, 3)
     assert [item.insert_text for item in await client.complete(URI, 0, 3)] == [" 0 1 2"]
-    await steps(paced, 2)
+    await steps(paced, 3 + 2)  # the first text again, and the others
     await client.until(lambda: client.partials and len(client.partials[-1].items) == 3)
     assert len(await client.complete(URI, 0, 3, invoked=True)) == 3
     client.change(URI, 2, (0, 3), (0, 3), "?")

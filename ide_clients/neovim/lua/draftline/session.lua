@@ -111,10 +111,11 @@ end
 
 local function on_answer(number, err, result)
   local one = asked[number]
-  asked[number] = nil
   if not one or err or not is_inserting() then
+    asked[number] = nil
     return
   end
+  one.request, one.is_answered = nil, true -- others may follow what stands on the screen
   local client = vim.lsp.get_client_by_id(one.client)
   local raw_items = result and (result.items or result) or {}
   local new_offer = client and offers.read(raw_items, one.place, client.offset_encoding)
@@ -151,7 +152,7 @@ function M.ask_automatically()
   ask(AUTOMATIC)
 end
 
---- Text that is still growing arrived.
+--- Text that is still growing arrived, or others beside the one on the screen.
 function M.on_partial(params, client_id)
   local client = vim.lsp.get_client_by_id(client_id)
   for number = serial, 1, -1 do
@@ -160,7 +161,9 @@ function M.on_partial(params, client_id)
       return -- answered, superseded, or gone
     end
     local is_its = vim.deep_equal(one.position, params.position) and vim.uri_from_bufnr(one.place.bufnr) == params.uri
-    if is_its then
+    if is_its and one.is_answered and not (offer and offer.serial == number) then
+      return -- accepted or put away
+    elseif is_its then
       local new_offer = offers.read(params.items, one.place, client.offset_encoding, params.id)
       if new_offer and is_inserting() then
         new_offer.is_done = params.done
