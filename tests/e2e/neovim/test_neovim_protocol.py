@@ -76,15 +76,30 @@ def serve(open_neovim, tmp_path):
     return serve_one
 
 
-def partial(text: str, *, character: int, done: bool = False, replaced: int = 0) -> str:
-    """Return Lua code that sends text that is still growing, for a request at that column of line 0."""
+def partial(*texts: str, character: int, done: bool = False, replaced: int = 0) -> str:
+    """Return Lua code that sends texts that are still growing, for a request at that column of line 0."""
     position = f"{{ line = 0, character = {character} }}"
     end = f"{{ line = 0, character = {character + replaced} }}"
+    place = f"range = {{ start = {position}, ['end'] = {end} }}"
+    items = ", ".join(f"{{ insertText = {json.dumps(text)}, {place} }}" for text in texts)
     return (
         "tell('draftline/partialCompletion', { id = 'offer', uri = vim.uri_from_bufnr(0), version = 0, "
-        f"position = {position}, done = {str(done).lower()}, "
-        f"items = {{ {{ insertText = {json.dumps(text)}, range = {{ start = {position}, ['end'] = {end} }} }} }} }})"
+        f"position = {position}, done = {str(done).lower()}, items = {{ {items} }} }})"
     )
+
+
+def test_others_that_follow_an_answer_join_the_one_on_the_screen_but_none_that_was_put_away(serve):
+    neovim = serve({"x = ": [{"text": "one"}]})
+    neovim.type("ix = ")
+    neovim.wait_for_ghost(lambda ghost: ghost == "one")
+    neovim.lua(partial("one", "two", character=4, done=True))
+    neovim.wait_for(lambda: "1/2" in neovim.screen.lines()[0], "the count")
+    neovim.type("<M-]>")
+    neovim.wait_for_ghost(lambda ghost: ghost == "two")
+    neovim.type("<C-]>")
+    neovim.wait_for_no_ghost()
+    neovim.lua(partial("one", "two", "three", character=4, done=True))
+    assert not neovim.lua("return require('draftline.session').is_visible()")
 
 
 def test_cycling_asks_for_more_goes_round_and_accepts_the_one_that_is_shown(serve):

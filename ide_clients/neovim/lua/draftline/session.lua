@@ -64,6 +64,12 @@ local function show()
   return rest.text ~= "" or not offer.is_done
 end
 
+local function is_waiting()
+  return vim.iter(vim.tbl_values(asked)):any(function(one)
+    return not one.is_answered
+  end)
+end
+
 local function forget_requests()
   for _, one in pairs(asked) do
     local client = vim.lsp.get_client_by_id(one.client)
@@ -273,7 +279,7 @@ function M.attach(bufnr)
     pattern = "DraftlineStatus",
     callback = function(event)
       local is_here = vim.api.nvim_get_current_buf() == bufnr
-      if event.data.kind == "ready" and is_here and is_inserting() and not offer and not next(asked) then
+      if event.data.kind == "ready" and is_here and is_inserting() and not offer and not is_waiting() then
         M.ask_automatically()
       end
     end,
