@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -15,9 +14,6 @@ from completion.postprocess.first_line import line_end
 from completion.postprocess.following_lines import following_lines
 from completion.postprocess.loops import loops
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
-
-HARDLY_LIKELIER = math.log(1 / 2)
-"""How much less likely than the first text's beginning another one may always be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +46,7 @@ class StopRules:
     def beside(self, first: Sequence[float], max_tokens: int) -> StopRules:
         """The rules for a text that is offered beside a first one, with a bound of tokens of its own.
 
-        Nobody waits for it, so it is given up when it becomes hopeless, unless the first one is hardly likelier.
+        Nobody waits for it, so it is given up when it becomes hopeless, unless the first one is no likelier so far.
 
         Args:
             first: Log-probabilities of the first text's tokens.
@@ -91,7 +87,7 @@ class StopRules:
         return None
 
     def soon_unlikely(self, tokens: int, log_probability: float) -> bool:
-        """Whether a text of so many tokens will have become hopeless where the first bound counts, or ends before."""
+        """Whether a text of so many tokens will be hopeless where the first bound counts, if it does not end before."""
         return self._is_hopeless(max(tokens, EarlyStop.shipped().least_tokens), log_probability)
 
     def _is_hopeless(self, tokens: int, log_probability: float) -> bool:
@@ -99,7 +95,7 @@ class StopRules:
             return False
         if self._first is None:
             return not self._request.invoked
-        return log_probability < sum(self._first[:tokens]) + HARDLY_LIKELIER
+        return log_probability < sum(self._first[:tokens])
 
     def time_end(self, output: OutputText, elapsed_ms: float) -> Stop | None:
         """The end at the time budget, if it is used up."""

@@ -59,9 +59,9 @@ def test_what_a_key_asked_for_is_not_given_up(invoked, filters, given_up):
 
 
 @pytest.mark.parametrize("invoked", [False, True])
-def test_another_text_is_given_up_where_the_first_one_is_clearly_likelier(invoked):
+def test_another_text_is_given_up_where_the_first_one_is_likelier(invoked):
     rules = StopRules(request := CompletionRequest("x = ", "\n", "python", invoked=invoked), cursor_context(request))
-    likely, unlikely = (rules.beside([each] * 6, 8) for each in (-0.1, -2.0))
+    likely, unlikely = (rules.beside([each] * 6, 8) for each in (-0.1, -2.2))
     output = OutputText(0)
     for _ in range(4):
         output.extend(b" a", "model")
