@@ -146,7 +146,7 @@ class InlineCompleter:
         generation = desk.generation
         if generation is None or generation.error or generation.cancelled:
             return False
-        if query.invoked and generation.wanted < query.settings.suggestions:
+        if query.invoked and generation.wanted < query.enough:
             return False
         return generation.remainders(query.situation) is not None
 

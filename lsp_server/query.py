@@ -25,6 +25,7 @@ class Query:
         received: When it arrived, by the completer's clock, in seconds.
         settings: The settings that it is answered by.
         arm: Which side of a running experiment they belong to.
+        single: The client shows one suggestion: no others are asked for.
     """
 
     document: Document
@@ -36,12 +37,17 @@ class Query:
     received: float
     settings: Settings
     arm: Arm
+    single: bool = False
+
+    @property
+    def enough(self) -> int:
+        """How many suggestions there should be to choose from."""
+        return 1 if self.single else self.settings.suggestions
 
     @property
     def wanted(self) -> int:
         """How many suggestions are asked of the engine."""
-        count = self.settings.suggestions
-        return count + MORE_WHERE_INVOKED if self.invoked and count > 1 else count
+        return self.enough + MORE_WHERE_INVOKED if self.invoked and self.enough > 1 else self.enough
 
 
 @dataclass(frozen=True, slots=True)

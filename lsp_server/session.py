@@ -196,7 +196,7 @@ class Session:
         query = self._query(params.text_document.uri, params.position, invoked=invoked)
         if query is None:
             return types.CompletionList(is_incomplete=True, items=[])
-        query = replace(query, settings=replace(query.settings, suggestions=1))  # the list has one item of ours
+        query = replace(query, single=True)
         answer = await self.completer.answer(query)
         found = items.list_items(query, answer, self.documents.encoding)
         return types.CompletionList(is_incomplete=True, items=found)

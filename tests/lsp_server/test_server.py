@@ -201,7 +201,7 @@ async def test_without_telemetry_no_store_is_made(paced, start_client, runtime):
     assert not store_path().exists()
 
 
-async def test_a_client_without_inline_completion_gets_one_list_item(paced, start_client):
+async def test_a_client_without_inline_completion_gets_one_list_item(paced, start_client, runtime):
     client = await start_client(inline=False)
     assert client.result.capabilities.completion_provider is not None
     await client.ready()
@@ -215,6 +215,11 @@ async def test_a_client_without_inline_completion_gets_one_list_item(paced, star
     assert item.label == "val 0 1 2"
     assert item.text_edit.new_text == "val 0 1 2"
     assert item.text_edit.range == types.Range(types.Position(0, 4), types.Position(0, 7))
+    await client.stop()
+    store = open_store(store_path())
+    variants = store.execute("SELECT variant FROM suggestions").fetchall()
+    store.close()
+    assert variants == [("",)]  # that a list shows one is no setting of the user's
 
 
 async def test_settings_change_while_it_runs_and_the_status_names_the_cause(paced, start_client):
