@@ -202,7 +202,7 @@ async def test_without_telemetry_no_store_is_made(paced, start_client, runtime):
 
 
 async def test_a_client_without_inline_completion_gets_one_list_item(paced, start_client, runtime):
-    client = await start_client(inline=False)
+    client = await start_client(inline=False, suggestions=3)
     assert client.result.capabilities.completion_provider is not None
     await client.ready()
     client.open(URI, "x = val")
@@ -217,9 +217,9 @@ async def test_a_client_without_inline_completion_gets_one_list_item(paced, star
     assert item.text_edit.range == types.Range(types.Position(0, 4), types.Position(0, 7))
     await client.stop()
     store = open_store(store_path())
-    variants = store.execute("SELECT variant FROM suggestions").fetchall()
+    ((variant,),) = store.execute("SELECT variant FROM suggestions").fetchall()
     store.close()
-    assert variants == [("",)]  # that a list shows one is no setting of the user's
+    assert "suggestions" not in variant  # that a list shows one is no setting of the user's
 
 
 async def test_settings_change_while_it_runs_and_the_status_names_the_cause(paced, start_client):
