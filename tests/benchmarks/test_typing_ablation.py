@@ -31,4 +31,4 @@ def test_figures_compare_each_part_with_all():
     assert found["drafts_cpu_ratio"] == 1.5
     assert (found["grammar_broken_with"], found["grammar_broken_without"]) == (0, 1)
     assert found["alternatives_right_won"] == 1
-    assert list(ROWS)[0] == ALL
+    assert next(iter(ROWS)) == ALL
