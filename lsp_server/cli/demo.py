@@ -95,6 +95,7 @@ def _request(example: Example) -> CompletionRequest:
         path=example.name,
         repository="demo",
         document=f"demo/{example.name}",
+        invoked=True,
     )
 
 

@@ -89,6 +89,7 @@ def request_at(position: SourcePosition, **fields: object) -> CompletionRequest:
         repository=root.name,
         document=str(position.path.resolve()),
         workspace=str(root),
+        invoked=True,
         **fields,  # type: ignore[arg-type]
     )
 

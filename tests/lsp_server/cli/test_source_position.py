@@ -66,6 +66,7 @@ def test_a_request_names_the_repository_and_the_path_in_it(tmp_path):
     (tmp_path / "project" / "src").mkdir()
     path = write(tmp_path / "project" / "src", b"package main\n", "main.go")
     request = request_at(read_position(f"{path}:1:1"))
+    assert request.invoked  # who types a command waits for its answer
     assert (request.path, request.repository, request.language) == ("src/main.go", "project", "go")
 
 
