@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from drafting.calibration import NAMES
-from drafting.combined import Sources, draft, empty_pool, expand, grow, lay_out, learn_path
+from drafting.candidate_pool import empty_pool, lay_out, learn_path
+from drafting.combined import Sources, draft, expand, grow
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import DraftTree
 from drafting.drafter import ALONE, Beside
