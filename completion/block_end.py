@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from completion.brackets import CLOSERS, open_at_cursor, scan
 from completion.indent_style import depth
 
@@ -87,3 +89,9 @@ class BlockEnd:
             return False
         waiting = bool(self._waiting) and self._waiting[-1].closed_at is None and not found.unopened
         return bool(found.open) or waiting
+
+
+@lru_cache(maxsize=8)
+def block_end_at(prefix: str, suffix: str, language: str) -> BlockEnd:
+    """The same for every step of a request, for stop rules and filters alike: the document is read once."""
+    return BlockEnd(prefix, suffix, language)

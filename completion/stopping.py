@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 
-from completion.block_end import BlockEnd
+from completion.block_end import block_end_at
 from completion.early_stop import EarlyStop
 from completion.output_text import OutputText
 from completion.postprocess import Context, Dropped
@@ -35,13 +34,13 @@ class StopRules:
     Args:
         request: Names the bounds.
         context: The document around the cursor, and whether a line or a block is wanted.
+        first: Log-probabilities of the first text's tokens where the rules are for another one.
     """
 
-    def __init__(self, request: CompletionRequest, context: Context) -> None:
+    def __init__(self, request: CompletionRequest, context: Context, first: Sequence[float] | None = None) -> None:
         self._request = request
         self._context = context
-        self._block_end = BlockEnd(request.prefix, request.suffix, request.language)
-        self._first: Sequence[float] | None = None
+        self._first = first
 
     def beside(self, first: Sequence[float], max_tokens: int) -> StopRules:
         """The rules for a text that is offered beside a first one, with a bound of tokens of its own.
@@ -52,22 +51,17 @@ class StopRules:
             first: Log-probabilities of the first text's tokens.
             max_tokens: The bound.
         """
-        rules = copy(self)
-        rules.confine(first, max_tokens)
-        return rules
-
-    def confine(self, first: Sequence[float], max_tokens: int) -> None:
-        """Become the rules for another text, as `beside` says."""
-        self._first = first
-        self._request = replace(self._request, max_tokens=max_tokens)
+        return StopRules(replace(self._request, max_tokens=max_tokens), self._context, first)
 
     def text_end(self, text: str) -> Stop | None:
         """The first place in the text so far where it must end, if there is one."""
-        single_line = self._context.mode is Mode.LINE
-        end = line_end(text, self._context) if single_line else self._block_end.end(text)
-        if end is not None:
-            return Stop(end, StopReason.LINE_END if single_line else StopReason.BLOCK_END)
-        return self._repeated(text)
+        context = self._context
+        if context.mode is Mode.LINE:
+            end, reason = line_end(text, context), StopReason.LINE_END
+        else:
+            block_end = block_end_at(context.prefix, context.suffix, context.language)
+            end, reason = block_end.end(text), StopReason.BLOCK_END
+        return Stop(end, reason) if end is not None else self._repeated(text)
 
     def size_end(self, output: OutputText) -> Stop | None:
         """The end at a bound of tokens or bytes, if one is reached."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
-from completion.block_end import BlockEnd
+from completion.block_end import block_end_at
 from completion.postprocess.context import Context
 from completion.request import Mode, Suggestion
 
@@ -14,11 +13,5 @@ def block(suggestion: Suggestion, context: Context) -> Suggestion:
     """Cut where the block's indentation ends; line mode is left as it is."""
     if context.mode is not Mode.BLOCK:
         return suggestion
-    end = _block_end(context.prefix, context.suffix, context.language).end(suggestion.text)
+    end = block_end_at(context.prefix, context.suffix, context.language).end(suggestion.text)
     return suggestion if end is None else replace(suggestion, text=suggestion.text[:end])
-
-
-@lru_cache(maxsize=4)
-def _block_end(prefix: str, suffix: str, language: str) -> BlockEnd:
-    """The same for every step of a request: the document is read once."""
-    return BlockEnd(prefix, suffix, language)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import lru_cache
 
-from completion.block_end import BlockEnd
+from completion.block_end import block_end_at
 from completion.brackets import scan
 from completion.indent_style import depth
 from completion.postprocess.context import Context
@@ -42,7 +41,7 @@ def line_end(text: str, context: Context) -> int | None:
     line = text[start:end] if start else context.line_before + text[:end]
     own = depth(line)
     while _lacks_body(line, context):
-        body = _body_end(context.prefix + text[:end], context.suffix, context.language).end(text[end:])
+        body = block_end_at(context.prefix + text[:end], context.suffix, context.language).end(text[end:])
         if body is None:
             return None
         behind = end + body
@@ -79,12 +78,6 @@ def _lacks_body(line: str, context: Context) -> bool:
         opens = head.endswith("{")
     below = next((line for line in context.following if line.strip()), "")
     return opens and depth(below) <= depth(line)
-
-
-@lru_cache(maxsize=4)
-def _body_end(prefix: str, suffix: str, language: str) -> BlockEnd:
-    """The same for every step of a request: the document is read once."""
-    return BlockEnd(prefix, suffix, language)
 
 
 def _line_above(context: Context) -> str:
