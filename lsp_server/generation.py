@@ -66,7 +66,7 @@ class Generation:
         cancelled: Whether it was stopped before the engine was done.
         started_s: When the engine was asked, by the completer's clock.
         first_text_s: When the first text came, None before.
-        resting: The first text is there, and the engine is not asked for others as long as somebody types.
+        held_back: Whether its text is not shown: the engine is not asked for others beside it.
     """
 
     def __init__(self, id_: str, start: Situation, wanted: int = 1, started_s: float = 0.0) -> None:
@@ -78,7 +78,7 @@ class Generation:
         self.cancelled = False
         self.started_s = started_s
         self.first_text_s: float | None = None
-        self.resting = False
+        self.held_back = False
         self._asked_again = asyncio.Event()
         self._all_wanted = asyncio.Event()
         self._whole = asyncio.Event()
@@ -120,6 +120,11 @@ class Generation:
     def is_first_whole(self) -> bool:
         """Whether the first suggestion is complete."""
         return self.last is not None and (self.last.done or self.last.whole > 0)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether none of its texts grows any more; others may follow."""
+        return not self.running or (self.last is not None and 0 < len(self.last.suggestions) <= self.last.whole)
 
     async def ended(self) -> None:
         """Wait until it is done, failed or cancelled."""
@@ -180,8 +185,8 @@ class Generation:
         """Note each event. Where the stream is not the last one, its end is when the first text is complete."""
         async with contextlib.aclosing(stream) as events:
             async for event in events:
-                self.resting = event.done and bool(event.suggestions) and not is_last
-                self.last = replace(event, done=False, whole=1) if self.resting else event
+                others_follow = event.done and bool(event.suggestions) and not is_last
+                self.last = replace(event, done=False, whole=1) if others_follow else event
                 if self.last.done:
                     self._end()
                 elif self.last.whole:
@@ -191,14 +196,13 @@ class Generation:
                     return
 
     async def _rest(self) -> None:
-        """Wait until nobody has typed for a while, or somebody asks for all suggestions."""
+        """Wait until nobody has typed for a while beside what is shown, or somebody asks for all suggestions."""
         while not self._all_wanted.is_set():
             self._asked_again.clear()
             try:
-                await asyncio.wait_for(self._asked_again.wait(), REST_S)
+                await asyncio.wait_for(self._asked_again.wait(), None if self.held_back else REST_S)
             except TimeoutError:
                 break
-        self.resting = False
 
     async def _add_alternatives(
         self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]

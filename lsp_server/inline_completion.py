@@ -23,9 +23,15 @@ WITHDRAWN_GRACE_S = 0.4
 
 @dataclass(slots=True)
 class _Ticket:
-    """Held by the newest query of a document; taken over by the next."""
+    """Held by the newest query of a document; taken over by the next.
+
+    Attributes:
+        taken_over: Set when the query is of no more interest.
+        waits: Whether it waits for the engine.
+    """
 
     taken_over: asyncio.Event = field(default_factory=asyncio.Event)
+    waits: bool = False
 
 
 @dataclass(slots=True)
@@ -82,9 +88,8 @@ class InlineCompleter:
 
     @property
     def working(self) -> bool:
-        """Whether the engine works for any document."""
-        generations = (desk.generation for desk in self._desks.values() if desk.generation is not None)
-        return any(generation.running and not generation.resting for generation in generations)
+        """Whether the engine works for a query that waits for its answer."""
+        return any(desk.ticket.waits for desk in self._desks.values())
 
     async def answer(self, query: Query) -> Answer:
         """Answer one query; an older one of the same document is answered at once, with nothing."""
@@ -108,15 +113,18 @@ class InlineCompleter:
         desk = self._desks.get(document.uri)
         if desk is None or desk.generation is None or not edits:
             return
-        if not any(self._fits(desk.generation, document, place) for place in _likely_cursors(document, edits[-1])):
+        if any(self._fits(desk.generation, document, place) for place in _likely_cursors(document, edits[-1])):
+            desk.generation.asked_again(for_all=False)  # some editors narrow what they show by themselves
+        else:
             desk.clear()
 
     def serves(self, document: Document, place: Place) -> bool:
-        """Whether what goes on in a document serves a cursor that rests there; what does not is stopped."""
+        """Whether what goes on in a document serves a cursor that rests there; else it is stopped, its query too."""
         desk = self._desks.get(document.uri)
         if desk is None or desk.generation is None:
             return False
         if not self._fits(desk.generation, document, place):
+            desk.take_over()
             desk.clear()
         return desk.generation is not None
 
@@ -159,7 +167,8 @@ class InlineCompleter:
             wait_s = self._rhythm.wait_s(query.settings.debounce_ms / 1000)
             await asyncio.wait_for(ticket.taken_over.wait(), wait_s)
         except TimeoutError:
-            return EmptyReason.OUTDATED if query.document.version != query.version else None
+            if not ticket.taken_over.is_set():  # which may happen just as the wait ends
+                return EmptyReason.OUTDATED if query.document.version != query.version else None
         return EmptyReason.SUPERSEDED
 
     async def _generate(self, query: Query, desk: _Desk, ticket: _Ticket, source: CompletionSource) -> Answer:
@@ -171,7 +180,11 @@ class InlineCompleter:
             self._tell_partial(desk, generation)
             # What comes by itself never waits for alternatives; who asks by a key wants to choose among them.
             ready = generation.ended() if query.invoked else generation.first_whole()
-            await _first(ready, ticket.taken_over.wait())
+            ticket.waits = True
+            try:
+                await _first(ready, ticket.taken_over.wait())
+            finally:
+                ticket.waits = False
             if ticket.taken_over.is_set():
                 return Answer(generation, reason=EmptyReason.SUPERSEDED)
             answer = answer_from(query, generation)
@@ -206,10 +219,12 @@ class InlineCompleter:
                 generation.cancel()
         elif any(one.text for one in left) and not self._holds_back(query, generation):
             answer = Answer(generation, tuple(one for one in left if one.text))
-            self._on_partial(query, answer, generation.resting or not generation.running)
+            self._on_partial(query, answer, generation.is_settled)
 
     def _holds_back(self, query: Query, generation: Generation) -> bool:
-        return self._gate.acceptance.holds_back(generation, Strictness.OFF if query.invoked else query.settings.gate)
+        strictness = Strictness.OFF if query.invoked else query.settings.gate
+        generation.held_back = self._gate.acceptance.holds_back(generation, strictness)
+        return generation.held_back
 
     def _drop_unclaimed(self, desk: _Desk, ticket: _Ticket) -> None:
         if desk.ticket is ticket:

@@ -259,9 +259,7 @@ class Session:
             self.status.update(kind=now)
 
     def _note_answer(self, query: Query, answer: Answer) -> None:
-        if self.completer.working:
-            asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._tell_busy)
-        else:
+        if not self.completer.working:  # else whoever waits is told of in time
             self._tell_busy()
         self.recorder.answered(query, answer)
         if answer.remainders:
