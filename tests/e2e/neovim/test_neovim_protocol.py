@@ -120,6 +120,25 @@ def test_cycling_asks_for_more_goes_round_and_accepts_the_one_that_is_shown(serv
     assert neovim.lua("return accepted") == [["offer", 1]]
 
 
+def test_cycling_passes_over_what_was_typed_past_and_asks_where_nothing_else_is_left(serve):
+    three = [{"text": "value"}, {"text": "other"}, {"text": "valid"}]
+    more = {"x = vali": [{"text": "d"}, {"text": "ant"}]}
+    neovim = serve({"x = ": three}, more=more)
+    neovim.type("ix = ")
+    neovim.wait_for_ghost(lambda ghost: ghost == "value")
+    neovim.type("va")
+    neovim.wait_for_ghost(lambda ghost: ghost == "lue")
+    neovim.type("<M-]>")
+    neovim.wait_for_ghost(lambda ghost: ghost == "lid")
+    neovim.type("li")
+    neovim.wait_for_ghost(lambda ghost: ghost == "d")
+    neovim.type("<M-]>")
+    neovim.wait_for_ghost(lambda ghost: ghost == "ant")
+    neovim.type("<Tab>")
+    neovim.wait_for_lua("#accepted > 0", "the accepted command")
+    assert neovim.lines() == ["x = valiant"]
+
+
 def test_text_that_replaces_a_closer_stands_around_it_and_takes_its_place(serve):
     neovim = serve({"f(": [{"text": "a, b) + 1", "replaced": 1}]})
     neovim.lua("vim.keymap.set([[i]], [[(]], [[()<Left>]]) vim.o.cursorline = true")

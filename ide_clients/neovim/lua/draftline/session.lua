@@ -14,7 +14,8 @@ local AUTOMATIC, INVOKED = 2, 1 -- LSP 3.18, InlineCompletionTriggerKind
 local METHOD = "textDocument/inlineCompletion"
 
 local offer = nil ---@type draftline.Offer?
-local asked = {} ---@type table<integer, {place: draftline.Place, position: lsp.Position, client: integer, request: integer?}>
+---@type table<integer, {place: draftline.Place, position: lsp.Position, client: integer, request: integer?, is_answered: boolean?}>
+local asked = {} -- requests by number: those on their way, and the last one that was answered
 local serial = 0 -- number of the newest request
 local wants_next = false -- the answer on its way was asked for to show its second suggestion
 
@@ -115,6 +116,14 @@ local function take(new_offer, number, index)
   end
 end
 
+local function forget_answered_before(number)
+  for older, one in pairs(asked) do
+    if older < number and one.is_answered then
+      asked[older] = nil
+    end
+  end
+end
+
 local function on_answer(number, err, result)
   local one = asked[number]
   if not one or err or not is_inserting() then
@@ -122,6 +131,7 @@ local function on_answer(number, err, result)
     return
   end
   one.request, one.is_answered = nil, true -- others may follow what stands on the screen
+  forget_answered_before(number)
   local client = vim.lsp.get_client_by_id(one.client)
   local raw_items = result and (result.items or result) or {}
   local new_offer = client and offers.read(raw_items, one.place, client.offset_encoding)
@@ -201,17 +211,21 @@ function M.request()
   ask(INVOKED)
 end
 
---- Show another suggestion; where there is only one, ask for more.
+--- Show another suggestion that goes on with what was typed; where there is none, ask for more.
 ---@param step integer
 function M.cycle(step)
   if not offer then
     return
   end
-  if #offer.items == 1 then
+  local now, shown = offers.place_of_cursor(), offer.index
+  repeat
+    offer.index = (offer.index - 1 + step) % #offer.items + 1
+    local rest = offers.rest(offer, now)
+  until offer.index == shown or (rest and rest.text ~= "")
+  if offer.index == shown then
     wants_next = true
     return ask(INVOKED)
   end
-  offer.index = (offer.index - 1 + step) % #offer.items + 1
   show()
 end
 
