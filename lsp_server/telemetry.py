@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -207,11 +208,11 @@ class Telemetry:
         items = [self._queue.get()]
         if self._queue.qsize() < _BATCH_ROWS:
             self._in_a_hurry.wait(_BATCH_WAIT_S)
-        try:
+        self._in_a_hurry.clear()  # first: who asks for haste from now on may be too late for this batch
+        with contextlib.suppress(queue.Empty):
             while len(items) < _BATCH_ROWS:
                 items.append(self._queue.get_nowait())
-        except queue.Empty:
-            self._in_a_hurry.clear()
+            self._in_a_hurry.set()  # for what is left
         batch = [item for item in items if isinstance(item, _Write)]
         return batch, [item for item in items if isinstance(item, threading.Event)], None in items
 

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import queue
 import signal
 import sqlite3
 
@@ -59,6 +60,23 @@ def test_a_later_answer_of_the_same_completion_updates_it_and_keeps_its_fate(sto
     telemetry.save(record("a", at=NOW + 5, characters=9, reason="superseded"))
     assert telemetry.flush()
     assert rows(store, "SELECT at, characters, outcome FROM suggestions") == [(NOW, 9, "accepted")]
+
+
+def test_who_asks_for_haste_just_as_the_queue_is_empty_is_heard_at_the_next_batch(store):
+    """Else it is written after the wait for more."""
+    telemetry = Telemetry(store, lambda: NOW)
+    telemetry.close()  # its thread is gone: what follows is in its place
+
+    class Queue(queue.SimpleQueue):
+        def get_nowait(self):
+            if self.empty():
+                telemetry._in_a_hurry.set()  # as `flush` does, behind its event
+            return super().get_nowait()
+
+    telemetry._queue = Queue()
+    telemetry.shown("a")
+    telemetry._next_batch()
+    assert telemetry._in_a_hurry.is_set()
 
 
 def test_a_part_that_was_accepted_stays_so_when_the_rest_is_rejected(store, telemetry):
