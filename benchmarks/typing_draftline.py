@@ -58,6 +58,7 @@ class DraftlineEditor(Buffer):
         self._uri = ""
         self._version = 0
         self._asked: _Asked | None = None
+        self._failure: BaseException | None = None
         self._shown: Offer | None = None
         self._shown_record: RequestRecord | None = None
         self._shown_from = 0
@@ -159,9 +160,15 @@ class DraftlineEditor(Buffer):
             self._client.protocol.notify(DID_ACCEPT_PARTLY, {"item": self._item(offer), "acceptedLength": units})
 
     async def settle(self) -> None:
-        """Wait until the last request is answered and nothing more comes."""
+        """Wait until the last request is answered and nothing more comes.
+
+        Raises:
+            JsonRpcException: A request was answered with an error.
+        """
         if self._asked is not None:
             await asyncio.wait_for(self._asked.answered.wait(), _LONGEST_SETTLING_S)
+        if self._failure is not None:
+            raise self._failure
         await asyncio.sleep(_SETTLED_S)
         for request in self.requests:
             request.end(now_s())
@@ -181,7 +188,11 @@ class DraftlineEditor(Buffer):
 
     def _on_answer(self, asked: _Asked, done: Future[types.InlineCompletionList]) -> None:
         asked.answered.set()
-        if asked is not self._asked or done.cancelled() or done.exception() is not None:
+        if asked is not self._asked or done.cancelled():
+            return
+        error = done.exception()
+        if error is not None:
+            self._failure = error
             return
         items = done.result().items
         if not items:

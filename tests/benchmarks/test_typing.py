@@ -1,10 +1,14 @@
 """The replay of benchmarks.typing: what is typed, what is counted, what llama.vim would send."""
 
+import tempfile
+from concurrent.futures import Future
 from random import Random
 
 import pytest
+from pygls.exceptions import JsonRpcInternalError
 
 from benchmarks.typing_assistant import Buffer, Offer
+from benchmarks.typing_draftline import DraftlineEditor
 from benchmarks.typing_host import above, longest
 from benchmarks.typing_llama_context import AnswerCache, ChunkRing, local_context
 from benchmarks.typing_llama_hint import presentable
@@ -298,3 +302,14 @@ def test_what_ran_on_longer_than_a_step_is_counted():
     assert above(EXPOSITION, "draftline_cancel_seconds", 0.05) == 2
     assert above(EXPOSITION, "draftline_cancel_seconds", 0.1) == 1
     assert longest(EXPOSITION.replace("5.0", "4.0"), "draftline_cancel_seconds") == 0.1
+
+
+async def test_a_server_that_answers_with_an_error_ends_the_benchmark(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where the server's folder is made
+    editor = DraftlineEditor("draftline", {})
+    answer = Future()
+    editor._client.protocol.send_request = lambda *_arguments, **_options: answer
+    editor.ask("expected")
+    answer.set_exception(JsonRpcInternalError())
+    with pytest.raises(JsonRpcInternalError):
+        await editor.settle()
