@@ -120,6 +120,25 @@ def test_a_choice_is_that_of_files_which_were_never_asked_before():
         assert files.choose(request, 128) == replace(files, _last=None).choose(request, 128)
 
 
+def test_a_choice_goes_with_the_file_that_makes_room_for_the_asked_one(monkeypatch):
+    monkeypatch.setattr(workspace_context, "MOST_FILES", 1)
+    files = workspace(**{"b.py": "def area_of(width):\n    return width\n"})
+    request = CompletionRequest("from b import area_of\n", "\n", "python", path="a.py")
+    assert [piece.path for piece in files.choose(request, 128)] == ["b.py"]
+    files.update(WorkspaceUpdate("w", (WorkspaceFile("a.py", request.prefix),)))
+    assert files.choose(request, 128) == ()
+
+
+def test_a_choice_goes_with_the_edit_that_makes_room_for_the_asked_files(monkeypatch):
+    monkeypatch.setattr(workspace_context, "_EDITS_KEPT", 1)
+    files = workspace(**{"a.py": "x = 1\n", "b.py": "one = 1\n"})
+    files.update(WorkspaceUpdate("w", (WorkspaceFile("b.py", "one = 2\n"),)))
+    request = CompletionRequest("x = 1\n", "\n", "python", path="a.py")
+    assert [piece.path for piece in files.choose(request, 128)] == ["b.py"]
+    files.update(WorkspaceUpdate("w", (WorkspaceFile("a.py", "x = 2\n"),)))
+    assert files.choose(request, 128) == ()
+
+
 def test_similar_code_and_recent_edits_come_before_definitions():
     similar = "def g():\n" + "\n".join(f"    result = parse_header(stream, offset_{i}, strict_mode)" for i in range(12))
     files = workspace(**{"p/a.py": "def wanted(x):\n    return x\n", "p/s.py": similar, "p/e.py": "one = 1\ntwo = 2\n"})
