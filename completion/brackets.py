@@ -108,6 +108,25 @@ def scan(text: str, language: str, string: str = "") -> Scan:
     return Scan(tuple(stack), tuple(unopened), string_end=string_end)
 
 
+def begun_delimiter(text: str, language: str, string: str = "") -> int:
+    """Length of the text's end that may be the beginning of a string's delimiter, such as two quotes of three.
+
+    Args:
+        text: Code that goes on.
+        language: LSP language identifier.
+        string: Delimiter of the string that the text begins inside.
+    """
+    found = scan(text, language, string)
+    if found.comment:
+        return 0
+    long = [
+        one for one in _STYLES.get(language, _PLAIN).multi_line_strings if len(one) > 1 and found.string in ("", one)
+    ]
+    shortest = 1 if found.string else 2  # outside strings one quote alone begins a string
+    begun = (count for one in long for count in range(len(one) - 1, shortest - 1, -1) if text.endswith(one[:count]))
+    return next(begun, 0)
+
+
 def _comments(style: _Style) -> tuple[str, str]:
     return style.line_comment, "/*"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from completion.postprocess.blanks import blanks
 from completion.postprocess.block import block
-from completion.postprocess.closers import closers
+from completion.postprocess.closers import closers, settled
 from completion.postprocess.context import Context, Dropped, DropReason, Filter
 from completion.postprocess.empty import empty
 from completion.postprocess.first_line import first_line
@@ -24,9 +24,9 @@ _SHAPES: tuple[Filter, ...] = (indentation, blanks, empty)
 FILTERS: tuple[Filter, ...] = (unfinished, *_CUTS, *_SHAPES)
 """In order: what forbids, what cuts, what reshapes, what is left of it.
 
-Cuts of `mid_word`, `first_line`, `block` and `closers` depend only on the text up to them and hold for every longer
-text. `loops`, `following_lines` and `suffix_overlap` may take back what an unfinished text had: each names, beside it,
-the length that it cannot take back any more. `stable_prefix` puts these together.
+Cuts of `mid_word`, `first_line` and `block` depend only on the text up to them and hold for every longer text. `loops`,
+`following_lines`, `suffix_overlap` and `closers` may take back what an unfinished text had: each names, beside it, the
+length that it cannot take back any more. `stable_prefix` puts these together.
 """
 
 __all__ = [
@@ -58,7 +58,13 @@ def stable_prefix(text: str, context: Context) -> str:
     cut = _through(_CUTS, Suggestion(finished), context)
     if isinstance(cut, Dropped):
         return ""
-    safe = cut.text[: min(unlooped(finished), unrepeated(finished, context), unoverlapped(finished, context))]
+    kept = (
+        unlooped(finished),
+        unrepeated(finished, context),
+        unoverlapped(finished, context),
+        settled(finished, context),
+    )
+    safe = cut.text[: min(kept)]
     safe = safe[: whole(safe, context)].rstrip()
     shaped = _through(_SHAPES, replace(cut, text=safe), context)
     return "" if isinstance(shaped, Dropped) else shaped.text

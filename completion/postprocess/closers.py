@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from completion.brackets import CLOSER_OF, CLOSERS, scan
+from completion.brackets import CLOSER_OF, CLOSERS, begun_delimiter, scan
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
 
@@ -22,7 +22,7 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     if context.before.comment:
         return suggestion
     text = suggestion.text
-    covered, last, cut = _settle(text, context)
+    covered, last, cut, _ = _settle(text, context)
     if cut is not None:
         kept = _before(text, cut)
         if not kept:
@@ -33,32 +33,45 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     return replace(suggestion, replace_after=covered)
 
 
-def _settle(text: str, context: Context) -> tuple[int, int, int | None]:
-    """How far after the cursor closers are covered, the text's offset behind the last such one, where to cut."""
+def settled(text: str, context: Context) -> int:
+    """Length of the part of an unfinished text that the filter keeps however the text goes on."""
+    if context.before.comment:
+        return len(text)
+    begun = begun_delimiter(text, context.language, context.before.string)
+    return min(len(text) - begun, _settle(text, context)[3])
+
+
+def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
+    """How far after the cursor closers are covered, the text's offset behind the last such one, where to cut.
+
+    Last, where the first closer stands that is only kept as long as its bracket is opened again.
+    """
     inside = context.before.string
     result = scan(text, context.language, inside)
     reach = _reach(context)
     covered = last = 0
+    kept = len(text)
     if inside and result.string_end and text[: result.string_end].endswith(inside):
         if context.line_after.startswith(inside):
             covered, last = len(inside), result.string_end
         elif context.after.string_end:
-            return covered, last, result.string_end - len(inside)
+            return covered, last, result.string_end - len(inside), kept
     waiting = list(context.open)
     for closer in result.unopened:
         while waiting and CLOSER_OF[waiting[-1].character] != closer.character and waiting[-1].closed_at is None:
             waiting.pop()
         if not waiting or CLOSER_OF[waiting[-1].character] != closer.character:
-            return covered, last, closer.offset
+            return covered, last, closer.offset, kept
         closed_at = waiting.pop().closed_at
         if closed_at is None:
             continue
         if closed_at >= reach or closed_at < covered:
             if any(bracket.character == _OPENER_OF[closer.character] for bracket in result.open):
+                kept = min(kept, closer.offset)
                 continue  # opened again, as in `} else {`: the document's closer belongs to the new one
-            return covered, last, closer.offset
+            return covered, last, closer.offset, kept
         covered, last = closed_at + 1, closer.offset + 1
-    return covered, last, None
+    return covered, last, None, kept
 
 
 def _reach(context: Context) -> int:

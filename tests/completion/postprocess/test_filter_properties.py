@@ -9,6 +9,7 @@ from completion.request import Mode, Suggestion
 PIECES = [
     "return x", "foo(", ")", "]", "}", " {", "{", "[", "'", '"', "\n", "\r\n", "    ", "  ", "\t", ", ", ";", ":",
     "if a", "else", " = ", "a", "value", "\n    b = 1", "\n}", "print(a)\n", "é", "# no (", "// x", "λ = 1", "0, ",
+    '"""',
 ]  # fmt: skip
 code = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 languages = st.sampled_from(["python", "javascript", "go", "rust", "java", "c", "", "plaintext"])
@@ -34,6 +35,9 @@ def test_a_filter_never_returns_text_that_was_not_in_its_input(before, after, te
 @given(code, code, code, languages, modes, st.booleans())
 @settings(max_examples=1000, deadline=None)
 @example("", "", "a\nab\nab", "python", Mode.BLOCK, False)
+@example('def f():\n    """One.\n\n    ', '\n    """\n', 'two."""\n', "python", Mode.LINE, False)
+@example("f(g(v", "\n)\n)\n", "a).m(d=1)\n", "python", Mode.LINE, False)
+@example("if (a) {\n  ", "\n}\n", "b();\n} else {\n  c();\n}\n", "javascript", Mode.BLOCK, False)
 def test_what_is_shown_while_streaming_is_never_taken_back(before, after, text, language, mode, cut_short):
     context = Context.of(before, after, language, mode, cut_short=cut_short)
     final = apply_filters(Suggestion(text), context)
