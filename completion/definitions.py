@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from completion.outlines import outline, text_of
 from completion.syntax import parse
 
 LONGEST_OUTLINE = 400
@@ -58,11 +59,9 @@ def definitions(text: str, language: str) -> tuple[Definition, ...]:
     outlines: dict[str, str] = {}
     for node in _walk(tree.root_node):
         name = _name(node)
-        if (
-            name is not None and "require(" not in _text(node)[:LONGEST_OUTLINE]
-        ):  # a type and its implementation, overloads: one name, one outline
-            outlines[name] = "\n".join(filter(None, (outlines.get(name), _outline(node))))
-    return tuple(Definition(name, _bounded(outline)) for name, outline in outlines.items())
+        if name is not None and "require(" not in text_of(node)[:LONGEST_OUTLINE]:
+            outlines[name] = "\n".join(filter(None, (outlines.get(name), outline(node))))
+    return tuple(Definition(name, _bounded(whole)) for name, whole in outlines.items())
 
 
 def imported_names(text: str, language: str) -> frozenset[str]:
@@ -75,7 +74,7 @@ def import_statements(text: str, language: str) -> list[str]:
     tree = parse(text, language)
     if tree is None:
         return []
-    statements = ((node, _text(node)) for node in tree.root_node.named_children)
+    statements = ((node, text_of(node)) for node in tree.root_node.named_children)
     return [
         content.rstrip()
         for node, content in statements
@@ -89,8 +88,14 @@ def _walk(node: Node) -> Iterator[Node]:
             yield child
         elif child.type in _WRAPPERS:
             yield from (inner for inner in child.named_children if inner.type in _DEFINITIONS)
-        elif child.type in _CONTAINERS:
+        elif child.type in _CONTAINERS and not _is_for_tests(child):
             yield from _walk(child)
+
+
+def _is_for_tests(node: Node) -> bool:
+    """Whether a Rust module is compiled for tests only: no other file uses what it defines."""
+    attribute = node.prev_named_sibling
+    return attribute is not None and attribute.type == "attribute_item" and "cfg(test)" in text_of(attribute)
 
 
 def _name(node: Node) -> str | None:
@@ -101,44 +106,9 @@ def _name(node: Node) -> str | None:
             continue
         while inner is not None and (deeper := inner.child_by_field_name("declarator")) is not None:
             inner = deeper
-        if inner is not None and (match := _WORD.match(_text(inner))):
+        if inner is not None and (match := _WORD.match(text_of(inner))):
             return match.group()
     return None
-
-
-def _outline(node: Node) -> str:
-    """The definition without the bodies of its functions."""
-    body = node.child_by_field_name("body")
-    if body is None:
-        return _text(node)
-    head = _text(node)[: body.start_byte - node.start_byte]
-    members = _members(body)
-    if not members:
-        return head.rstrip() if _is_function(node) else _text(node)
-    return "\n".join([head.rstrip(), *members])
-
-
-def _is_function(node: Node) -> bool:
-    return node.type.startswith(("function", "method", "generator_function"))
-
-
-def _members(body: Node) -> list[str]:
-    """Signatures and fields of a class, struct, trait or interface; none for a function's body."""
-    if body.parent is not None and _is_function(body.parent):
-        return []
-    lines = []
-    for child in body.named_children:
-        member = child.named_children[-1] if child.type == "decorated_definition" and child.named_children else child
-        inner = member.child_by_field_name("body")
-        if (
-            "comment" in member.type
-            or member.type == "attribute_item"
-            or (inner is None and "\n" in _text(member).strip())
-        ):
-            continue
-        text = _text(member)[: inner.start_byte - member.start_byte] if inner is not None else _text(member)
-        lines.append("    " + " ".join(text.split()))
-    return lines
 
 
 def _bounded(text: str) -> str:
@@ -146,7 +116,3 @@ def _bounded(text: str) -> str:
         return text
     cut = text.rfind("\n", 0, LONGEST_OUTLINE)
     return text[: cut if cut > 0 else LONGEST_OUTLINE]
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", "replace")
