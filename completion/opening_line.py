@@ -1,6 +1,7 @@
 """A line that opens what only later lines close: a call's first line, a block's head.
 
-As the file stands it is a syntax error until those lines are written, and yet it is what its writer wants next. So it
+Where they are short, they belong to the suggestion (`completion.postprocess.first_line`). Where not, the line alone is
+a syntax error in the file as it stands, and yet it is what its writer wants next. So it
 is judged by what it would be with the shortest text that closes it: kept where the document is sound then, and the
 model sure of the line. Any other is cut back to what stands in the file as it is.
 """

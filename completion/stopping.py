@@ -9,7 +9,7 @@ from completion.block_end import block_end_at
 from completion.early_stop import EarlyStop
 from completion.output_text import OutputText
 from completion.postprocess import Context, Dropped
-from completion.postprocess.first_line import line_end
+from completion.postprocess.first_line import closed_end, line_end
 from completion.postprocess.following_lines import following_lines
 from completion.postprocess.loops import loops
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
@@ -57,7 +57,8 @@ class StopRules:
         """The first place in the text so far where it must end, if there is one."""
         context = self._context
         if context.mode is Mode.LINE:
-            end, reason = line_end(text, context), StopReason.LINE_END
+            line_stop = closed_end if self._request.filters else line_end
+            end, reason = line_stop(text, context), StopReason.LINE_END
         else:
             block_end = block_end_at(context.prefix, context.suffix, context.language)
             end, reason = block_end.end(text), StopReason.BLOCK_END

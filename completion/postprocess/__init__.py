@@ -9,7 +9,7 @@ from completion.postprocess.block import block
 from completion.postprocess.closers import closers, settled
 from completion.postprocess.context import Context, Dropped, DropReason, Filter
 from completion.postprocess.empty import empty
-from completion.postprocess.first_line import first_line
+from completion.postprocess.first_line import first_line, unopened
 from completion.postprocess.following_lines import following_lines, unrepeated
 from completion.postprocess.indentation import indentation
 from completion.postprocess.loops import loops, unlooped
@@ -24,9 +24,9 @@ _SHAPES: tuple[Filter, ...] = (indentation, blanks, empty)
 FILTERS: tuple[Filter, ...] = (unfinished, *_CUTS, *_SHAPES)
 """In order: what forbids, what cuts, what reshapes, what is left of it.
 
-Cuts of `mid_word`, `first_line` and `block` depend only on the text up to them and hold for every longer text. `loops`,
+Cuts of `mid_word` and `block` depend only on the text up to them and hold for every longer text. `first_line`, `loops`,
 `following_lines`, `suffix_overlap` and `closers` may take back what an unfinished text had: each names, beside it, the
-length that it cannot take back any more. `stable_prefix` puts these together.
+length that it keeps however the text goes on. `stable_prefix` puts these together.
 """
 
 __all__ = [
@@ -59,6 +59,7 @@ def stable_prefix(text: str, context: Context) -> str:
     if isinstance(cut, Dropped):
         return ""
     kept = (
+        unopened(finished, context),
         unlooped(finished),
         unrepeated(finished, context),
         unoverlapped(finished, context),

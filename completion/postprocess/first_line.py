@@ -1,6 +1,7 @@
 """In line mode a suggestion ends where its line ends, or with what that line cannot stand without.
 
-A comment announces a line of code, a block's head opens a body: on an empty line either alone is half a suggestion.
+A comment announces a line of code, a block's head opens a body, a bracket waits for its closer: any of them alone is
+half a suggestion.
 """
 
 from __future__ import annotations
@@ -11,20 +12,28 @@ from dataclasses import replace
 from completion.block_end import block_end_at
 from completion.brackets import scan
 from completion.indent_style import depth
-from completion.postprocess.context import Context
+from completion.postprocess.context import SCAN_BEFORE, Context
 from completion.request import Mode, Suggestion
 
 MOST_COMMENTS = 2
 """So many lines of comment may stand before the line of code."""
+MOST_CLOSING_LINES = 4
+"""A line's brackets may be closed so many lines further down."""
 
 _HASH = frozenset({"python", "ruby", "shellscript", "perl", "r", "julia", "yaml", "toml"})
 _CLAUSE = re.compile(r"[ \t]*(else|elif|except|finally)\b")
 
 
 def first_line(suggestion: Suggestion, context: Context) -> Suggestion:
-    """Cut at the line's end in line mode (see `line_end`); block mode is left as it is."""
-    end = line_end(suggestion.text, context) if context.mode is Mode.LINE else None
+    """Cut at the line's end in line mode (see `line_end`, `closed_end`); block mode is left as it is."""
+    end = closed_end(suggestion.text, context) if context.mode is Mode.LINE else None
     return suggestion if end is None else replace(suggestion, text=suggestion.text[:end].removesuffix("\r"))
+
+
+def unopened(text: str, context: Context) -> int:
+    """Length of the part of an unfinished text that the filter keeps however it goes on."""
+    end = line_end(text, context) if context.mode is Mode.LINE else None
+    return len(text) if end is None or closed_end(text, context) is not None else end
 
 
 def line_end(text: str, context: Context) -> int | None:
@@ -41,7 +50,8 @@ def line_end(text: str, context: Context) -> int | None:
     line = text[start:end] if start else context.line_before + text[:end]
     own = depth(line)
     while _lacks_body(line, context):
-        body = block_end_at(context.prefix + text[:end], context.suffix, context.language).end(text[end:])
+        above = context.prefix[-SCAN_BEFORE:] + text[:end]
+        body = block_end_at(above, context.suffix, context.language).end(text[end:])
         if body is None:
             return None
         behind = end + body
@@ -53,6 +63,28 @@ def line_end(text: str, context: Context) -> int | None:
             return None
         line = text[behind + 1 : end]
     return end
+
+
+def closed_end(text: str, context: Context) -> int | None:
+    """Where a line-mode suggestion ends that leaves no bracket open; None as long as that is open.
+
+    Alone, a line whose brackets the document does not close would be a syntax error. If they are not closed soon, it
+    is not worth so long a suggestion, and ends after all (then `completion.opening_line` has the say).
+    """
+    first = line_end(text, context)
+    if first is None or context.line_after.strip():
+        return first
+    closed_below = {bracket.closed_at for bracket in context.open}
+    free = sum(closer.offset not in closed_below for closer in context.after.unopened)
+    end = first
+    for _ in range(MOST_CLOSING_LINES + 1):
+        found = scan(text[:end], context.language, context.before.string)
+        if len(found.open) <= free or found.string or found.comment:
+            return end
+        end = text.find("\n", end + 1)
+        if end < 0:
+            return None
+    return first
 
 
 def code_line(text: str, context: Context) -> tuple[int, int] | None:
