@@ -50,8 +50,7 @@ class Settings:
         index_files: How many files of the workspace the drafters may learn from; 0 switches that off.
         gate: How much is held back of what will hardly be accepted; what is asked for by a key always shows.
         quiet_ms: No automatic suggestion for this long after one was accepted or dismissed, or text was deleted.
-        prepare_ms: Rest after which the engine's cache is made ready for what may be typed next; 0 leaves that to
-            editors that tell where the cursor rests.
+        prepare_ms: Rest after which the engine's cache is made ready for what may be typed next; 0 switches that off.
         telemetry: Whether counts are kept in a local database; text never is.
         log_level: What is written to standard error; never source text.
     """

@@ -31,10 +31,8 @@ class Preparer:
         self._running: set[asyncio.Task[None]] = set()
 
     def now(self, document: Document, place: Place) -> None:
-        """The editor says that its cursor rests here, whatever `prepare_ms` is."""
-        self._cancel()
-        self._where = document, place
-        self._start(document, place)
+        """The editor says that its cursor rests here: that is rest enough."""
+        self._wait(document, place, 0)
 
     def rests(self, document: Document, place: Place) -> None:
         """Something happened here; prepare if nothing else does for a while."""

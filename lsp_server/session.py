@@ -107,6 +107,7 @@ class Session:
         self.folders.remove(params.event.removed)
         self.folders.add(params.event.added)
         self._settings.load()
+        await self._use_settings()
         await self.feed.scan()
 
     async def change_files(self, params: types.DidChangeWatchedFilesParams) -> None:

@@ -135,6 +135,18 @@ async def test_a_cancelled_request_frees_the_engine(paced, start_client):
     assert paced.steps < before + 100
 
 
+async def test_text_that_left_the_screen_while_it_grows_frees_the_engine(paced, start_client):
+    client = await start_client(streaming=True, max_tokens=1000)
+    await client.ready()
+    client.open(URI, "x =")
+    await steps(paced, 1)
+    answer = asyncio.create_task(client.complete(URI, 0, 3))
+    await client.until(lambda: client.partials)
+    left = {"id": client.partials[0].id, "reason": "cursorMoved"}
+    client.lsp.protocol.notify("draftline/didRejectCompletion", left)
+    assert await asyncio.wait_for(answer, 10) == []
+
+
 async def test_alternatives_follow_the_answer_and_are_there_for_who_asks_by_a_key(paced, start_client):
     client = await start_client(suggestions=3, streaming=True)
     await client.ready()
@@ -231,6 +243,34 @@ async def test_settings_change_while_it_runs_and_the_status_names_the_cause(pace
     await client.until(lambda: client.statuses[-1].message == "Completion is switched off.")
 
 
+async def test_a_folder_that_is_added_brings_its_settings(paced, start_client, tmp_path):
+    (tmp_path / ".draftline.toml").write_text("enabled = false\n")
+    client = await start_client()
+    await client.ready()
+    client.open(URI, "x =")
+    added = types.WorkspaceFoldersChangeEvent([types.WorkspaceFolder(tmp_path.as_uri(), "added")], [])
+    client.lsp.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(added))
+    assert await client.complete(URI, 0, 3, invoked=True) == []
+
+
+async def test_what_is_read_again_as_a_folder_is_added_applies_at_once(paced, start_client, runtime, tmp_path):
+    """A project may not switch recording off, its user may; the user's file is read again, too."""
+    client = await start_client()
+    await client.ready()
+    (runtime / "config" / "draftline").mkdir(parents=True)
+    (runtime / "config" / "draftline" / "config.toml").write_text("telemetry = false\n")
+    added = types.WorkspaceFoldersChangeEvent([types.WorkspaceFolder(tmp_path.as_uri(), "added")], [])
+    client.lsp.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(added))
+    client.open(URI, "x =")
+    await steps(paced, 3)
+    assert len(await client.complete(URI, 0, 3)) == 1
+    await client.stop()
+    store = open_store(store_path())
+    recorded = store.execute("SELECT count(*) FROM suggestions").fetchone()
+    store.close()
+    assert recorded == (0,)
+
+
 async def test_an_unknown_setting_is_named_with_the_nearest(paced, start_client):
     client = await start_client(max_tokns=3)
     await client.ready()
@@ -239,13 +279,24 @@ async def test_an_unknown_setting_is_named_with_the_nearest(paced, start_client)
 
 
 async def test_a_resting_cursor_prepares_the_engine(paced, start_client):
-    client = await start_client()
+    client = await start_client(prepare_ms=60_000)
     await client.ready()
     client.open(URI, "x =")
     client.lsp.protocol.notify("draftline/didMoveCursor", {"uri": URI, "position": {"line": 0, "character": 3}})
     await steps(paced, 1)
     assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
     assert paced.prepared == [URI]
+
+
+async def test_nothing_is_prepared_where_that_is_switched_off(paced, start_client):
+    paced.gated = False
+    client = await start_client(prepare_ms=0)
+    await client.ready()
+    client.open(URI, "x =")
+    client.lsp.protocol.notify("draftline/didMoveCursor", {"uri": URI, "position": {"line": 0, "character": 3}})
+    for _ in range(3):
+        assert len(await client.complete(URI, 0, 3, invoked=True)) == 1
+    assert paced.prepared == []
 
 
 async def test_an_opened_file_an_edit_and_an_acceptance_prepare_the_engine(paced, start_client):
