@@ -23,7 +23,7 @@ class AcceptanceGate:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._gate = Gate(GateWeights.shipped())
-        self._offers: OrderedDict[str, Offer] = OrderedDict()
+        self._offers: OrderedDict[str, Offer | None] = OrderedDict()  # None: its fate is learned
         self._on_screen: str | None = None
 
     def holds_back(self, generation: Generation, strictness: Strictness) -> bool:
@@ -33,9 +33,11 @@ class AcceptanceGate:
         """
         if generation.last is None or not generation.last.suggestions:
             return False
+        let_through = self._offers.get(generation.id)
+        if let_through is None and generation.id in self._offers:
+            return False
         suggestion = generation.last.suggestions[0]
         known = suggestion.token_log_probabilities
-        let_through = self._offers.get(generation.id)
         offer = Offer(
             text=suggestion.text,
             prefix=generation.start.prefix,
@@ -55,7 +57,7 @@ class AcceptanceGate:
         """A suggestion stood on the screen; the one before it, with no word of its end, was passed over."""
         if self._on_screen not in (None, id_):
             self._learn(self._on_screen, accepted=False)
-        self._on_screen = id_ if id_ in self._offers else None
+        self._on_screen = id_ if self._offers.get(id_) is not None else None
 
     def accepted(self, id_: str) -> None:
         """A suggestion was accepted."""
@@ -67,8 +69,9 @@ class AcceptanceGate:
             self._learn(id_, accepted=False)
 
     def _learn(self, id_: str | None, *, accepted: bool) -> None:
-        offer = self._offers.pop(id_, None) if id_ else None
+        offer = self._offers.get(id_) if id_ else None
         if id_ == self._on_screen:
             self._on_screen = None
-        if offer is not None:
+        if id_ and offer is not None:
+            self._offers[id_] = None
             self._gate.learn(offer, accepted=accepted, at_s=self._clock())

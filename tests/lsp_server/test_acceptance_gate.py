@@ -51,6 +51,23 @@ async def test_what_is_learned_of_is_the_whole_text_not_its_first_part():
     assert behaviour.dwell_s == [5.0]
 
 
+async def test_what_was_let_through_stays_so_after_its_fate_is_known_and_is_learned_of_once():
+    """A suggestion in another document took the screen while this one was still being written."""
+    editor = ScriptedEditor(TEXT, gate=Strictness.HIGH)
+    task = editor.ask()
+    await editor.engine.wait_for_request(1)
+    await editor.engine.say("value +", each_token=SURE)
+    acceptance = editor.gate.acceptance
+    id_ = editor.partials[-1][1].id
+    acceptance.shown(id_)
+    acceptance.shown("in another document")
+    await editor.engine.say("value + ) ]", done=True, each_token=DOUBTFUL)
+    assert texts(await task) == ["value + ) ]"]
+    acceptance.shown(id_)
+    acceptance.rejected(id_)
+    assert acceptance._gate.behaviour.decisions == 1
+
+
 async def test_a_user_who_passes_everything_over_is_shown_less():
     shown = []
     editor = ScriptedEditor(TEXT, gate=Strictness.NORMAL)
