@@ -73,13 +73,15 @@ class ClientEvents:
             self._completer.clear(uri)
 
     def rejected(self, event: Rejected) -> None:
-        """A suggestion was put away; only dismissing it asks for quiet."""
+        """A suggestion was put away: nothing more is written of it; only dismissing it asks for quiet."""
         offer = self._offers.pop(event.id, None)
         if offer is None:
             return
         self._recorder.rejected(event.id, event.reason)
         self._gate.acceptance.rejected(event.id)
+        uri = offer.query.document.uri
         if event.reason is Rejection.DISMISSED:
-            uri = offer.query.document.uri
             self._gate.note_rejection(uri)
             self._completer.clear(uri)
+        else:
+            self._completer.put_away(uri, event.id)

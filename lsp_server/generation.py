@@ -67,9 +67,13 @@ class Generation:
         started_s: When the engine was asked, by the completer's clock.
         first_text_s: When the first text came, None before.
         held_back: Whether its text is not shown: the engine is not asked for others beside it.
+        is_streamed: Whether the client hears of what comes behind its answer; if not, others are written once it asks
+            for all.
     """
 
-    def __init__(self, id_: str, start: Situation, wanted: int = 1, started_s: float = 0.0) -> None:
+    def __init__(
+        self, id_: str, start: Situation, wanted: int = 1, started_s: float = 0.0, *, is_streamed: bool = True
+    ) -> None:
         self.id = id_
         self.start = start
         self.wanted = wanted
@@ -79,6 +83,7 @@ class Generation:
         self.started_s = started_s
         self.first_text_s: float | None = None
         self.held_back = False
+        self.is_streamed = is_streamed
         self._asked_again = asyncio.Event()
         self._all_wanted = asyncio.Event()
         self._whole = asyncio.Event()
@@ -199,8 +204,9 @@ class Generation:
         """Wait until nobody has typed for a while beside what is shown, or somebody asks for all suggestions."""
         while not self._all_wanted.is_set():
             self._asked_again.clear()
+            rest_s = REST_S if self.is_streamed and not self.held_back else None
             try:
-                await asyncio.wait_for(self._asked_again.wait(), None if self.held_back else REST_S)
+                await asyncio.wait_for(self._asked_again.wait(), rest_s)
             except TimeoutError:
                 break
 

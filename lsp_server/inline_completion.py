@@ -128,6 +128,13 @@ class InlineCompleter:
             desk.clear()
         return desk.generation is not None
 
+    def put_away(self, uri: str, id_: str) -> None:
+        """A completion left the screen: stop it, and the query that waits for it, if nothing newer goes on."""
+        desk = self._desks.get(uri)
+        if desk is not None and desk.generation is not None and desk.generation.id == id_:
+            desk.take_over()
+            desk.clear()
+
     def clear(self, uri: str) -> None:
         """Stop whatever goes on in a document: a suggestion was accepted or dismissed, or the document closed."""
         desk = self._desks.pop(uri, None)
@@ -154,9 +161,12 @@ class InlineCompleter:
         generation = desk.generation
         if generation is None or generation.error or generation.cancelled:
             return False
-        if query.invoked and generation.wanted < query.enough:
-            return False
-        return generation.remainders(query.situation) is not None
+        left = generation.remainders(query.situation)
+        if left is None or not query.invoked:
+            return left is not None
+        if generation.start == query.situation or not generation.is_first_whole:
+            return generation.wanted >= query.enough
+        return len(left) >= query.enough  # some may have been typed past, or go on from another place than this
 
     async def _hold_back(self, query: Query, ticket: _Ticket) -> EmptyReason | None:
         """Gate and debounce of a query that nobody asked for."""
@@ -197,7 +207,13 @@ class InlineCompleter:
             desk.clear()  # what was typed ahead of the text turned out to be something else
 
     def _start(self, query: Query, desk: _Desk, source: CompletionSource) -> Generation:
-        generation = Generation(secrets.token_hex(8), query.situation, query.wanted, self.clock())
+        generation = Generation(
+            secrets.token_hex(8),
+            query.situation,
+            query.wanted,
+            self.clock(),
+            is_streamed=query.settings.streaming,
+        )
         desk.generation = generation
 
         def on_event(generation: Generation) -> None:

@@ -1,4 +1,4 @@
-"""Private folders, a paced engine behind a real host socket, and real server processes."""
+"""A clock that tests move, private folders, a paced engine behind a real host socket, and real server processes."""
 
 import asyncio
 import shutil
@@ -13,6 +13,7 @@ from completion.host_server import HostServer, HostSettings
 from completion.host_sockets import unix_socket
 from tests.host.paced_engine import PacedEngine
 from tests.lsp_server.real_client import RealClient
+from tests.lsp_server.scripted_editor import settle
 
 
 @pytest.fixture
@@ -24,6 +25,24 @@ def runtime(monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+async def pass_time(monkeypatch):
+    """Let the loop's own clock, by which everybody waits, go on by so many seconds."""
+    loop = asyncio.get_running_loop()
+    clock, ahead = loop.time, 0.0
+    monkeypatch.setattr(loop, "time", lambda: clock() + ahead)
+
+    async def later(seconds):
+        nonlocal ahead
+        ahead += seconds
+        turn = loop.create_future()
+        loop.call_later(0, turn.set_result, None)  # behind every timer that is due by now
+        await turn
+        await settle()
+
+    return later
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ class ScriptedEditor:
     """Types into one document and asks for completions as an editor does."""
 
     def __init__(self, text="", cursor=None, language="python", **settings):
-        self.settings = replace(Settings(debounce_ms=0, gate=Strictness.OFF), **settings)
+        self.settings = replace(Settings(debounce_ms=0, gate=Strictness.OFF, streaming=True), **settings)
         self.engine = ScriptedEngine()
         self.source = self.engine
         self.refusal = None

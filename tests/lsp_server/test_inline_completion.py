@@ -286,6 +286,48 @@ async def test_who_typed_the_whole_first_text_gets_another_one_though_alternativ
     assert texts(await again) == [" + 1"]
 
 
+async def test_who_typed_past_the_others_and_asks_by_a_key_gets_others_and_the_same_again_at_the_next_key():
+    editor = ScriptedEditor("x = ", suggestions=3)
+    asked = editor.ask(invoked=True)
+    await editor.engine.wait_for_request(1)
+    await editor.engine.offer("value", "other", "third", done=True)
+    await asked
+    editor.type("v")
+    assert texts(await editor.ask()) == ["alue"]
+    asked = editor.ask(invoked=True)
+    await editor.engine.wait_for_request(2)
+    await editor.engine.offer("alue", "ector", done=True)
+    assert texts(await asked) == ["alue", "ector"]
+    assert texts(await editor.ask(invoked=True)) == ["alue", "ector"]  # no more of them are to be had here
+    assert len(editor.engine.requests) == 2
+
+
+async def test_who_typed_along_and_asks_by_a_key_gets_others_that_go_on_from_there():
+    editor = ScriptedEditor("x = ", suggestions=3)
+    await editor.ask_and_be_offered("value")
+    editor.type("v")
+    asked = editor.ask(invoked=True)
+    await editor.engine.wait_for_request(2)
+    assert editor.engine.requests[1].prefix == "x = v"
+    await editor.engine.offer("alue", "ector", done=True)
+    assert texts(await asked) == ["alue", "ector"]
+
+
+async def test_who_asks_by_a_key_while_the_text_is_generated_keeps_it():
+    editor = ScriptedEditor("x = ", suggestions=3)
+    editor.ask()
+    await editor.engine.wait_for_request(1)
+    await editor.engine.say("va")
+    editor.type("v")
+    asked = editor.ask(invoked=True)
+    await settle()
+    assert len(editor.engine.requests) == 1
+    await editor.engine.offer("value", done=True)
+    await editor.engine.wait_for_request(2)
+    await editor.engine.offer("value", "vector", done=True)
+    assert texts(await asked) == ["alue", "ector"]
+
+
 async def test_a_failed_generation_is_not_reused():
     editor = ScriptedEditor("x = ")
     first = editor.ask()

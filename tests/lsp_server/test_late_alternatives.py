@@ -2,30 +2,10 @@
 
 import asyncio
 
-import pytest
-
 from completion.gate import Strictness
 from lsp_server.generation import REST_S
 from lsp_server.text_lines import Place
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
-
-
-@pytest.fixture
-async def pass_time(monkeypatch):
-    """Let the loop's own clock, by which everybody waits, go on by so many seconds."""
-    loop = asyncio.get_running_loop()
-    clock, ahead = loop.time, 0.0
-    monkeypatch.setattr(loop, "time", lambda: clock() + ahead)
-
-    async def later(seconds):
-        nonlocal ahead
-        ahead += seconds
-        turn = loop.create_future()
-        loop.call_later(0, turn.set_result, None)  # behind every timer that is due by now
-        await turn
-        await settle()
-
-    return later
 
 
 async def test_typing_along_puts_them_off_though_the_editor_narrows_the_text_without_asking(pass_time):
@@ -53,6 +33,19 @@ async def test_none_are_written_for_a_text_that_is_held_back_until_they_are_aske
     await editor.engine.wait_for_request(2)
     await editor.engine.offer(") ]", "other", done=True)
     assert texts(await cycling) == [") ]", "other"]
+
+
+async def test_a_client_that_would_not_hear_of_them_has_them_written_once_it_asks_by_a_key(pass_time):
+    editor = ScriptedEditor("x = ", suggestions=3, streaming=False)
+    await editor.ask_and_be_offered("value")
+    await pass_time(2 * REST_S)
+    assert texts(await editor.ask()) == ["value"]
+    await pass_time(2 * REST_S)
+    assert len(editor.engine.requests) == 1
+    cycling = editor.ask(invoked=True)
+    await editor.engine.wait_for_request(2)
+    await editor.engine.offer("value", "other", done=True)
+    assert texts(await cycling) == ["value", "other"]
 
 
 async def test_what_stands_there_is_final_while_they_come(pass_time):

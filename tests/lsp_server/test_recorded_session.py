@@ -3,11 +3,12 @@
 import pytest
 
 from lsp_server.client_events import ClientEvents
+from lsp_server.generation import REST_S
 from lsp_server.messages import ItemName, PartAccepted, Rejected, Rejection
 from lsp_server.persistence import CHECKPOINTS_S
 from lsp_server.suggestion_recorder import SuggestionRecorder, variant_of
 from lsp_server.telemetry_schema import open_store
-from tests.lsp_server.scripted_editor import URI, ScriptedEditor
+from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle
 
 WALL = 1_700_000_000.0
 
@@ -147,6 +148,32 @@ async def test_no_word_of_a_document_or_of_its_name_is_in_the_store(editor, tmp_
         data = path.read_bytes()
         for word in (b"CANARY", b"a.py", b"project"):
             assert word not in data
+
+
+AWAY = [Rejection.CURSOR_MOVED, Rejection.TYPED_OVER]
+
+
+@pytest.mark.parametrize("how", AWAY)
+async def test_no_others_are_written_beside_what_left_the_screen(how, pass_time):
+    editor = RecordedEditor("x = ", suggestions=3)
+    answer = await editor.ask_and_be_offered("value")
+    editor.signals.rejected(Rejected(answer.id, how))
+    await pass_time(2 * REST_S)
+    assert len(editor.engine.requests) == 1
+
+
+@pytest.mark.parametrize("how", AWAY)
+async def test_word_of_an_older_suggestion_leaves_a_newer_one_alone(how):
+    editor = RecordedEditor("x = ")
+    older = await editor.suggest("value")
+    editor.type("1")
+    newer = editor.ask()
+    await editor.engine.wait_for_request(2)
+    editor.signals.rejected(Rejected(older.id, how))
+    await settle()
+    assert editor.engine.closed == [0]
+    await editor.engine.say(" + 2", done=True)
+    assert [left.text for left in (await newer).remainders] == [" + 2"]
 
 
 async def test_refusals_and_typed_characters_are_counted(editor, tmp_path):
