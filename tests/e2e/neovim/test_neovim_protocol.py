@@ -139,6 +139,25 @@ def test_cycling_passes_over_what_was_typed_past_and_asks_where_nothing_else_is_
     assert neovim.lines() == ["x = valiant"]
 
 
+def test_typing_onto_another_one_shows_that_rejects_nothing_and_counts_what_is_left(serve):
+    neovim = serve({"x = ": [{"text": "value"}, {"text": "other"}, {"text": "vector"}, {"text": "vectors"}]})
+    neovim.type("ix = ")
+    neovim.wait_for_ghost(lambda ghost: ghost == "value")
+    neovim.wait_for(lambda: "1/4" in neovim.screen.lines()[0], "the count")
+    neovim.type("v")
+    neovim.wait_for(lambda: "1/3" in neovim.screen.lines()[0], "the count without what was typed past")
+    neovim.type("e")
+    neovim.wait_for_ghost(lambda ghost: ghost == "ctor")
+    neovim.wait_for(lambda: "1/2" in neovim.screen.lines()[0], "the count without what was typed past")
+    neovim.type("ctor")
+    neovim.wait_for_ghost(lambda ghost: ghost == "s")
+    assert not neovim.lua("return vim.list_contains(sent, 'draftline/didRejectCompletion')")
+    neovim.type("<Tab>")
+    neovim.wait_for_lua("#accepted > 0", "the accepted command")
+    assert neovim.lua("return accepted") == [["offer", 3]]
+    assert neovim.lines() == ["x = vectors"]
+
+
 def test_text_that_replaces_a_closer_stands_around_it_and_takes_its_place(serve):
     neovim = serve({"f(": [{"text": "a, b) + 1", "replaced": 1}]})
     neovim.lua("vim.keymap.set([[i]], [[(]], [[()<Left>]]) vim.o.cursorline = true")

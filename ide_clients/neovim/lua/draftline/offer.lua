@@ -111,9 +111,10 @@ end
 --- What is left of the offered text at the cursor.
 ---@param offer draftline.Offer
 ---@param now draftline.Place
+---@param index integer? of which item; nil: of the one that is shown
 ---@return draftline.Rest? rest nil if what was typed is not what is offered
-function M.rest(offer, now)
-  local item = offer.items[offer.index]
+function M.rest(offer, now, index)
+  local item = offer.items[index or offer.index]
   local typed = typed_since(offer.place, now)
   local added = typed and added_closers(offer.place, now)
   if not added then
@@ -130,6 +131,21 @@ function M.rest(offer, now)
     is_final = offer.is_done,
     added = added,
   }
+end
+
+--- The items that go on with what was typed.
+---@param offer draftline.Offer
+---@param now draftline.Place
+---@return integer[] indices
+function M.fitting(offer, now)
+  local indices = {}
+  for index in ipairs(offer.items) do
+    local rest = M.rest(offer, now, index)
+    if rest and rest.text ~= "" then
+      indices[#indices + 1] = index
+    end
+  end
+  return indices
 end
 
 --- The next word of a text with the blanks before it; a run of punctuation is a word.

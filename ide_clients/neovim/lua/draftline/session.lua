@@ -43,13 +43,30 @@ local function drop(reason)
   end
 end
 
-local function count_of(one)
-  return #one.items > 1 and ("%d/%d"):format(one.index, #one.items) or nil
+local function position_in(list, value)
+  for i, one in ipairs(list) do
+    if one == value then
+      return i
+    end
+  end
 end
 
--- Draw what is left of the offer at the cursor. False if what was typed is something else.
+local function count_of(one, fitting)
+  return #fitting > 1 and ("%d/%d"):format(position_in(fitting, one.index), #fitting) or nil
+end
+
+local function is_spent(rest)
+  return not rest or (rest.text == "" and rest.is_final)
+end
+
+-- Draw what is left of the offer at the cursor, of another item where that goes on with what was typed and the shown
+-- one does not. False if what was typed is something else.
 local function show()
   local now = offers.place_of_cursor()
+  local fitting = offer and offers.fitting(offer, now) or {}
+  if fitting[1] and not offer.is_partly_accepted and is_spent(offers.rest(offer, now)) then
+    offer.index = fitting[1]
+  end
   local rest = offer and offers.rest(offer, now)
   if not rest then
     return false
@@ -58,7 +75,7 @@ local function show()
   if rest.text == "" or is_covered or not is_inserting() then
     hide()
   else
-    ghost.draw(now, rest, count_of(offer))
+    ghost.draw(now, rest, count_of(offer, fitting))
     keys.take(now.bufnr)
     signals.visible(offer)
   end
@@ -217,15 +234,13 @@ function M.cycle(step)
   if not offer then
     return
   end
-  local now, shown = offers.place_of_cursor(), offer.index
-  repeat
-    offer.index = (offer.index - 1 + step) % #offer.items + 1
-    local rest = offers.rest(offer, now)
-  until offer.index == shown or (rest and rest.text ~= "")
-  if offer.index == shown then
+  local fitting = offers.fitting(offer, offers.place_of_cursor())
+  local shown = position_in(fitting, offer.index)
+  if not shown or #fitting == 1 then
     wants_next = true
     return ask(INVOKED)
   end
+  offer.index = fitting[(shown - 1 + step) % #fitting + 1]
   show()
 end
 
