@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Offer, type Place, readOffer, restsOf } from "./offer.js";
+import { type Offer, type Place, isSameOffer, readOffer, restsOf } from "./offer.js";
 
 function source(text: string) {
   const lines = text.split("\n");
@@ -45,6 +45,16 @@ test("closers that the editor added are replaced", () => {
 test("typing ahead of what is being generated keeps it", () => {
   assert.deepEqual(restAt("x = foo|", "x = |", "fo", 0, false), ["", 0]);
   assert.equal(restAt("x = foo|", "x = |", "fo", 0, true), undefined);
+});
+
+test("text that only became final is the same, the same text of another completion is not", () => {
+  const origin = { uri: "u", place: { line: 0, character: 0 }, head: "", tail: "" };
+  const offerOf = (id: string, done: boolean, ...texts: string[]) =>
+    readOffer(texts.map((insertText) => ({ insertText })), origin, 1, done, id) as Offer;
+  assert.ok(isSameOffer(offerOf("a", true, "foo"), offerOf("a", false, "foo")));
+  assert.ok(!isSameOffer(offerOf("a", true, "foo"), offerOf("b", true, "foo")));
+  assert.ok(!isSameOffer(offerOf("a", true, "foo", "bar"), offerOf("a", true, "foo")));
+  assert.ok(!isSameOffer(offerOf("a", true, "foo"), undefined));
 });
 
 test("an item that rewrites what stands before the cursor is not shown", () => {

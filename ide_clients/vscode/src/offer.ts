@@ -94,6 +94,13 @@ export function readOffer(
   return items.length > 0 ? { id: known, serial, origin, items, done } : undefined;
 }
 
+/** Whether drawing one would change nothing of the other: neither its texts nor what accepting it tells the server. */
+export function isSameOffer(one: Offer, other: Offer | undefined): boolean {
+  const shown = (offer: Offer | undefined) =>
+    JSON.stringify([offer?.id, ...(offer?.items ?? []).map((item) => [item.text, item.replaced])]);
+  return shown(one) === shown(other);
+}
+
 /** The text between two places, its lines joined by "\n"; undefined if the first is not before the second. */
 function textBetween(document: TextSource, from: Place, to: Place): string | undefined {
   if (to.line < from.line || (to.line === from.line && to.character < from.character) || to.line >= document.lineCount) {

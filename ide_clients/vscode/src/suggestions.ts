@@ -6,7 +6,7 @@
 import * as vscode from "vscode";
 import { InlineCompletionRequest, type InlineCompletionParams } from "vscode-languageclient";
 import type { LanguageClient } from "vscode-languageclient/node";
-import { type Offer, type Origin, type RawItem, readOffer, restsOf } from "./offer.js";
+import { type Offer, type Origin, type RawItem, isSameOffer, readOffer, restsOf } from "./offer.js";
 import { wants } from "./settings.js";
 import type { Signals } from "./signals.js";
 
@@ -25,6 +25,7 @@ interface Asked {
   readonly serial: number;
   readonly origin: Origin;
   readonly askedAt: number;
+  readonly token: vscode.CancellationToken;
   /** Answers the editor's question, once: with the first text that arrives or with nothing. */
   answer: (() => void) | undefined;
 }
@@ -42,11 +43,6 @@ function spotOf(document: vscode.TextDocument, place: vscode.Position): Spot {
 
 function isAt(spot: Spot, document: vscode.TextDocument, place: vscode.Position): boolean {
   return spot.uri === document.uri.toString() && spot.version === document.version && spot.place.isEqual(place);
-}
-
-function isSameText(one: Offer, other: Offer | undefined): boolean {
-  const texts = (offer: Offer | undefined) => JSON.stringify(offer?.items.map((item) => [item.text, item.replaced]));
-  return texts(one) === texts(other);
 }
 
 export class Suggestions implements vscode.Disposable {
@@ -179,7 +175,7 @@ export class Suggestions implements vscode.Disposable {
       head: line.slice(0, position.character),
       tail: line.slice(position.character),
     };
-    const asked: Asked = { serial: ++this.serial, origin, askedAt: performance.now(), answer: undefined };
+    const asked: Asked = { serial: ++this.serial, origin, askedAt: performance.now(), token, answer: undefined };
     this.asked.push(asked);
     const params = client.code2ProtocolConverter.asInlineCompletionParams(document, position, context);
     await new Promise<void>((resolve) => {
@@ -218,13 +214,17 @@ export class Suggestions implements vscode.Disposable {
     }
     this.unanswered = false;
     // Text that only became final stays as it stands: drawing it anew would let a Tab of this moment fall through.
-    const grew = !isSameText(offer, this.offer);
+    const before = this.offer;
     this.offer = offer;
+    // A question that was withdrawn draws no answer: the editor would go on showing the other completion's.
+    const isOther = before !== undefined && before.id !== offer.id;
+    const isDrawn = asked.answer !== undefined && !(isOther && asked.token.isCancellationRequested);
     if (asked.answer) {
       this.onLatency(performance.now() - asked.askedAt);
       asked.answer();
       asked.answer = undefined;
-    } else if (grew) {
+    }
+    if (!isDrawn && !isSameOffer(offer, before)) {
       this.refresh();
     }
   }
