@@ -72,7 +72,7 @@ def closed_end(text: str, context: Context) -> int | None:
     is not worth so long a suggestion, and ends after all (then `completion.opening_line` has the say).
     """
     first = line_end(text, context)
-    if first is None or context.line_after.strip():
+    if first is None or context.line_after.strip() or _goes_on_below(context.line_before or text, context):
         return first
     closed_below = {bracket.closed_at for bracket in context.open}
     free = sum(closer.offset not in closed_below for closer in context.after.unopened)
@@ -108,8 +108,13 @@ def _lacks_body(line: str, context: Context) -> bool:
         opens = head.endswith(":") and not (found.open or found.string or found.comment)
     else:
         opens = head.endswith("{")
+    return opens and not _goes_on_below(line, context)
+
+
+def _goes_on_below(line: str, context: Context) -> bool:
+    """Whether the next line below the cursor is indented deeper than `line`: it belongs to what that opens."""
     below = next((line for line in context.following if line.strip()), "")
-    return opens and depth(below) <= depth(line)
+    return depth(below) > depth(line)
 
 
 def _line_above(context: Context) -> str:
