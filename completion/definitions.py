@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from completion.outlines import outline, text_of
+from completion.outlines import outline, text_of, whole_lines
 from completion.syntax import parse
 
 LONGEST_OUTLINE = 400
@@ -61,12 +61,29 @@ def definitions(text: str, language: str) -> tuple[Definition, ...]:
         name = _name(node)
         if name is not None and "require(" not in text_of(node)[:LONGEST_OUTLINE]:
             outlines[name] = "\n".join(filter(None, (outlines.get(name), outline(node))))
-    return tuple(Definition(name, _bounded(whole)) for name, whole in outlines.items())
+    return tuple(Definition(name, whole_lines(whole, LONGEST_OUTLINE)) for name, whole in outlines.items())
 
 
-def imported_names(text: str, language: str) -> frozenset[str]:
-    """Every word of a text's import statements: names, aliases, modules and parts of paths."""
-    return frozenset(word for statement in import_statements(text, language) for word in _WORD.findall(statement))
+@dataclass(frozen=True, slots=True)
+class Imports:
+    """What a text's import statements bring.
+
+    Attributes:
+        names: Every word of them: names, aliases, modules and parts of paths.
+        modules: Those of statements that name a module and nothing in it, as `import * as a from "./b"` or `import a`.
+    """
+
+    names: frozenset[str]
+    modules: frozenset[str]
+
+
+def imports(text: str, language: str) -> Imports:
+    """The words of the import statements at the outermost level of a text."""
+    statements = import_statements(text, language)
+    whole = [line for line in statements if "{" not in line and not line.startswith("from ")]
+    return Imports(
+        *(frozenset(word for line in lines for word in _WORD.findall(line)) for lines in (statements, whole))
+    )
 
 
 def import_statements(text: str, language: str) -> list[str]:
@@ -109,10 +126,3 @@ def _name(node: Node) -> str | None:
         if inner is not None and (match := _WORD.match(text_of(inner))):
             return match.group()
     return None
-
-
-def _bounded(text: str) -> str:
-    if len(text) <= LONGEST_OUTLINE:
-        return text
-    cut = text.rfind("\n", 0, LONGEST_OUTLINE)
-    return text[: cut if cut > 0 else LONGEST_OUTLINE]

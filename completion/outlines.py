@@ -33,6 +33,14 @@ def outline(node: Node) -> str:
     return "" if node.type == "impl_item" else _COMMENT_LINES.sub("", text_of(node))
 
 
+def whole_lines(text: str, length: int) -> str:
+    """As many whole lines of a text as fit into so many characters; a first line that is longer is cut."""
+    if len(text) <= length:
+        return text
+    cut = text.rfind("\n", 0, length)
+    return text[: cut if cut > 0 else length]
+
+
 def text_of(node: Node) -> str:
     """A node's text."""
     return (node.text or b"").decode("utf-8", "replace")

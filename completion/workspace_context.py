@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from completion.definitions import Definition, definitions, imported_names
+from completion.definitions import Definition, Imports, definitions, imports
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
 from completion.secret_files import is_secret
 from completion.similar_snippets import Snippet, most_similar, snippets_of, words_of
@@ -34,6 +34,7 @@ _EDIT_MARGIN = 2
 _LONGEST_EDIT = 24
 _IMPORTED, _UNUSED_SO_FAR, _NEAR, _SAME_STEM = 4.0, 1.0, 1.5, 1.0
 _LEAST_SCORE = 1.5
+_SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue", ".svelte")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,14 @@ class _Question:
 
     Attributes:
         imported: Words of the document's imports.
+        modules: Those of imports that bring all of a file within reach.
         above: The lines above the cursor's.
         suffix: The text behind the cursor.
     """
 
     path: str
     imported: frozenset[str]
+    modules: frozenset[str]
     above: str
     suffix: str
     budget_tokens: int
@@ -106,9 +109,11 @@ class WorkspaceFiles:
             budget_tokens: About how many tokens all pieces may take; half of it at most goes to code that is only
                 similar or recently edited.
         """
+        brought = _imports(request.prefix[:_HEAD], request.language)
         question = _Question(
             path=request.path,
-            imported=_imported(request.prefix[:_HEAD], request.language),
+            imported=brought.names,
+            modules=brought.modules,
             above=request.prefix[: request.prefix.rfind("\n") + 1],
             suffix=request.suffix,
             budget_tokens=budget_tokens,
@@ -142,9 +147,14 @@ class WorkspaceFiles:
         return chosen.pieces()
 
     def _related(self, needs: _Needs) -> list[str]:
-        """Files that define words of the document or are imported by name, most of them first."""
+        """Files that define words of the document or are imported by name, most of them first.
+
+        What else they define may be used, too, but for languages in which each name must be imported by itself.
+        """
         scored = []
         for path, file in self.files.items():
+            if needs.names_only and not needs.imports_all_of(path):
+                continue
             words = sum(definition.name in needs.words for definition in file.definitions)
             score = words + (_IMPORTED if needs.imports_file(path) else 0)
             if score and path != needs.path:
@@ -210,6 +220,7 @@ class _Needs:
 
     path: str
     imported: frozenset[str]
+    modules: frozenset[str]
     words: frozenset[str]
     near: frozenset[str]
     used: frozenset[str]
@@ -219,11 +230,20 @@ class _Needs:
         imported, near = question.imported, words_of(_surroundings(question.above))
         words = imported | words_of(question.above + question.suffix)
         body = _without_imports(question.above) + question.suffix
-        return cls(question.path, imported, words, near, words_of(body))
+        return cls(question.path, imported, question.modules, words, near, words_of(body))
 
     def imports_file(self, path: str) -> bool:
         """Whether the file's name stands in an import."""
-        return posixpath.splitext(posixpath.basename(path))[0] in self.imported
+        return _stem(path) in self.imported
+
+    def imports_all_of(self, path: str) -> bool:
+        """Whether an import brings all that the file defines within reach."""
+        return _stem(path) in self.modules
+
+    @property
+    def names_only(self) -> bool:
+        """Whether a file like this uses of others what it imports by name, and nothing else."""
+        return self.path.endswith(_SCRIPTS)
 
     def score(self, name: str, path: str, definers: int) -> float:
         """How likely the definition of `name` in `path` helps here."""
@@ -240,8 +260,12 @@ class _Needs:
 
 
 @lru_cache(maxsize=32)
-def _imported(head: str, language: str) -> frozenset[str]:
-    return imported_names(head, language)
+def _imports(head: str, language: str) -> Imports:
+    return imports(head, language)
+
+
+def _stem(path: str) -> str:
+    return posixpath.splitext(posixpath.basename(path))[0]
 
 
 def _without_imports(text: str) -> str:

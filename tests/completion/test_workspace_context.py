@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion import workspace_context
-from completion.definitions import definitions, imported_names
+from completion.definitions import definitions, imports
 from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from completion.secret_files import is_secret
 from completion.workspace_context import WorkspaceFiles, edited_region
@@ -60,7 +60,7 @@ def test_a_definition_is_its_signature_and_its_members(language, text, name, par
     ],
 )
 def test_imported_names(language, text, name):
-    assert name in imported_names(text, language)
+    assert name in imports(text, language).names
 
 
 def test_the_definition_of_an_imported_name_comes_last_within_the_budget():
@@ -74,6 +74,20 @@ def test_the_definition_of_an_imported_name_comes_last_within_the_budget():
     (piece,) = files.choose(request, 100)
     assert (piece.path, piece.text) == ("p/a.py", "def wanted(x):\ndef other():")  # the rest is only mentioned
     assert files.choose(request, 2) == ()
+
+
+@pytest.mark.parametrize(
+    ("statement", "shown"),
+    [
+        ('import { wanted } from "./a";', "function wanted(x)"),
+        ('import * as a from "./a";', "function wanted(x)\nfunction other()"),
+        ('const a = require("./a");', "function wanted(x)\nfunction other()"),
+    ],
+)
+def test_in_scripts_a_file_shows_what_is_imported_of_it(statement, shown):
+    files = workspace(**{"p/a.ts": "export function wanted(x) { return x; }\nexport function other() {}\n"})
+    request = CompletionRequest(f"{statement}\n\nconst x = wanted(", language="typescript", path="p/c.ts")
+    assert [piece.text for piece in files.choose(request, 100)] == [shown]
 
 
 def test_the_choice_stays_while_a_line_is_typed():
