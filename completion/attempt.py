@@ -11,7 +11,8 @@ from completion.constraints import ConstraintState
 from completion.decoding import NO_TOKEN, Decoder, Rivals, Step
 from completion.output_text import OutputText
 from completion.postprocess import Context, stable_prefix
-from completion.request import CompletionRequest, StopReason, Suggestion
+from completion.postprocess.first_line import line_end
+from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from completion.run_record import RunRecord
 from completion.stopping import Stop, StopRules
 
@@ -63,20 +64,20 @@ class Attempt:
     stop: Stop | None = None
 
     def stream(self, cancel: CancelToken) -> Iterator[str]:
-        """Write the text; gives the part that may be shown whenever it has grown.
+        """Write the text; gives the part that may be shown whenever it has grown, or a line of the text is whole.
 
         Raises:
             CancelledError: Between two steps.
         """
-        shown = ""
+        shown, lines = "", 0
         for step in self.decoder.steps(cancel):
             self.add(step)
             if self.stop is not None:
                 return
             growing = self.output.growing()
             visible = stable_prefix(growing, self.context) if self.request.filters else growing
-            if len(visible) > len(shown):
-                shown = visible
+            if len(visible) > len(shown) or growing.count("\n") > lines:
+                shown, lines = visible, growing.count("\n")
                 yield visible
 
     def add(self, step: Step) -> None:
@@ -98,6 +99,11 @@ class Attempt:
             token_log_probabilities=log_probabilities,
             pieces=self.output.pieces(stop.length),
         )
+
+    def line(self) -> Suggestion | None:
+        """In line mode the first line, once it is whole: more may follow that closes its brackets."""
+        end = line_end(self.output.whole(), self.context) if self.context.mode is Mode.LINE else None
+        return None if end is None else self.text(Stop(end, StopReason.LINE_END))
 
     def branches(self) -> Iterator[Branch]:
         """Other texts, by the first token in which they differ from this one, which has ended; likeliest first."""

@@ -101,7 +101,10 @@ class Engine:
         shown = ""
         try:
             for visible in first.stream(cancel):
-                if len(safe := passing_part(visible, shown, asked, grammar)) > len(shown):
+                safe = passing_part(visible, shown, asked, grammar)
+                if safe == shown and (early := task.opening(first)) is not None:
+                    safe = early.text
+                if len(safe) > len(shown):
                     shown = safe
                     record.text_shown()
                     yield CompletionEvent((restored(first.growing(shown), request),))

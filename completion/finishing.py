@@ -32,6 +32,15 @@ def finish(
     return left
 
 
+def opening_line(
+    line: Suggestion, request: CompletionRequest, context: Context, grammar: GrammarConstraint | Off
+) -> Suggestion | None:
+    """A whole line whose brackets are still to be closed, if it could be offered without what closes them."""
+    alone = finish(line, StopReason.LINE_END, request, context, grammar)
+    whole = apply_filters(line, context)
+    return alone if isinstance(alone, Suggestion) and isinstance(whole, Suggestion) and alone == whole else None
+
+
 def passing_part(text: str, shown: str, request: CompletionRequest, grammar: GrammarConstraint | Off) -> str:
     """The part of an unfinished text that may be shown: what stands so far leaves the document sound.
 

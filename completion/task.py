@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from completion.attempt import Attempt, Branch
 from completion.constraints import Constraints, ConstraintState
 from completion.decoding import Decoder, Step
-from completion.finishing import finish
+from completion.finishing import finish, opening_line
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.kv_session import KVSession
 from completion.model.causal_model import CausalModel
@@ -81,10 +81,20 @@ class Task:
         return Constraints(self.tokenizer, self.prompt.forced, bound, self.tokenizer.stop_ids, grammar_binds=strict)
 
     def finish(self, attempt: Attempt) -> Suggestion | Dropped:
-        """What filters and grammar leave of a finished text."""
+        """What filters and grammar leave of a finished text: no less than what could be shown early."""
         if attempt.stop is None:
             return Dropped(DropReason.EMPTY)
-        return finish(attempt.text(attempt.stop), attempt.stop.reason, self.asked, self.context, self.grammar)
+        raw = attempt.text(attempt.stop)
+        left = finish(raw, attempt.stop.reason, self.asked, self.context, self.grammar)
+        early = self.opening(attempt) if "\n" in raw.text else None
+        if early is None or (isinstance(left, Suggestion) and left.text.startswith(early.text)):
+            return left
+        return early
+
+    def opening(self, attempt: Attempt) -> Suggestion | None:
+        """The first line of a text that goes on to close its brackets, if it may be shown before they are closed."""
+        line = attempt.line() if self.asked.filters else None
+        return None if line is None else opening_line(line, self.asked, self.context, self.grammar)
 
     def guesses_beside(self, first: Attempt) -> DraftingSession | None:
         """Guesses for texts that branch off from the first one: it is a source of its own."""

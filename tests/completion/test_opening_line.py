@@ -2,9 +2,12 @@
 
 import pytest
 
+from completion.decoding import Step
 from completion.finishing import finish, open_grammar
 from completion.postprocess import Context, Dropped
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
+from drafting.verifier import MODEL
+from tests.completion.tasks import DOCUMENT, task_at
 
 SURE, UNSURE = (-0.01, -0.02), (-0.01, -0.9)
 
@@ -48,3 +51,36 @@ def test_a_line_that_no_closer_makes_sound_is_cut_back():
 
 def test_a_line_whose_opener_the_document_closes_needs_no_rule():
     assert finished("x = f(\n", "\n    2\n])\n", "    [", "python", UNSURE) == "    ["
+
+
+def attempt_at(loaded, text, score):
+    """A request in line mode for which the model wrote a text, each token of it with the same log-probability."""
+    asked = {"prefix": "x = 1\n", "suffix": "\n\n", "mode": Mode.LINE, "filters": True, "invoked": True}
+    task = task_at(loaded, len(DOCUMENT), max_tokens=64, **asked)
+    attempt = task.first()
+    for token in loaded.tokenizer.encode(text):
+        if attempt.stop is None:
+            attempt.add(Step((token,), (MODEL,), (score,), 0, 0.0))
+    return task, attempt
+
+
+def test_a_sure_line_is_shown_before_its_bracket_is_closed(tiny_model):
+    task, attempt = attempt_at(tiny_model, "foo(\n    1,\n", score=-0.001)
+    assert attempt.stop is None
+    assert task.opening(attempt).text == "foo("
+
+
+def test_an_unsure_line_is_shown_with_what_closes_it(tiny_model):
+    task, attempt = attempt_at(tiny_model, "foo(\n    1,\n", score=-0.5)
+    assert task.opening(attempt) is None
+    task, attempt = attempt_at(tiny_model, "foo(\n    1,\n)\n", score=-0.5)
+    assert task.finish(attempt).text == "foo(\n    1,\n)"
+
+
+@pytest.mark.parametrize(
+    "rest", ["    1,\n)\n", "    1 2,\n)\n", "    ]\n)\n", "    1,\n    2,\n    3,\n    4,\n    5,\n"]
+)
+def test_what_was_shown_early_stays(tiny_model, rest):
+    task, attempt = attempt_at(tiny_model, "foo(\n" + rest, score=-0.001)
+    assert attempt.stop is not None
+    assert task.finish(attempt).text.startswith("foo(")
