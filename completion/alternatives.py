@@ -21,6 +21,10 @@ BRANCH_SHARE = 4
 """… this part of it: somebody who looks for another text decides by its first lines."""
 
 
+SECOND_CHOICES = 2
+"""So many texts are begun where the first one came to nothing: one of them is to take its place."""
+
+
 def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel: CancelToken) -> Generator[Suggestion]:
     """Texts that differ from the known ones in more than blanks, the likeliest first.
 
@@ -28,11 +32,12 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
         CancelledError: Between two steps.
     """
     texts = [suggestion.text for suggestion in known]
+    wanted = task.asked.suggestions - 1 if texts else max(task.asked.suggestions - 1, SECOND_CHOICES)
     if task.asked.alternatives is Alternatives.SUPERPOSED:
         most_tokens = min(longest(first.output.tokens), task.asked.max_tokens)
-        others = _superposed(task, most_tokens, cancel)
+        others = _superposed(task, wanted + 1, most_tokens, cancel)
     else:
-        others = _branches(task, first, texts, cancel)
+        others = _branches(task, first, texts, wanted, cancel)
     with closing(others):
         for other in others:
             left = None if given_up(task, other) else task.finish(other)
@@ -43,13 +48,13 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
                     return
 
 
-def _branches(task: Task, first: Attempt, known: Sequence[str], cancel: CancelToken) -> Generator[Attempt]:
+def _branches(task: Task, first: Attempt, known: Sequence[str], wanted: int, cancel: CancelToken) -> Generator[Attempt]:
     """Texts that take another token than the first text did and go on from there, each as it would alone.
 
     A text only becomes less likely, so the likeliest one is next as soon as it has ended: which are offered, and in
     which order, does not depend on which was ready first.
     """
-    others = begun(task, first, known)
+    others = begun(task, first, known, wanted)
     growing = [(branch, other) for branch, other in others if other.stop is None]
     tree = _tree(task, first, growing) if growing else None
     waiting = [other for _, other in others]
@@ -68,10 +73,9 @@ def _branches(task: Task, first: Attempt, known: Sequence[str], cancel: CancelTo
             tree.close()
 
 
-def begun(task: Task, first: Attempt, known: Sequence[str]) -> list[tuple[Branch, Attempt]]:
+def begun(task: Task, first: Attempt, known: Sequence[str], wanted: int) -> list[tuple[Branch, Attempt]]:
     """The likeliest texts that may still become suggestions, some more than are wanted: a few come to nothing."""
-    wanted, tokens = task.asked.suggestions - 1, first.output.tokens
-    most, others = task.asked.max_tokens, list[tuple[Branch, Attempt]]()
+    tokens, most, others = first.output.tokens, task.asked.max_tokens, list[tuple[Branch, Attempt]]()
     for branch in first.branches():
         other = task.other(first, branch, min(most, longest(tokens), branch.start + 1 + behind_branch(tokens)))
         if may_be_new(other.output.whole(), known) and not given_up(task, other):
@@ -93,9 +97,9 @@ def _tree(task: Task, first: Attempt, others: Sequence[tuple[Branch, Attempt]]) 
     return tree
 
 
-def _superposed(task: Task, most_tokens: int, cancel: CancelToken) -> Generator[Attempt]:
+def _superposed(task: Task, count: int, most_tokens: int, cancel: CancelToken) -> Generator[Attempt]:
     """Drafts that one pass a step wrote together, the likeliest first."""
-    drafts = superposed_drafts(task, task.asked.suggestions, most_tokens, cancel)
+    drafts = superposed_drafts(task, count, most_tokens, cancel)
     others = [task.written(draft.tokens, draft.log_probabilities) for draft in drafts]
     yield from sorted(others, key=lambda other: -sum(other.log_probabilities))
 

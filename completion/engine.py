@@ -111,7 +111,7 @@ class Engine:
             left = task.finish(first)
             suggestions = [] if isinstance(left, Dropped) else [left]
             record.first_done(grammar)
-            if asked.suggestions > 1 and (suggestions or asked.invoked):
+            if len(suggestions) < asked.suggestions and (suggestions or asked.invoked):
                 yield _whole(suggestions, request, record)
                 with closing(alternatives(task, first, suggestions, cancel)) as others:
                     for alternative in others:
@@ -125,7 +125,7 @@ class Engine:
             _whole(suggestions, request, record),
             done=True,
             stop_reason=first.stop.reason if first.stop else None,
-            dropped=left.reason.value if isinstance(left, Dropped) else "",
+            dropped=left.reason.value if isinstance(left, Dropped) and not suggestions else "",
         )
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:

@@ -99,7 +99,8 @@ class CompletionRequest:
         workspace: Opaque key of the workspace: drafts come from this workspace's index only.
         context: Pieces of other files, in a stable order.
         outline: Whether the model sees the imports and open scopes of a long document that lie above its window.
-        suggestions: How many different suggestions are wanted; the first is always the plain one.
+        suggestions: How many different suggestions are wanted; the first is always the plain one, unless that comes to
+            nothing and a key asked: then the next likely text takes its place.
         alternatives: Where those behind the first come from.
         max_tokens: Upper bound of generated tokens.
         max_bytes: Upper bound of generated UTF-8 bytes.

@@ -16,6 +16,7 @@ from completion.engine import Engine
 from completion.errors import CancelledError
 from completion.kv_session import SessionSettings
 from completion.model.loading import load_model
+from completion.postprocess import Dropped
 from completion.request import (
     Alternatives,
     CacheMode,
@@ -122,6 +123,21 @@ def test_the_first_suggestion_is_the_plain_one_and_the_others_follow_it(engine):
         assert all(event.suggestions[0].text == alone for event in events[complete:])
 
 
+def test_where_the_first_text_comes_to_nothing_a_key_gets_the_next_one(loaded, engine):
+    replaced = 0
+    for cursor in range(1, 125, 4):
+        asked = request_at(cursor, filters=True, grammar=GrammarMode.STRICT, invoked=True)
+        one, several = (last(engine, dataclasses.replace(asked, suggestions=count)) for count in (1, 3))
+        assert len(one.suggestions) <= 1
+        assert [each.text for each in one.suggestions] == [each.text for each in several.suggestions[:1]]
+        assert bool(one.dropped) != bool(one.suggestions)
+        unasked = last(engine, dataclasses.replace(asked, suggestions=3, invoked=False))
+        assert bool(unasked.dropped) != bool(unasked.suggestions)
+        task = task_at(loaded, cursor, filters=True, invoked=True, grammar=GrammarMode.STRICT, max_tokens=TOKENS)
+        replaced += isinstance(task.finish(first_text(task)), Dropped) and bool(one.suggestions)
+    assert replaced
+
+
 def test_the_others_come_by_falling_probability(engine):
     for cursor in CURSORS:
         for event in engine.complete(request_at(cursor, suggestions=6), CancelToken()):
@@ -169,7 +185,7 @@ def test_other_texts_are_not_much_longer_than_the_first_and_soon_ready(loaded):
         task = task_at(loaded, cursor, suggestions=6, max_tokens=60)
         first = first_text(task)
         tokens = first.output.tokens
-        for branch, other in begun(task, first, []):
+        for branch, other in begun(task, first, [], task.asked.suggestions - 1):
             while other.rules.size_end(other.output) is None:
                 other.output.extend(b"a", "model")
             assert other.output.tokens == min(60, longest(tokens), branch.start + 1 + behind_branch(tokens))
@@ -218,7 +234,9 @@ def test_what_is_offered_is_what_all_texts_written_to_their_ends_would_give(load
         known = [left for left in (task.finish(first),) if isinstance(left, Suggestion)]
         found = [suggestion.text for suggestion in alternatives(task, first, known, CancelToken())]
         kept = [suggestion.text for suggestion in known]
-        branches = sorted((branch for branch, _ in begun(task, first, kept)), key=lambda one: -one.start)
+        branches = sorted(
+            (branch for branch, _ in begun(task, first, kept, task.asked.suggestions - 1)), key=lambda one: -one.start
+        )
         others = [written_alone(task, first, branch, 16) for branch in branches]  # each cuts the first text off
         for other in sorted(others, key=lambda other: -sum(other.log_probabilities)):
             left = task.finish(other)
@@ -234,7 +252,7 @@ def test_what_would_be_hopeless_is_not_begun(loaded):
     for cursor in range(6, 130, 31):
         task = task_at(loaded, cursor, filters=True, suggestions=100)
         first = first_text(task)
-        likely = [other for _, other in begun(task, first, []) if other.stop is None]
+        likely = [other for _, other in begun(task, first, [], task.asked.suggestions - 1) if other.stop is None]
         for other in likely:
             assert not other.rules.soon_unlikely(other.output.tokens, sum(other.log_probabilities))
         hopeless += len(list(first.branches())) - len(likely)
@@ -246,7 +264,7 @@ def test_what_only_repeats_the_first_text_is_not_begun(loaded):
         task = task_at(loaded, cursor, suggestions=6)
         first = first_text(task)
         start = first.output.whole()[:1]
-        beside = [other.output.whole() for _, other in begun(task, first, [start])]
+        beside = [other.output.whole() for _, other in begun(task, first, [start], task.asked.suggestions - 1)]
         assert not any(text.startswith(start) for text in beside)
 
 
