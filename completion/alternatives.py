@@ -20,7 +20,6 @@ BRANCH_TOKENS = 24
 BRANCH_SHARE = 4
 """… this part of it: somebody who looks for another text decides by its first lines."""
 
-
 SECOND_CHOICES = 2
 """So many texts are begun where the first one came to nothing: one of them is to take its place."""
 

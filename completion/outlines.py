@@ -6,7 +6,7 @@ import re
 
 from tree_sitter import Node
 
-_LONGEST_MEMBER = 200
+_LONGEST_MEMBER = 200  # characters; also of a type that is shown whole because nothing in it can be used from outside
 _PRIVATE = re.compile(r"(?:(?:static|async|readonly|final|get|set)\s+)*(?:private\b|#\w|def _(?!_)|_(?!_)\w*\s*[:=])")
 _LOOSE = re.compile(r"(?<=[(\[]) | (?=[)\]])|,(?= ?[)\]])")
 _COMMENT_LINES = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
@@ -28,9 +28,11 @@ def outline(node: Node) -> str:
     if _is_function(node):
         return _one_line(_head(node, body))
     members = _members(node, body)
-    if members:
-        return "\n".join([_one_line(_head(node, body)), *members])
-    return "" if node.type == "impl_item" else _COMMENT_LINES.sub("", text_of(node))
+    if not members and node.type == "impl_item":
+        return ""
+    if not members and len(text_of(node)) <= _LONGEST_MEMBER:
+        return _COMMENT_LINES.sub("", text_of(node))
+    return "\n".join([_one_line(_head(node, body)), *members])
 
 
 def whole_lines(text: str, length: int) -> str:

@@ -34,7 +34,7 @@ _EDIT_MARGIN = 2
 _LONGEST_EDIT = 24
 _IMPORTED, _UNUSED_SO_FAR, _NEAR, _SAME_STEM = 4.0, 1.0, 1.5, 1.0
 _LEAST_SCORE = 1.5
-_SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue", ".svelte")
+_SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,5 +86,11 @@ def test_an_outline_is_what_other_files_can_use(language, text, name, outline):
     assert found[name] == outline
 
 
+def test_of_a_long_type_without_anything_to_use_there_is_its_head():
+    body = "\n".join(f"    def _step_{i}(self):\n        return {i}\n" for i in range(9))
+    (found,) = definitions(f"class Machine(Base):\n{body}", "python")
+    assert found.outline == "class Machine(Base):"
+
+
 def test_what_is_compiled_for_tests_only_defines_nothing():
     assert "helper" not in {definition.name for definition in definitions(RUST, "rust")}
