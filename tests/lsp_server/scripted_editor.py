@@ -180,10 +180,10 @@ class ScriptedEditor:
         await self.engine.say(said[-1], done=True, **options)
         return await task
 
-    async def ask_and_be_offered(self, *whole):
-        """Ask; the first text is complete then, and others are still to come."""
+    async def ask_and_be_offered(self, *whole, invoked=False):
+        """Ask; the engine is asked, too, and writes these texts. Asked by no key, others may still come."""
         count = len(self.engine.requests)
-        task = self.ask()
+        task = self.ask(invoked=invoked)
         await self.engine.wait_for_request(count + 1)
         await self.engine.offer(*whole, done=True)
         return await task

@@ -29,10 +29,8 @@ async def test_none_are_written_for_a_text_that_is_held_back_until_they_are_aske
     assert texts(await asked) == []
     await pass_time(2 * REST_S)
     assert len(editor.engine.requests) == 1
-    cycling = editor.ask(invoked=True)
-    await editor.engine.wait_for_request(2)
-    await editor.engine.offer(") ]", "other", done=True)
-    assert texts(await cycling) == [") ]", "other"]
+    assert texts(await editor.ask_and_be_offered(") ]", "other", invoked=True)) == [") ]", "other"]
+    assert len(editor.engine.requests) == 2
 
 
 async def test_a_client_that_would_not_hear_of_them_has_them_written_once_it_asks_by_a_key(pass_time):
@@ -42,10 +40,8 @@ async def test_a_client_that_would_not_hear_of_them_has_them_written_once_it_ask
     assert texts(await editor.ask()) == ["value"]
     await pass_time(2 * REST_S)
     assert len(editor.engine.requests) == 1
-    cycling = editor.ask(invoked=True)
-    await editor.engine.wait_for_request(2)
-    await editor.engine.offer("value", "other", done=True)
-    assert texts(await cycling) == ["value", "other"]
+    assert texts(await editor.ask_and_be_offered("value", "other", invoked=True)) == ["value", "other"]
+    assert len(editor.engine.requests) == 2
 
 
 async def test_what_stands_there_is_final_while_they_come(pass_time):

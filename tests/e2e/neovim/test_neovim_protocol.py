@@ -88,6 +88,12 @@ def partial(*texts: str, character: int, done: bool = False, replaced: int = 0) 
     )
 
 
+def accept(neovim):
+    """Accept what is left; the server hears of it."""
+    neovim.type("<Tab>")
+    neovim.wait_for_lua("#accepted > 0", "the accepted command")
+
+
 def test_others_that_follow_an_answer_join_the_one_on_the_screen_but_none_that_was_put_away(serve):
     neovim = serve({"x = ": [{"text": "one"}]})
     neovim.type("ix = ")
@@ -114,8 +120,7 @@ def test_cycling_asks_for_more_goes_round_and_accepts_the_one_that_is_shown(serv
     neovim.wait_for_ghost(lambda ghost: ghost == "one")
     neovim.type("<M-[>")
     neovim.wait_for_ghost(lambda ghost: ghost == "two")
-    neovim.type("<Tab>")
-    neovim.wait_for_lua("#accepted > 0", "the accepted command")
+    accept(neovim)
     assert neovim.lines() == ["x = two"]
     assert neovim.lua("return accepted") == [["offer", 1]]
 
@@ -134,8 +139,7 @@ def test_cycling_passes_over_what_was_typed_past_and_asks_where_nothing_else_is_
     neovim.wait_for_ghost(lambda ghost: ghost == "d")
     neovim.type("<M-]>")
     neovim.wait_for_ghost(lambda ghost: ghost == "ant")
-    neovim.type("<Tab>")
-    neovim.wait_for_lua("#accepted > 0", "the accepted command")
+    accept(neovim)
     assert neovim.lines() == ["x = valiant"]
 
 
@@ -152,8 +156,7 @@ def test_typing_onto_another_one_shows_that_rejects_nothing_and_counts_what_is_l
     neovim.type("ctor")
     neovim.wait_for_ghost(lambda ghost: ghost == "s")
     assert not neovim.lua("return vim.list_contains(sent, 'draftline/didRejectCompletion')")
-    neovim.type("<Tab>")
-    neovim.wait_for_lua("#accepted > 0", "the accepted command")
+    accept(neovim)
     assert neovim.lua("return accepted") == [["offer", 3]]
     assert neovim.lines() == ["x = vectors"]
 
@@ -238,8 +241,7 @@ def test_accepting_while_it_grows_takes_what_is_shown_and_goes_on(serve):
     neovim.wait_for_lua("vim.api.nvim_get_current_line() == 'x = first'", "the accepted part")
     neovim.lua("waiting['x = ']()")
     neovim.wait_for_ghost(lambda ghost: ghost == " second")
-    neovim.type("<Tab>")
-    neovim.wait_for_lua("#accepted > 0", "the accepted command")
+    accept(neovim)
     assert neovim.lines() == ["x = first second"]
 
 

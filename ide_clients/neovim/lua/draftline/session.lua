@@ -5,6 +5,7 @@ local config = require("draftline.config")
 local ghost = require("draftline.ghost")
 local keys = require("draftline.keys")
 local offers = require("draftline.offer")
+local requests = require("draftline.requests")
 local server = require("draftline.server")
 local signals = require("draftline.signals")
 
@@ -14,9 +15,6 @@ local AUTOMATIC, INVOKED = 2, 1 -- LSP 3.18, InlineCompletionTriggerKind
 local METHOD = "textDocument/inlineCompletion"
 
 local offer = nil ---@type draftline.Offer?
----@type table<integer, {place: draftline.Place, position: lsp.Position, client: integer, request: integer?, is_answered: boolean?}>
-local asked = {} -- requests by number: those on their way, and the last one that was answered
-local serial = 0 -- number of the newest request
 local wants_next = false -- the answer on its way was asked for to show its second suggestion
 
 local function is_inserting()
@@ -82,22 +80,6 @@ local function show()
   return rest.text ~= "" or not offer.is_done
 end
 
-local function is_waiting()
-  return vim.iter(vim.tbl_values(asked)):any(function(one)
-    return not one.is_answered
-  end)
-end
-
-local function forget_requests()
-  for _, one in pairs(asked) do
-    local client = vim.lsp.get_client_by_id(one.client)
-    if client and one.request then
-      client:cancel_request(one.request)
-    end
-  end
-  asked = {}
-end
-
 -- Nothing is left of an offer whose last text has arrived: it was typed or accepted while it was generated.
 local function finish(ended)
   local rest = offers.rest(ended, offers.place_of_cursor())
@@ -133,28 +115,18 @@ local function take(new_offer, number, index)
   end
 end
 
-local function forget_answered_before(number)
-  for older, one in pairs(asked) do
-    if older < number and one.is_answered then
-      asked[older] = nil
-    end
-  end
-end
-
 local function on_answer(number, err, result)
-  local one = asked[number]
+  local one = requests.get(number)
   if not one or err or not is_inserting() then
-    asked[number] = nil
-    return
+    return requests.forget(number)
   end
-  one.request, one.is_answered = nil, true -- others may follow what stands on the screen
-  forget_answered_before(number)
+  requests.note_answer(number)
   local client = vim.lsp.get_client_by_id(one.client)
   local raw_items = result and (result.items or result) or {}
   local new_offer = client and offers.read(raw_items, one.place, client.offset_encoding)
   if new_offer then
-    take(new_offer, number, wants_next and number == serial and 2 or nil)
-  elseif number == serial then
+    take(new_offer, number, wants_next and number == requests.newest() and 2 or nil)
+  elseif number == requests.newest() then
     drop()
   end
 end
@@ -165,18 +137,16 @@ local function ask(kind)
   if not client or not config.is_enabled or not client:supports_method(METHOD, bufnr) then
     return
   end
-  serial = serial + 1
-  local number = serial
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.context = { triggerKind = kind }
   local one = { place = offers.place_of_cursor(), position = params.position, client = client.id }
-  asked[number] = one
+  local number = requests.add(one)
   local is_sent, request = client:request(METHOD, params, function(err, result)
     on_answer(number, err, result)
   end, bufnr)
   one.request = request
   if not is_sent then
-    asked[number] = nil
+    requests.forget(number)
   end
 end
 
@@ -188,8 +158,8 @@ end
 --- Text that is still growing arrived, or others beside the one on the screen.
 function M.on_partial(params, client_id)
   local client = vim.lsp.get_client_by_id(client_id)
-  for number = serial, 1, -1 do
-    local one = asked[number]
+  for number = requests.newest(), 1, -1 do
+    local one = requests.get(number)
     if not one or not client then
       return -- answered, superseded, or gone
     end
@@ -246,7 +216,7 @@ end
 
 --- Put the suggestion away for good.
 function M.dismiss()
-  forget_requests()
+  requests.cancel()
   drop("dismissed")
 end
 
@@ -308,7 +278,7 @@ function M.attach(bufnr)
     pattern = "DraftlineStatus",
     callback = function(event)
       local is_here = vim.api.nvim_get_current_buf() == bufnr
-      if event.data.kind == "ready" and is_here and is_inserting() and not offer and not is_waiting() then
+      if event.data.kind == "ready" and is_here and is_inserting() and not offer and not requests.is_waiting() then
         M.ask_automatically()
       end
     end,
