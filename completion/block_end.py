@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from completion.brackets import CLOSERS, open_at_cursor, scan
@@ -12,6 +13,7 @@ _LOOK_AHEAD = 6_000
 _OPENERS = ("{", "(", "[", ":", "=>", "->")
 _CLOSING = ")]}\"'`;,: \t\r"
 _GOES_ON = frozenset({"else", "elif", "except", "finally", "catch", "while", "case", "default"})
+_WORD = re.compile(r"\w*")
 
 
 class BlockEnd:
@@ -65,7 +67,7 @@ class BlockEnd:
             return None
         if not text:
             return kept_end if floor == 0 and kept_end and not last else None
-        if not self._leaves(line, floor) or (last and any(word.startswith(text) for word in _GOES_ON)):
+        if not self._leaves(line, floor) or (last and any(word.startswith(line.lstrip()) for word in _GOES_ON)):
             return None
         if not self._closes(earlier, text):
             return kept_end
@@ -79,8 +81,7 @@ class BlockEnd:
     def _leaves(self, line: str, floor: int) -> bool:
         if floor:
             return depth(line) < floor
-        first = line.split(None, 1)[0]
-        return not depth(line) and first[0] not in CLOSERS and first.rstrip(":{(") not in _GOES_ON
+        return not depth(line) and line[0] not in CLOSERS and _WORD.findall(line)[0] not in _GOES_ON
 
     def _closes(self, earlier: str, line: str) -> bool:
         """Whether `line` begins with a closer that the text, or the document before the cursor, waits for."""

@@ -123,8 +123,12 @@ def begun_delimiter(text: str, language: str, string: str = "") -> int:
         one for one in _STYLES.get(language, _PLAIN).multi_line_strings if len(one) > 1 and found.string in ("", one)
     ]
     shortest = 1 if found.string else 2  # outside strings one quote alone begins a string
-    begun = (count for one in long for count in range(len(one) - 1, shortest - 1, -1) if text.endswith(one[:count]))
-    return next(begun, 0)
+    for one in long:
+        for count in range(len(one) - 1, shortest - 1, -1):
+            # the quotes that ended a string begin no other
+            if text.endswith(one[:count]) and scan(text[:-count], language, string).string == found.string:
+                return count
+    return 0
 
 
 def _comments(style: _Style) -> tuple[str, str]:

@@ -12,10 +12,10 @@ from hypothesis import settings
 from completion.model.loading import LoadedModel, load_model
 from tests.tiny_models import write_tiny_model
 
-# CI tries the same cases every time: a new one that fails is for a developer's run to find, not for a landing.
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# The same cases every time: a new one that fails is for `--hypothesis-profile explore` to find, not for a landing.
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("explore", derandomize=False, print_blob=True)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session", autouse=True)

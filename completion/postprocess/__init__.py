@@ -54,19 +54,20 @@ def stable_prefix(text: str, context: Context) -> str:
         text: Everything generated so far, not filtered.
         context: The same that the finished text will be filtered with.
     """
-    finished = text[: whole(text, context)]
-    cut = _through(_CUTS, Suggestion(finished), context)
+    certain = text[: settled(text, context)]
+    finished = certain[: whole(certain, context)]
+    cut = _through(_CUTS, Suggestion(certain), context)
     if isinstance(cut, Dropped):
         return ""
     kept = (
+        len(finished),
         unopened(finished, context),
         unlooped(finished),
         unrepeated(finished, context),
         unoverlapped(finished, context),
-        settled(finished, context),
     )
     safe = cut.text[: min(kept)]
-    safe = safe[: whole(safe, context)].rstrip()
+    safe = safe[: settled(safe, context)].rstrip()
     shaped = _through(_SHAPES, replace(cut, text=safe), context)
     return "" if isinstance(shaped, Dropped) else shaped.text
 

@@ -35,10 +35,10 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
 
 def settled(text: str, context: Context) -> int:
     """Length of the part of an unfinished text that the filter keeps however the text goes on."""
-    if context.before.comment:
+    if context.within_comment(text):
         return len(text)
-    begun = begun_delimiter(text, context.language, context.before.string)
-    return min(len(text) - begun, _settle(text, context)[3])
+    whole = len(text) - begun_delimiter(text, context.language, context.before.string)
+    return whole if context.before.comment else min(whole, _settle(text, context)[3])
 
 
 def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:

@@ -103,6 +103,10 @@ class Context:
             indent=IndentStyle.of(prefix, suffix),
         )
 
+    def within_comment(self, text: str) -> bool:
+        """Whether a text ends on the line of the comment that the cursor stands in."""
+        return self.before.comment and "\n" not in text
+
 
 def closes_string(before: Scan, suffix: str, language: str) -> bool:
     """Whether the string that the cursor stands in ends behind the cursor.

@@ -30,8 +30,11 @@ def whole(text: str, context: Context) -> int:
 
 def _whole_words(text: str, context: Context) -> int:
     """Length of the part that ends neither inside a word nor inside a string that the text opened."""
-    inside = scan(text, context.language, context.before.string)
-    still_first = inside.string and not inside.string_start and context.before.string
-    end = len(text) if still_first or not inside.string else inside.string_start
+    end = len(text)
+    if not context.within_comment(text):  # where quotes begin nothing
+        inside = scan(text, context.language, context.before.string)
+        still_first = inside.string and not inside.string_start and context.before.string
+        if inside.string and not still_first:
+            end = inside.string_start
     match = _TAIL.search(text, 0, end)
     return match.start() if match else end

@@ -38,6 +38,14 @@ def test_a_filter_never_returns_text_that_was_not_in_its_input(before, after, te
 @example('def f():\n    """One.\n\n    ', '\n    """\n', 'two."""\n', "python", Mode.LINE, False)
 @example("f(g(v", "\n)\n)\n", "a).m(d=1)\n", "python", Mode.LINE, False)
 @example("if (a) {\n  ", "\n}\n", "b();\n} else {\n  c();\n}\n", "javascript", Mode.BLOCK, False)
+@example("# no (", "", '"""', "python", Mode.LINE, True)
+@example('"""', '"""return x', '""""""return x', "python", Mode.LINE, False)
+@example('"""', '"""return x', '""")', "python", Mode.LINE, False)
+@example("", ", return x", ', """', "python", Mode.LINE, True)
+@example("# no (", "", '\n    b = 1"""', "python", Mode.BLOCK, True)
+@example("", "", "\n    b = 1\nelse\n", "python", Mode.BLOCK, False)
+@example("", "", "\ndef f():", "python", Mode.BLOCK, False)
+@example("", "", "\nelse:return x", "python", Mode.BLOCK, False)
 def test_what_is_shown_while_streaming_is_never_taken_back(before, after, text, language, mode, cut_short):
     context = Context.of(before, after, language, mode, cut_short=cut_short)
     final = apply_filters(Suggestion(text), context)
@@ -48,6 +56,12 @@ def test_what_is_shown_while_streaming_is_never_taken_back(before, after, text, 
         assert final_text.startswith(now), (text[:end], now, final_text)
         shown = max(shown, now, key=len)
     assert final_text.startswith(shown)
+
+
+def test_a_block_shows_each_line_as_soon_as_it_is_whole():
+    context = Context.of("def f():\n    ", "\n", "python", Mode.BLOCK)
+    shown = [stable_prefix(text, context) for text in ("x = fo", "x = foo\n", "x = foo\n    return x\n    y")]
+    assert shown == ["x =", "x = foo", "x = foo\n    return x"]
 
 
 @given(code, code, code, languages, modes)
