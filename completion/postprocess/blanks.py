@@ -11,12 +11,16 @@ from completion.request import Suggestion
 def blanks(suggestion: Suggestion, context: Context) -> Suggestion:
     """Take off a leading blank that the document has already, and trailing blanks and line breaks.
 
-    Before text on the cursor's line a trailing blank may be needed: it stays unless that text begins with one.
+    Before text on the cursor's line what ends the suggestion may be needed: that text's indentation stays, and a blank
+    unless the text begins with one.
     """
     text = suggestion.text
     if context.line_before[-1:] in (" ", "\t") and context.line_before.strip() and not context.before.string:
         text = text.lstrip(" \t")
     after = context.line_after[suggestion.replace_after :]
-    if not after or after[0] in " \t":
-        return replace(suggestion, text=text.rstrip())
-    return replace(suggestion, text=text.rstrip("\r\n"))
+    bare = text.rstrip(" \t")
+    if not after.strip():
+        text = text.rstrip()
+    elif after[0] in " \t" and not bare.endswith("\n"):
+        text = bare
+    return replace(suggestion, text=text)

@@ -9,6 +9,7 @@ from itertools import islice
 from completion.brackets import scan
 from completion.indent_style import depth
 from completion.postprocess.context import Context, Dropped, DropReason
+from completion.postprocess.suffix_overlap import before_rest
 from completion.request import Suggestion
 
 LOOK_AHEAD = 2
@@ -31,10 +32,16 @@ def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dr
     for index, line in enumerate(text.split("\n") if targets else ()):
         whole = context.line_before + line if index == 0 else line
         if fold(whole) in targets and _may_cut(text, offset, context):
-            kept = text[: max(offset - 1, 0)].removesuffix("\r")
+            kept = _without_rest(text[: max(offset - 1, 0)].removesuffix("\r"), context)
             return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.REPEATS_FOLLOWING)
         offset += len(line) + 1
     return suggestion
+
+
+def _without_rest(text: str, context: Context) -> str:
+    """The text without the rest of the cursor's line, which stands between it and the line that it repeats next."""
+    rest = context.line_after.strip()
+    return before_rest(text, len(text.rstrip()) - len(rest), context) if rest and text.rstrip().endswith(rest) else text
 
 
 def unrepeated(text: str, context: Context) -> int:

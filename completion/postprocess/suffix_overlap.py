@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from completion.brackets import CLOSERS, scan
+from completion.brackets import CLOSER_OF, CLOSERS, Bracket, scan
 from completion.postprocess.context import Context
 from completion.request import Suggestion
 
@@ -17,17 +18,23 @@ _SEPARATORS = frozenset(",;:")
 def suffix_overlap(suggestion: Suggestion, context: Context) -> Suggestion:
     """Cut where the text begins to repeat what stands after the cursor on its line, up to the text's end.
 
-    Only where all brackets and strings that the text opened are closed again: `f(x)` before `)` keeps its closer.
-    Closers alone are left to the filter that knows which bracket they belong to.
+    Only where that leaves no more brackets unpaired: `f(x)` before `)` keeps its closer. Closers alone are left to the
+    filter that knows which bracket they belong to.
     """
     tail = context.line_after.strip()
     if not tail or set(tail) <= CLOSERS:
         return suggestion
     text = suggestion.text
     for start in range(len(text)):
-        if _repeats(text[start:], tail, context) and _closed(text[:start], context):
-            return replace(suggestion, text=text[:start])
+        if _repeats(text[start:], tail, context) and _pairs(text, start, context):
+            return replace(suggestion, text=before_rest(text, start, context))
     return suggestion
+
+
+def before_rest(text: str, start: int, context: Context) -> str:
+    """The text before `start`, where the rest of the cursor's line begins, without the blanks that this has itself."""
+    after = context.line_after
+    return text[:start].removesuffix(after[: len(after) - len(after.lstrip())])
 
 
 def unoverlapped(text: str, context: Context) -> int:
@@ -55,6 +62,30 @@ def _repeats(rest: str, tail: str, context: Context) -> bool:
     return len(tail) >= SHORTEST_OVERLAP and (not line_break or (not first.strip() and below.startswith(second)))
 
 
-def _closed(text: str, context: Context) -> bool:
-    result = scan(text, context.language, context.before.string)
-    return not result.open and (not result.string or result.string == context.before.string)
+def _pairs(text: str, start: int, context: Context) -> bool:
+    """Whether the document's brackets pair as well with the text up to `start` as with all of it."""
+    string = scan(text[:start], context.language, context.before.string).string
+    if string and string != context.before.string:
+        return False
+    return _unpaired(text[:start], context) <= _unpaired(text, context)
+
+
+def _unpaired(text: str, context: Context) -> int:
+    """Number of brackets around the cursor that have no partner once the text stands there."""
+    found = scan(text, context.language, context.before.string)
+    stack = [bracket.character for bracket in context.before.open]
+    alone = _close(stack, found.unopened)
+    stack += [bracket.character for bracket in found.open]
+    alone += _close(stack, context.after.unopened)
+    return alone + len(stack)
+
+
+def _close(stack: list[str], closers: Sequence[Bracket]) -> int:
+    """Take off what the closers close; gives how many close nothing."""
+    alone = 0
+    for closer in closers:
+        if stack and CLOSER_OF[stack[-1]] == closer.character:
+            stack.pop()
+        else:
+            alone += 1
+    return alone

@@ -1,0 +1,76 @@
+"""Which text the real server shows the engine: notebooks, the workspace, nothing of secret files."""
+
+import asyncio
+
+from lsprotocol import types
+
+from tests.lsp_server.real_client import steps
+
+NOTEBOOK = "file:///n.ipynb"
+
+
+def open_notebook(client, texts):
+    kind = types.NotebookCellKind.Code
+    notebook = types.NotebookDocument(NOTEBOOK, "jupyter", 1, [types.NotebookCell(kind, uri) for uri in texts])
+    cells = [types.TextDocumentItem(uri, "python", 1, text) for uri, text in texts.items()]
+    client.lsp.notebook_document_did_open(types.DidOpenNotebookDocumentParams(notebook, cells))
+
+
+async def test_a_cell_that_is_deleted_frees_the_engine(paced, start_client):
+    client = await start_client(streaming=True, max_tokens=1000)
+    await client.ready()
+    open_notebook(client, {"c1": "import os", "c2": "os."})
+    steps(paced, 1)
+    answer = asyncio.create_task(client.complete("c2", 0, 3))
+    await client.until(lambda: client.partials)
+    gone = types.NotebookDocumentCellChangeStructure(
+        types.NotebookCellArrayChange(1, 1), did_close=[types.TextDocumentIdentifier("c2")]
+    )
+    change = types.NotebookDocumentChangeEvent(cells=types.NotebookDocumentCellChanges(gone))
+    version = types.VersionedNotebookDocumentIdentifier(2, NOTEBOOK)
+    client.lsp.notebook_document_did_change(types.DidChangeNotebookDocumentParams(version, change))
+    assert await asyncio.wait_for(answer, 10) == []
+
+
+async def test_cells_of_a_notebook_see_the_code_above(paced, start_client):
+    client = await start_client()
+    await client.ready()
+    open_notebook(client, {"c1": "import os", "c2": "os."})
+    steps(paced, 3)
+    (item,) = await client.complete("c2", 0, 3)
+    assert item.insert_text == " 0 1 2"
+
+
+async def test_the_index_is_fed_with_what_may_be_read(paced, start_client, tmp_path):
+    (tmp_path / "a.py").write_text("open in the editor, old")
+    (tmp_path / "b.py").write_text("beside it")
+    (tmp_path / ".env").write_text("SECRET")
+    (tmp_path / "generated.py").write_text("ignored")
+    (tmp_path / ".gitignore").write_text("generated.py\n")
+    client = await start_client(folders=[tmp_path])
+    client.open((tmp_path / "a.py").as_uri(), "open in the editor")
+    await client.ready()
+    while not {"a.py", "b.py"} <= {file.path for update in paced.updates for file in update.changed}:
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+    sent = {file.path: file for update in paced.updates for file in update.changed}
+    assert sent["a.py"].text == "open in the editor"
+    assert sent["a.py"].open
+    assert sent["b.py"].text == "beside it"
+    assert not {".env", "generated.py"} & sent.keys()
+    (tmp_path / "b.py").unlink()
+    event = types.FileEvent((tmp_path / "b.py").as_uri(), types.FileChangeType.Deleted)
+    client.lsp.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([event]))
+    while not any("b.py" in update.removed for update in paced.updates):
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+
+
+async def test_an_ignored_or_secret_document_gets_nothing(paced, start_client, tmp_path):
+    (tmp_path / ".draftlineignore").write_text("private/\n")
+    client = await start_client(folders=[tmp_path])
+    await client.ready()
+    for name, sentence in ((".env", "may hold secrets"), ("private/a.py", "ignore")):
+        uri = (tmp_path / name).as_uri()
+        client.open(uri, "KEY = ")
+        assert await client.complete(uri, 0, 6, invoked=True) == []
+        await client.until(lambda sentence=sentence: sentence in client.statuses[-1].message)
+    assert paced.started == []

@@ -1,0 +1,60 @@
+"""When the real server has the engine compute a prompt before anybody asks."""
+
+import asyncio
+
+from lsprotocol import types
+
+from tests.lsp_server.real_client import steps
+
+URI = "file:///nowhere/a.py"
+
+
+async def test_a_resting_cursor_prepares_the_engine(paced, start_client):
+    client = await start_client(prepare_ms=60_000)
+    await client.ready()
+    client.open(URI, "x =")
+    client.lsp.protocol.notify("draftline/didMoveCursor", {"uri": URI, "position": {"line": 0, "character": 3}})
+    steps(paced, 1)
+    assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+    assert paced.prepared == [URI]
+
+
+async def test_nothing_is_prepared_where_that_is_switched_off(paced, start_client):
+    paced.gated = False
+    client = await start_client(prepare_ms=0)
+    await client.ready()
+    client.open(URI, "x =")
+    client.lsp.protocol.notify("draftline/didMoveCursor", {"uri": URI, "position": {"line": 0, "character": 3}})
+    for _ in range(3):
+        assert len(await client.complete(URI, 0, 3, invoked=True)) == 1
+    assert paced.prepared == []
+
+
+async def test_an_opened_file_an_edit_and_an_acceptance_prepare_the_engine(paced, start_client):
+    paced.gated = False
+    client = await start_client(prepare_ms=1)
+    await client.ready()
+    accepted = types.ExecuteCommandParams("draftline.accepted", ["an id", 0])
+    for uri, act in (
+        (URI, lambda: client.open(URI, "x =")),
+        ("file:///b.py", lambda: client.open("file:///b.py", "y =")),
+        (URI, lambda: client.change(URI, 2, (0, 3), (0, 3), " 1")),
+        (URI, lambda: client.lsp.workspace_execute_command(accepted)),
+    ):
+        act()
+        assert await asyncio.to_thread(paced.readied.acquire, timeout=10)
+        assert paced.prepared[-1] == uri
+    assert len(paced.prepared) == 4
+
+
+async def test_a_file_that_may_not_be_completed_is_not_prepared(paced, start_client):
+    paced.gated = False
+    client = await start_client(prepare_ms=1)
+    await client.ready()
+    client.open("file:///project/.env", "KEY=", "dotenv")
+    client.change("file:///project/.env", 2, (0, 4), (0, 4), "1")
+    for _ in range(3):  # each takes longer than the rest after which a cache is prepared
+        assert await client.complete("file:///project/.env", 0, 5, invoked=True) == []
+    client.open(URI, "x =")
+    assert await asyncio.to_thread(paced.readied.acquire, timeout=10)
+    assert set(paced.prepared) == {URI}
