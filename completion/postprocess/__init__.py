@@ -67,6 +67,7 @@ def stable_prefix(text: str, context: Context) -> str:
         unoverlapped(finished, context),
     )
     safe = cut.text[: min(kept)]
+    safe = safe[: unoverlapped(safe, context)]  # where a repeated line is cut off later
     safe = safe[: settled(safe, context)].rstrip()
     shaped = _through(_SHAPES, replace(cut, text=safe), context)
     return "" if isinstance(shaped, Dropped) else shaped.text

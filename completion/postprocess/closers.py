@@ -63,15 +63,21 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
         if not waiting or CLOSER_OF[waiting[-1].character] != closer.character:
             return covered, last, closer.offset, kept
         closed_at = waiting.pop().closed_at
-        if closed_at is None:
+        far = closed_at is not None and not covered <= closed_at < reach
+        if closed_at is None or (far and _is_lacking(text, closer.offset, context)):
             continue
-        if closed_at >= reach or closed_at < covered:
+        if far:
             if any(bracket.character == _OPENER_OF[closer.character] for bracket in result.open):
                 kept = min(kept, closer.offset)
                 continue  # opened again, as in `} else {`: the document's closer belongs to the new one
             return covered, last, closer.offset, kept
         covered, last = closed_at + 1, closer.offset + 1
     return covered, last, None, kept
+
+
+def _is_lacking(text: str, closer: int, context: Context) -> bool:
+    """Whether the document has one closer too few, so that this one is no double."""
+    return context.unpaired(text[: closer + 1]) < context.unpaired(text[:closer])
 
 
 def _reach(context: Context) -> int:

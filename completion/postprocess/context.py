@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from completion.brackets import OpenBracket, Scan, open_at_cursor, scan
+from completion.brackets import CLOSER_OF, OpenBracket, Scan, open_at_cursor, scan
 from completion.indent_style import IndentStyle
 from completion.request import Mode, Suggestion
 
@@ -106,6 +106,19 @@ class Context:
     def within_comment(self, text: str) -> bool:
         """Whether a text ends on the line of the comment that the cursor stands in."""
         return self.before.comment and "\n" not in text
+
+    def unpaired(self, text: str) -> int:
+        """Number of brackets and quotes that have no partner in the document once the text stands at the cursor."""
+        on_line = scan(text + self.line_after, self.language, self.before.string)
+        found = scan(text + self.suffix[:SCAN_AFTER], self.language, self.before.string)
+        waiting = [bracket.character for bracket in self.before.open]
+        alone = int(len(on_line.string) == 1)
+        for closer in found.unopened:
+            if waiting and CLOSER_OF[waiting[-1]] == closer.character:
+                waiting.pop()
+            else:
+                alone += 1
+        return alone + len(waiting) + len(found.open)
 
 
 def closes_string(before: Scan, suffix: str, language: str) -> bool:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from dataclasses import replace
 
-from completion.brackets import CLOSER_OF, CLOSERS, Bracket, scan
+from completion.brackets import CLOSERS
 from completion.postprocess.context import Context
 from completion.request import Suggestion
 
 SHORTEST_OVERLAP = 3
-"""Shorter ends are chance, a separator apart."""
+"""Shorter ends are chance, but for a separator, the word at the cursor, and all of the rest of its line."""
 
-_SEPARATORS = frozenset(",;:")
+_SEPARATORS = frozenset(",;:{")
+_WORD = re.compile(r"\w+")
 
 
 def suffix_overlap(suggestion: Suggestion, context: Context) -> Suggestion:
@@ -26,7 +27,8 @@ def suffix_overlap(suggestion: Suggestion, context: Context) -> Suggestion:
         return suggestion
     text = suggestion.text
     for start in range(len(text)):
-        if _repeats(text[start:], tail, context) and _pairs(text, start, context):
+        repeats = _repeats(text[start:], tail, context) or _ends_alike(text, start, tail, context)
+        if repeats and context.unpaired(text[:start]) <= context.unpaired(text):
             return replace(suggestion, text=before_rest(text, start, context))
     return suggestion
 
@@ -53,7 +55,7 @@ def _repeats(rest: str, tail: str, context: Context) -> bool:
         return False
     if len(rest) <= len(tail):
         wordless = not any(character.isalnum() for character in rest)
-        return len(rest) >= SHORTEST_OVERLAP if not wordless else len(rest) >= 2 and rest == tail
+        return len(rest) >= 2 and rest == tail if wordless else len(rest) >= SHORTEST_OVERLAP
     if not any(character.isalnum() for character in tail):
         return False
     beyond = rest[len(tail) :]
@@ -62,30 +64,11 @@ def _repeats(rest: str, tail: str, context: Context) -> bool:
     return len(tail) >= SHORTEST_OVERLAP and (not line_break or (not first.strip() and below.startswith(second)))
 
 
-def _pairs(text: str, start: int, context: Context) -> bool:
-    """Whether the document's brackets pair as well with the text up to `start` as with all of it."""
-    string = scan(text[:start], context.language, context.before.string).string
-    if string and string != context.before.string:
-        return False
-    return _unpaired(text[:start], context) <= _unpaired(text, context)
-
-
-def _unpaired(text: str, context: Context) -> int:
-    """Number of brackets around the cursor that have no partner once the text stands there."""
-    found = scan(text, context.language, context.before.string)
-    stack = [bracket.character for bracket in context.before.open]
-    alone = _close(stack, found.unopened)
-    stack += [bracket.character for bracket in found.open]
-    alone += _close(stack, context.after.unopened)
-    return alone + len(stack)
-
-
-def _close(stack: list[str], closers: Sequence[Bracket]) -> int:
-    """Take off what the closers close; gives how many close nothing."""
-    alone = 0
-    for closer in closers:
-        if stack and CLOSER_OF[stack[-1]] == closer.character:
-            stack.pop()
-        else:
-            alone += 1
-    return alone
+def _ends_alike(text: str, start: int, tail: str, context: Context) -> bool:
+    """Whether what the text ends with, however short, is the word at the cursor, or all of the line's rest."""
+    rest = text[start:].rstrip()
+    first_word = _WORD.match(context.line_after)
+    if first_word is not None:
+        return rest in (first_word.group(), tail)
+    boundary = start == 0 or not _WORD.match(text[start - 1])
+    return rest == tail and _WORD.search(tail) is not None and boundary

@@ -46,6 +46,7 @@ def test_a_filter_never_returns_text_that_was_not_in_its_input(before, after, te
 @example("", "", "\n    b = 1\nelse\n", "python", Mode.BLOCK, False)
 @example("", "", "\ndef f():", "python", Mode.BLOCK, False)
 @example("", "", "\nelse:return x", "python", Mode.BLOCK, False)
+@example("", "// xf(a)\nreturn x\n", "// x\nreturn x\n", "javascript", Mode.LINE, False)
 def test_what_is_shown_while_streaming_is_never_taken_back(before, after, text, language, mode, cut_short):
     context = Context.of(before, after, language, mode, cut_short=cut_short)
     final = apply_filters(Suggestion(text), context)
