@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.quality_report import Prediction, keys, print_tables
 from benchmarks.quality_rows import LAYOUT_ROWS, ROWS, rows_for
-from benchmarks.quality_tasks import FILES, Task, file_tasks, open_tasks, sample
+from benchmarks.quality_tasks import FILES, SETS, Task, file_tasks, open_tasks, sample
 from benchmarks.scoring import score
 from completion.backend import Backend
 from completion.cancellation import CancelToken
@@ -130,7 +130,7 @@ def _options() -> Options:
     parser.add_argument(
         "--sets",
         default=",".join(FILES),
-        help="which of the open data: single_line, multi_line, random_span, " + ", ".join(FILES),
+        help="which of the open data: " + ", ".join(SETS),
     )
     parser.add_argument("--data-dir", help="folder of the open data")
     parser.add_argument("--mode", type=Mode, default=Mode.AUTO, help="line, block or auto, for --data")

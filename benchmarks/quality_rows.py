@@ -86,6 +86,7 @@ DEFAULT_ROWS = {
     "single_line": ("whole", "whole_bf16", "whole_unasked", "infill", "suffix_first", "suffix_first_healed"),
     "multi_line": ("whole", "infill"),
     "random_span": ("whole", "infill"),
+    "mid_line": ("whole", "infill"),
     "repo_context": ("whole", "whole_no_healing", "whole_no_context", *LAYOUT_ROWS),
     "release_replay": ("whole", "infill"),
     "cursor_positions": ("whole", "whole_no_healing", *LAYOUT_ROWS),

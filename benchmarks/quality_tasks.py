@@ -6,9 +6,11 @@ import difflib
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from benchmarks.data import read_records
@@ -23,6 +25,14 @@ FILES = {
     "cursor_positions": "open_cursor_positions.jsonl.gz",
 }
 _HUMANEVAL_SETS = {"SingleLine": "single_line", "MultiLine": "multi_line", "RandomSpan": "random_span"}
+MID_LINE = "mid_line"
+"""Parts taken out of lines of `single_line` and `cursor_positions`, with the rest of the line behind the cursor."""
+SETS = (*FILES, *_HUMANEVAL_SETS.values(), MID_LINE)
+"""All names of sets."""
+
+_AT_WORDS = 0.7  # share of mid-line holes that begin and end at words, as cursors mostly do
+_SHORTEST_LINE = 8  # characters of a line that has a middle
+_WORD_EDGE = re.compile(r"\b|(?<=\W)(?=\W)")
 _MODES = {"multi_line": Mode.BLOCK, "random_span": Mode.BLOCK, "safim": Mode.AUTO}
 
 
@@ -63,15 +73,18 @@ class Task:
 
 
 def open_tasks(names: list[str], data_dir: str | None) -> Iterator[Task]:
-    """The tasks of the open data, by the names in FILES, or of one of the three parts of humaneval.
+    """The tasks of the open data, by the names in SETS.
 
     Raises:
         SystemExit: There is no such set.
     """
     parts = _HUMANEVAL_SETS.values()
     for name in names:
-        if name not in (*FILES, *parts):
-            raise SystemExit(f"There is no set {name}. Known: {', '.join([*FILES, *parts])}.")
+        if name not in SETS:
+            raise SystemExit(f"There is no set {name}. Known: {', '.join(SETS)}.")
+        if name == MID_LINE:
+            yield from filter(None, map(mid_line, open_tasks(["single_line", "cursor_positions"], data_dir)))
+            continue
         for record in read_records(FILES["humaneval" if name in parts else name], data_dir):
             yield from (task for task in tasks_of(record, name) if name not in parts or task.dataset == name)
 
@@ -133,6 +146,36 @@ def _replay(record: dict[str, Any]) -> Iterator[Task]:
             suffix="\n" + "".join(before[old_end:]),
             reference=text[column:],
         )
+
+
+def mid_line(task: Task) -> Task | None:
+    """A task whose hole is a part of the line that the task's cursor stands on; None where the line is too short.
+
+    Where the hole begins and ends is drawn by the task's name: the same every time.
+    """
+    start = task.prefix.rfind("\n") + 1
+    line, line_break, below = (task.prefix[start:] + task.reference + task.document_suffix).partition("\n")
+    line = line.rstrip("\r")
+    indent = len(line) - len(line.lstrip())
+    if len(line.strip()) < _SHORTEST_LINE:
+        return None
+    draw = Random(task.id)
+    places = list(range(indent, len(line.rstrip())))
+    if draw.random() < _AT_WORDS:
+        places = [place for place in places if _WORD_EDGE.match(line, place)]
+    begin, end = sorted(draw.sample(places, 2)) if len(places) > 1 else (0, 0)
+    if not line[begin:end].strip():
+        return None
+    return replace(
+        task,
+        id=f"{MID_LINE}/{task.id}",
+        dataset=MID_LINE,
+        prefix=task.prefix[:start] + line[:begin],
+        suffix=line[end:] + line_break + below,
+        reference=line[begin:end],
+        mode=Mode.AUTO,
+        whole_lines=False,
+    )
 
 
 def sample(tasks: list[Task], limit: int) -> list[Task]:

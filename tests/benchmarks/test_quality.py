@@ -1,7 +1,7 @@
 """The quality benchmark asks as an editor would, scores as it says, and runs programs within limits."""
 
 from benchmarks.quality_report import Prediction, keys
-from benchmarks.quality_tasks import sample, tasks_of
+from benchmarks.quality_tasks import mid_line, sample, tasks_of
 from benchmarks.scoring import Score, first_line, runs_to_its_end, score
 from completion.request import Mode
 
@@ -32,6 +32,17 @@ def test_a_release_replay_has_one_cursor_in_the_first_new_line_of_each_hunk():
     assert [(task.prefix + task.reference).splitlines()[-1] for task in tasks] == ["better = 2", "end = 5"]
     assert tasks[0].suffix == "\nc = 3\nd = 4\ne = 5\n"
     assert "best = 3" in tasks[1].prefix
+
+
+def test_a_part_of_a_line_is_taken_out_of_its_middle():
+    (task,) = tasks_of(LINE | {"id": "c"}, "humaneval")
+    hole = mid_line(task)
+    assert hole == mid_line(task)
+    assert hole.prefix + hole.reference + hole.suffix == "def f(a):\n    b = a + 1\n    return b\n"
+    assert hole.reference.strip()
+    assert "\n" not in hole.reference
+    assert hole.suffix.partition("\n")[0]
+    assert hole.program(hole.reference).endswith("assert f(1) == 2\n")
 
 
 def test_a_sample_is_the_same_every_time_and_bounded_by_language():
