@@ -12,7 +12,7 @@ from collections import Counter
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.quality_tasks import FILES, Task, open_tasks
+from benchmarks.quality_tasks import FILES, MID_LINE, Task, open_tasks
 from completion.mode import decide
 from completion.postprocess import FILTERS, Context, Dropped
 from completion.request import Mode, Suggestion
@@ -37,7 +37,7 @@ def main() -> None:
     """Print a table by data set, then one JSON line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.filter_harm", description=__doc__)
     parser.add_argument("--data-dir", help="folder of the open data")
-    tasks = list(open_tasks(list(FILES), parser.parse_args().data_dir))
+    tasks = list(open_tasks([*FILES, MID_LINE], parser.parse_args().data_dir))
     changed = {dataset: Counter[str]() for dataset in dict.fromkeys(task.dataset for task in tasks)}
     for task in tasks:
         name = first_to_change(task)

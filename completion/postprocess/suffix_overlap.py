@@ -54,9 +54,11 @@ def _repeats(rest: str, tail: str, context: Context) -> bool:
     if not rest.startswith(tail[: len(rest)]):
         return False
     if len(rest) <= len(tail):
-        wordless = not any(character.isalnum() for character in rest)
-        return len(rest) >= 2 and rest == tail if wordless else len(rest) >= SHORTEST_OVERLAP
-    if not any(character.isalnum() for character in tail):
+        if not any(character.isalnum() for character in rest):
+            return len(rest) >= 2 and rest == tail
+        inside_word = rest != tail and _WORD.fullmatch(tail[len(rest) - 1 : len(rest) + 1])
+        return len(rest) >= SHORTEST_OVERLAP and not inside_word
+    if not any(character.isalnum() for character in tail) or _WORD.fullmatch(tail):
         return False
     beyond = rest[len(tail) :]
     first, line_break, second = beyond.partition("\n")
