@@ -17,7 +17,8 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
 
     A closer that the document has right behind the cursor (an editor puts it there on its own) is covered by the
     range. One that the document has further on, or whose opener nobody wrote, ends the text. One whose opener is
-    still waiting before the cursor stays. Brackets in comments are words.
+    still waiting before the cursor stays, and one that the document as a whole has too few of. Brackets in comments are
+    words.
     """
     if context.before.comment:
         return suggestion
