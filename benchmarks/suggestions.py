@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import quality_tasks
 from benchmarks.quality_rows import ROWS as QUALITY_ROWS
+from benchmarks.quality_tasks import SETS as KNOWN_SETS
 from benchmarks.quality_tasks import Task, open_tasks, sample
 from benchmarks.scoring import Score, score
 from benchmarks.suggestions_report import Answer, figures, print_tables
@@ -199,7 +199,7 @@ def _read(path: Path | None) -> dict[tuple[str, str], dict[str, Any]]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.suggestions", description=__doc__)
-    parser.add_argument("--sets", default=SETS, help="which of the open data: " + ", ".join(quality_tasks.SETS))
+    parser.add_argument("--sets", default=SETS, help="which of the open data: " + ", ".join(KNOWN_SETS))
     parser.add_argument("--data-dir", help="folder of the open data")
     parser.add_argument("--limit", type=int, default=2, help="at most so many tasks of a data set and language; 0: all")
     parser.add_argument("--repeats", type=int, default=1, help="runs of each row, of which the fastest counts")

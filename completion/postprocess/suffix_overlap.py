@@ -26,11 +26,10 @@ def suffix_overlap(suggestion: Suggestion, context: Context) -> Suggestion:
     if not tail or set(tail) <= CLOSERS:
         return suggestion
     text = suggestion.text
-    for start in range(len(text)):
-        repeats = _repeats(text[start:], tail, context) or _ends_alike(text, start, tail, context)
-        if repeats and context.unpaired(text[:start]) <= context.unpaired(text):
-            return replace(suggestion, text=before_rest(text, start, context))
-    return suggestion
+    starts = [i for i in range(len(text)) if _repeats(text[i:], tail, context) or _ends_alike(text, i, tail, context)]
+    unpaired = context.unpaired(text) if starts else 0
+    start = next((i for i in starts if context.unpaired(text[:i]) <= unpaired), None)
+    return suggestion if start is None else replace(suggestion, text=before_rest(text, start, context))
 
 
 def before_rest(text: str, start: int, context: Context) -> str:
