@@ -16,7 +16,7 @@ from statistics import mean
 from rich.console import Console
 from rich.table import Table
 
-from lsp_server.typing_rhythm import TypingRhythm
+from lsp_server.suggesting.typing_rhythm import TypingRhythm
 
 KEYS = 4_000
 CONFIGURED_S = 0.06

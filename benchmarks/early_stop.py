@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.quality_tasks import FILES, open_tasks
-from benchmarks.scoring import first_line
-from completion.early_stop import EarlyStop
+from benchmarks.quality.scoring import first_line
+from benchmarks.quality.tasks import FILES, open_tasks
+from completion.stopping.early_stop import EarlyStop
 
 STEPS = (3, 4, 6, 8, 12, 16, 24)
 """Tokens after which a bound may change."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from benchmarks.data import read_records
 from completion.model.causal_model import CausalModel
-from completion.model.model_store import prepare
+from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import Backend, load_transformer
 

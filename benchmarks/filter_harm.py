@@ -12,10 +12,10 @@ from collections import Counter
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.quality_tasks import FILES, MID_LINE, Task, open_tasks
-from completion.mode import decide
+from benchmarks.quality.tasks import FILES, MID_LINE, Task, open_tasks
 from completion.postprocess import FILTERS, Context, Dropped
 from completion.request import Mode, Suggestion
+from completion.stopping.mode import decide
 
 
 def first_to_change(task: Task) -> str | None:

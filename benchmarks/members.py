@@ -25,14 +25,14 @@ from rich.console import Console
 from rich.table import Table
 from tree_sitter import Node
 
-from benchmarks.quality_tasks import FILES, open_tasks, sample
+from benchmarks.quality.tasks import FILES, open_tasks, sample
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.grammar.grammar import load_grammar
-from completion.healing import heal
 from completion.model.causal_model import CausalModel, FloatArray, IntArray, KVCache, Logits
 from completion.model.loading import load_model
 from completion.model.tokenizer import CodeTokenizer
+from completion.prompt.healing import heal
 from completion.request import CompletionRequest, Mode
 
 BONUSES = (0.0, 1.0, 2.0, 4.0)

@@ -23,8 +23,8 @@ from pathlib import Path
 import psutil
 
 from benchmarks.language_client import LanguageClient
-from lsp_server.engine_client import EngineClient
-from lsp_server.engine_launcher import EngineOptions
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.launcher import EngineOptions
 
 _MB = 1e6
 _LONGEST_START_S = 600
@@ -50,7 +50,7 @@ def engine_processes(environment: Mapping[str, str]) -> list[psutil.Process]:
     """The engine hosts that run in these folders."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
-        if "completion.host_main" in (process.info["cmdline"] or []):
+        if "completion.host" in (process.info["cmdline"] or []):
             own = process.environ().get("DRAFTLINE_RUNTIME_DIR") == environment["DRAFTLINE_RUNTIME_DIR"]
             found += [process] if own else []
     return found

@@ -18,10 +18,10 @@ from rich.console import Console
 from rich.table import Table
 
 from completion.request import Statistics
-from lsp_server.persistence import CHECKPOINTS_S
-from lsp_server.report_data import Report, Selection, read_report
-from lsp_server.telemetry import SuggestionRecord, Telemetry
-from lsp_server.telemetry_schema import open_store
+from lsp_server.telemetry.persistence import CHECKPOINTS_S
+from lsp_server.telemetry.report_data import Report, Selection, read_report
+from lsp_server.telemetry.schema import open_store
+from lsp_server.telemetry.store import SuggestionRecord, Telemetry
 
 ROWS = 100_000
 DAYS = 30

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.data import read_records
-from benchmarks.grammar_completions import adds_errors
-from benchmarks.typing_scripts import Script, choose, release_scripts
+from benchmarks.grammar.completions import adds_errors
+from benchmarks.typing.scripts import Script, choose, release_scripts
 from completion.cancellation import CancelToken
 from completion.engine import Engine, EngineSettings
 from completion.grammar.grammar import load_grammar

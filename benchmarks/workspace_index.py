@@ -22,19 +22,19 @@ import numpy.typing as npt
 
 from completion.engine import Engine
 from completion.errors import DraftlineError
-from completion.host_engine import LoadedEngine
-from completion.host_metrics import HostMetrics
-from completion.host_worker import EngineWorker, Job, Urgency
+from completion.host.engine_protocol import LoadedEngine
+from completion.host.metrics import HostMetrics
+from completion.host.worker import EngineWorker, Job, Urgency
 from completion.model.loading import load_model
-from completion.model.model_store import prepare
+from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.request import CompletionEvent, CompletionRequest, Mode, WorkspaceFile, WorkspaceUpdate
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import LearnedState
-from drafting.ngram_index import MAX_MATCH
-from drafting.prompt_lookup import continuations_scratch, rank_continuations
 from drafting.session import Drafters
-from drafting.workspace_index import WorkspaceIndex
+from drafting.sources.ngram_index import MAX_MATCH
+from drafting.sources.prompt_lookup import continuations_scratch, rank_continuations
+from drafting.sources.workspace_index import WorkspaceIndex
 
 IntArray = npt.NDArray[np.int32]
 Documents = dict[str, IntArray]

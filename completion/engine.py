@@ -8,18 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from completion import mode
-from completion.alternatives import alternatives, in_order
+from completion.alternatives.further_suggestions import alternatives, in_order
+from completion.cache.kv_session import KVSession, KVSessions, SessionSettings
 from completion.cancellation import CancelToken
-from completion.drafting_setup import make_drafters, save_learned
-from completion.fim_format import detect_format
-from completion.finishing import open_grammar, passing_part
-from completion.kv_session import KVSession, KVSessions, SessionSettings
-from completion.line_endings import normalised, restored
+from completion.decoding.drafting_setup import make_drafters, save_learned
+from completion.decoding.finishing import open_grammar, passing_part
+from completion.decoding.run_record import RunRecord
+from completion.decoding.task import Task
 from completion.model.loading import LoadedModel
 from completion.postprocess import Context, Dropped, DropReason
-from completion.prompt import Prompt, PromptPlanner
-from completion.prompt_pace import SHORT_BUDGET, PromptBudget, PromptPace
+from completion.prompt.fim_format import detect_format
+from completion.prompt.line_endings import normalised, restored
+from completion.prompt.pace import SHORT_BUDGET, PromptBudget, PromptPace
+from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import (
     CacheMode,
     CompletionEvent,
@@ -28,9 +29,8 @@ from completion.request import (
     Suggestion,
     WorkspaceUpdate,
 )
-from completion.run_record import RunRecord
-from completion.task import Task
-from completion.workspace_context import WorkspaceFiles
+from completion.stopping import mode
+from completion.workspace.context import WorkspaceFiles
 from drafting.session import Drafters
 
 LEFT_TOKENS = 8

@@ -73,3 +73,27 @@ class CancelledError(DraftlineError):
     """The request was cancelled: its client closed the stream or asked for something newer."""
 
     code = "cancelled"
+
+
+class GrammarError(DraftlineError):
+    """A grammar cannot be used for a request."""
+
+    code = "grammar"
+
+
+class GrammarUnsupportedError(GrammarError):
+    """A grammar package's tables have a version that is not known."""
+
+    code = "grammar_unsupported"
+
+
+class GrammarBoundError(GrammarError):
+    """A text needs more stacks, or a longer lexeme, than the constraint follows."""
+
+    code = "grammar_bound"
+
+
+class PrefixTooLargeError(GrammarBoundError):
+    """There is more text before the cursor than is read for one request."""
+
+    code = "grammar_prefix_too_large"

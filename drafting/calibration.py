@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from drafting import prompt_lookup, token_recycling
 from drafting.compiled import compiled
+from drafting.sources import prompt_lookup, token_recycling
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from drafting.calibration import SOURCES, CalibrationArrays, learn
 from drafting.compiled import compiled
-from drafting.ngram_index import MAX_MATCH
-from drafting.prompt_lookup import RANKS, Continuations, continuations_scratch
-from drafting.token_recycling import WIDTH
+from drafting.sources.ngram_index import MAX_MATCH
+from drafting.sources.prompt_lookup import RANKS, Continuations, continuations_scratch
+from drafting.sources.token_recycling import WIDTH
 
 IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float32]

@@ -25,14 +25,14 @@ from drafting.calibration import (
 from drafting.candidate_pool import LOOKUPS, NOT_TAKEN, FloatArray, IntArray, Pool
 from drafting.compiled import compiled
 from drafting.draft_budget import best_cut, least_goodput, may_pay
-from drafting.ngram_index import NgramArrays
-from drafting.prompt_lookup import (
+from drafting.sources.ngram_index import NgramArrays
+from drafting.sources.prompt_lookup import (
     RANKS,
     evidence,
     length_class,
     rank_continuations,
 )
-from drafting.token_recycling import KINDS, WIDTH, RecyclingArrays, find_pair, rank_in
+from drafting.sources.token_recycling import KINDS, WIDTH, RecyclingArrays, find_pair, rank_in
 
 MIN_PATH_PROBABILITY = 0.02
 """A node less likely than this is worth no row on any machine."""

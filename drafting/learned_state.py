@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from drafting.calibration import CLASSES, SOURCES, WEIGHT_SETS, CalibrationArrays
-from drafting.token_recycling import WIDTH, RecyclingArrays, empty_recycling
+from drafting.sources.token_recycling import WIDTH, RecyclingArrays, empty_recycling
 
 logger = logging.getLogger(__name__)
 

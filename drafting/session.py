@@ -15,12 +15,12 @@ from drafting.draft_budget import StepCosts
 from drafting.draft_tree import DraftTree
 from drafting.drafter import ALONE, Beside
 from drafting.learned_state import LearnedState
-from drafting.ngram_index import GAP, MAX_MATCH
-from drafting.ngram_model import NgramModel
-from drafting.prompt_lookup import PromptLookup
-from drafting.token_recycling import recycle
+from drafting.sources.ngram_index import GAP, MAX_MATCH
+from drafting.sources.ngram_model import NgramModel
+from drafting.sources.prompt_lookup import PromptLookup
+from drafting.sources.token_recycling import recycle
+from drafting.sources.workspace_index import WorkspaceIndex
 from drafting.verifier import AcceptedPath
-from drafting.workspace_index import WorkspaceIndex
 
 IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float32]

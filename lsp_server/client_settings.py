@@ -9,10 +9,10 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from lsp_server.client_registration import SECTION, ask_for_settings
-from lsp_server.config import Settings, Source, load, user_file
-from lsp_server.experiment import Arm, CurrentExperiment, experiment_path
+from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.server_log import set_level
-from lsp_server.workspace_folders import WorkspaceFolders
+from lsp_server.settings.config import Settings, Source, load, user_file
+from lsp_server.settings.experiment import Arm, CurrentExperiment, experiment_path
 
 _log = logging.getLogger(__name__)
 

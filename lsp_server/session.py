@@ -9,25 +9,26 @@ from dataclasses import replace
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
-from lsp_server import client_registration, items
-from lsp_server.client_events import ClientEvents
+from lsp_server import client_registration
 from lsp_server.client_settings import ClientSettings
-from lsp_server.config import PROJECT_FILE, Settings
-from lsp_server.documents import Document, DocumentStore
+from lsp_server.documents.documents import Document, DocumentStore
+from lsp_server.documents.text_lines import Edit, Place, PositionEncoding
+from lsp_server.documents.workspace_feed import WorkspaceFeed
+from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_start
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.engine_link import EngineLink
-from lsp_server.inline_completion import InlineCompleter
+from lsp_server.engine.link import EngineLink
 from lsp_server.messages import PARTIAL_COMPLETION, ItemName
-from lsp_server.preparation import Preparer
-from lsp_server.query import Answer, Query, situation_at
-from lsp_server.request_builder import RequestBuilder
-from lsp_server.show_gate import ShowGate
+from lsp_server.settings.config import PROJECT_FILE, Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
-from lsp_server.suggestion_recorder import SuggestionRecorder
-from lsp_server.telemetry_schema import store_path
-from lsp_server.text_lines import Edit, Place, PositionEncoding
-from lsp_server.workspace_files import WorkspaceFeed
-from lsp_server.workspace_folders import WorkspaceFolders, folders_at_start
+from lsp_server.suggesting import items
+from lsp_server.suggesting.inline_completion import InlineCompleter
+from lsp_server.suggesting.preparation import Preparer
+from lsp_server.suggesting.query import Answer, Query, situation_at
+from lsp_server.suggesting.request_builder import RequestBuilder
+from lsp_server.suggesting.show_gate import ShowGate
+from lsp_server.telemetry.client_events import ClientEvents
+from lsp_server.telemetry.recorder import SuggestionRecorder
+from lsp_server.telemetry.schema import store_path
 
 BUSY_AFTER_S = 0.5
 """A request that takes longer shows in the status; shorter ones would only make it flicker."""

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from completion.model.gguf_tokenizer import QWEN2_SPLIT
+from completion.model.store.gguf_tokenizer import QWEN2_SPLIT
 
 HIDDEN, HEADS, KV_HEADS, HEAD_DIM, INTERMEDIATE, LAYERS = 64, 4, 2, 16, 128, 2
 MAX_POSITIONS = 4096

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from time import perf_counter
 
-from completion.grammar.advance import Snapshot
-from completion.grammar.errors import GrammarBoundError, GrammarUnsupportedError, PrefixTooLargeError
+from completion.errors import GrammarBoundError, GrammarUnsupportedError, PrefixTooLargeError
 from completion.grammar.grammar import Grammar, load_grammar
 from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
-from completion.grammar.languages import true_language
+from completion.grammar.lr.advance import Snapshot
 from completion.grammar.suffix_check import SuffixCheck, cut_offsets, line_ends, passing_offsets, word_ends
 from completion.request import GrammarMode
+from completion.syntax.languages import true_language
 
 _MAX_JOINED_PARSES = 8
 _MAX_GROWING_PARSES = 2  # of an unfinished text: there is another chance at its next step

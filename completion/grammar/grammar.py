@@ -8,12 +8,12 @@ from functools import cache
 
 from tree_sitter import Language, Parser, Point, Query, QueryCursor, Tree
 
-from completion.grammar.acceptor import Acceptor
 from completion.grammar.indentation import IndentationRule
-from completion.grammar.languages import LANGUAGES, LanguageRow, language_address, tree_sitter_language
-from completion.grammar.lexer import Lexer, PythonLexer
+from completion.grammar.lr.acceptor import Acceptor
+from completion.grammar.lr.lexer import Lexer, PythonLexer
+from completion.grammar.lr.tables import Tables
 from completion.grammar.prefix_memory import PrefixMemory, common_length
-from completion.grammar.tables import Tables
+from completion.syntax.languages import LANGUAGES, LanguageRow, language_address, tree_sitter_language
 
 _KEPT_DOCUMENTS = 4
 _SMALL_CHANGE_BYTES = 1000  # taken out and put in between two documents that are versions of one
@@ -114,7 +114,7 @@ class Grammar:
 def make_lexer(tables: Tables) -> Lexer:
     """The compiled lexer where numba is installed and the machine is little-endian, else the one in Python."""
     with contextlib.suppress(ImportError, OSError):
-        from completion.grammar.compiled_lexer import CompiledLexer  # noqa: PLC0415  numba loads in half a second
+        from completion.grammar.lr.compiled_lexer import CompiledLexer  # noqa: PLC0415  numba loads in half a second
 
         return CompiledLexer(tables)
     return PythonLexer(tables)

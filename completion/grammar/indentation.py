@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from completion.grammar.lexer import Lexeme
-from completion.grammar.tables import Tables
+from completion.grammar.lr.lexer import Lexeme
+from completion.grammar.lr.tables import Tables
 
 _TAB_COLUMNS = 8
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from tree_sitter import Tree
 
-from completion.grammar.acceptor import Acceptor
-from completion.grammar.advance import Snapshot
+from completion.errors import PrefixTooLargeError
 from completion.grammar.enclosing_item import passed_over
-from completion.grammar.errors import PrefixTooLargeError
+from completion.grammar.lr.acceptor import Acceptor
+from completion.grammar.lr.advance import Snapshot
 
 _KEPT_TEXTS = 8
 MAX_READ_BYTES = 200_000  # about a second, when nothing of the text is known

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from completion.grammar.acceptor import Acceptor
-from completion.grammar.advance import Snapshot
-from completion.grammar.errors import GrammarBoundError
+from completion.errors import GrammarBoundError
+from completion.grammar.lr.acceptor import Acceptor
+from completion.grammar.lr.advance import Snapshot
 
 HORIZON_BYTES = 2000  # of the text after the cursor; what lies behind is the joined parse's business
 _BOUNDARY = re.compile(rb"\n|[)\]};\"'`>]")

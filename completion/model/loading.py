@@ -11,7 +11,7 @@ from typing import Literal
 from completion.backend import Backend
 from completion.errors import UnsupportedModelError
 from completion.model.causal_model import CausalModel
-from completion.model.model_store import prepare
+from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.progress import Progress, silent, told_if_slow
 

@@ -38,7 +38,7 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
         return _load_int8(folder, threads)
     import torch  # noqa: PLC0415  (two seconds and 200 MB that the int8 path does without)
 
-    from completion.model.dense_transformer import load_dense  # noqa: PLC0415
+    from completion.model.dense.dense_transformer import load_dense  # noqa: PLC0415
 
     return load_dense(folder, torch.float32 if backend == "fp32" else torch.bfloat16, threads)
 
@@ -56,7 +56,7 @@ def has_cuda() -> bool:
 
 def has_int8_instructions() -> bool:
     """Whether the processor runs the int8 kernels: x86 with AVX2; AVX-VNNI and AVX-512 VNNI make them fast."""
-    from completion.model.kernels.processor import RUNS_INT8  # noqa: PLC0415  (numba is not needed for other backends)
+    from completion.model.int8.kernels.processor import RUNS_INT8  # noqa: PLC0415  (numba is not needed for other backends)
 
     return RUNS_INT8
 
@@ -64,7 +64,7 @@ def has_int8_instructions() -> bool:
 def _load_on_gpu(folder: Path) -> Transformer:
     import torch  # noqa: PLC0415
 
-    from completion.model.cuda_graphs import GraphedTransformer  # noqa: PLC0415
+    from completion.model.dense.cuda_graphs import GraphedTransformer  # noqa: PLC0415
     from completion.model.weights import read_weights  # noqa: PLC0415
 
     architecture = read_architecture(folder)
@@ -72,8 +72,8 @@ def _load_on_gpu(folder: Path) -> Transformer:
 
 
 def _load_int8(folder: Path, threads: int | None) -> Transformer:
-    from completion.model.packed_weights import load_packed  # noqa: PLC0415
-    from completion.model.quantized import QuantizedTransformer  # noqa: PLC0415
+    from completion.model.int8.packed_weights import load_packed  # noqa: PLC0415
+    from completion.model.int8.quantized import QuantizedTransformer  # noqa: PLC0415
     from completion.model.worker_threads import usable_threads  # noqa: PLC0415
 
     packed = cache_dir() / "packed"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from completion.block_end import block_end_at
 from completion.postprocess.context import Context
 from completion.request import Mode, Suggestion
+from completion.syntax.block_end import block_end_at
 
 
 def block(suggestion: Suggestion, context: Context) -> Suggestion:

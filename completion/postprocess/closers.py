@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from completion.brackets import CLOSER_OF, CLOSERS, begun_delimiter, scan
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
+from completion.syntax.brackets import CLOSER_OF, CLOSERS, begun_delimiter, scan
 
 _OPENER_OF = {closer: opener for opener, closer in CLOSER_OF.items()}
 _PUNCTUATION = frozenset(";,:. {\t")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from completion.brackets import CLOSER_OF, OpenBracket, Scan, open_at_cursor, scan
-from completion.indent_style import IndentStyle
 from completion.request import Mode, Suggestion
+from completion.syntax.brackets import CLOSER_OF, OpenBracket, Scan, open_at_cursor, scan
+from completion.syntax.indent_style import IndentStyle
 
 SCAN_BEFORE = 16_000
 """Characters before the cursor that are looked at for open brackets and strings."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from completion.block_end import block_end_at
-from completion.brackets import scan
-from completion.indent_style import depth
 from completion.postprocess.context import SCAN_BEFORE, Context
 from completion.request import Mode, Suggestion
+from completion.syntax.block_end import block_end_at
+from completion.syntax.brackets import scan
+from completion.syntax.indent_style import depth
 
 MOST_COMMENTS = 2
 """So many lines of comment may stand before the line of code."""
@@ -69,7 +69,7 @@ def closed_end(text: str, context: Context) -> int | None:
     """Where a line-mode suggestion ends that leaves no bracket open; None as long as that is open.
 
     Alone, a line whose brackets the document does not close would be a syntax error. If they are not closed soon, it
-    is not worth so long a suggestion, and ends after all (then `completion.opening_line` has the say).
+    is not worth so long a suggestion, and ends after all (then `completion.stopping.opening_line` has the say).
     """
     first = line_end(text, context)
     if first is None or context.line_after.strip() or _goes_on_below(context.line_before or text, context):

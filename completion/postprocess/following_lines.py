@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 from itertools import islice
 
-from completion.brackets import scan
-from completion.indent_style import depth
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.postprocess.suffix_overlap import before_rest
 from completion.request import Suggestion
+from completion.syntax.brackets import scan
+from completion.syntax.indent_style import depth
 
 LOOK_AHEAD = 2
 """So many of the next non-blank lines are compared."""

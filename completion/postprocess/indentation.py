@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from completion.brackets import scan
-from completion.indent_style import columns
 from completion.postprocess.context import Context
 from completion.request import Suggestion
+from completion.syntax.brackets import scan
+from completion.syntax.indent_style import columns
 
 _OPENERS = ("{", "(", "[", ":", "=>", "->", "do", "then")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from completion.brackets import CLOSERS
 from completion.postprocess.context import Context
 from completion.request import Suggestion
+from completion.syntax.brackets import CLOSERS
 
 SHORTEST_OVERLAP = 3
 """Shorter ends are chance, but for a separator, the word at the cursor, and all of the rest of its line."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from completion.brackets import scan
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.postprocess.first_line import code_line
 from completion.request import Mode, Suggestion
+from completion.syntax.brackets import scan
 
 _TAIL = re.compile(r"[\w$]+\Z")
 

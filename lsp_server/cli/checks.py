@@ -16,9 +16,10 @@ from typing import Literal
 import psutil
 
 from completion.errors import DraftlineError
-from completion.host_address import check_private, host_address, version
-from completion.model import model_store
+from completion.host.process.address import check_private, host_address
+from completion.model.store import model_store
 from completion.paths import cache_dir
+from completion.version import version
 
 _GIB = 1 << 30
 _NEEDED_MEMORY = 2 * _GIB

@@ -23,8 +23,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _start(options: argparse.Namespace) -> int:
-    from lsp_server.config import load, user_file
-    from lsp_server.experiment import CurrentExperiment, Experiment, experiment_path
+    from lsp_server.settings.config import load, user_file
+    from lsp_server.settings.experiment import CurrentExperiment, Experiment, experiment_path
 
     setting, _, values = options.setting.partition("=")
     first, _, second = values.partition(",")
@@ -47,7 +47,7 @@ def _start(options: argparse.Namespace) -> int:
 
 
 def _status(_options: argparse.Namespace) -> int:
-    from lsp_server.experiment import CurrentExperiment, experiment_path
+    from lsp_server.settings.experiment import CurrentExperiment, experiment_path
 
     experiment = CurrentExperiment(experiment_path()).get()
     if experiment is None:
@@ -63,7 +63,7 @@ def _status(_options: argparse.Namespace) -> int:
 
 
 def _stop(_options: argparse.Namespace) -> int:
-    from lsp_server.experiment import CurrentExperiment, experiment_path
+    from lsp_server.settings.experiment import CurrentExperiment, experiment_path
 
     current = CurrentExperiment(experiment_path())
     experiment = current.get()
@@ -77,7 +77,7 @@ def _stop(_options: argparse.Namespace) -> int:
 
 def _recorded(name: str) -> dict[str, int]:
     """How many suggestions of each side of an experiment are in the store."""
-    from lsp_server.telemetry_schema import open_store, store_path
+    from lsp_server.telemetry.schema import open_store, store_path
 
     if not store_path().exists():
         return {}

@@ -16,7 +16,7 @@ _COMMANDS = {
     "doctor": "lsp_server.cli.doctor",
     "experiment": "lsp_server.cli.experiment",
     "models": "lsp_server.cli.models",
-    "report": "lsp_server.cli.report",
+    "report": "lsp_server.cli.report.command",
     "serve": "lsp_server.cli.serve",
     "telemetry": "lsp_server.cli.telemetry",
 }

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from completion.model import converted_models, model_store
+from completion.model.store import converted_models, model_store
 from completion.progress import Progress as Told
 
 _COLOURS = {"missing": "yellow", "found": "cyan", "converted": "green", "damaged": "red"}

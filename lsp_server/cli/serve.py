@@ -43,12 +43,12 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from completion.host_address import HostAddress
-    from completion.host_engine import LoadedEngine
-    from completion.host_main import engine_loader
-    from completion.host_process import ALREADY_RUNNING, serve
-    from completion.host_server import HostSettings
-    from completion.host_sockets import tcp_address
+    from completion.host.engine_loader import engine_loader
+    from completion.host.engine_protocol import LoadedEngine
+    from completion.host.process.address import HostAddress
+    from completion.host.process.lifetime import ALREADY_RUNNING, serve
+    from completion.host.process.sockets import tcp_address
+    from completion.host.server import HostSettings
     from completion.paths import state_dir
     from completion.progress import Progress
 
@@ -88,8 +88,8 @@ def _serve(options: argparse.Namespace) -> int:
 def _stop(options: argparse.Namespace) -> int:
     import asyncio
 
-    from lsp_server.engine_client import EngineClient
-    from lsp_server.engine_launcher import EngineOptions
+    from lsp_server.engine.client import EngineClient
+    from lsp_server.engine.launcher import EngineOptions
 
     health = asyncio.run(EngineClient(EngineOptions(model=options.model, backend=options.backend)).health())
     if health is None:

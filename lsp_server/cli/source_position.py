@@ -7,7 +7,7 @@ from pathlib import Path
 
 from completion.errors import ConfigurationError
 from completion.request import CompletionRequest
-from lsp_server.text_lines import split_lines
+from lsp_server.documents.text_lines import split_lines
 
 _MOST_BYTES = 8 << 20
 

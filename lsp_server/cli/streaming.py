@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from completion.request import CompletionEvent, CompletionRequest, Suggestion
-from lsp_server.engine_client import EngineClient
-from lsp_server.text_lines import split_lines
+from lsp_server.documents.text_lines import split_lines
+from lsp_server.engine.client import EngineClient
 
 DRAFTER_STYLES = ("bold magenta", "bold cyan", "bold yellow", "bold blue", "bold red")
 MODEL_STYLE = "bold green"

@@ -16,8 +16,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def execute(options: argparse.Namespace) -> int:
     """Run what `add_parser` parsed."""
-    from lsp_server.telemetry import clear
-    from lsp_server.telemetry_schema import store_path
+    from lsp_server.telemetry.schema import store_path
+    from lsp_server.telemetry.store import clear
 
     if options.action == "path":
         print(store_path())
@@ -31,7 +31,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _export() -> None:
     """One JSON object a line: the table's name and a row; nothing is left out but the salt."""
-    from lsp_server.telemetry_schema import open_store, store_path
+    from lsp_server.telemetry.schema import open_store, store_path
 
     if not store_path().exists():
         return

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from benchmarks.gate import auc, calibration_error, leave_users_out, shows_avoided
-from benchmarks.gate_training import choose, read_users, replay, train
-from completion.gate import Gate
+from benchmarks.gate.__main__ import auc, calibration_error, leave_users_out, shows_avoided
+from benchmarks.gate.training import choose, read_users, replay, train
+from lsp_server.gate.gate import Gate
 
 START_S = 1_600_000_000.0
 

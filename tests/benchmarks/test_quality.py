@@ -1,8 +1,8 @@
 """The quality benchmark asks as an editor would, scores as it says, and runs programs within limits."""
 
-from benchmarks.quality_report import Prediction, keys
-from benchmarks.quality_tasks import mid_line, sample, tasks_of
-from benchmarks.scoring import Score, first_line, runs_to_its_end, score
+from benchmarks.quality.report import Prediction, keys
+from benchmarks.quality.scoring import Score, first_line, runs_to_its_end, score
+from benchmarks.quality.tasks import mid_line, sample, tasks_of
 from completion.request import Mode
 
 LINE = {
@@ -56,7 +56,7 @@ def test_first_line_skips_blank_ones():
 
 
 def test_a_program_that_leaves_early_or_never_ends_has_not_passed(monkeypatch):
-    monkeypatch.setattr("benchmarks.scoring.TIME_LIMIT_S", 1)
+    monkeypatch.setattr("benchmarks.quality.scoring.TIME_LIMIT_S", 1)
     assert runs_to_its_end("x = 1\n")
     assert not runs_to_its_end("raise SystemExit(0)\n")
     assert not runs_to_its_end("while True: pass\n")

@@ -1,8 +1,8 @@
 """The benchmark of several suggestions counts what it says."""
 
-from benchmarks.quality_tasks import Task
-from benchmarks.scoring import Score
-from benchmarks.suggestions_report import Answer, figures, shared_start
+from benchmarks.quality.scoring import Score
+from benchmarks.quality.tasks import Task
+from benchmarks.suggestions.report import Answer, figures, shared_start
 
 TASK = Task("a", "single_line", "python", "a.py", "x = ", "\n", "total + 1")
 RIGHT, WRONG = Score(1.0, 1.0, 1.0), Score(0.0, 0.5, 0.0)

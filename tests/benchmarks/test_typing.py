@@ -7,15 +7,15 @@ from random import Random
 import pytest
 from pygls.exceptions import JsonRpcInternalError
 
-from benchmarks.typing_assistant import Buffer, Offer
-from benchmarks.typing_draftline import DraftlineEditor
-from benchmarks.typing_host import above, longest
-from benchmarks.typing_llama_context import AnswerCache, ChunkRing, local_context
-from benchmarks.typing_llama_hint import presentable
-from benchmarks.typing_person import Habits, Person, strokes
-from benchmarks.typing_report import headline
-from benchmarks.typing_scripts import Passage, Script, key_unit, keys_of, passages
-from benchmarks.typing_tally import Ending, RequestRecord, RowTally, Wait, quantile, waits
+from benchmarks.typing.assistant import Buffer, Offer
+from benchmarks.typing.draftline import DraftlineEditor
+from benchmarks.typing.host import above, longest
+from benchmarks.typing.llama_context import AnswerCache, ChunkRing, local_context
+from benchmarks.typing.llama_hint import presentable
+from benchmarks.typing.person import Habits, Person, strokes
+from benchmarks.typing.report import headline
+from benchmarks.typing.scripts import Passage, Script, key_unit, keys_of, passages
+from benchmarks.typing.tally import Ending, RequestRecord, RowTally, Wait, quantile, waits
 
 BEFORE = """import os
 

@@ -1,7 +1,7 @@
 """The ablation asks at what is typed: its questions together with what the line lacks make up the finished text."""
 
+from benchmarks.typing.scripts import Passage, Script
 from benchmarks.typing_ablation import ALL, ROWS, Tally, figures, questions
-from benchmarks.typing_scripts import Passage, Script
 
 SCRIPT = Script(
     "id", "python", "a.py", "a = 1\nold\nb = 2\n", (Passage(5, 0, "\nc = 3\n\nd"), Passage(15, 3, "new_name")), 16

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 
+from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
+from completion.decoding.finishing import open_grammar
+from completion.decoding.run_record import RunRecord
+from completion.decoding.task import Task
 from completion.engine import cursor_context
-from completion.fim_format import detect_format
-from completion.finishing import open_grammar
-from completion.kv_session import KVSession, SessionSettings
 from completion.model.loading import LoadedModel
-from completion.prompt import Prompt, PromptPlanner
-from completion.prompt_pace import PromptBudget
+from completion.prompt.fim_format import detect_format
+from completion.prompt.pace import PromptBudget
+from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionRequest, Mode
-from completion.run_record import RunRecord
-from completion.task import Task
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import LearnedState
 from drafting.session import Drafters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.drafting_difference import LARGEST_GAP, gap
+from benchmarks.drafting.difference import LARGEST_GAP, gap
 from completion.model.sampling import draw
 from completion.request import Sampling
 

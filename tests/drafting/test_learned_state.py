@@ -11,7 +11,7 @@ from drafting.calibration import CLASSES, SOURCES, WEIGHT_SETS, CalibrationArray
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import LearnedState
 from drafting.session import Drafters
-from drafting.token_recycling import PAIR_ROWS, PROBES, claim_pair, empty_recycling, find_pair, recycle
+from drafting.sources.token_recycling import PAIR_ROWS, PROBES, claim_pair, empty_recycling, find_pair, recycle
 from drafting.verifier import accept_path
 
 VOCABULARY = 50

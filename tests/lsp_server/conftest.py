@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from completion.host_address import host_address
-from completion.host_server import HostServer, HostSettings
-from completion.host_sockets import unix_socket
-from tests.host.paced_engine import PacedEngine
+from completion.host.process.address import host_address
+from completion.host.process.sockets import unix_socket
+from completion.host.server import HostServer, HostSettings
+from tests.completion.host.paced_engine import PacedEngine
 from tests.lsp_server.real_client import RealClient
 from tests.lsp_server.scripted_editor import settle
 

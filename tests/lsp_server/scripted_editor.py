@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from lsprotocol import types
 
-from completion.gate import Strictness
 from completion.request import CompletionEvent, CompletionRequest, Statistics, Suggestion
-from lsp_server.config import Settings
-from lsp_server.documents import DocumentStore
-from lsp_server.experiment import NO_ARM
-from lsp_server.inline_completion import InlineCompleter
-from lsp_server.query import Query, situation_at
-from lsp_server.show_gate import ShowGate
-from lsp_server.text_lines import Place, PositionEncoding
+from lsp_server.documents.documents import DocumentStore
+from lsp_server.documents.text_lines import Place, PositionEncoding
+from lsp_server.gate.gate import Strictness
+from lsp_server.settings.config import Settings
+from lsp_server.settings.experiment import NO_ARM
+from lsp_server.suggesting.inline_completion import InlineCompleter
+from lsp_server.suggesting.query import Query, situation_at
+from lsp_server.suggesting.show_gate import ShowGate
 
 URI = "file:///project/a.py"
 

@@ -66,7 +66,7 @@ async def spawn(runtime):
 
 def test_the_server_never_imports_the_models_libraries():
     script = (
-        "import sys, lsp_server.transport, lsp_server.engine_client\n"
+        "import sys, lsp_server.transport, lsp_server.engine.client\n"
         "heavy = {'torch', 'transformers', 'numba', 'numpy', 'httpx', 'starlette', 'pydantic', 'sqlite3'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -6,9 +6,9 @@ import httpx
 import pytest
 from lsprotocol import types
 
-from completion.host_address import host_address
-from lsp_server.persistence import CHECKPOINTS_S
-from lsp_server.telemetry_schema import open_store, store_path
+from completion.host.process.address import host_address
+from lsp_server.telemetry.persistence import CHECKPOINTS_S
+from lsp_server.telemetry.schema import open_store, store_path
 from tests.lsp_server.real_client import RealClient, steps
 
 URI = "file:///nowhere/a.py"

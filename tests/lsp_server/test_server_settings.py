@@ -2,7 +2,7 @@
 
 from lsprotocol import types
 
-from lsp_server.telemetry_schema import open_store, store_path
+from lsp_server.telemetry.schema import open_store, store_path
 from tests.lsp_server.real_client import steps
 
 URI = "file:///nowhere/a.py"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from completion.grammar.acceptor import Acceptor
-from completion.grammar.compiled_lexer import CompiledLexer
-from completion.grammar.languages import LANGUAGES, language_address
-from completion.grammar.lexer import PythonLexer
-from completion.grammar.tables import Tables
+from completion.grammar.lr.acceptor import Acceptor
+from completion.grammar.lr.compiled_lexer import CompiledLexer
+from completion.grammar.lr.lexer import PythonLexer
+from completion.grammar.lr.tables import Tables
+from completion.syntax.languages import LANGUAGES, language_address
 
 LEXERS = {"python": PythonLexer, "compiled": CompiledLexer}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from completion.grammar.acceptor import Acceptor
 from completion.grammar.constraint import GrammarConstraint, Off, OffReason
+from completion.grammar.lr.acceptor import Acceptor
 from completion.request import GrammarMode
 
 STRICT = GrammarMode.STRICT

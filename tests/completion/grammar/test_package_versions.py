@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from completion.grammar.languages import LANGUAGES
+from completion.syntax.languages import LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[3]
 LOWEST = {

@@ -4,8 +4,8 @@ import contextlib
 
 import pytest
 
+from completion.errors import GrammarBoundError
 from completion.grammar.constraint import GrammarConstraint, Off, OffReason
-from completion.grammar.errors import GrammarBoundError
 from completion.grammar.grammar import load_grammar
 from completion.request import GrammarMode
 
@@ -94,7 +94,7 @@ def test_the_constraint_lets_everything_pass_once_it_gave_up():
 
 
 def test_interned_stacks_are_forgotten_when_there_are_many(monkeypatch):
-    monkeypatch.setattr("completion.grammar.stacks.MAX_INTERNED_NODES", 50)
+    monkeypatch.setattr("completion.grammar.lr.stacks.MAX_INTERNED_NODES", 50)
     acceptor = load_grammar("json").acceptor
     kept = acceptor.read(acceptor.start(), b'{"a": [[[[[[[')
     for depth in range(60):
@@ -105,7 +105,7 @@ def test_interned_stacks_are_forgotten_when_there_are_many(monkeypatch):
 
 
 def test_learned_steps_are_forgotten_when_there_are_many(monkeypatch):
-    monkeypatch.setattr("completion.grammar.step_shapes.MAX_SHAPES", 5)
+    monkeypatch.setattr("completion.grammar.lr.step_shapes.MAX_SHAPES", 5)
     acceptor = load_grammar("go").acceptor
     kept = acceptor.read(acceptor.start(), b"package m\nfunc f() { x := []int{1")
     for text in (b"package a\nvar x = 1\n", b"package b\ntype T struct{}\n"):
@@ -115,7 +115,7 @@ def test_learned_steps_are_forgotten_when_there_are_many(monkeypatch):
 
 
 def test_too_many_ways_down_are_a_named_bound(monkeypatch):
-    monkeypatch.setattr("completion.grammar.stacks.MAX_PATHS", 1)
+    monkeypatch.setattr("completion.grammar.lr.stacks.MAX_PATHS", 1)
     acceptor = load_grammar("cpp").acceptor
     with pytest.raises(GrammarBoundError, match="stacks"):
         acceptor.read(acceptor.start(), b"int f() { a < b > (c) * d; a < b > (c) * d; (a)(b) * c; }\n" * 3)

@@ -1,8 +1,8 @@
 import numpy as np
 import torch
 
+from completion.model.dense.torch_logits import TorchLogits
 from completion.model.logits import DenseLogits
-from completion.model.torch_logits import TorchLogits
 
 
 def test_top_is_a_stable_sort():

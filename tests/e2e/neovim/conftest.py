@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.neovim_driver import Neovim
+from benchmarks.editor_latency.neovim_driver import Neovim
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PLUGIN = REPOSITORY / "ide_clients" / "neovim"

@@ -6,7 +6,7 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from benchmarks.neovim_driver import Screen
+from benchmarks.editor_latency.neovim_driver import Screen
 
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 9.0, 20.0, 14.0
 FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.neovim_driver import NeovimError
+from benchmarks.editor_latency.neovim_driver import NeovimError
 
 pytestmark = pytest.mark.neovim
 

@@ -1,0 +1,248 @@
+"""What drafting brings: plain decoding against each drafter and all together, on the same model and prompts.
+
+Every case is decoded by every row one after the other on one session, so that all rows see the same cached prompt and
+the same noise of the machine. Texts are compared; where two differ, the model is asked how near a tie it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from benchmarks.drafting.difference import gap_at_difference
+from benchmarks.drafting.records import Case, read_cases
+from benchmarks.drafting.transformers_lookup import TheirPromptLookup
+from completion.cache.kv_session import SessionSettings
+from completion.cancellation import CancelToken
+from completion.decoding.drafting_setup import line_ends
+from completion.decoding.step_costs import measure_costs
+from completion.engine import Engine, EngineSettings
+from completion.model.loading import LoadedModel, load_model
+from completion.request import CompletionRequest, Statistics
+from drafting.calibration import NAMES
+from drafting.learned_state import LearnedState
+from drafting.session import Drafters, DraftingSession
+from drafting.sources.workspace_index import WorkspaceIndex
+
+PLAIN, LOOKUP, COLD, WARM, COMBINED = "plain", "prompt lookup only", "recycling, cold", "recycling, warm", "combined"
+ROWS = {LOOKUP: ("prompt_lookup",), COLD: ("token_recycling",), WARM: ("token_recycling",), COMBINED: NAMES}
+MAX_NODES = 16
+
+
+class SwitchedDrafters(Drafters):
+    """The drafters of one row at a time, behind one engine and its cached prompts."""
+
+    def __init__(self, loaded: LoadedModel, max_nodes: int) -> None:
+        """Time the machine once; every row starts with its own empty memory."""
+        self._loaded = loaded
+        costs = measure_costs(loaded.model, max_nodes)
+        special = sorted(loaded.tokenizer.special.values())
+        ends = line_ends(loaded.tokenizer)
+        super().__init__(self.fresh(), costs, NAMES, special, ends)
+        self.rows = {row: Drafters(self.fresh(), costs, names, special, ends) for row, names in ROWS.items()}
+        self.current = COMBINED
+        self.warm_up()
+
+    def fresh(self) -> LearnedState:
+        """What a new installation knows."""
+        return LearnedState.fresh(self._loaded.tokenizer.vocabulary_size)
+
+    def session(
+        self, prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = (), *, single_line: bool = False
+    ) -> DraftingSession:
+        """A session of the current row; a cold one has learned nothing yet."""
+        if self.current == COLD:
+            self.rows[COLD].learned = self.fresh()
+        return self.rows[self.current].session(prompt, workspace, tail, single_line=single_line)
+
+    def workspace(self, key: str) -> WorkspaceIndex:
+        """Documents go to the row that looks into them."""
+        return self.rows[COMBINED].workspace(key)
+
+    def close_workspace(self, key: str) -> None:
+        """Forget a workspace."""
+        self.rows[COMBINED].close_workspace(key)
+
+
+@dataclass(slots=True)
+class Result:
+    """One case decoded by one row."""
+
+    case: Case
+    row: str
+    sampled: bool
+    text: str
+    statistics: Statistics
+
+
+class Bench:
+    """An engine whose drafters can be switched, and what it measured."""
+
+    def __init__(self, loaded: LoadedModel, max_nodes: int = MAX_NODES) -> None:
+        """One engine for all rows."""
+        self.loaded = loaded
+        self.results: list[Result] = []
+        self.gaps: list[float] = []
+        self.drafters = SwitchedDrafters(loaded, max_nodes)
+        sessions = SessionSettings(budget_bytes=1 << 28)
+        self.engine = Engine(loaded, EngineSettings(max_nodes=max_nodes, sessions=sessions), self.drafters)
+
+    def complete(self, case: Case, row: str, request: CompletionRequest) -> Result:
+        """Decode one case by one row."""
+        self.drafters.current = row
+        asked = replace(request, drafting=row != PLAIN)
+        *_, last = self.engine.complete(asked, CancelToken())
+        text = last.suggestions[0].text if last.suggestions else ""
+        assert last.statistics is not None
+        return Result(case, row, request.sampling.temperature > 0, text, last.statistics)
+
+    def warm_up(self, cases: Iterable[Case]) -> None:
+        """Let the rows learn from cases that are not measured."""
+        for case in cases:
+            self.engine.update_workspace(case.workspace)
+            self.complete(case, COMBINED, case.request)
+            self.complete(case, WARM, case.request)
+            self.drafters.close_workspace(case.request.workspace)
+
+    def measure(self, case: Case, rows: Sequence[str], *, sampled: bool, seed: int) -> None:
+        """Decode one case by plain decoding and by some rows, and compare."""
+        request = case.sampled(seed) if sampled else case.request
+        self.engine.prepare(request, CancelToken())
+        plain = self.complete(case, PLAIN, request)
+        self.results.append(plain)
+        for row in rows:
+            result = self.complete(case, row, request)
+            self.results.append(result)
+            if result.text != plain.text and row == COMBINED:
+                self.drafters.current = row
+                self.gaps.append(gap_at_difference(self.loaded.model, self.engine, self.drafters, request))
+
+    def pairs(self, row: str, choose: Callable[[Result], bool] = lambda _result: True) -> list[tuple[Result, Result]]:
+        """Plain results with the row's results on the same requests."""
+        plain: Result | None = None
+        found = []
+        for result in self.results:
+            if result.row == PLAIN:
+                plain = result
+            elif result.row == row and plain is not None and choose(result):
+                found.append((plain, result))
+        return found
+
+
+def speedup(pairs: Sequence[tuple[Result, Result]]) -> float:
+    """Decode time of all, plain by drafted."""
+    plain = sum(before.statistics.decode_ms for before, _ in pairs)
+    return plain / max(sum(after.statistics.decode_ms for _, after in pairs), 1e-9)
+
+
+def median_speedup(pairs: Sequence[tuple[Result, Result]]) -> float:
+    """Median of the cases' own speed-ups: other work on the machine disturbs some cases, not the median."""
+    return statistics.median(
+        before.statistics.decode_ms / max(after.statistics.decode_ms, 1e-9) for before, after in pairs
+    )
+
+
+def mean_accepted(pairs: Sequence[tuple[Result, Result]]) -> float:
+    """Tokens of the text for each step, the model's own included; tokens behind the text's end do not count."""
+    tokens = sum(before.statistics.generated_tokens for before, _ in pairs)
+    return tokens / max(sum(after.statistics.steps for _, after in pairs), 1)
+
+
+def identical(pairs: Sequence[tuple[Result, Result]]) -> float:
+    """Share of texts that drafting did not change."""
+    return sum(before.text == after.text for before, after in pairs) / max(len(pairs), 1)
+
+
+def print_table(bench: Bench) -> None:
+    """Every row over all; the combined row by suite, language and way of drawing."""
+    print(f"{'':36}{'n':>5}{'speed-up':>10}{'tokens/step':>13}{'identical':>11}")
+    for row in ROWS:
+        _print_row(row, bench.pairs(row))
+    groups: dict[str, list[tuple[Result, Result]]] = defaultdict(list)
+    for pair in bench.pairs(COMBINED):
+        case = pair[1].case
+        way = "sampled" if pair[1].sampled else "greedy"
+        for name in (f"combined, {way}", f"combined, {case.suite}", f"combined, {case.suite}, {case.language}"):
+            groups[name].append(pair)
+    for name in sorted(groups):
+        _print_row(name, groups[name])
+
+
+def _print_row(name: str, pairs: Sequence[tuple[Result, Result]]) -> None:
+    if pairs:
+        figures = f"{speedup(pairs):10.2f}{mean_accepted(pairs):13.2f}{identical(pairs):11.3f}"
+        print(f"{name:36}{len(pairs):5}{figures}")
+
+
+def summary(bench: Bench) -> dict[str, object]:
+    """The figures that the project promises."""
+    combined = bench.pairs(COMBINED)
+    suites = sorted({after.case.suite for _, after in combined})
+    by_suite = {suite: bench.pairs(COMBINED, lambda r, s=suite: r.case.suite == s) for suite in suites}  # type: ignore[misc]
+    shared = {id(before) for before, _ in bench.pairs(LOOKUP)}
+    same = [pair for pair in combined if id(pair[0]) in shared]
+    per_step = [after.statistics.drafting_ms / max(after.statistics.steps, 1) for _, after in combined]
+    by_row = {row: speedup(bench.pairs(row)) for row in ROWS if row != COMBINED}
+    return {
+        "completions": len(combined),
+        "speedup": speedup(combined),
+        "median_speedup": median_speedup(combined),
+        "speedup_by_suite": {suite: speedup(pairs) for suite, pairs in by_suite.items()},
+        "mean_accepted_tokens": {suite: mean_accepted(pairs) for suite, pairs in by_suite.items()},
+        "worst_suite_slowdown": max(1 / speedup(pairs) for pairs in by_suite.values()),
+        "identical_share": identical(combined),
+        "largest_gap_at_difference": max(bench.gaps, default=0.0),
+        "drafting_ms_per_step": statistics.median(per_step),
+        "speedup_same_cases": {COMBINED: speedup(same)} | by_row,
+        "combined_beats_each": all(speedup(same) > single for single in by_row.values()),
+    }
+
+
+def run(bench: Bench, cases: Sequence[Case], single_every: int) -> None:
+    """Measure all cases, greedy and sampled in turns; the single drafters on some of them."""
+    for number, case in enumerate(cases):
+        bench.engine.update_workspace(case.workspace)
+        rows = list(ROWS) if number % single_every == 0 else [COMBINED]
+        bench.measure(case, rows, sampled=False, seed=number)
+        bench.measure(case, [COMBINED], sampled=True, seed=number)
+        bench.drafters.close_workspace(case.request.workspace)
+
+
+def main() -> None:
+    """Print a table, then one line of JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=180, help="cases; each is completed greedily and sampled")
+    parser.add_argument("--data-dir", help="folder of the records")
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--backend", default="auto", choices=("auto", "int8", "bf16", "fp32", "transformers"))
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--max-nodes", type=int, default=MAX_NODES, help="the largest tree")
+    parser.add_argument("--single-every", type=int, default=3, help="single drafters on every so manieth case")
+    parser.add_argument("--warm-up", type=int, default=24, help="cases to learn from before, not measured")
+    parser.add_argument("--comparisons", type=int, default=10, help="completions by transformers' prompt lookup")
+    arguments = parser.parse_args()
+    started = time.perf_counter()
+    loaded = load_model(arguments.model, backend=arguments.backend, threads=arguments.threads)
+    cases = read_cases(arguments.records + arguments.warm_up, arguments.data_dir)
+    bench = Bench(loaded, arguments.max_nodes)
+    bench.warm_up(cases[arguments.records :])
+    run(bench, cases[: arguments.records], arguments.single_every)
+    theirs = TheirPromptLookup(arguments.model, arguments.threads)
+    ratio = theirs.ratio(bench.engine, bench.drafters, cases[: arguments.comparisons])
+    print_table(bench)
+    figures = summary(bench) | {
+        "ratio_transformers_prompt_lookup": ratio,
+        "model": loaded.name,
+        "device": loaded.device,
+        "minutes": (time.perf_counter() - started) / 60,
+    }
+    print(json.dumps({"benchmark": "drafting", **figures}))
+
+
+if __name__ == "__main__":
+    main()

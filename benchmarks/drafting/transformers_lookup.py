@@ -1,0 +1,78 @@
+"""The same completions by transformers' own prompt lookup, on the same weights."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from transformers import AutoModelForCausalLM
+
+from benchmarks.drafting.records import Case
+from completion.cancellation import CancelToken
+from completion.engine import Engine
+from completion.model.store.model_store import prepare
+from completion.request import CompletionRequest
+from drafting.session import Drafters, DraftingSession
+
+LOOKUP_TOKENS = 10
+"""transformers' usual `prompt_lookup_num_tokens`."""
+
+
+class TheirPromptLookup:
+    """transformers' generate with prompt_lookup_num_tokens, in bfloat16."""
+
+    def __init__(self, model: str, threads: int | None) -> None:
+        """Load the weights once more."""
+        if threads is not None:
+            torch.set_num_threads(threads)
+        folder = prepare(model).folder
+        self._model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
+
+    def ratio(self, engine: Engine, drafters: Drafters, cases: Sequence[Case]) -> float:
+        """Median of (their time / our time) for whole completions of equally many tokens; prompts are not cached."""
+        self._seconds([1, 2, 3], 2)
+        return statistics.median(self._ratio_of(engine, drafters, case) for case in cases) if cases else 0.0
+
+    def _ratio_of(self, engine: Engine, drafters: Drafters, case: Case) -> float:
+        prompts: list[Sequence[int]] = []
+        make = drafters.session
+
+        def noted(
+            prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = (), *, single_line: bool = False
+        ) -> DraftingSession:
+            prompts.append(prompt)
+            return make(prompt, workspace, tail, single_line=single_line)
+
+        drafters.session = noted  # type: ignore[method-assign]
+        try:
+            ours, tokens = self._ours(engine, replace(case.request, document="comparison " + case.request.document))
+        finally:
+            drafters.session = make  # type: ignore[method-assign]
+        return self._seconds(prompts[-1], tokens) / ours
+
+    @staticmethod
+    def _ours(engine: Engine, request: CompletionRequest) -> tuple[float, int]:
+        """Seconds and generated tokens of a request for a document that was never seen."""
+        started = time.perf_counter()
+        *_, last = engine.complete(request, CancelToken())
+        seconds = time.perf_counter() - started
+        assert last.statistics is not None
+        return seconds, last.statistics.generated_tokens
+
+    def _seconds(self, prompt: Sequence[int], tokens: int) -> float:
+        ids = torch.tensor([list(prompt)])
+        started = time.perf_counter()
+        with torch.inference_mode():
+            self._model.generate(
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=tokens,
+                min_new_tokens=tokens,
+                do_sample=False,
+                prompt_lookup_num_tokens=LOOKUP_TOKENS,
+                pad_token_id=0,
+            )
+        return time.perf_counter() - started

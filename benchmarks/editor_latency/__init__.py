@@ -1,0 +1,1 @@
+"""From a key in a real Neovim to text on its screen."""

@@ -1,0 +1,1 @@
+"""What an edit costs with each way to reuse a cache."""

@@ -1,0 +1,239 @@
+"""What an edit costs: full prefill, prefix reuse and re-encoded keys (PIE), on recorded editing, side by side.
+
+`python -m benchmarks.edits` prints a table for each layout and kind of edit, then one JSON object. The measures are
+described in "Let the Code LLM Edit Itself When You Edit the Code", section 4; the rows share one model and one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from benchmarks.data import data_dir, read_records
+from benchmarks.edits.sessions import EditRequest, Kind, replay_requests, snippet_requests, trace_requests
+from benchmarks.edits.tally import ROWS, Outcome, Row, Tally, divergence
+from completion.cache.kv_session import KVSession, SessionSettings
+from completion.cancellation import CancelToken
+from completion.decoding.constraints import Constraints
+from completion.decoding.decoder import Decoder
+from completion.engine import LEFT_TOKENS
+from completion.model.causal_model import FloatArray
+from completion.model.loading import LoadedModel, load_model
+from completion.prompt.fim_format import detect_format
+from completion.prompt.pace import PromptBudget
+from completion.prompt.planner import Prompt, PromptPlanner
+from completion.request import CacheMode, Layout, Sampling
+
+COMPLETION_TOKENS = 24
+TYPING_SAMPLE = 4
+"""Every so manieth request of plain typing is compared with full prefill."""
+
+
+class Bench:
+    """One model, its planner, and one session for each row and document."""
+
+    def __init__(self, loaded: LoadedModel, layout: Layout) -> None:
+        self._loaded, self._layout = loaded, layout
+        fim_format = detect_format(loaded.tokenizer.special, loaded.name)
+        self._planner = PromptPlanner(loaded.tokenizer, fim_format, PromptBudget())
+        self._sessions: dict[tuple[str, str], KVSession] = {}
+
+    def run(self, asked: EditRequest, row: Row, *, complete: bool) -> Outcome:
+        """Bring one row's session up to date, time it to the first token's logits, and complete greedily."""
+        prompt = self._planner.plan(replace(asked.request, layout=self._layout))
+        session = self._session(asked.session, row)
+        if asked.rested:
+            session.refresh(CancelToken())
+        started = time.perf_counter()
+        plan = session.prepare(prompt, row.mode, CancelToken(), LEFT_TOKENS)
+        logits = _score(self._loaded, session, prompt.tokens)
+        elapsed = 1e3 * (time.perf_counter() - started)
+        tokens = self._decode(session, prompt, COMPLETION_TOKENS if complete else 1)
+        forced = len(prompt.forced)
+        text = self._loaded.tokenizer.decode(tokens)[forced:].decode("utf-8", "ignore").split("\n")[0]
+        session.truncate(len(prompt.tokens) - 1)
+        exact = not session.edits.any()
+        return Outcome(plan.computed, len(prompt.tokens), elapsed, logits, tokens[0], text, exact)
+
+    def forget(self) -> None:
+        """Drop every session."""
+        self._sessions.clear()
+
+    def _session(self, document: str, row: Row) -> KVSession:
+        key = (document, row.name)
+        if key not in self._sessions:
+            settings = SessionSettings(repair_tokens=row.repair_tokens)
+            self._sessions[key] = KVSession(self._loaded.model, settings)
+        return self._sessions[key]
+
+    def _decode(self, session: KVSession, prompt: Prompt, count: int) -> list[int]:
+        tokenizer = self._loaded.tokenizer
+        constraints = Constraints(tokenizer, prompt.forced, ends=tokenizer.stop_ids)
+        decoder = Decoder(
+            model=self._loaded.model,
+            session=session,
+            prompt=prompt.tokens,
+            constraints=constraints,
+            state=constraints.start,
+            drafter=None,
+            forced_tokens=lambda data: tokenizer.encode(data.decode("utf-8", "ignore")),
+            sampling=Sampling(),
+            ends=tokenizer.stop_ids,
+        )
+        for _ in itertools.islice(decoder.steps(CancelToken()), count):
+            pass
+        return decoder.tokens
+
+
+def measure(bench: Bench, requests: Sequence[EditRequest]) -> Tally:
+    """Run every request through every row, the rows interleaved."""
+    tally = Tally()
+    last_session = ""
+    for number, asked in enumerate(track(requests, description="requests")):
+        if asked.session != last_session:
+            bench.forget()
+            last_session = asked.session
+        edited = asked.kind not in {Kind.OPEN, Kind.TYPING}
+        # full prefill keeps nothing, so it can be left out where plain typing is exact; a sample shows that it is
+        rows = ROWS if asked.kind is not Kind.TYPING or number % TYPING_SAMPLE == 0 else ROWS[1:]
+        outcomes = {row.name: bench.run(asked, row, complete=edited) for row in rows}
+        for row in rows:
+            tally.add(asked.kind, row, outcomes[row.name], outcomes.get(ROWS[0].name), asked.typed)
+    return tally
+
+
+def drift_ratio(loaded: LoadedModel, tokens: Sequence[int]) -> float:
+    """KL to a fresh prefill after 1,000 edits of one place, over that after one: rotations must not add up."""
+    settings = SessionSettings(repair_tokens=0, max_edits=10**6)
+    plain, edited = list(tokens), [*tokens[:8], tokens[9], *tokens[8:]]
+    session = KVSession(loaded.model, settings)
+    _ready(session, plain)
+    after: list[float] = []
+    for edit in range(1, 1001):
+        current = edited if edit % 2 else plain
+        plan = session.prepare(_prompt(current), CacheMode.PIE, CancelToken())
+        if edit in {1, 999}:
+            fresh = KVSession(loaded.model, settings)
+            _ready(fresh, current)
+            after.append(divergence(_score(loaded, fresh, current), _score(loaded, session, current)))
+        assert plan.computed <= 2, plan
+    return after[1] / after[0]
+
+
+def reencode_ms(loaded: LoadedModel, count: int = 2000) -> float:
+    """Time to shift so many cached tokens by one position."""
+    cache = loaded.model.new_cache(count + 64)
+    loaded.model.prefill(np.zeros(1, np.int32), np.zeros(1, np.int32), cache)
+    cache.length = count
+    times = []
+    for turn in range(20):
+        sources = np.maximum(np.arange(count, dtype=np.int32) - 1, 0) if turn % 2 else np.arange(1, count + 1)
+        started = time.perf_counter()
+        cache.rearrange(sources.astype(np.int32) % count)
+        times.append(1e3 * (time.perf_counter() - started))
+    return statistics.median(times)
+
+
+def keystroke_steps(loaded: LoadedModel, tokens: Sequence[int]) -> float:
+    """Time to the first token's logits when a token is typed behind a 1,000-token prompt, in plain steps."""
+    session = KVSession(loaded.model, SessionSettings())
+    _ready(session, tokens[:1000])
+    ratios = []
+    for typed in range(20):
+        prompt = _prompt(tokens[: 1001 + typed])
+        started = time.perf_counter()
+        session.prepare(prompt, CacheMode.PIE, CancelToken(), LEFT_TOKENS)
+        _score(loaded, session, prompt.tokens)
+        typed_at = time.perf_counter()
+        _ready(session, prompt.tokens, CacheMode.PIE)
+        step_from = time.perf_counter()
+        _score(loaded, session, prompt.tokens)
+        ratios.append((typed_at - started) / (time.perf_counter() - step_from))
+    return statistics.median(ratios)
+
+
+def _prompt(tokens: Sequence[int]) -> Prompt:
+    return Prompt(tuple(tokens), tuple(tokens), b"", (), Layout.SUFFIX_FIRST)
+
+
+def _ready(session: KVSession, tokens: Sequence[int], mode: CacheMode = CacheMode.OFF) -> None:
+    session.prepare(_prompt(tokens), mode, CancelToken())
+
+
+def _score(loaded: LoadedModel, session: KVSession, tokens: Sequence[int]) -> FloatArray:
+    """Logits behind the last token; what is not in the cache goes through the model as a chain."""
+    pending = np.asarray(tokens[len(session.tokens) :], dtype=np.int32)
+    chain = np.arange(-1, len(pending) - 1, dtype=np.int32)
+    return loaded.model.score(pending, chain, session.cache).row(len(pending) - 1).copy()
+
+
+def gather(data: str | None, count: int) -> list[EditRequest]:
+    """Requests of all sources: a recorded trace, release replays, changed snippets; sessions stay whole."""
+    trace = list(trace_requests(data_dir(data) / "trace_sveltecomponent.json.gz", count // 2))
+    replays = list(
+        itertools.islice(replay_requests(read_records("open_release_replay.jsonl.gz", data)), 3 * count // 8)
+    )
+    snippets = list(itertools.islice(snippet_requests(read_records("open_repo_context.jsonl.gz", data)), count // 8))
+    return [*trace, *itertools.islice(replays, 3 * count // 8), *itertools.islice(snippets, count // 8)]
+
+
+def headline(tally: Tally) -> dict[str, float]:
+    """The figures that are asked for, default layout."""
+    asked = [kind for kind in Kind if kind is not Kind.OPEN]
+    edits = [kind for kind in asked if kind is not Kind.TYPING]
+    full, prefix, pie, _ = ROWS
+    whole, without_typing = tally.summary(pie, asked), tally.summary(pie, edits)
+    typing = tally.summary(pie, [Kind.TYPING])
+    return {
+        "requests": whole["requests"],
+        "tokens_computed_share": whole["computed_share"],
+        "time_ratio_full": without_typing["time_ratio_full"],
+        "time_ratio_prefix": without_typing["ms"] / tally.summary(prefix, edits)["ms"],
+        "typing_tokens_per_keystroke": typing["computed_per_request"],
+        "typing_kl": typing["kl"],
+        "typing_kl_on_exact_cache": typing["kl_on_exact_cache"],
+        "typing_on_exact_cache": typing["on_exact_cache"],
+        "first_token_agreement": whole["first_token_agreement"],
+        "first_token_agreement_edits": without_typing["first_token_agreement"],
+        "kl_edits": without_typing["kl"],
+        "completion_match_gap": 100 * (tally.summary(full, edits)["typed_match"] - without_typing["typed_match"]),
+    }
+
+
+def main() -> None:
+    """Run everything and print the tables and the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir")
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--requests", type=int, default=560)
+    parser.add_argument("--other-layout-requests", type=int, default=80)
+    options = parser.parse_args()
+    loaded = load_model(options.model)
+    console = Console(width=150)
+    tallies = {}
+    for layout, count in (
+        (Layout.SUFFIX_FIRST, options.requests),
+        (Layout.PREFIX_FIRST, options.other_layout_requests),
+    ):
+        tallies[layout] = measure(Bench(loaded, layout), gather(options.data_dir, count))
+        console.print(tallies[layout].table(layout))
+    source = loaded.tokenizer.encode(read_records("open_release_replay.jsonl.gz", options.data_dir)[0]["before"] * 3)
+    figures = headline(tallies[Layout.SUFFIX_FIRST]) | {
+        "drift_ratio": drift_ratio(loaded, source[:600]),
+        "reencode_ms": reencode_ms(loaded),
+        "keystroke_steps": keystroke_steps(loaded, source),
+    }
+    print(json.dumps({name: round(value, 4) for name, value in figures.items()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The cost of a forward pass, beside llama.cpp and transformers."""

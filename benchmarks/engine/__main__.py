@@ -1,0 +1,137 @@
+"""Cost of a forward pass: ours, transformers' eager bfloat16, llama.cpp's Q8_0, interleaved in one run.
+
+`python -m benchmarks.engine`: medians of a step with 1 to 32 rows on a past of 1,232 tokens, of a prefill of as many,
+and load time and resident memory of a host of ours with a session of 2,000 tokens. The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.data import read_records
+from benchmarks.engine.paths import ForwardPath, LlamaCpp, Ours, Tokens, TransformersEager
+from completion.model.store.model_store import prepare
+from completion.model.tokenizer import CodeTokenizer
+
+PAST = 1232
+ROWS = (1, 2, 4, 8, 16, 32)
+STARTS = 5
+"""Starts of a host whose median is told."""
+SETTLE_S = 0.01  # worker threads of the path before spin for a moment after their work
+Times = dict[str, dict[str, list[float]]]  # [path][case] → milliseconds
+
+
+def real_tokens(argument: str | None, count: int) -> Tokens:
+    """Source code of the repository contexts as `count` tokens."""
+    tokenizer = CodeTokenizer.from_folder(prepare("default").folder)
+    tokens: list[int] = []
+    for record in read_records("open_repo_context.jsonl.gz", argument):
+        tokens += tokenizer.encode(record["prefix"] + record["reference"] + record["suffix"])
+        if len(tokens) >= count:
+            break
+    return np.array(tokens[:count], dtype=np.int32)
+
+
+def milliseconds(action: Callable[[], None]) -> float:
+    """How long one call takes."""
+    time.sleep(SETTLE_S)
+    start = time.perf_counter()
+    action()
+    return 1000 * (time.perf_counter() - start)
+
+
+def measure(paths: list[ForwardPath], tokens: Tokens, repeats: int) -> Times:
+    """Time every case on every path in turn, so that all see the same moods of the machine."""
+    times: Times = {path.name: {} for path in paths}
+
+    def note(path: ForwardPath, case: str, action: Callable[[], None]) -> None:
+        times[path.name].setdefault(case, []).append(milliseconds(action))
+
+    for _ in range(max(2, repeats // 4)):
+        for path in paths:
+            note(path, "prefill", lambda path=path: path.prefill(tokens[:PAST]))  # type: ignore[misc]
+    for turn in range(repeats + 1):
+        for rows in ROWS:
+            step = tokens[PAST : PAST + rows]
+            for path in paths:
+                if turn == 0:
+                    path.score(step)  # first calls allocate
+                else:
+                    note(path, f"rows_{rows}", lambda path=path, step=step: path.score(step))  # type: ignore[misc]
+    return times
+
+
+def summary(times: Times) -> dict[str, float]:
+    """Ratios of medians; below 1 is faster than llama.cpp, prefill and speed-ups above 1 are faster."""
+    median = {path: {case: statistics.median(ms) for case, ms in cases.items()} for path, cases in times.items()}
+    ours, eager = median[Ours.name], median[TransformersEager.name]
+    found = {f"ms_rows_{rows}": ours[f"rows_{rows}"] for rows in ROWS}
+    found["prefill_tokens_per_s"] = 1000 * PAST / ours["prefill"]
+    for rows in (1, 8):
+        found[f"speedup_transformers_rows_{rows}"] = eager[f"rows_{rows}"] / ours[f"rows_{rows}"]
+    if LlamaCpp.name in median:
+        llama = median[LlamaCpp.name]
+        found |= {f"ratio_rows_{rows}": ours[f"rows_{rows}"] / llama[f"rows_{rows}"] for rows in ROWS}
+        found["ratio_prefill"] = llama["prefill"] / ours["prefill"]
+    return found
+
+
+def print_table(times: Times) -> None:
+    """Medians, and the fastest in brackets."""
+    cases = [f"rows_{rows}" for rows in ROWS]
+    print(f"{'':>18}" + "".join(f"{case:>16}" for case in cases) + f"{'prefill tok/s':>16}")
+    for path, found in times.items():
+        cells = [f"{statistics.median(found[case]):.1f} ({min(found[case]):.1f})" for case in cases]
+        speed = 1000 * PAST / statistics.median(found["prefill"])
+        print(f"{path:>18}" + "".join(f"{cell:>16}" for cell in cells) + f"{speed:>16.0f}")
+    print("steps in ms: median (fastest)")
+
+
+def host_cost(threads: int) -> dict[str, float]:
+    """Load time and resident memory, medians of processes of their own.
+
+    The first start of a fresh installation fills the caches that all later ones load from (kernels are compiled,
+    weights packed, modules turned to bytecode): it is told apart, as `first_load_s`.
+    """
+    command = [sys.executable, "-m", "benchmarks.engine.host", "--threads", str(threads)]
+    starts: list[dict[str, float]] = []
+    for _ in range(1 + STARTS):
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        starts.append(json.loads(printed.splitlines()[-1]))
+    first, *later = starts
+    medians = {key: statistics.median(start[key] for start in later) for key in first}
+    return {"first_load_s": first["load_s"], **medians}
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=12)
+    parser.add_argument("--without-llama", action="store_true", help="where llama-cpp-python is not installed")
+    arguments = parser.parse_args()
+    cost = host_cost(arguments.threads)  # first: the other models' memory would slow its loading
+    tokens = real_tokens(arguments.data_dir, PAST + max(ROWS))
+    paths: list[ForwardPath] = [Ours(arguments.threads), TransformersEager(arguments.threads)]
+    if not arguments.without_llama:
+        paths.append(LlamaCpp(arguments.threads))
+    times = measure(paths, tokens, arguments.repeats)
+    print_table(times)
+    print(
+        f"host: load {cost['load_s']:.2f} s (first start {cost['first_load_s']:.2f} s),"
+        f" resident {cost['resident_mb']:.0f} MB"
+    )
+    print(json.dumps({key: round(value, 3) for key, value in (summary(times) | cost).items()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""What a host of ours costs: the process that benchmarks.engine starts to measure load time and memory."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+
+def main() -> None:
+    """Load as the host does, hold a session of 2,000 tokens, print seconds and megabytes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+
+    import numpy as np
+    import psutil
+
+    import completion.host.engine_loader  # noqa: F401  (what the host itself imports belongs to its memory)
+    from completion.engine import Engine
+    from completion.model.loading import load_model
+
+    started = time.perf_counter()
+    loaded = load_model("default", threads=arguments.threads)
+    cache, tokens = loaded.model.new_cache(2048), np.arange(2000, dtype=np.int32)
+    loaded.model.prefill(tokens[:1], tokens[:1], cache, [0]).argmax()
+    load_s = time.perf_counter() - started
+    engine = Engine(loaded)  # its drafters belong to the host's memory, too
+    loaded.model.prefill(tokens, tokens, cache, [1999]).argmax()
+    resident = psutil.Process().memory_info().rss / 2**20
+    print(json.dumps({"load_s": load_s, "resident_mb": resident}))
+    del engine
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""The three forward passes that benchmarks.engine times: ours, transformers' eager one, llama.cpp's."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from completion.model.causal_model import CausalModel
+from completion.model.store.model_store import prepare
+from completion.model.store.packaged_models import DEFAULT_MODEL, join_parts
+from completion.model.transformer import load_transformer
+from completion.paths import cache_dir
+
+Tokens = npt.NDArray[np.int32]
+CAPACITY = 2048
+
+
+class ForwardPath(Protocol):
+    """One implementation of prefill and of scoring rows; every call ends when its logits are there."""
+
+    name: str
+
+    def prefill(self, tokens: Tokens) -> None:
+        """Replace the past by `tokens`, with logits of the last one."""
+
+    def score(self, tokens: Tokens) -> None:
+        """Logits for every row of a chain on top of the past, which stays as it was."""
+
+
+class Ours:
+    """draftline's forward pass, on the backend that this machine gets by itself."""
+
+    name = "draftline"
+
+    def __init__(self, threads: int) -> None:
+        self.model: CausalModel = load_transformer(prepare("default").folder, "auto", threads)
+        self._cache = self.model.new_cache(CAPACITY)
+
+    def prefill(self, tokens: Tokens) -> None:
+        """See `ForwardPath`."""
+        self._cache.truncate(0)
+        slots = np.arange(len(tokens), dtype=np.int32)
+        self.model.prefill(tokens, slots, self._cache, [len(tokens) - 1]).argmax()
+
+    def score(self, tokens: Tokens) -> None:
+        """See `ForwardPath`."""
+        self.model.score(tokens, np.arange(-1, len(tokens) - 1, dtype=np.int32), self._cache).argmax()
+
+
+class TransformersEager:
+    """transformers' own module in bfloat16 with eager attention and its dynamic cache."""
+
+    name = "transformers bf16"
+
+    def __init__(self, threads: int) -> None:
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        torch.set_num_threads(threads)
+        self._torch = torch
+        self._model = AutoModelForCausalLM.from_pretrained(
+            prepare("default").folder, dtype=torch.bfloat16, attn_implementation="eager"
+        ).eval()
+
+    def prefill(self, tokens: Tokens) -> None:
+        """See `ForwardPath`."""
+        from transformers import DynamicCache
+
+        self._past = DynamicCache(config=self._model.config)
+        self._forward(tokens, 1)
+
+    def score(self, tokens: Tokens) -> None:
+        """See `ForwardPath`."""
+        self._forward(tokens, len(tokens))
+        self._past.crop(-len(tokens))
+
+    def _forward(self, tokens: Tokens, logits: int) -> None:
+        with self._torch.inference_mode():
+            ids = self._torch.from_numpy(tokens.astype(np.int64))[None]
+            result = self._model(ids, past_key_values=self._past, use_cache=True, logits_to_keep=logits)
+            result.logits.argmax(-1).tolist()
+
+
+class LlamaCpp:
+    """llama.cpp in this process, Q8_0 made from the default model by its own quantiser."""
+
+    name = "llama.cpp Q8_0"
+
+    def __init__(self, threads: int) -> None:
+        import llama_cpp
+
+        self._llama = llama_cpp
+        llama_cpp.llama_log_set(_SILENT, ctypes.c_void_p(0))
+        llama_cpp.llama_backend_init()
+        path = str(q8_file()).encode()
+        self._model = llama_cpp.llama_model_load_from_file(path, llama_cpp.llama_model_default_params())
+        parameters = llama_cpp.llama_context_default_params()
+        parameters.n_ctx = parameters.n_batch = CAPACITY
+        parameters.n_threads = parameters.n_threads_batch = threads
+        self._context = llama_cpp.llama_init_from_model(self._model, parameters)
+        self._batch = llama_cpp.llama_batch_init(CAPACITY, 0, 1)
+        self._length = 0
+
+    def prefill(self, tokens: Tokens) -> None:
+        """See `ForwardPath`."""
+        self._forget(0)
+        self._decode(tokens, 0, [index == len(tokens) - 1 for index in range(len(tokens))])
+        self._length = len(tokens)
+
+    def score(self, tokens: Tokens) -> None:
+        """See `ForwardPath`."""
+        self._decode(tokens, self._length, [True] * len(tokens))
+        self._forget(self._length)
+
+    def _forget(self, length: int) -> None:
+        memory = self._llama.llama_get_memory(self._context)
+        self._llama.llama_memory_seq_rm(memory, 0, length, -1)
+
+    def _decode(self, tokens: Tokens, start: int, wanted: list[bool]) -> None:
+        batch = self._batch
+        batch.n_tokens = len(tokens)
+        for index, token in enumerate(tokens.tolist()):
+            batch.token[index], batch.pos[index], batch.logits[index] = token, start + index, wanted[index]
+            batch.n_seq_id[index], batch.seq_id[index][0] = 1, 0
+        if self._llama.llama_decode(self._context, batch):
+            raise SystemExit("llama.cpp could not decode; is its cache too small?")
+        self._llama.llama_synchronize(self._context)
+
+
+def q8_file() -> Path:
+    """The default model as Q8_0, made once with llama.cpp's quantiser and kept in the cache."""
+    folder = cache_dir() / "benchmarks"
+    folder.mkdir(exist_ok=True)
+    target = folder / f"{DEFAULT_MODEL.name}-q8_0.gguf"
+    if not target.is_file():
+        import llama_cpp
+
+        source, unfinished = folder / "source.gguf", folder / f"q8_0-{os.getpid()}.gguf"
+        join_parts(DEFAULT_MODEL, source, lambda _sentence, _share: None)
+        parameters = llama_cpp.llama_model_quantize_default_params()
+        parameters.ftype, parameters.allow_requantize = llama_cpp.LLAMA_FTYPE_MOSTLY_Q8_0, True
+        failed = llama_cpp.llama_model_quantize(str(source).encode(), str(unfinished).encode(), parameters)
+        source.unlink()
+        if failed:
+            raise SystemExit("llama.cpp could not quantise the default model to Q8_0.")
+        unfinished.rename(target)
+    return target
+
+
+def _ignore(_level: int, _text: bytes, _data: ctypes.c_void_p) -> None:
+    """llama.cpp's log, unread."""
+
+
+_SILENT = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(_ignore)

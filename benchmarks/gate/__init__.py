@@ -1,0 +1,1 @@
+"""How well the gate tells what users accept."""

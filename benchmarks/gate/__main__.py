@@ -1,0 +1,128 @@
+"""`python -m benchmarks.gate`: how well the gate tells what users accept, on users that it did not see.
+
+Evaluation is nested: for each user, the kinds of inputs, the penalty, the pace of adaptation and the threshold are
+chosen anew on the other users alone. With `--train FILE` the same is done on all users and the weights are written:
+completion/gate.json is made by that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.data import read_records
+from benchmarks.gate.training import Array, Choice, User, choose, left_out_by_parts, read_users, replay, train
+from lsp_server.gate.gate import Gate, GateWeights, Strictness
+
+FILE = "coderec_events.jsonl.gz"
+KEPT = {Strictness.LOW: 0.99, Strictness.NORMAL: 0.95, Strictness.HIGH: 0.85}
+"""Share of acceptances that each strictness keeps."""
+BINS_OF_CALIBRATION = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """One user's decisions under the gate that was chosen and trained on all others.  # Arrays are [decided]."""
+
+    choice: Choice
+    probabilities: Array
+    outcomes: Array
+    shown: Array
+
+
+def leave_users_out(users: Sequence[User]) -> list[LeftOut]:
+    """Each user under a gate that nobody's eye but the other users' has tuned."""
+    found = []
+    for user in users:
+        others = [other for other in users if other is not user]
+        choice = choose(others)
+        model = train(others, choice)
+        probabilities = replay(model, user, choice)
+        threshold = thresholds(*left_out_by_parts(others, choice))[Strictness.NORMAL]
+        found.append(LeftOut(choice, probabilities, user.outcomes, (probabilities >= threshold).astype(float)))
+    return found
+
+
+def thresholds(probabilities: Array, outcomes: Array) -> dict[str, float]:
+    """For each strictness the probability that keeps its share of acceptances, of users that were left out."""
+    accepted = probabilities[outcomes == 1]
+    return {level.value: round(float(np.quantile(accepted, 1 - kept)), 4) for level, kept in KEPT.items()}
+
+
+def auc(probabilities: Array, outcomes: Array) -> float:
+    """Chance that an accepted suggestion is ranked above a rejected one; ties count half."""
+    accepted, rejected = probabilities[outcomes == 1], probabilities[outcomes == 0]
+    above = (accepted[:, None] > rejected[None, :]).mean()
+    return float(above + 0.5 * (accepted[:, None] == rejected[None, :]).mean())
+
+
+def calibration_error(probabilities: Array, outcomes: Array) -> float:
+    """Mean distance between said and seen acceptance over equally large bins (expected calibration error)."""
+    order = np.array_split(np.argsort(probabilities), BINS_OF_CALIBRATION)
+    return float(
+        sum(abs(probabilities[part].mean() - outcomes[part].mean()) * len(part) for part in order) / len(outcomes)
+    )
+
+
+def shows_avoided(probabilities: Array, outcomes: Array, kept: float = 0.95) -> float:
+    """Share of all suggestions under the threshold that keeps `kept` of the accepted ones."""
+    return float((probabilities < np.quantile(probabilities[outcomes == 1], 1 - kept)).mean())
+
+
+def decision_ms(gate: Gate, user: User) -> float:
+    """Median time of one decision."""
+    times = []
+    for event in user.events:
+        started = time.perf_counter()
+        gate.shows(event.offer, Strictness.NORMAL)
+        times.append(1e3 * (time.perf_counter() - started))
+    return float(np.median(times))
+
+
+def write_weights(users: Sequence[User], path: Path) -> None:
+    """Choose and train on all users, and write what ships."""
+    choice = choose(users)
+    weights = replace(train(users, choice), thresholds=thresholds(*left_out_by_parts(users, choice)))
+    path.write_text(weights.to_json(), encoding="utf-8")
+    print(f"Weights of {len(users)} users written to {path}: {choice}.")
+
+
+def main() -> None:
+    """Evaluate on users that were left out; with --train write the weights."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__)
+    parser.add_argument("--data-dir", help="folder of the open data")
+    parser.add_argument("--train", type=Path, metavar="FILE", help="train on all users and write the weights")
+    given = parser.parse_args()
+    users = read_users(read_records(FILE, given.data_dir))
+    if given.train:
+        write_weights(users, given.train)
+    found = leave_users_out(users)
+    probabilities = np.concatenate([one.probabilities for one in found])
+    outcomes = np.concatenate([one.outcomes for one in found])
+    shown = np.concatenate([one.shown for one in found])
+    for choice, count in Counter(one.choice for one in found).most_common():
+        print(f"chosen for {count:2} users: {choice}")
+    figures = {
+        "users": len(users),
+        "events": len(outcomes),
+        "auc": round(auc(probabilities, outcomes), 4),
+        "calibration_error": round(calibration_error(probabilities, outcomes), 4),
+        "shows_avoided": round(shows_avoided(probabilities, outcomes), 4),
+        "shows_avoided_own_threshold": round(float(1 - shown.mean()), 4),
+        "acceptances_kept_own_threshold": round(float(shown[outcomes == 1].mean()), 4),
+        "decision_ms": round(decision_ms(Gate(GateWeights.shipped()), users[0]), 3),
+    }
+    for name, value in figures.items():
+        print(f"{name:32} {value}")
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

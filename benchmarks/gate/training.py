@@ -1,0 +1,192 @@
+"""Trains the gate on the study's sessions: ridge logistic regression.
+
+The kinds of inputs and the penalty are chosen by how well they serve users whom parts of the training leave out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lsp_server.gate.features import Behaviour, Offer, grouped_features
+from lsp_server.gate.gate import MOST_BIAS, GateWeights
+
+PENALTIES = (50.0, 100.0, 200.0, 400.0, 800.0)
+"""Penalties of squared weights to choose from."""
+LEARNING_RATES = (0.0, 0.05, 0.1, 0.2)
+"""How far one decision may move a user's own bias, to choose from."""
+FIRST_PENALTY, FIRST_LEARNING_RATE = 200.0, 0.1
+"""With these the kinds of inputs are chosen."""
+FOLDS = 5
+"""Parts that the users of the training data are cut into."""
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One suggestion that was shown in the study; `accepted` is None where no decision was recorded."""
+
+    offer: Offer
+    accepted: bool | None
+    decided_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One programmer of the study.
+
+    Attributes:
+        events: In order.
+        inputs: Of the decided events, each with what was known before it.  # [decided, features]
+        outcomes: 1 for accepted, 0 for rejected.  # [decided]
+        groups: The features' names by kind, in the order of the columns.
+    """
+
+    events: tuple[Event, ...]
+    inputs: Array
+    outcomes: Array
+    groups: dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What training chooses: kinds of inputs, the penalty of squared weights, the pace of adapting to a user."""
+
+    groups: tuple[str, ...]
+    penalty: float = FIRST_PENALTY
+    learning_rate: float = FIRST_LEARNING_RATE
+
+
+def read_users(records: list[dict[str, Any]]) -> list[User]:
+    """The study by user."""
+    found: dict[int, list[Event]] = defaultdict(list)
+    for record in sorted(records, key=lambda r: (r["user_id"], r["event"])):
+        at_s = _seconds(record["timestamp"])
+        measured = record["features"]
+        offer = Offer(
+            text=record["suggestion"],
+            prefix=record["prompt"],
+            suffix_length=max(0, measured["documentLength"] - measured["promptEndPos"]),
+            tokens=measured["numTokens"],
+            mean_log_probability=measured.get("meanLogProb"),
+            at_s=at_s,
+        )
+        decided = record["decision_timestamp"]
+        found[record["user_id"]].append(Event(offer, record["accepted"], _seconds(decided) if decided else at_s))
+    return [_user(events) for events in found.values()]
+
+
+def train(users: Sequence[User], choice: Choice) -> GateWeights:
+    """Ridge logistic regression by Newton's method, without thresholds."""
+    columns = _columns(users[0], choice)
+    inputs = np.concatenate([user.inputs[:, columns] for user in users])
+    means, scales = inputs.mean(0), inputs.std(0) + 1e-3
+    weights = _newton((inputs - means) / scales, np.concatenate([user.outcomes for user in users]), choice.penalty)
+    return GateWeights(
+        names=tuple(name for group in choice.groups for name in users[0].groups[group]),
+        means=tuple(means.tolist()),
+        scales=tuple(scales.tolist()),
+        weights=tuple(weights[1:].tolist()),
+        bias=float(weights[0]),
+        learning_rate=choice.learning_rate,
+        thresholds={},
+    )
+
+
+def replay(model: GateWeights, user: User, choice: Choice) -> Array:
+    """What a user's own gate says before each decision, adapting as it goes; as `Gate` does.  # [decided]."""
+    inputs = (user.inputs[:, _columns(user, choice)] - np.array(model.means)) / np.array(model.scales)
+    logits = inputs @ np.array(model.weights) + model.bias
+    probabilities, user_bias = np.empty(len(logits)), 0.0
+    for number, (logit, outcome) in enumerate(zip(logits.tolist(), user.outcomes.tolist(), strict=True)):
+        probability = float(1 / (1 + np.exp(-np.clip(logit + user_bias, -30, 30))))
+        probabilities[number] = probability
+        moved = user_bias + choice.learning_rate * (outcome - probability)
+        user_bias = max(-MOST_BIAS, min(MOST_BIAS, moved))
+    return probabilities
+
+
+def choose(users: Sequence[User]) -> Choice:
+    """The choice with the least loss on parts of these users that the rest was trained without.
+
+    Kinds of inputs are added one by one, the most useful first, while that helps; then the penalty is chosen, and the
+    pace of adaptation.
+    """
+    best = Choice(())
+    least = float("inf")
+    while left := [group for group in users[0].groups if group not in best.groups]:
+        tried = [(_loss(users, one), one) for one in (replace(best, groups=_with(users[0], best, add)) for add in left)]
+        loss, choice = min(tried, key=lambda pair: pair[0])
+        if loss >= least:
+            break
+        least, best = loss, choice
+    loss_of = partial(_loss, users)
+    best = min((replace(best, penalty=penalty) for penalty in PENALTIES), key=loss_of)
+    best = min((replace(best, learning_rate=rate) for rate in LEARNING_RATES), key=loss_of)
+    return best
+
+
+def left_out_by_parts(users: Sequence[User], choice: Choice) -> tuple[Array, Array]:
+    """Probabilities and outcomes of users under gates that were trained on the other parts.  # 2 × [decided]."""
+    found = []
+    for part in range(FOLDS):
+        model = train([user for number, user in enumerate(users) if number % FOLDS != part], choice)
+        found += [(replay(model, user, choice), user.outcomes) for user in users[part::FOLDS]]
+    return np.concatenate([pair[0] for pair in found]), np.concatenate([pair[1] for pair in found])
+
+
+def _loss(users: Sequence[User], choice: Choice) -> float:
+    """Mean negative log likelihood."""
+    probabilities, outcomes = left_out_by_parts(users, choice)
+    return float(-np.log(np.where(outcomes == 1, probabilities, 1 - probabilities)).mean())
+
+
+def _with(user: User, choice: Choice, group: str) -> tuple[str, ...]:
+    return tuple(name for name in user.groups if name in choice.groups or name == group)
+
+
+def _user(events: list[Event]) -> User:
+    behaviour = Behaviour()
+    rows, outcomes = [], []
+    groups: dict[str, tuple[str, ...]] = {}
+    for event in events:
+        grouped = grouped_features(event.offer, behaviour)
+        groups = {name: tuple(values) for name, values in grouped.items()}
+        if event.accepted is not None:
+            rows.append([value for values in grouped.values() for value in values.values()])
+            outcomes.append(float(event.accepted))
+        behaviour.decided(event.offer, accepted=bool(event.accepted), at_s=event.decided_s)
+    return User(tuple(events), np.array(rows), np.array(outcomes), groups)
+
+
+def _columns(user: User, choice: Choice) -> list[int]:
+    names = [(group, name) for group, names in user.groups.items() for name in names]
+    return [number for number, (group, _) in enumerate(names) if group in choice.groups]
+
+
+def _newton(inputs: Array, outcomes: Array, penalty: float) -> Array:
+    ones = np.column_stack([np.ones(len(inputs)), inputs])
+    penalties = np.full(ones.shape[1], penalty)
+    penalties[0] = 0.0
+    weights = np.zeros(ones.shape[1])
+    for _ in range(50):
+        chance = 1 / (1 + np.exp(-ones @ weights))
+        gradient = ones.T @ (chance - outcomes) + penalties * weights
+        curvature = (ones * (chance * (1 - chance))[:, None]).T @ ones + np.diag(penalties + 1e-9)
+        step = np.linalg.solve(curvature, gradient)
+        weights -= step
+        if np.abs(step).max() < 1e-8:
+            break
+    return weights
+
+
+def _seconds(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp).timestamp()

@@ -1,0 +1,1 @@
+"""Grammar-constrained decoding: what it rejects, catches and costs."""

@@ -1,0 +1,184 @@
+"""Grammar-constrained decoding: false rejections, caught faults, sampling, and what it changes in real completions.
+
+`python -m benchmarks.grammar` prints a table for each part, then one JSON line. The completions part needs the default
+model and the benchmark data; `--skip-completions` leaves it out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.grammar.completions import run_completions
+from benchmarks.grammar.faults import catch, make_faults
+from benchmarks.grammar.sampling import total_variation
+from benchmarks.grammar.sources import SourceFile, valid, valid_sources
+from completion.grammar.constraint import GrammarConstraint
+from completion.grammar.grammar import load_grammar
+from completion.request import GrammarMode
+
+_CUTS_A_FILE = 400
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(slots=True)
+class Cuts:
+    """Cuts of valid files in one language, and what was rejected there."""
+
+    files: int = 0
+    cuts: int = 0
+    cursors: int = 0
+    false_rejects: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Share of cuts with a false rejection."""
+        return len(self.false_rejects) / max(1, self.cuts + self.cursors)
+
+
+def measure_cuts(files: list[SourceFile], wanted: int, seed: int) -> Cuts:
+    """Feed parts of valid files in pieces of 1 to 12 bytes: every piece's end is a cut that must not be rejected."""
+    found = Cuts()
+    rng = random.Random(seed)
+    for file in files:
+        if found.cuts >= wanted:
+            break
+        if not valid(file):
+            continue
+        found.files += 1
+        started = process_time()
+        _feed(file, found, rng)
+        found.seconds += process_time() - started
+        for _ in range(3):
+            _place_cursor(file, found, rng)
+    return found
+
+
+def _feed(file: SourceFile, found: Cuts, rng: random.Random) -> None:
+    grammar = load_grammar(file.language)
+    assert grammar is not None, file.language
+    acceptor, text = grammar.acceptor, file.text.removeprefix(_BYTE_ORDER_MARK)
+    offset = rng.randrange(max(1, len(text) - 6 * _CUTS_A_FILE))
+    snapshot = acceptor.read(acceptor.start(), text[:offset])
+    if snapshot is None:
+        found.false_rejects.append(f"{file.name} at byte {offset}")
+        return
+    for _ in range(_CUTS_A_FILE):
+        piece = text[offset : offset + rng.randint(1, 12)]
+        after = acceptor.read(snapshot, piece)
+        found.cuts += 1
+        if after is None:
+            found.false_rejects.append(f"{file.name} at byte {offset}")
+            return
+        snapshot, offset = after, offset + len(piece)
+        if offset == len(text):
+            break
+    whole = acceptor.read(snapshot, text[offset:])
+    if whole is None or not acceptor.accepts_end(whole):
+        found.false_rejects.append(f"{file.name} at its end")
+
+
+def _place_cursor(file: SourceFile, found: Cuts, rng: random.Random) -> None:
+    """Open a request at a random place, type what really follows, up to a line end, and ask for its longest cut."""
+    text = file.text.decode("utf-8", "replace")
+    at = rng.randrange(len(text))
+    end = at
+    for _ in range(rng.randint(1, 4)):
+        end = text.find("\n", end) + 1 or len(text)
+    found.cursors += 1
+    opened = GrammarConstraint.open(file.language, text[:at], text[end:], GrammarMode.STRICT)
+    if not isinstance(opened, GrammarConstraint):
+        found.false_rejects.append(f"{file.name} opened at {at}: {opened.reason}")
+        return
+    middle = text[at:end].encode()
+    snapshot, offset = opened.root, 0
+    while offset < len(middle):
+        piece = middle[offset : offset + rng.randint(1, 12)]
+        after = opened.advance(snapshot, piece)
+        if after is None:
+            found.false_rejects.append(f"{file.name} typed at {at} + {offset}")
+            return
+        snapshot, offset = after, offset + len(piece)
+    if not opened.may_end(snapshot) or opened.longest_passing_cut(middle) < len(middle):
+        found.false_rejects.append(f"{file.name} cut at {at}")
+
+
+def measure_faults(files: list[SourceFile], wanted: int, seed: int) -> Counter[str]:
+    """What caught each of `wanted` single token faults."""
+    caught: Counter[str] = Counter()
+    rng = random.Random(seed)
+    for file in files:
+        if caught.total() >= wanted:
+            break
+        if len(file.text) < 15_000 and valid(file):
+            caught.update(catch(fault, rng) for fault in make_faults(file, 6, rng))
+    return caught
+
+
+def run_sources(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
+    """False rejections and caught faults in real files of each language."""
+    table = Table("language", "files", "cuts", "cursors", "false rejects", "µs a piece", "faults", "caught", "acceptor")
+    totals, all_caught = Cuts(), Counter[str]()
+    for language, files in sorted(valid_sources(arguments.sources, arguments.seed).items()):
+        cuts = measure_cuts(files, arguments.cuts, arguments.seed)
+        caught = measure_faults(files, arguments.faults, arguments.seed)
+        count = max(1, caught.total())
+        share = f"{1 - caught[''] / count:.3f}"
+        micros = f"{1e6 * cuts.seconds / max(1, cuts.cuts):.1f}"
+        figures = (cuts.files, cuts.cuts, cuts.cursors, len(cuts.false_rejects), micros, count, share)
+        table.add_row(language, *map(str, figures), f"{caught['acceptor'] / count:.3f}")
+        totals.cuts, totals.cursors = totals.cuts + cuts.cuts, totals.cursors + cuts.cursors
+        totals.false_rejects += cuts.false_rejects
+        all_caught += caught
+    console.print(table)
+    for place in totals.false_rejects[:20]:
+        console.print("false rejection:", place)
+    return {
+        "cuts": totals.cuts + totals.cursors,
+        "false_reject_rate": totals.rate,
+        "faults": all_caught.total(),
+        "fault_catch_rate": round(1 - all_caught[""] / max(1, all_caught.total()), 4),
+        "fault_catch_rate_acceptor_alone": round(all_caught["acceptor"] / max(1, all_caught.total()), 4),
+    }
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.grammar", description=__doc__)
+    parser.add_argument("--sources", type=Path, help="folder of source files in place of the pinned releases")
+    parser.add_argument("--cuts", type=int, default=2200, help="cuts of real files in each language")
+    parser.add_argument("--faults", type=int, default=200, help="injected faults in each language")
+    parser.add_argument("--completions", type=int, default=12, help="records of each suite and language")
+    parser.add_argument("--skip-completions", action="store_true", help="only the parts that need no model")
+    parser.add_argument("--skip-sources", action="store_true", help="only the completions")
+    parser.add_argument("--model", default="default", help="what the completions part loads")
+    parser.add_argument("--data-dir", help="folder of the open evaluation data")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run every part and print the figures."""
+    arguments = parse_arguments()
+    console = Console()
+    figures: dict[str, Any] = {}
+    if not arguments.skip_sources:
+        figures |= run_sources(arguments, console)
+        figures["total_variation"] = total_variation(arguments.seed)
+    if not arguments.skip_completions:
+        figures |= run_completions(arguments, console)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

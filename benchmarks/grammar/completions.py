@@ -1,0 +1,182 @@
+"""What the constraint changes in real completions of the open data: errors, exact matches, time.
+
+Records whose language has no grammar here are left out, Objective-C headers that are labelled C or C++ among them.
+Each record is asked twice, without and with the constraint. A completion is *worse* when the file that it makes, joined
+with all that stands around it, has more syntax errors (ERROR and MISSING nodes of tree-sitter's tree, parsed from
+scratch) than the file had: `error_reduction` is the share of them that the constraint takes away. Some references are
+worse themselves (a line that opens what later lines close): a model that guesses them counts as an exact match and as
+an error, and `exact_match_change` counts every exact match that the constraint loses or wins, these included.
+
+`overhead` is the grammar's share of the decoding time in a document that was prepared, as an editor does where the
+cursor rests; in the other figure the first reading of an unseen document counts as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.quality.tasks import FILES, Task, open_tasks, sample
+from completion.cancellation import CancelToken
+from completion.decoding.finishing import open_grammar
+from completion.engine import Engine
+from completion.grammar.grammar import Grammar, load_grammar
+from completion.model.loading import load_model
+from completion.prompt.healing import heal
+from completion.request import CompletionRequest, GrammarMode, Suggestion
+from completion.syntax.languages import true_language
+
+_IDENTIFIERS = {"c++": "cpp"}
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Sums over one language's records, for one setting of the grammar.
+
+    Attributes:
+        worse: Completions that leave the file with more syntax errors than it had.
+        exact: Completions equal to the reference, blanks at the ends aside.
+        exact_sound: Those of them whose reference leaves the file with no more errors than it had.
+        unsound: References that add errors themselves (a line that opens what the next lines close).
+        off: Requests that ran without the acceptor.
+    """
+
+    records: int = 0
+    worse: int = 0
+    exact: int = 0
+    exact_sound: int = 0
+    unsound: int = 0
+    shown: int = 0
+    off: int = 0
+    grammar_ms: float = 0.0
+    decode_ms: float = 0.0
+
+    def add(self, other: Outcome) -> None:
+        """Sum up."""
+        for name in Outcome.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def open_requests(count: int, data_dir: str | None) -> Iterator[tuple[CompletionRequest, str]]:
+    """Requests with their references: at most `count` of each data set and language that has a grammar."""
+    for task in sample(list(open_tasks(list(FILES), data_dir)), count):
+        language = _IDENTIFIERS.get(task.language, task.language)
+        if language == "typescript" and task.path.endswith(".tsx"):
+            language = "typescriptreact"
+        if load_grammar(true_language(language, task.prefix, task.suffix)) is not None:
+            yield _request(task, language), task.reference
+
+
+def _request(task: Task, language: str) -> CompletionRequest:
+    return CompletionRequest(
+        prefix=task.prefix,
+        suffix=task.document_suffix,
+        language=language,
+        path=task.path,
+        mode=task.mode,
+        document=task.id,
+        max_tokens=48,
+        invoked=True,
+    )
+
+
+def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
+    """Complete every request without and with the constraint."""
+    engine = Engine(load_model(arguments.model))
+    questions = list(open_requests(arguments.completions, arguments.data_dir))
+    for language in {request.language for request, _ in questions}:
+        load_grammar(language)
+    gc.collect()
+    gc.freeze()  # as the host does once the model is loaded
+    totals: dict[tuple[str, GrammarMode], Outcome] = {}
+    unseen_ms = 0.0
+    for request, reference in questions:
+        started = perf_counter()
+        open_grammar(request, heal(request.prefix).forced)
+        unseen_ms += 1e3 * (perf_counter() - started)
+        engine.prepare(request, CancelToken())
+        for mode in (GrammarMode.OFF, GrammarMode.STRICT):
+            outcome = _complete(engine, request, reference, mode)
+            totals.setdefault((request.language, mode), Outcome()).add(outcome)
+    _print(totals, console)
+    without, strict = _sum(totals, GrammarMode.OFF), _sum(totals, GrammarMode.STRICT)
+    languages = sorted({language for language, _ in totals})
+    return {
+        "completions": strict.records,
+        "errors_without": without.worse,
+        "errors_with": strict.worse,
+        "error_reduction": _reduction(without.worse, strict.worse),
+        "error_reduction_by_language": {
+            language: _reduction(totals[language, GrammarMode.OFF].worse, totals[language, GrammarMode.STRICT].worse)
+            for language in languages
+        },
+        "exact_match_change": round((strict.exact - without.exact) / max(1, strict.records), 4),
+        "references_that_add_errors": strict.unsound,
+        "exact_match_change_sound_references": round(
+            (strict.exact_sound - without.exact_sound) / max(1, strict.records - strict.unsound), 4
+        ),
+        "overhead": round(strict.grammar_ms / max(1.0, strict.decode_ms), 4),
+        "overhead_of_unseen_documents": round(
+            (strict.grammar_ms + unseen_ms) / max(1.0, strict.decode_ms + unseen_ms), 4
+        ),
+        "grammar_ms_a_completion": round(strict.grammar_ms / max(1, strict.records), 3),
+        "decode_ms_a_completion": round(strict.decode_ms / max(1, strict.records), 2),
+        "acceptor_off_share": round(strict.off / max(1, strict.records), 4),
+    }
+
+
+def _complete(engine: Engine, request: CompletionRequest, reference: str, mode: GrammarMode) -> Outcome:
+    *_, last = engine.complete(replace(request, grammar=mode), CancelToken())
+    grammar = load_grammar(request.language)
+    assert grammar is not None
+    assert last.statistics is not None
+    offered = last.suggestions[0] if last.suggestions else Suggestion("")
+    exact = offered.text.strip() == reference.strip()
+    unsound = adds_errors(grammar, request, Suggestion(reference))
+    return Outcome(
+        records=1,
+        worse=int(bool(offered.text) and adds_errors(grammar, request, offered)),
+        exact=int(exact),
+        exact_sound=int(exact and not unsound),
+        unsound=int(unsound),
+        shown=int(bool(offered.text)),
+        off=int(bool(last.statistics.grammar_off_reason)),
+        grammar_ms=last.statistics.grammar_ms,
+        decode_ms=last.statistics.decode_ms,
+    )
+
+
+def adds_errors(grammar: Grammar, request: CompletionRequest, suggestion: Suggestion) -> bool:
+    """Whether the accepted suggestion leaves more errors in the document than there were."""
+    after = request.suffix[suggestion.replace_after :]
+    joined = request.prefix + suggestion.text + after
+    return grammar.count_errors(joined.encode()) > grammar.count_errors((request.prefix + request.suffix).encode())
+
+
+def _sum(totals: dict[tuple[str, GrammarMode], Outcome], mode: GrammarMode) -> Outcome:
+    whole = Outcome()
+    for (_, of_mode), outcome in totals.items():
+        if of_mode is mode:
+            whole.add(outcome)
+    return whole
+
+
+def _reduction(without: int, strict: int) -> float | None:
+    """Share of the errors that are gone; None where there were none."""
+    return round(1 - strict / without, 4) if without else None
+
+
+def _print(totals: dict[tuple[str, GrammarMode], Outcome], console: Console) -> None:
+    table = Table("language", "grammar", "records", "shown", "more errors", "exact", "acceptor off", "grammar / decode")
+    for (language, mode), outcome in sorted(totals.items()):
+        share = f"{outcome.grammar_ms / max(1.0, outcome.decode_ms):.3f}"
+        figures = (outcome.records, outcome.shown, outcome.worse, outcome.exact, outcome.off, share)
+        table.add_row(language, mode.value, *map(str, figures))
+    console.print(table)

@@ -1,0 +1,97 @@
+"""Single token faults: one token of a valid file is deleted, doubled, swapped, replaced, or another one inserted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from benchmarks.grammar.sources import SourceFile
+from completion.grammar.constraint import GrammarConstraint
+from completion.grammar.grammar import load_grammar
+from completion.grammar.joined_check import error_line
+from completion.request import GrammarMode
+
+KINDS = ("delete", "double", "swap", "replace", "insert")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A file with one wrong token: the rest of its line from that token on, and what stands around.
+
+    Attributes:
+        line: From the fault to its line's end, newline included.
+    """
+
+    kind: str
+    language: str
+    prefix: str
+    line: str
+    suffix: str
+
+
+def make_faults(file: SourceFile, count: int, rng: random.Random) -> Iterator[Fault]:
+    """At most `count` faults that make a valid file invalid."""
+    grammar = load_grammar(file.language)
+    assert grammar is not None, file.language
+    tokens = list(_leaves(grammar.parse(file.text).root_node))
+    for _ in range(count if len(tokens) > 8 else 0):
+        kind = rng.choice(KINDS)
+        start, old_end, text = _change(kind, tokens, file.text, rng)
+        broken = file.text[:start] + text + file.text[old_end:]
+        invalid = grammar.parse(broken).root_node.has_error
+        if not invalid and file.language == "python":
+            invalid = error_line(file.text) is None and error_line(broken) is not None
+        if invalid:
+            line_end = broken.find(b"\n", start + len(text)) + 1 or len(broken)
+            parts = (broken[:start], broken[start:line_end], broken[line_end:])
+            yield Fault(kind, file.language, *(part.decode("utf-8", "replace") for part in parts))
+
+
+def _leaves(root: Node) -> Iterator[tuple[int, int]]:
+    """Byte ranges of the tokens of code: no comments, nothing inside a string."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if "comment" in node.type or "string" in node.type:
+            continue
+        if node.child_count == 0 and node.end_byte > node.start_byte:
+            yield node.start_byte, node.end_byte
+        stack.extend(reversed(node.children))
+
+
+def _change(kind: str, tokens: list[tuple[int, int]], text: bytes, rng: random.Random) -> tuple[int, int, bytes]:
+    """Which bytes become which."""
+    index = rng.randrange(len(tokens) - 1)
+    start, end = tokens[index]
+    token = text[start:end]
+    other = text[slice(*rng.choice(tokens))]
+    if kind == "delete":
+        return start, end, b""
+    if kind == "double":
+        return start, end, token + b" " + token
+    if kind == "replace":
+        return start, end, other
+    if kind == "insert":
+        return start, start, other + b" "
+    next_start, next_end = tokens[index + 1]
+    return start, next_end, text[next_start:next_end] + text[end:next_start] + token
+
+
+def catch(fault: Fault, rng: random.Random) -> str:
+    """What noticed the fault by the end of its line: "acceptor", "suffix", "joined", or "" for nothing."""
+    opened = GrammarConstraint.open(fault.language, fault.prefix, fault.suffix, GrammarMode.STRICT)
+    assert isinstance(opened, GrammarConstraint), (opened, fault.prefix[-80:])
+    middle = fault.line.encode()
+    snapshot, offset = opened.root, 0
+    while offset < len(middle):
+        piece = middle[offset : offset + rng.randint(1, 8)]
+        after = opened.advance(snapshot, piece)
+        if after is None:
+            return "acceptor"
+        snapshot, offset = after, offset + len(piece)
+    if not opened.may_end(snapshot):
+        return "suffix"
+    return "joined" if opened.longest_passing_cut(middle) < len(middle) else ""

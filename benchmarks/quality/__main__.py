@@ -1,0 +1,167 @@
+"""`python -m benchmarks.quality`: how good suggestions are, the whole path beside the raw model and /infill's prompt.
+
+Predictions are written as they are made (`--out`) and are not made again when the same file is named once more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.quality.report import Prediction, keys, print_tables
+from benchmarks.quality.rows import LAYOUT_ROWS, ROWS, rows_for
+from benchmarks.quality.scoring import score
+from benchmarks.quality.tasks import FILES, SETS, Task, file_tasks, open_tasks, sample
+from completion.backend import Backend
+from completion.cancellation import CancelToken
+from completion.engine import Engine, EngineSettings
+from completion.model.loading import load_model
+from completion.request import CompletionEvent, Mode, WorkspaceUpdate
+from completion.workspace.context import WorkspaceFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asks for."""
+
+    tasks: list[Task]
+    rows: tuple[str, ...]
+    model: str
+    backend: Backend
+    context_tokens: int
+    threads: int | None
+    out: Path | None
+    jobs: int
+
+
+def main() -> None:
+    """Answer, score, print tables and one JSON line."""
+    options = _options()
+    made = _read(options.out)
+    missing = [
+        (row, task)
+        for task in options.tasks
+        for row in rows_for(task.dataset, options.rows)
+        if (task.id, row) not in made
+    ]
+    for backend in dict.fromkeys(ROWS[row].backend or options.backend for row, _ in missing):
+        part = [(row, task) for row, task in missing if (ROWS[row].backend or options.backend) == backend]
+        for prediction in _answer(part, backend, options):
+            made[prediction["id"], prediction["row"]] = prediction
+    predictions = _score(made, options)
+    print_tables(predictions)
+    print(json.dumps({"records": len(options.tasks)} | keys(predictions)))
+
+
+def _answer(work: list[tuple[str, Task]], backend: Backend, options: Options) -> Iterator[dict[str, Any]]:
+    """Complete each task in each row on one model, a line of the output file for each."""
+    engine = Engine(load_model(options.model, backend=backend, threads=options.threads), EngineSettings())
+    with (options.out or Path(os.devnull)).open("a", encoding="utf-8") as out:
+        for number, (row, task) in enumerate(work):
+            files = WorkspaceFiles()
+            files.update(WorkspaceUpdate("", task.files))
+            request = ROWS[row].request(task, files, options.context_tokens)
+            started = time.perf_counter()
+            *_, last = engine.complete(request, CancelToken())
+            prediction = {
+                "id": task.id,
+                "row": row,
+                "completion": _completion(last, task),
+                "stop": last.stop_reason,
+                "dropped": last.dropped,
+                "log_probabilities": [
+                    round(value, 4) for s in last.suggestions[:1] for value in s.token_log_probabilities
+                ],
+                "seconds": round(time.perf_counter() - started, 3),
+            }
+            print(json.dumps(prediction), file=out, flush=True)
+            if sys.stderr.isatty():
+                print(f"\r{backend} {number + 1}/{len(work)} {row:24}", end="", file=sys.stderr)
+            yield prediction
+    engine.close()
+
+
+def _completion(event: CompletionEvent, task: Task) -> str:
+    """The suggested text without what its range replaces: what stands between prefix and suffix in the end."""
+    if not event.suggestions:
+        return ""
+    suggestion = event.suggestions[0]
+    covered = task.document_suffix[: suggestion.replace_after]
+    return suggestion.text.removesuffix(covered)
+
+
+def _score(made: dict[tuple[str, str], dict[str, Any]], options: Options) -> list[Prediction]:
+    """Score every wanted prediction, programs in parallel."""
+    wanted = [
+        (task, made[task.id, row])
+        for task in options.tasks
+        for row in rows_for(task.dataset, options.rows)
+        if (task.id, row) in made
+    ]
+
+    def one(pair: tuple[Task, dict[str, Any]]) -> Prediction:
+        task, prediction = pair
+        text = prediction["completion"]
+        result = score(text, task.reference, task.program(text))
+        return Prediction(task.id, task.dataset, task.language, prediction["row"], result, prediction["seconds"])
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        return list(pool.map(one, wanted))
+
+
+def _read(path: Path | None) -> dict[tuple[str, str], dict[str, Any]]:
+    if path is None or not path.is_file():
+        return {}
+    rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    return {(row["id"], row["row"]): row for row in rows}
+
+
+def _options() -> Options:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
+    parser.add_argument("--data", type=Path, action="append", help="a file of records (.jsonl, .jsonl.gz); repeatable")
+    parser.add_argument(
+        "--sets",
+        default=",".join(FILES),
+        help="which of the open data: " + ", ".join(SETS),
+    )
+    parser.add_argument("--data-dir", help="folder of the open data")
+    parser.add_argument("--mode", type=Mode, default=Mode.AUTO, help="line, block or auto, for --data")
+    parser.add_argument("--limit", type=int, default=0, help="at most so many tasks of a data set and language")
+    parser.add_argument("--rows", default="", help="only these rows: " + ", ".join(ROWS) + "; or layouts")
+    parser.add_argument("--out", type=Path, help="predictions, one JSON object a line; continued where it exists")
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--backend", default="auto", choices=["auto", "int8", "bf16", "fp32", "transformers"])
+    parser.add_argument("--context-tokens", type=int, default=EngineSettings().budget.context_tokens)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--jobs", type=int, default=2, help="programs that are tested at once")
+    given = parser.parse_args()
+    if given.data:
+        tasks = [task for path in given.data for task in file_tasks(path, given.mode)]
+    else:
+        tasks = list(open_tasks(given.sets.split(","), given.data_dir))
+    rows = LAYOUT_ROWS if given.rows == "layouts" else tuple(filter(None, given.rows.split(",")))
+    unknown = set(rows) - set(ROWS)
+    if unknown:
+        parser.error(f"unknown rows: {', '.join(sorted(unknown))}; known: {', '.join(ROWS)}")
+    return Options(
+        tasks=sample(tasks, given.limit) if given.limit else tasks,
+        rows=rows,
+        model=given.model,
+        backend=given.backend,
+        context_tokens=given.context_tokens,
+        threads=given.threads,
+        out=given.out,
+        jobs=given.jobs,
+    )
+
+
+if __name__ == "__main__":
+    main()

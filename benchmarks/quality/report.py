@@ -1,0 +1,122 @@
+"""Tables and figures of the quality benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.quality.scoring import Score
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One scored completion."""
+
+    id: str
+    dataset: str
+    language: str
+    row: str
+    score: Score
+    seconds: float
+
+
+Measure = Callable[[Score], float | None]
+
+
+def exact(score: Score) -> float:
+    """Exact match."""
+    return score.exact_match
+
+
+def mean(predictions: Iterable[Prediction], measure: Measure) -> float | None:
+    """Mean of a measure over those that have it, None where none has."""
+    values = [value for p in predictions if (value := measure(p.score)) is not None]
+    return sum(values) / len(values) if values else None
+
+
+def print_tables(predictions: list[Prediction]) -> None:
+    """One table a data set: rows by language, in per cent."""
+    console = Console(width=120)
+    for dataset in dict.fromkeys(p.dataset for p in predictions):
+        of_set = [p for p in predictions if p.dataset == dataset]
+        languages = sorted({p.language for p in of_set})
+        table = Table(title=dataset)
+        for column in ("row", "language", "records", "exact", "similarity", "first line", "pass@1", "median s"):
+            table.add_column(column, justify="left" if column in ("row", "language") else "right")
+        for row in dict.fromkeys(p.row for p in of_set):
+            of_row = [p for p in of_set if p.row == row]
+            for language in ["all", *languages] if len(languages) > 1 else languages:
+                part = [p for p in of_row if language in ("all", p.language)]
+                table.add_row(row, language, *_cells(part))
+        console.print(table)
+
+
+def _cells(part: list[Prediction]) -> list[str]:
+    measures: list[Measure] = [exact, lambda s: s.edit_similarity, lambda s: s.first_line, lambda s: s.passed]
+    shares = [mean(part, measure) for measure in measures]
+    seconds = sorted(p.seconds for p in part)
+    middle = f"{seconds[len(seconds) // 2]:.2f}" if seconds else ""
+    return [str(len(part)), *("" if share is None else f"{100 * share:.1f}" for share in shares), middle]
+
+
+Figures = dict[str, float | str | None]
+
+
+def keys(predictions: list[Prediction]) -> Figures:
+    """The figures by name; only pairs of rows that answered the same tasks are compared."""
+
+    def share(datasets: tuple[str, ...], row: str, beside: str, measure: Measure) -> float | None:
+        other = {(p.dataset, p.id) for p in predictions if p.row == beside}
+        same = [p for p in predictions if p.row == row and p.dataset in datasets and (p.dataset, p.id) in other]
+        return mean(same, measure)
+
+    def gain(datasets: tuple[str, ...], row: str, beside: str, measure: Measure) -> float | None:
+        ours, theirs = share(datasets, row, beside, measure), share(datasets, beside, row, measure)
+        return None if ours is None or theirs is None else round(100 * (ours - theirs), 2)
+
+    def ratio(datasets: tuple[str, ...], row: str, beside: str, measure: Measure) -> float | None:
+        ours, theirs = share(datasets, row, beside, measure), share(datasets, beside, row, measure)
+        return round(ours / theirs, 3) if ours is not None and theirs else None
+
+    passed = share(("single_line",), "whole", "whole", lambda s: s.passed)
+    healed = ("repo_context", "cursor_positions")
+    return {
+        "humaneval_single_line_pass_at_1": None if passed is None else round(100 * passed, 2),
+        "exact_match_gain": gain(("single_line",), "whole", "infill", exact),
+        "w8a8_pass_at_1_change": gain(("single_line",), "whole", "whole_bf16", lambda s: s.passed),
+        "context_exact_match_ratio": ratio(("repo_context",), "whole", "whole_no_context", exact),
+        "context_similarity_worst_language": _worst_language(predictions, "whole", "whole_no_context"),
+        "first_line_ratio_llama_cpp": ratio(("release_replay",), "whole", "infill", lambda s: s.first_line),
+        "in_word_ratio_llama_cpp": ratio(("cursor_positions",), "whole", "infill", lambda s: s.first_line),
+        "healing_exact_match_ratio": ratio(healed, "suffix_first_healed", "suffix_first", exact),
+        "best_layout": _best_layout(predictions),
+    }
+
+
+def _worst_language(predictions: list[Prediction], row: str, beside: str) -> float | None:
+    """The smallest gain in edit similarity of any language of the repository contexts, in points."""
+    of_set = [p for p in predictions if p.dataset == "repo_context"]
+    gains = []
+    for language in {p.language for p in of_set}:
+        ours, theirs = (
+            mean((p for p in of_set if p.language == language and p.row == name), lambda s: s.edit_similarity)
+            for name in (row, beside)
+        )
+        if ours is not None and theirs is not None:
+            gains.append(round(100 * (ours - theirs), 2))
+    return min(gains, default=None)
+
+
+def _best_layout(predictions: list[Prediction]) -> str | None:
+    """The raw row with the most exact matches over the tasks that all raw rows answered."""
+    rows = {p.row for p in predictions if p.row.startswith(("infill", "prefix_", "suffix_"))}
+    answered = [{(p.dataset, p.id) for p in predictions if p.row == row} for row in rows]
+    common = set.intersection(*answered) if len(rows) > 1 else set()
+    shares = {
+        row: mean((p for p in predictions if p.row == row and (p.dataset, p.id) in common), exact) or 0.0
+        for row in rows
+    }
+    return max(sorted(shares), key=shares.__getitem__) if common else None

@@ -1,0 +1,98 @@
+"""The rows of the quality benchmark: ways to answer the same question, and where each is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from benchmarks.quality.tasks import Task
+from completion.backend import Backend
+from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout, Mode
+from completion.workspace.context import WorkspaceFiles
+
+LINE_TOKENS = 64
+BLOCK_TOKENS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One way to answer.
+
+    Attributes:
+        layout: Order of prefix and suffix; None is the model's default.
+        healing: Whether the run before the cursor is healed.
+        whole: The whole completion path (grammar, filters); otherwise the model's text up to the expected end.
+        invoked: Asked by a key: nothing is held back inside a word, and nothing is given up early.
+        context: Whether pieces of the other files, and the imports and open scopes above the window, are shown.
+        backend: The weights' kind where the row insists on one; "" takes the benchmark's.
+    """
+
+    layout: Layout | None = None
+    healing: bool = True
+    whole: bool = True
+    context: bool = True
+    invoked: bool = True
+    backend: Backend | None = None
+
+    def request(self, task: Task, files: WorkspaceFiles, context_tokens: int) -> CompletionRequest:
+        """The task as this row asks it. Cached keys are only reused where they are exact.
+
+        The whole path decides itself between a line and a block, unless the task wants a block.
+        """
+        request = CompletionRequest(
+            prefix=task.prefix,
+            suffix=task.document_suffix,
+            language=task.language,
+            path=task.path,
+            repository=task.path.partition("/")[0],
+            mode=Mode.AUTO if self.whole and task.mode is Mode.LINE else task.mode,
+            max_tokens=BLOCK_TOKENS if self.whole or task.mode is not Mode.LINE else LINE_TOKENS,
+            layout=self.layout,
+            cache=CacheMode.EXACT,
+            grammar=GrammarMode.STRICT if self.whole else GrammarMode.OFF,
+            healing=self.healing,
+            outline=self.context,
+            filters=self.whole,
+            invoked=self.invoked,
+        )
+        if not (self.context and task.files):
+            return request
+        return replace(request, context=files.choose(request, context_tokens))
+
+
+def _raw(layout: Layout, *, healing: bool = False) -> Row:
+    return Row(layout, healing=healing, whole=False, context=False)
+
+
+ROWS = {
+    "whole": Row(),
+    "whole_bf16": Row(backend="bf16"),
+    "whole_unasked": Row(invoked=False),
+    "whole_no_context": Row(context=False),
+    "whole_no_healing": Row(healing=False),
+    "infill": _raw(Layout.PREFIX_FIRST),
+    "infill_spm": _raw(Layout.SUFFIX_BEFORE_PREFIX),
+    "suffix_first": _raw(Layout.SUFFIX_FIRST),
+    "prefix_first_healed": _raw(Layout.PREFIX_FIRST, healing=True),
+    "suffix_first_healed": _raw(Layout.SUFFIX_FIRST, healing=True),
+    "prefix_only": _raw(Layout.PREFIX_ONLY),
+}
+"""`infill` is the prompt of llama.cpp's /infill (prefix first, nothing healed), `infill_spm` the same with its option
+spm_infill, both on the same weights in the same engine."""
+
+LAYOUT_ROWS = ("infill", "prefix_first_healed", "suffix_first", "suffix_first_healed", "infill_spm", "prefix_only")
+"""In this order neighbours share a prompt, which is computed once."""
+
+DEFAULT_ROWS = {
+    "single_line": ("whole", "whole_bf16", "whole_unasked", "infill", "suffix_first", "suffix_first_healed"),
+    "multi_line": ("whole", "infill"),
+    "random_span": ("whole", "infill"),
+    "mid_line": ("whole", "infill"),
+    "repo_context": ("whole", "whole_no_healing", "whole_no_context", *LAYOUT_ROWS),
+    "release_replay": ("whole", "infill"),
+    "cursor_positions": ("whole", "whole_no_healing", *LAYOUT_ROWS),
+}
+
+
+def rows_for(dataset: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """The rows of a data set: those wanted by name, else its defaults, else the whole path beside /infill."""
+    return wanted or DEFAULT_ROWS.get(dataset, ("whole", "infill"))

@@ -1,0 +1,1 @@
+"""Several suggestions for one question."""

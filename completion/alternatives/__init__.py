@@ -1,0 +1,1 @@
+"""Further suggestions besides the first: exact branches of it, or superposed drafts."""

@@ -1,0 +1,1 @@
+"""One suggestion: the decoding loop, what binds it, and what it costs."""

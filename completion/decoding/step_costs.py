@@ -1,0 +1,83 @@
+"""What a step costs on this machine: timed once for a model, and known at the next start."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import platform
+import time
+from pathlib import Path
+
+import numpy as np
+
+from completion.model.causal_model import CausalModel
+from completion.model.loading import LoadedModel
+from completion.paths import cache_dir
+from completion.version import version
+from drafting.draft_budget import StepCosts
+from drafting.draft_tree import ROOT
+
+logger = logging.getLogger(__name__)
+
+_PAST_TOKENS = 512  # a usual prompt; what lies there makes no difference to the time
+_SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+
+
+def known_costs(loaded: LoadedModel, max_nodes: int) -> StepCosts:
+    """The costs that were timed at an earlier start on this machine, else timed now and kept.
+
+    Timing takes a second of every start; only the ratios matter, and they are corrected while the engine runs.
+    """
+    path = _costs_file(loaded, max_nodes)
+    costs_ms = _read(path, max_nodes + 1)
+    if costs_ms is None:
+        costs = measure_costs(loaded.model, max_nodes)
+        _write(path, [float(cost) for cost in costs.costs_ms])
+        return costs
+    return StepCosts(dict(enumerate(costs_ms)), max_nodes)
+
+
+def measure_costs(model: CausalModel, max_nodes: int) -> StepCosts:
+    """Time steps of several sizes on top of a past of zeros."""
+    cache = model.new_cache(_PAST_TOKENS + max_nodes + 1)
+    model.prefill(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32), cache)
+    cache.length = min(_PAST_TOKENS, cache.capacity - max_nodes - 1)
+
+    def time_step(nodes: int) -> float:
+        started = time.perf_counter()
+        model.score(np.zeros(nodes + 1, dtype=np.int32), np.arange(ROOT, nodes, dtype=np.int32), cache)
+        return 1e3 * (time.perf_counter() - started)
+
+    sizes = sorted({size for size in _SIZES if size <= max_nodes} | {max_nodes})
+    return StepCosts.measure(time_step, sizes)
+
+
+def _costs_file(loaded: LoadedModel, max_nodes: int) -> Path:
+    """One file for each thing that changes the ratios."""
+    machine = (platform.node(), os.cpu_count(), loaded.device)
+    facts = (version(), loaded.digest, type(loaded.model).__name__, max_nodes, *machine)
+    key = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+    return cache_dir() / "step-costs" / f"{key}.json"
+
+
+def _read(path: Path, count: int) -> list[float] | None:
+    """So many costs from a file; None where there is none that can be used."""
+    try:
+        costs_ms = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(costs_ms, list) or len(costs_ms) != count:
+        return None
+    return costs_ms if all(isinstance(cost, float) and cost > 0 for cost in costs_ms) else None
+
+
+def _write(path: Path, costs_ms: list[float]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(f".{os.getpid()}.partial")
+        partial.write_text(json.dumps(costs_ms), encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        logger.warning("The step costs are not kept: %s", error.strerror)

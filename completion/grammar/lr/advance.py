@@ -1,0 +1,219 @@
+"""One advance of the acceptor: more text is read, lexeme by lexeme, on every explanation of it that is alive."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from completion.errors import GrammarBoundError
+from completion.grammar.lr.lexer import NO_SYMBOL, Lexeme, Lexer
+from completion.grammar.lr.stacks import StackMachine, StackSet
+from completion.grammar.lr.tables import END_SYMBOL, LexMode
+
+MAX_LEXEME_BYTES = 65_536  # an unfinished lexeme is read again with every token: beyond this the constraint gives up
+MAX_EMPTY_LEXEMES = 512  # at one offset; a file that closes 100 blocks at once needs 100
+MAX_HEADS = 64
+
+
+class LayoutRule(Protocol):
+    """What a language asks of a lexeme's place in its line, beyond its grammar (Python's indentation)."""
+
+    def start(self) -> object:
+        """The state at the file's start; hashable."""
+
+    def after(self, state: object, lexeme: Lexeme, text: bytes, column: int) -> object | None:
+        """The state after a lexeme of `text`, which starts in byte column `column`; None if it must not stand there."""
+
+
+class Head(NamedTuple):
+    """One explanation of the text up to `offset`.
+
+    Attributes:
+        offset: Where the next lexeme is looked for, from the start of the snapshot's pending bytes.
+        stacks: The parser's stacks.
+        scanner_state: The external scanner's serialised state.
+        layout: The layout rule's state.
+    """
+
+    offset: int
+    stacks: StackSet
+    scanner_state: bytes
+    layout: object
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """The acceptor after some text.
+
+    Attributes:
+        heads: Every explanation that is alive.
+        pending: Bytes from the first head's offset on: lexemes that more text may still change.
+        column: Code points between the start of the pending bytes' line and them.
+        next_by_bytes: Memory of `advance`; nothing else of a snapshot ever changes.
+    """
+
+    heads: tuple[Head, ...]
+    pending: bytes
+    column: int
+    next_by_bytes: dict[bytes, Snapshot | None] = field(default_factory=dict, repr=False)
+
+
+Viable = Callable[[Head, LexMode, Lexeme, bytes, int], bool]
+"""Whether an unfinished lexeme of a text, which starts in a column, may become one that the head takes."""
+
+
+def complete_length(text: bytes) -> int:
+    """Length without the bytes of a UTF-8 character that is cut short at the end."""
+    for back in range(1, min(4, len(text) + 1)):
+        byte = text[-back]
+        if byte >= 0xC0:
+            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return len(text) - back if needed > back else len(text)
+        if byte < 0x80:
+            break
+    return len(text)
+
+
+class Advance:
+    """A work list of heads, ordered by offset so that equal ones merge before they step.
+
+    Args:
+        lexer: Reads lexemes.
+        machine: Steps stacks.
+        layout: The language's rule.
+        snapshot: Where to start.
+        data: What comes behind it.
+        final: Whether the text ends there.
+
+    Attributes:
+        accepted: Whether the text is a whole file, if it ends there.
+    """
+
+    def __init__(
+        self, lexer: Lexer, machine: StackMachine, layout: LayoutRule, snapshot: Snapshot, data: bytes, *, final: bool
+    ) -> None:
+        self._lexer, self._machine, self._layout = lexer, machine, layout
+        self._snapshot, self._final = snapshot, final
+        self._text = snapshot.pending + data
+        self._readable = self._text if final else self._text[: complete_length(self._text)]
+        self._heads: dict[int, list[Head]] = {}
+        self._offsets: list[int] = []
+        self._waiting: list[tuple[Head, LexMode, Lexeme]] = []
+        self._empty_lexemes = 0
+        self.accepted = False
+        for head in snapshot.heads:
+            self._add(head)
+
+    def consume(self) -> None:
+        """Read lexemes until only those are left that more text could change."""
+        self._lexer.load(self._readable, self._snapshot.column)
+        while self._offsets:
+            offset = self._offsets[0]
+            heads = self._heads[offset]
+            head: Head | None = heads.pop()
+            if not heads:
+                heapq.heappop(self._offsets)
+                del self._heads[offset]
+            while head is not None and not self._offsets:
+                head = self._follow(head)
+            if head is not None:
+                self._consume_head(head)
+
+    def _follow(self, head: Head) -> Head | None:
+        """Shift the next lexeme of the only head; the head after it, None if it ended or was queued."""
+        nodes = head.stacks.nodes
+        if len(nodes) > 1:
+            self._consume_head(head)
+            return None
+        mode = self._machine.tables.lex_mode(nodes[0].state)
+        lexeme = self._lexer.lex(mode, head.offset, head.scanner_state)
+        if lexeme.touched_end and not self._final:
+            self._waiting.append((head, mode, lexeme))
+            return None
+        if lexeme.idle or lexeme.symbol in (END_SYMBOL, NO_SYMBOL):
+            self._take(head, mode, lexeme)
+            return None
+        step = self._machine.step(head.stacks, lexeme.symbol, lexeme.keyword)
+        if step.retry is not None or step.after is None:
+            self._shift(head, lexeme)
+            return None
+        layout = self._layout.after(head.layout, lexeme, self._text, self._snapshot.column)
+        if layout is None:
+            return None
+        self._count_empty(head.offset, lexeme.end)
+        return Head(lexeme.end, step.after, lexeme.scanner_state, layout)
+
+    def snapshot(self, viable: Viable) -> Snapshot | None:
+        """What is left, if some lexeme of it can go on; `viable` says which unfinished ones can."""
+        waiting = [
+            head
+            for head, mode, lexeme in self._waiting
+            if viable(head, mode, lexeme, self._readable, self._snapshot.column)
+        ]
+        if not waiting:
+            return None
+        if len(waiting) > MAX_HEADS:
+            raise GrammarBoundError(f"The text has more than {MAX_HEADS} explanations.")
+        first = min(head.offset for head in waiting)
+        if len(self._text) - first > MAX_LEXEME_BYTES:
+            raise GrammarBoundError(f"One lexeme is longer than {MAX_LEXEME_BYTES} bytes.")
+        heads = tuple(Head(h.offset - first, h.stacks, h.scanner_state, h.layout) for h in waiting)
+        return Snapshot(heads, self._text[first:], self._column(first))
+
+    def _column(self, offset: int) -> int:
+        line_start = self._text.rfind(b"\n", 0, offset) + 1
+        before = 0 if line_start else self._snapshot.column
+        return before + len(self._text[line_start:offset].decode("utf-8", "replace"))
+
+    def _add(self, head: Head) -> None:
+        """Queue a head; merge it with one that differs in its stacks only."""
+        heads = self._heads.get(head.offset)
+        if heads is None:
+            self._heads[head.offset] = [head]
+            heapq.heappush(self._offsets, head.offset)
+            return
+        for index, other in enumerate(heads):
+            if other.scanner_state == head.scanner_state and other.layout == head.layout:
+                stacks = self._machine.union(other.stacks, head.stacks)
+                heads[index] = Head(head.offset, stacks, head.scanner_state, head.layout)
+                return
+        heads.append(head)
+
+    def _consume_head(self, head: Head) -> None:
+        for mode, stacks in self._machine.groups(head.stacks):
+            lexeme = self._lexer.lex(mode, head.offset, head.scanner_state)
+            part = Head(head.offset, stacks, head.scanner_state, head.layout)
+            if lexeme.touched_end and not self._final:
+                self._waiting.append((part, mode, lexeme))
+            else:
+                self._take(part, mode, lexeme)
+
+    def _take(self, head: Head, mode: LexMode, lexeme: Lexeme) -> None:
+        """Shift a lexeme; an empty extra that changes nothing would come again without end, and is passed over."""
+        if lexeme.idle and self._machine.takes_as_extra(head.stacks, lexeme.symbol):
+            plain = LexMode(mode.lex_state, 0, mode.reserved_set)
+            lexeme = self._lexer.lex(plain, head.offset, head.scanner_state)
+        self._shift(head, lexeme)
+
+    def _shift(self, head: Head, lexeme: Lexeme) -> None:
+        if lexeme.symbol == NO_SYMBOL:
+            return
+        step = self._machine.step(head.stacks, lexeme.symbol, lexeme.keyword)
+        if step.accepted and lexeme.symbol == END_SYMBOL:
+            self.accepted = True
+        if step.retry is not None:
+            self._count_empty(head.offset, head.offset)
+            self._add(Head(head.offset, step.retry, head.scanner_state, head.layout))
+        if step.after is None or lexeme.symbol == END_SYMBOL:
+            return
+        layout = self._layout.after(head.layout, lexeme, self._text, self._snapshot.column)
+        if layout is not None:
+            self._count_empty(head.offset, lexeme.end)
+            self._add(Head(lexeme.end, step.after, lexeme.scanner_state, layout))
+
+    def _count_empty(self, offset: int, end: int) -> None:
+        self._empty_lexemes = self._empty_lexemes + 1 if end <= offset else 0
+        if self._empty_lexemes > MAX_EMPTY_LEXEMES:
+            raise GrammarBoundError(f"More than {MAX_EMPTY_LEXEMES} empty tokens stand at one offset.")

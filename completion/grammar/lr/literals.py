@@ -1,0 +1,47 @@
+"""The texts of terminals that are fixed words: needed to tell whether a lexeme's beginning can still become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from completion.grammar.lr.lexer import Lexer
+from completion.grammar.lr.tables import Tables
+
+_MAX_WORD_BYTES = 40
+
+
+class LiteralTexts:
+    """Keywords and operators by what they begin with.
+
+    The name of an anonymous terminal is its text. A keyword may be a named rule as well (`mutable_specifier` is "mut"
+    in Rust), so the keyword lexer is asked for all words that it knows, letter by letter, when first needed.
+    """
+
+    def __init__(self, tables: Tables, lexer: Lexer) -> None:
+        self._tables, self._lexer = tables, lexer
+
+    def beginning_with(self, start: bytes) -> frozenset[int]:
+        """Terminals that have a text which is longer than `start` and begins with it."""
+        return self._by_start.get(start, frozenset())
+
+    @cached_property
+    def _by_start(self) -> dict[bytes, frozenset[int]]:
+        named = ((symbol, self._tables.literal(symbol)) for symbol in range(self._tables.token_count))
+        found: dict[bytes, set[int]] = {}
+        for symbol, text in (*named, *self._keywords()):
+            for length in range(1, len(text)):
+                found.setdefault(text[:length], set()).add(symbol)
+        return {start: frozenset(symbols) for start, symbols in found.items()}
+
+    def _keywords(self) -> Iterator[tuple[int, bytes]]:
+        """Every keyword with its text."""
+        alive = [b""]
+        while alive:
+            start = alive.pop()
+            for letter, keyword, goes_on in self._lexer.next_letters(start):
+                text = start + bytes([letter])
+                if keyword:
+                    yield keyword, text
+                if goes_on and len(text) < _MAX_WORD_BYTES:
+                    alive.append(text)

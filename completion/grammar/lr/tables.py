@@ -1,0 +1,255 @@
+"""A tree-sitter grammar's parse table, lex modes and functions, read from its compiled `TSLanguage` through ctypes.
+
+Source: `tree_sitter/parser.h`, which every grammar's source distribution carries (ABI 13, 14 and 15).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from enum import IntEnum
+
+from completion.errors import GrammarUnsupportedError
+
+SUPPORTED_ABI = (13, 14, 15)
+END_SYMBOL = 0
+NO_LOOKAHEAD = 0xFFFF  # lex state of a parse state that ends a non-terminal extra: it reduces whatever follows
+
+
+class _ExternalScanner(ctypes.Structure):
+    _fields_ = (
+        ("states", ctypes.c_void_p),
+        ("symbol_map", ctypes.POINTER(ctypes.c_uint16)),
+        ("create", ctypes.c_void_p),
+        ("destroy", ctypes.c_void_p),
+        ("scan", ctypes.c_void_p),
+        ("serialize", ctypes.c_void_p),
+        ("deserialize", ctypes.c_void_p),
+    )
+
+
+class _LanguageStruct(ctypes.Structure):
+    """`TSLanguage`: ABI 13 ends before `primary_state_ids`, ABI 14 after it; what lies behind is ABI 15."""
+
+    _fields_ = (
+        ("abi_version", ctypes.c_uint32),
+        ("symbol_count", ctypes.c_uint32),
+        ("alias_count", ctypes.c_uint32),
+        ("token_count", ctypes.c_uint32),
+        ("external_token_count", ctypes.c_uint32),
+        ("state_count", ctypes.c_uint32),
+        ("large_state_count", ctypes.c_uint32),
+        ("production_id_count", ctypes.c_uint32),
+        ("field_count", ctypes.c_uint32),
+        ("max_alias_sequence_length", ctypes.c_uint16),
+        ("parse_table", ctypes.POINTER(ctypes.c_uint16)),
+        ("small_parse_table", ctypes.POINTER(ctypes.c_uint16)),
+        ("small_parse_table_map", ctypes.POINTER(ctypes.c_uint32)),
+        ("parse_actions", ctypes.POINTER(ctypes.c_uint8)),
+        ("symbol_names", ctypes.POINTER(ctypes.c_char_p)),
+        ("field_names", ctypes.c_void_p),
+        ("field_map_slices", ctypes.c_void_p),
+        ("field_map_entries", ctypes.c_void_p),
+        ("symbol_metadata", ctypes.POINTER(ctypes.c_uint8)),
+        ("public_symbol_map", ctypes.c_void_p),
+        ("alias_map", ctypes.c_void_p),
+        ("alias_sequences", ctypes.c_void_p),
+        ("lex_modes", ctypes.POINTER(ctypes.c_uint16)),
+        ("lex_fn", ctypes.c_void_p),
+        ("keyword_lex_fn", ctypes.c_void_p),
+        ("keyword_capture_token", ctypes.c_uint16),
+        ("external_scanner", _ExternalScanner),
+        ("primary_state_ids", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("reserved_words", ctypes.POINTER(ctypes.c_uint16)),
+        ("max_reserved_word_set_size", ctypes.c_uint16),
+    )
+
+
+class ActionKind(IntEnum):
+    """What the parser does with a lookahead."""
+
+    SHIFT = 0
+    REDUCE = 1
+    ACCEPT = 2
+    RECOVER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One entry of the parse table.
+
+    Attributes:
+        state: Where a shift leads.
+        extra: A shift that leaves the state as it is (comments, blanks).
+        repetition: A shift that only an error-free reparse may use; strict parsing passes it over.
+        symbol: What a reduction makes.
+        child_count: How many entries a reduction takes off the stack.
+    """
+
+    kind: ActionKind
+    state: int = 0
+    extra: bool = False
+    repetition: bool = False
+    symbol: int = 0
+    child_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LexMode:
+    """Which tokens the lexer looks for; parse states with equal modes share one lexeme.
+
+    Attributes:
+        lex_state: Start state of the generated lexer.
+        external_state: Row of valid external tokens; 0 is none.
+        reserved_set: Set of words that are never identifiers here (ABI 15); 0 is none.
+    """
+
+    lex_state: int
+    external_state: int
+    reserved_set: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScannerFunctions:
+    """Addresses of the external scanner's functions and of its table of valid tokens."""
+
+    states: int
+    create: int
+    scan: int
+    serialize: int
+    deserialize: int
+
+
+class Tables:
+    """The parse table and lexer of one grammar; rows are decoded when first asked for."""
+
+    def __init__(self, language_address: int) -> None:
+        """Read the structure.
+
+        Args:
+            language_address: Address of a `TSLanguage`; it must stay alive (grammar packages hold it statically).
+
+        Raises:
+            GrammarUnsupportedError: The ABI version is not one of `SUPPORTED_ABI`.
+        """
+        self._struct = _LanguageStruct.from_address(language_address)
+        self.abi_version = int(self._struct.abi_version)
+        if self.abi_version not in SUPPORTED_ABI:
+            raise GrammarUnsupportedError(
+                f"The grammar has ABI version {self.abi_version}; versions {SUPPORTED_ABI} are known. "
+                "Install another version of the grammar's package."
+            )
+        self.token_count = int(self._struct.token_count)
+        self.state_count = int(self._struct.state_count)
+        self.word_token = int(self._struct.keyword_capture_token)
+        self.lex_function = int(self._struct.lex_fn)
+        self.keyword_function = int(self._struct.keyword_lex_fn or 0)
+        self.external_token_count = int(self._struct.external_token_count)
+        self.scanner = self._read_scanner()
+        self.external_symbols = [self._struct.external_scanner.symbol_map[i] for i in range(self.external_token_count)]
+        self._rows: dict[int, dict[int, int]] = {}
+        self._entries: dict[int, tuple[Action, ...]] = {}
+        self._reserved: dict[int, frozenset[int]] = {0: frozenset()}
+        self._modes: dict[int, LexMode] = {}
+
+    def _read_scanner(self) -> ScannerFunctions | None:
+        scanner = self._struct.external_scanner
+        if not self.external_token_count or not scanner.scan:
+            return None
+        return ScannerFunctions(
+            int(scanner.states),
+            int(scanner.create or 0),
+            int(scanner.scan),
+            int(scanner.serialize),
+            int(scanner.deserialize),
+        )
+
+    def actions(self, state: int, symbol: int) -> tuple[Action, ...]:
+        """What may be done in `state` before terminal `symbol`; empty if it cannot follow."""
+        index = self._row(state).get(symbol, 0)
+        entry = self._entries.get(index)
+        if entry is None:
+            entry = self._entries[index] = self._decode_entry(index)
+        return entry
+
+    def goto(self, state: int, symbol: int) -> int:
+        """The state after non-terminal `symbol` was made on top of `state`; 0 if there is none."""
+        return self._row(state).get(symbol, 0)
+
+    def lex_mode(self, state: int) -> LexMode:
+        """The lexer's mode in a parse state."""
+        mode = self._modes.get(state)
+        if mode is None:
+            width = 3 if self.abi_version >= 15 else 2
+            modes, start = self._struct.lex_modes, state * width
+            mode = LexMode(modes[start], modes[start + 1], modes[start + 2] if width == 3 else 0)
+            self._modes[state] = mode
+        return mode
+
+    def is_reserved(self, state: int, symbol: int) -> bool:
+        """Whether a keyword may not be read as an identifier in `state` (ABI 15)."""
+        number = self.lex_mode(state).reserved_set
+        words = self._reserved.get(number)
+        if words is None:
+            size = int(self._struct.max_reserved_word_set_size)
+            listed = self._struct.reserved_words[number * size : (number + 1) * size]
+            words = self._reserved[number] = frozenset(listed) - {0}
+        return symbol in words
+
+    def symbol_name(self, symbol: int) -> str:
+        """The symbol's name; for an anonymous token its text."""
+        name: bytes = self._struct.symbol_names[symbol]
+        return name.decode()
+
+    def literal(self, symbol: int) -> bytes:
+        """The text of an anonymous token ("for", "=="), b"" for a token that is a pattern."""
+        visible, named = self._struct.symbol_metadata[3 * symbol], self._struct.symbol_metadata[3 * symbol + 1]
+        if not visible or named or symbol in self.external_symbols:
+            return b""
+        name: bytes = self._struct.symbol_names[symbol]
+        return name
+
+    def _row(self, state: int) -> dict[int, int]:
+        row = self._rows.get(state)
+        if row is None:
+            large = state < int(self._struct.large_state_count)
+            row = self._rows[state] = self._large_row(state) if large else self._small_row(state)
+        return row
+
+    def _large_row(self, state: int) -> dict[int, int]:
+        width = int(self._struct.symbol_count)
+        values = self._struct.parse_table[state * width : (state + 1) * width]
+        return {symbol: value for symbol, value in enumerate(values) if value}
+
+    def _small_row(self, state: int) -> dict[int, int]:
+        """A small row: a count of groups, each a value, a count of symbols and the symbols that have the value."""
+        table = self._struct.small_parse_table
+        position = self._struct.small_parse_table_map[state - int(self._struct.large_state_count)]
+        groups = table[position]
+        position += 1
+        row: dict[int, int] = {}
+        for _ in range(groups):
+            value, count = table[position], table[position + 1]
+            row.update(dict.fromkeys(table[position + 2 : position + 2 + count], value))
+            position += 2 + count
+        return row
+
+    def _decode_entry(self, index: int) -> tuple[Action, ...]:
+        if index == 0:
+            return ()
+        data = bytes(self._struct.parse_actions[8 * index : 8 * index + 8])
+        count = data[0]
+        raw = bytes(self._struct.parse_actions[8 * (index + 1) : 8 * (index + 1 + count)])
+        return tuple(_decode_action(raw[8 * i : 8 * i + 8]) for i in range(count))
+
+
+def _decode_action(raw: bytes) -> Action:
+    """One `TSParseAction`: a union of eight bytes."""
+    kind = ActionKind(raw[0])
+    word = int.from_bytes(raw[2:4], "little")
+    if kind is ActionKind.SHIFT:
+        return Action(kind, state=word, extra=bool(raw[4]), repetition=bool(raw[5]))
+    if kind is ActionKind.REDUCE:
+        return Action(kind, symbol=word, child_count=raw[1])
+    return Action(kind)

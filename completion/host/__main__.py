@@ -1,0 +1,26 @@
+"""`python -m completion.host`: the process that clients start; it serves the real engine."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from completion.errors import DraftlineError
+from completion.host.engine_loader import engine_loader
+from completion.host.process.lifetime import parse_settings, serve
+
+
+def main() -> int:
+    """Serve until idle; the result is the process's exit status."""
+    settings = parse_settings(sys.argv[1:])
+    try:
+        return serve(settings, engine_loader(settings), on_listening=lambda _: None)
+    except DraftlineError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - the starter shows this to the user
+        return 1
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stderr.flush()
+    os._exit(status)  # a model that is still loading on its thread cannot be waited for

@@ -1,0 +1,79 @@
+"""Puts the handlers together: our own requests and those of other servers' clients."""
+
+from __future__ import annotations
+
+import json
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from completion.errors import DraftlineError
+from completion.host.dialects import llama_cpp as host_llama
+from completion.host.dialects import openai as host_openai
+from completion.host.dialects import tabby as host_tabby
+from completion.host.dialects.draftline import complete, health, lease, metrics, prepare, workspace
+from completion.host.errors import error_response
+from completion.host.guard import Guard
+from completion.host.services import Host
+
+_ROUTES = [
+    Route("/v1/complete", complete, methods=["POST"]),
+    Route("/v1/prepare", prepare, methods=["POST"]),
+    Route("/v1/workspace", workspace, methods=["POST"]),
+    Route("/v1/lease", lease, methods=["GET"]),
+    Route("/health", health, methods=["GET"]),
+    Route("/metrics", metrics, methods=["GET"]),
+    Route("/infill", host_llama.infill, methods=["POST"]),
+    Route("/props", host_llama.props, methods=["GET"]),
+    Route("/v1/models", host_openai.models, methods=["GET"]),
+    Route("/v1/events", host_tabby.events, methods=["POST"]),
+    Route("/v1/health", host_tabby.health, methods=["GET"]),
+]
+
+
+def application(host: Host, *, token: str, body_limit_bytes: int) -> Starlette:
+    """Make the application of one host.
+
+    Args:
+        host: What the handlers work with.
+        token: Bearer token that TCP connections must show; "" refuses all of them.
+        body_limit_bytes: Longest body that is read.
+    """
+    app = Starlette(
+        routes=[*_ROUTES, Route("/v1/completions", _completions, methods=["POST"])],
+        middleware=[Middleware(Guard, token=token, body_limit_bytes=body_limit_bytes)],
+        exception_handlers={DraftlineError: _on_error, 404: _not_found, 405: _not_found, Exception: _unforeseen},
+    )
+    app.state.host = host
+    return app
+
+
+async def _completions(request: Request) -> Response:
+    """OpenAI and Tabby use one address; Tabby's bodies have `segments`."""
+    try:
+        body = json.loads(await request.body())
+    except ValueError:
+        body = None
+    is_tabby = isinstance(body, dict) and "segments" in body
+    return await (host_tabby.completions(request) if is_tabby else host_openai.completions(request))
+
+
+async def _on_error(_request: Request, error: Exception) -> Response:
+    if not isinstance(error, DraftlineError):
+        raise error
+    return error_response(error)
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    body = {"code": "not_found", "message": f"There is nothing at {request.method} {request.url.path}."}
+    return JSONResponse(body, status_code=error.status_code if isinstance(error, HTTPException) else 404)
+
+
+async def _unforeseen(_request: Request, error: Exception) -> Response:
+    error_type = type(error).__name__
+    body = {"code": "internal", "message": f"The host met an error ({error_type}). Its log says where."}
+    return JSONResponse(body, status_code=500)

@@ -1,0 +1,74 @@
+"""draftline's own HTTP interface: completions, preparation, workspace updates, leases, health and metrics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from completion.host.dialects.schema import WORKSPACE, parse_body, parse_request
+from completion.host.services import Host
+from completion.host.state import HostPhase
+from completion.host.stream import EventStreamResponse, sse_message, with_errors
+from completion.host.wire import encode
+from completion.host.worker import Job, Urgency
+
+
+async def complete(request: Request) -> Response:
+    """`POST /v1/complete`: cumulative suggestions as server-sent events; `?wait=1` waits while the model loads."""
+    host: Host = request.app.state.host
+    stream = host.open_stream(parse_request(await request.body()))
+    wait = request.query_params.get("wait") == "1"
+    if not wait:
+        stream.submit()
+
+    async def messages() -> AsyncGenerator[bytes]:
+        if wait:
+            await stream.submit_when_ready()
+        async for event in stream.events():
+            yield sse_message(encode(event))
+
+    return EventStreamResponse(with_errors(messages()), on_close=stream.close)
+
+
+async def prepare(request: Request) -> Response:
+    """`POST /v1/prepare`: bring the cache up to date for a request that may follow."""
+    host: Host = request.app.state.host
+    host.prepare(parse_request(await request.body()))
+    return Response(status_code=202)
+
+
+async def workspace(request: Request) -> Response:
+    """`POST /v1/workspace`: what changed in a workspace; accepted before the model is loaded, too."""
+    host: Host = request.app.state.host
+    update = parse_body(WORKSPACE, await request.body())
+    host.worker.submit(Job(Urgency.WORKSPACE, update, deliver=lambda _: None))
+    return Response(status_code=202)
+
+
+async def lease(request: Request) -> Response:
+    """`GET /v1/lease`: keeps the host alive while it is open, and tells each change of its state."""
+    host: Host = request.app.state.host
+
+    async def messages() -> AsyncGenerator[bytes]:
+        with host.idle.in_use(), host.metrics.leases.track_inprogress():
+            async for status in host.state.changes():
+                yield sse_message(json.dumps(host.health()).encode())
+                if status.phase is HostPhase.STOPPING:
+                    return
+
+    return EventStreamResponse(messages())
+
+
+async def health(request: Request) -> Response:
+    """`GET /health`: state, model, device, memory."""
+    host: Host = request.app.state.host
+    return JSONResponse(host.health())
+
+
+async def metrics(request: Request) -> Response:
+    """`GET /metrics`: Prometheus' text format."""
+    host: Host = request.app.state.host
+    return Response(host.metrics.exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,0 +1,172 @@
+"""llama.cpp's `POST /infill` and `GET /props`, for its editor plugins.
+
+Source: tools/server/README.md of llama.cpp, sections "POST /infill" and "GET /props".
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from completion.host.dialects.reply_text import Answer, answers, last_answer, plain_text
+from completion.host.dialects.schema import check_request, parse_body
+from completion.host.services import Host
+from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message, with_error_objects
+from completion.request import CompletionRequest, ContextFile, Sampling
+from completion.version import version
+
+_MOST_TOKENS = 128  # -1 means no bound there; a code completion has one
+
+
+class ExtraInput(BaseModel):
+    """A piece of another file."""
+
+    filename: str = ""
+    text: str
+
+
+class InfillBody(BaseModel):
+    """The fields of `/infill` that mean something here; others are accepted and have no effect."""
+
+    input_prefix: str = ""
+    input_suffix: str = ""
+    input_extra: list[ExtraInput] = []
+    prompt: str = ""
+    n_predict: int = _MOST_TOKENS
+    stop: list[str] = []
+    temperature: float = 0.0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int = 0
+    samplers: list[str] | None = None
+    t_max_predict_ms: float = 0
+    stream: bool = False
+    response_fields: list[str] = []
+
+
+_BODY: TypeAdapter[InfillBody] = TypeAdapter(InfillBody)
+
+
+async def infill(request: Request) -> Response:
+    """`POST /infill`; `n_predict` 0 only warms the cache."""
+    host: Host = request.app.state.host
+    body = parse_body(_BODY, await request.body())
+    asked = _request_of(body)
+    if body.n_predict == 0:
+        host.prepare(asked)
+        return JSONResponse(_chosen({"content": "", "stop": True}, body))
+    check_request(asked)
+    stream = host.open_stream(asked)
+    stream.submit()
+    is_over = _time_limit(body.t_max_predict_ms)
+    model = host.state.status.model
+    if body.stream:
+        return EventStreamResponse(
+            with_error_objects(_chunks(answers(stream, body.stop, is_over), model)), stream.close
+        )
+    async with cancel_when_gone(request, stream):
+        answer = await last_answer(stream, body.stop, is_over)
+    suggestions = answer.event.suggestions
+    text = plain_text(suggestions[0], body.input_suffix, body.stop) if suggestions else ""
+    return JSONResponse(_chosen(_final(text, answer, model), body))
+
+
+async def props(request: Request) -> Response:
+    """`GET /props`: what clients ask before the first request."""
+    host: Host = request.app.state.host
+    status = host.state.status
+    settings = {"n_ctx": status.context_tokens, "n_predict": _MOST_TOKENS, "temperature": 0.0}
+    return JSONResponse({
+        "default_generation_settings": settings,
+        "total_slots": 1,
+        "model_alias": status.model,
+        "model_path": status.model,
+        "chat_template": "",
+        "build_info": f"draftline {version()}",
+    })  # fmt: skip
+
+
+def _request_of(body: InfillBody) -> CompletionRequest:
+    # llama.vim asks for greedy decoding by samplers without "temperature"; there the temperature has no effect.
+    drawn = body.samplers is None or "temperature" in body.samplers
+    return CompletionRequest(
+        prefix=body.input_prefix + body.prompt,
+        suffix=body.input_suffix,
+        context=tuple(ContextFile(extra.filename, extra.text) for extra in body.input_extra),
+        max_tokens=min(body.n_predict, _MOST_TOKENS) if body.n_predict > 0 else _MOST_TOKENS,
+        sampling=Sampling(
+            temperature=body.temperature if drawn else 0.0, top_p=body.top_p, min_p=body.min_p, seed=max(0, body.seed)
+        ),
+        filters=not body.stream,
+    )
+
+
+def _time_limit(limit_ms: float) -> Callable[[str], bool]:
+    """Over when this long has passed since the first text, and a line is whole."""
+    first: list[float] = []
+
+    def is_over(text: str) -> bool:
+        now = time.perf_counter()
+        if text and not first:
+            first.append(now)
+        return limit_ms > 0 and "\n" in text and 1e3 * (now - first[0]) > limit_ms
+
+    return is_over
+
+
+async def _chunks(states: AsyncGenerator[Answer], model: str) -> AsyncGenerator[bytes]:
+    sent = ""
+    async for answer in states:
+        new, sent = answer.text[len(sent) :], max(sent, answer.text, key=len)
+        chunk = _final(new, answer, model) if answer.finish else {"content": new, "stop": False}
+        if new or answer.finish:
+            yield sse_message(json.dumps(chunk).encode())
+
+
+def _final(text: str, answer: Answer, model: str) -> dict[str, Any]:
+    statistics = answer.event.statistics
+    computed, kept, generated = 0, 0, 0
+    prompt_ms = predicted_ms = 0.0
+    if statistics is not None:
+        computed, kept = statistics.computed_tokens, statistics.kept_tokens
+        generated, prompt_ms, predicted_ms = statistics.generated_tokens, statistics.prompt_ms, statistics.decode_ms
+    return {
+        "content": text,
+        "stop": True,
+        "model": model,
+        "stop_type": "limit" if answer.finish == "length" else "eos",
+        "tokens_predicted": generated,
+        "tokens_evaluated": computed,
+        "tokens_cached": kept,
+        "truncated": False,
+        "timings": _rates("prompt", computed, prompt_ms) | _rates("predicted", generated, predicted_ms),
+    }
+
+
+def _rates(name: str, tokens: int, milliseconds: float) -> dict[str, float]:
+    return {
+        f"{name}_n": tokens,
+        f"{name}_ms": milliseconds,
+        f"{name}_per_token_ms": milliseconds / tokens if tokens else 0.0,
+        f"{name}_per_second": 1e3 * tokens / milliseconds if milliseconds else 0.0,
+    }
+
+
+def _chosen(reply: dict[str, Any], body: InfillBody) -> dict[str, Any]:
+    """Only the fields that were asked for; "a/b" is field b of a, under that very name."""
+    if not body.response_fields:
+        return reply
+    chosen = {}
+    for field in body.response_fields:
+        value: Any = reply
+        for part in field.split("/"):
+            value = value.get(part) if isinstance(value, dict) else None
+        if value is not None:
+            chosen[field] = value
+    return chosen

@@ -1,0 +1,167 @@
+"""OpenAI's `POST /v1/completions` with `suffix` and streaming, and `GET /v1/models`.
+
+Source: OpenAI API reference, "Completions (legacy)".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from completion.host.dialects.reply_text import Answer, answers, last_answer, plain_text
+from completion.host.dialects.schema import check_request, parse_body
+from completion.host.errors import BodyInvalidError
+from completion.host.services import Host
+from completion.host.stream import (
+    CompletionStream,
+    EventStreamResponse,
+    cancel_when_gone,
+    sse_message,
+    with_error_objects,
+)
+from completion.request import CompletionRequest, Layout, Sampling, Statistics
+
+_DEFAULT_MAX_TOKENS = 128
+# Some plugins write the model's own tokens into the prompt: prefix, suffix, middle, in the families' spellings.
+_WRITTEN_OUT = re.compile(
+    r"\A\s*(?:<\|fim_prefix\|>(?P<p1>.*)<\|fim_suffix\|>(?P<s1>.*)<\|fim_middle\|>"
+    r"|<fim_prefix>(?P<p2>.*)<fim_suffix>(?P<s2>.*)<fim_middle>)\s*\Z",
+    re.DOTALL,
+)
+
+
+class StreamOptions(BaseModel):
+    """What a stream carries besides text."""
+
+    include_usage: bool = False
+
+
+class CompletionBody(BaseModel):
+    """The fields of `/v1/completions` that mean something here; `model` and others have no effect."""
+
+    prompt: str | list[str]
+    suffix: str | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    n: int | None = None
+    stop: str | list[str] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    echo: bool | None = None
+    logprobs: int | None = None
+
+
+_BODY: TypeAdapter[CompletionBody] = TypeAdapter(CompletionBody)
+
+
+async def completions(request: Request) -> Response:
+    """`POST /v1/completions`."""
+    host: Host = request.app.state.host
+    body = parse_body(_BODY, await request.body())
+    asked = _request_of(body)
+    check_request(asked)
+    stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
+    stream = host.open_stream(asked)
+    stream.submit()
+    reply = _Reply(host.state.status.model)
+    if body.stream:
+        with_usage = body.stream_options is not None and body.stream_options.include_usage
+        chunks = _chunks(stream, stops, reply, with_usage=with_usage)
+        return EventStreamResponse(with_error_objects(chunks), stream.close)
+    async with cancel_when_gone(request, stream):
+        answer = await last_answer(stream, stops)
+    texts = [plain_text(suggestion, asked.suffix, stops) for suggestion in answer.event.suggestions] or [""]
+    return JSONResponse(reply.whole(texts, answer))
+
+
+async def models(request: Request) -> Response:
+    """`GET /v1/models`: the one model."""
+    host: Host = request.app.state.host
+    model = {"id": host.state.status.model, "object": "model", "created": 0, "owned_by": "draftline"}
+    return JSONResponse({"object": "list", "data": [model]})
+
+
+def _request_of(body: CompletionBody) -> CompletionRequest:
+    prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
+    if len(prompts) != 1:
+        raise BodyInvalidError(f"prompt has {len(prompts)} texts. Send one request for each.")
+    if body.echo or body.logprobs is not None:
+        raise BodyInvalidError("echo and logprobs are not supported. Leave them out.")
+    prefix, suffix = prompts[0], body.suffix
+    written_out = _WRITTEN_OUT.match(prefix) if suffix is None else None
+    if written_out is not None:
+        prefix, suffix = (written_out["p1"] or written_out["p2"] or "", written_out["s1"] or written_out["s2"] or "")
+    return CompletionRequest(
+        prefix=prefix,
+        suffix=suffix or "",
+        layout=Layout.PREFIX_ONLY if suffix is None else None,
+        suggestions=body.n or 1,
+        max_tokens=_DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
+        sampling=Sampling(
+            # Greedy where the client says nothing: best for code.
+            temperature=body.temperature or 0.0,
+            top_p=1.0 if body.top_p is None else body.top_p,
+            seed=body.seed or 0,
+        ),
+        filters=not body.stream,
+    )
+
+
+class _Reply:
+    """Writes objects of one completion, all with the same id."""
+
+    def __init__(self, model: str) -> None:
+        self._frame = {
+            "id": f"cmpl-{uuid.uuid4().hex}",
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": model,
+        }
+
+    def whole(self, texts: list[str], answer: Answer) -> dict[str, Any]:
+        choices = [_choice(index, text, answer.finish) for index, text in enumerate(texts)]
+        return self._frame | {"choices": choices, "usage": _usage(answer.event.statistics)}
+
+    def chunk(self, index: int, text: str, finish: str) -> bytes:
+        return sse_message(json.dumps(self._frame | {"choices": [_choice(index, text, finish)]}).encode())
+
+    def usage(self, statistics: Statistics | None) -> bytes:
+        return sse_message(json.dumps(self._frame | {"choices": [], "usage": _usage(statistics)}).encode())
+
+
+async def _chunks(
+    stream: CompletionStream, stops: list[str], reply: _Reply, *, with_usage: bool
+) -> AsyncGenerator[bytes]:
+    """The first choice as it grows, the others whole at the end, then [DONE]."""
+    sent = ""
+    async with aclosing(answers(stream, stops)) as states:
+        async for answer in states:
+            new, sent = answer.text[len(sent) :], max(sent, answer.text, key=len)
+            if new or answer.finish:
+                yield reply.chunk(0, new, answer.finish)
+            if answer.finish:
+                for index, suggestion in enumerate(answer.event.suggestions[1:], start=1):
+                    yield reply.chunk(index, plain_text(suggestion, "", stops), answer.finish)
+                if with_usage:
+                    yield reply.usage(answer.event.statistics)
+    yield sse_message(b"[DONE]")
+
+
+def _choice(index: int, text: str, finish: str) -> dict[str, Any]:
+    return {"index": index, "text": text, "logprobs": None, "finish_reason": finish or None}
+
+
+def _usage(statistics: Statistics | None) -> dict[str, int]:
+    prompt, generated = (statistics.prompt_tokens, statistics.generated_tokens) if statistics else (0, 0)
+    return {"prompt_tokens": prompt, "completion_tokens": generated, "total_tokens": prompt + generated}

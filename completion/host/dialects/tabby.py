@@ -1,0 +1,117 @@
+"""Tabby's `POST /v1/completions` with `segments`, `POST /v1/events` and `GET /v1/health`, for its editor plugins.
+
+Source: the OpenAPI description of the Tabby server.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import uuid
+from pathlib import PurePosixPath
+
+from pydantic import BaseModel, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from completion.host.dialects.reply_text import last_answer, plain_text
+from completion.host.dialects.schema import check_request, parse_body
+from completion.host.services import Host
+from completion.host.stream import cancel_when_gone
+from completion.request import CompletionRequest, ContextFile, Sampling
+from completion.version import version
+
+_EVENT_TYPES = frozenset({"view", "select", "dismiss"})
+
+
+class Snippet(BaseModel):
+    """A piece of another file, the best first."""
+
+    filepath: str
+    body: str
+
+
+class Segments(BaseModel):
+    """What stands around the cursor."""
+
+    prefix: str
+    suffix: str | None = None
+    filepath: str | None = None
+    git_url: str | None = None
+    declarations: list[Snippet] | None = None
+    relevant_snippets_from_changed_files: list[Snippet] | None = None
+
+
+class TabbyBody(BaseModel):
+    """The fields of Tabby's request that mean something here."""
+
+    segments: Segments
+    language: str | None = None
+    temperature: float | None = None
+    seed: int | None = None
+
+
+class TabbyEvent(BaseModel):
+    """What became of a completion."""
+
+    type: str
+
+
+_BODY: TypeAdapter[TabbyBody] = TypeAdapter(TabbyBody)
+_EVENT: TypeAdapter[TabbyEvent] = TypeAdapter(TabbyEvent)
+
+
+async def completions(request: Request) -> Response:
+    """`POST /v1/completions` with `segments`."""
+    host: Host = request.app.state.host
+    asked = _request_of(parse_body(_BODY, await request.body()))
+    check_request(asked)
+    stream = host.open_stream(asked)
+    stream.submit()
+    async with cancel_when_gone(request, stream):
+        answer = await last_answer(stream, ())
+    texts = [plain_text(suggestion, asked.suffix, ()) for suggestion in answer.event.suggestions]
+    choices = [{"index": index, "text": text} for index, text in enumerate(texts)]
+    return JSONResponse({"id": f"cmpl-{uuid.uuid4()}", "choices": choices})
+
+
+async def events(request: Request) -> Response:
+    """`POST /v1/events`: counted by type, nothing else is kept."""
+    host: Host = request.app.state.host
+    event = parse_body(_EVENT, await request.body())
+    host.metrics.client_events.labels(event.type if event.type in _EVENT_TYPES else "other").inc()
+    return Response(status_code=200)
+
+
+async def health(request: Request) -> Response:
+    """`GET /v1/health`: what Tabby's plugins ask before they connect."""
+    host: Host = request.app.state.host
+    status = host.state.status
+    return JSONResponse({
+        "model": status.model,
+        "device": status.device or "cpu",
+        "arch": platform.machine(),
+        "cpu_info": platform.processor(),
+        "cpu_count": os.cpu_count(),
+        "cuda_devices": [],
+        "version": {
+            "build_date": "",
+            "build_timestamp": "",
+            "git_sha": "",
+            "git_describe": f"draftline {version()}",
+        },
+    })  # fmt: skip
+
+
+def _request_of(body: TabbyBody) -> CompletionRequest:
+    segments = body.segments
+    snippets = [*(segments.declarations or ()), *(segments.relevant_snippets_from_changed_files or ())]
+    return CompletionRequest(
+        prefix=segments.prefix,
+        suffix=segments.suffix or "",
+        language=body.language or "",
+        path=segments.filepath or "",
+        repository=PurePosixPath(segments.git_url or "").name.removesuffix(".git"),
+        context=tuple(ContextFile(snippet.filepath, snippet.body) for snippet in reversed(snippets)),
+        sampling=Sampling(temperature=body.temperature or 0.0, seed=body.seed or 0),
+    )

@@ -1,0 +1,37 @@
+"""Loads the real engine on the model's thread, with the settings that the product uses."""
+
+from __future__ import annotations
+
+from completion.cancellation import CancelToken
+from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
+from completion.host.server import HostSettings
+from completion.progress import Progress, told_if_slow
+from completion.request import CompletionRequest
+
+
+def engine_loader(settings: HostSettings) -> EngineLoader:
+    """How to make the real engine; torch is imported on the model's thread, while the host already answers."""
+
+    def load(progress: Progress) -> LoadedEngine:
+        progress("Importing the libraries.", 0.0)
+        from completion.engine import Engine, EngineSettings  # noqa: PLC0415
+        from completion.model.loading import FIRST_START, load_model  # noqa: PLC0415
+        from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S  # noqa: PLC0415
+
+        loaded = load_model(settings.model, backend=settings.backend, threads=settings.threads, progress=progress)
+        with told_if_slow(progress, FIRST_START, 0.95):
+            engine = Engine(loaded, EngineSettings(full_prompt_s=FULL_PROMPT_S, cold_prompt_s=COLD_PROMPT_S))
+            warm_up(engine)
+        return LoadedEngine(engine, loaded.name, loaded.device, loaded.model.shape.max_positions)
+
+    return load
+
+
+def warm_up(engine: EngineLike) -> None:
+    """Complete something small, so that nobody's first request waits for what is compiled or loaded at its first use.
+
+    Where numba's cache is empty that takes the better part of a minute; an editor that is told "ready" expects text.
+    """
+    request = CompletionRequest("def add(a, b):\n    return ", language="python", max_tokens=4)
+    for _ in engine.complete(request, CancelToken()):
+        pass

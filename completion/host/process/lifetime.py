@@ -1,0 +1,88 @@
+"""The host's process: one lock, its sockets, and an end when nobody needs it any more."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from filelock import FileLock, Timeout
+
+from completion.backend import BACKENDS
+from completion.host.engine_protocol import EngineLoader
+from completion.host.process.address import HostAddress, host_address
+from completion.host.process.log import configure_log
+from completion.host.process.sockets import tcp_socket, unix_socket
+from completion.host.server import HostServer, HostSettings
+
+logger = logging.getLogger(__name__)
+
+ALREADY_RUNNING = 75  # EX_TEMPFAIL of sysexits.h: another process holds the lock
+LOADING_FAILED = 70  # EX_SOFTWARE: clients were told why
+
+
+def parse_settings(arguments: Sequence[str]) -> HostSettings:
+    """Read the command line that clients start a host with."""
+    parser = argparse.ArgumentParser(prog="draftline-host", description="The engine host; clients start it.")
+    defaults = HostSettings()
+    parser.add_argument("--model", default=defaults.model)
+    parser.add_argument("--backend", choices=BACKENDS, default=defaults.backend)
+    parser.add_argument("--threads", type=int, default=defaults.threads)
+    parser.add_argument("--idle-seconds", type=float, default=defaults.idle_s)
+    parser.add_argument("--log-level", default=defaults.log_level)
+    chosen = parser.parse_args(arguments)
+    return HostSettings(
+        model=chosen.model,
+        backend=chosen.backend,
+        threads=chosen.threads,
+        idle_s=chosen.idle_seconds,
+        log_level=chosen.log_level.upper(),
+    )
+
+
+def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[HostAddress], None]) -> int:
+    """Run a host until it is idle or told to stop.
+
+    Args:
+        settings: What to serve and for how long.
+        load: Makes the engine; called on the model's thread.
+        on_listening: Called once when clients can connect; the model may still be loading.
+
+    Returns:
+        0, ALREADY_RUNNING if another process serves this model, LOADING_FAILED if there is no model.
+
+    Raises:
+        DraftlineError: The host cannot listen.
+    """
+    address = host_address(settings.model, settings.backend)
+    lock = FileLock(address.lock_path, mode=0o600, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        return ALREADY_RUNNING
+    try:
+        loading_failed = _serve_locked(settings, load, address, on_listening)
+    finally:
+        lock.release()
+    return LOADING_FAILED if loading_failed else 0
+
+
+def _serve_locked(
+    settings: HostSettings, load: EngineLoader, address: HostAddress, on_listening: Callable[[HostAddress], None]
+) -> bool:
+    async def run() -> bool:
+        on_listening(address)
+        server = HostServer(settings, load)
+        await server.run(sockets)
+        return server.loading_failed
+
+    configure_log(address.log_path, settings.log_level)
+    sockets = [unix_socket(address.socket_path)]
+    try:
+        if settings.tcp is not None:
+            sockets.append(tcp_socket(settings.tcp))
+        return asyncio.run(run())
+    finally:
+        address.socket_path.unlink(missing_ok=True)
+        logger.info("Stopped")

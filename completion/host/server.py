@@ -1,0 +1,147 @@
+"""The host's parts put together on one event loop, from the first connection to the orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from dataclasses import dataclass
+from types import FrameType
+
+import uvicorn
+
+from completion.backend import Backend
+from completion.errors import DraftlineError
+from completion.host.application import application
+from completion.host.engine_protocol import EngineLoader, LoadedEngine
+from completion.host.metrics import HostMetrics
+from completion.host.process.address import DEFAULT_MODEL
+from completion.host.process.idle import IdleWatch
+from completion.host.process.log import log_loop_errors
+from completion.host.process.sockets import TcpAddress
+from completion.host.services import Host
+from completion.host.state import HostState
+from completion.host.worker import EngineWorker
+
+logger = logging.getLogger(__name__)
+
+_STOP_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """What one host is started with.
+
+    Attributes:
+        model: "default", a local folder, a .gguf file or a hub id.
+        backend: Which implementation runs the model; "auto" picks.
+        threads: Threads for the model, None for the implementation's choice.
+        idle_s: Seconds without a client after which the host ends; 0 is never.
+        queue_limit: Requests that may wait before new ones are refused.
+        body_limit_bytes: Longest body that is read.
+        tcp: Where to listen besides the Unix socket.
+        log_level: Level of draftline's own messages in the host's log.
+    """
+
+    model: str = DEFAULT_MODEL
+    backend: Backend = "auto"
+    threads: int | None = None
+    idle_s: float = 600.0
+    queue_limit: int = 16
+    body_limit_bytes: int = 16 << 20
+    tcp: TcpAddress | None = None
+    log_level: str = "INFO"
+
+
+class HostServer:
+    """One host on the running event loop.
+
+    Attributes:
+        loading_failed: Whether there is no model; the host then ends as soon as its clients know.
+    """
+
+    def __init__(self, settings: HostSettings, load: EngineLoader) -> None:
+        self.loading_failed = False
+        self._settings = settings
+        self._state = HostState(settings.model)
+        self._metrics = HostMetrics()
+        self._worker = EngineWorker(load, self._metrics, queue_limit=settings.queue_limit)
+        self._idle = IdleWatch(settings.idle_s, self.stop)
+        self._stopped = asyncio.Event()
+        self._http = _QuietServer(self._configuration(), self._stopped)
+
+    def stop(self) -> None:
+        """End soon; to be called on the event loop."""
+        self._stopped.set()
+
+    async def run(self, sockets: list[socket.socket]) -> None:
+        """Serve until `stop`, a signal, or idleness; the sockets are closed then."""
+        log_loop_errors(asyncio.get_running_loop())
+        self._start_worker()
+        self._idle.start()
+        logger.info("Listening, model %s, process %d", self._settings.model, os.getpid())
+        ending = asyncio.create_task(self._end_streams())
+        await self._http.serve(sockets)
+        await ending
+
+    async def _end_streams(self) -> None:
+        """Leases and running requests would keep their connections open: end them when the host stops."""
+        await self._stopped.wait()
+        self._state.stopping()
+        await asyncio.to_thread(self._worker.stop, _STOP_TIMEOUT_S)
+
+    def _start_worker(self) -> None:
+        loop = asyncio.get_running_loop()
+
+        def on_progress(sentence: str, fraction: float) -> None:
+            loop.call_soon_threadsafe(self._state.progress, sentence, fraction)
+
+        def on_loaded(outcome: LoadedEngine | DraftlineError) -> None:
+            loop.call_soon_threadsafe(self._note_loaded, outcome)
+
+        self._worker.start(on_progress, on_loaded)
+
+    def _note_loaded(self, outcome: LoadedEngine | DraftlineError) -> None:
+        if isinstance(outcome, DraftlineError):
+            self.loading_failed = True
+            self._state.failed(outcome.code, str(outcome))
+            self._idle.end_soon()
+            return
+        logger.info("Ready: %s on %s", outcome.model_name, outcome.device)
+        self._metrics.ready.set(1)
+        self._state.ready(outcome.model_name, outcome.device, outcome.context_tokens)
+
+    def _configuration(self) -> uvicorn.Config:
+        settings = self._settings
+        host = Host(self._state, self._worker, self._metrics, self._idle, started=time.monotonic())
+        token = settings.tcp.token if settings.tcp else ""
+        return uvicorn.Config(
+            application(host, token=token, body_limit_bytes=settings.body_limit_bytes),
+            http="h11",
+            ws="none",
+            lifespan="off",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            date_header=False,
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=1,
+        )
+
+
+class _QuietServer(uvicorn.Server):
+    """uvicorn, woken by events alone: its own main loop looks around ten times a second."""
+
+    def __init__(self, config: uvicorn.Config, stopped: asyncio.Event) -> None:
+        super().__init__(config)
+        self._stopped = stopped
+        self._loop = asyncio.get_running_loop()
+
+    async def main_loop(self) -> None:
+        await self._stopped.wait()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is signal's
+        self._loop.call_soon_threadsafe(self._stopped.set)

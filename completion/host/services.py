@@ -1,0 +1,57 @@
+"""The parts of a running host that the HTTP handlers work with."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from completion.host.metrics import HostMetrics
+from completion.host.process.idle import IdleWatch
+from completion.host.state import HostPhase, HostState
+from completion.host.stream import CompletionStream, require_ready
+from completion.host.worker import EngineWorker, Job, Urgency
+from completion.request import CompletionRequest
+from completion.version import version
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The parts that handlers work with; one per process."""
+
+    state: HostState
+    worker: EngineWorker
+    metrics: HostMetrics
+    idle: IdleWatch
+    started: float
+
+    def open_stream(self, request: CompletionRequest) -> CompletionStream:
+        """A completion that is not queued yet."""
+        return CompletionStream(self.state, self.worker, self.idle, request)
+
+    def prepare(self, request: CompletionRequest) -> None:
+        """Queue a preparation; nobody waits for it."""
+        require_ready(self.state)
+        self.worker.submit(Job(Urgency.PREPARE, request, deliver=lambda _: None))
+
+    def health(self) -> dict[str, Any]:
+        """The host's state as clients see it."""
+        status = self.state.status
+        return {
+            "status": "ok" if status.phase is HostPhase.READY else status.phase.value,
+            "state": status.phase.value,
+            "percent": round(status.percent, 1),
+            "sentence": status.sentence,
+            "code": status.code,
+            "model": status.model,
+            "device": status.device,
+            "context_tokens": status.context_tokens,
+            "pid": os.getpid(),
+            "version": version(),
+            "memory_bytes": psutil.Process().memory_info().rss,
+            "uptime_s": round(time.monotonic() - self.started, 1),
+            "busy": self.worker.busy,
+        }

@@ -1,0 +1,212 @@
+"""One thread that owns the model: it loads it, then runs one job at a time, the most urgent first."""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from completion.cancellation import CancelToken
+from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
+from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
+from completion.host.errors import EngineFailedError, QueueFullError
+from completion.host.metrics import HostMetrics
+from completion.progress import Progress, silent
+from completion.request import CompletionEvent, CompletionRequest, WorkspaceUpdate
+
+logger = logging.getLogger(__name__)
+
+# A workspace is told in many small updates at once, and they may come before the model is loaded.
+_WORKSPACE_FACTOR = 8
+
+Deliver = Callable[[CompletionEvent | DraftlineError], None]
+
+
+class Urgency(IntEnum):
+    """Which job goes first; someone waits for a completion, nobody for the others."""
+
+    COMPLETE = 0
+    PREPARE = 1
+    WORKSPACE = 2
+
+
+@dataclass(slots=True)
+class Job:
+    """A piece of work for the model's thread.
+
+    Attributes:
+        deliver: Called on the worker's thread with each event, or with the error that ended the job.
+        superseded: Something newer of the same document took its place.
+    """
+
+    urgency: Urgency
+    payload: CompletionRequest | WorkspaceUpdate
+    deliver: Deliver
+    cancel: CancelToken = field(default_factory=CancelToken)
+    superseded: bool = False
+    received: float = field(default_factory=time.perf_counter)
+
+    @property
+    def document(self) -> str:
+        """Key of the document that the job is about, "" for none."""
+        return self.payload.document if isinstance(self.payload, CompletionRequest) else ""
+
+
+class EngineWorker:
+    """The queue in front of the engine, and the thread behind it. Waits without waking up while there is no work."""
+
+    def __init__(self, load: EngineLoader, metrics: HostMetrics, *, queue_limit: int) -> None:
+        self._load = load
+        self._metrics = metrics
+        self._queue_limit = queue_limit
+        self._jobs: list[tuple[Urgency, int, Job]] = []
+        self._running: Job | None = None
+        self._numbers = itertools.count()
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._loaded = False
+        self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
+        self._on_progress: Progress = silent
+        self._on_loaded: Callable[[LoadedEngine | DraftlineError], None] = lambda _outcome: None
+
+    def start(self, on_progress: Progress, on_loaded: Callable[[LoadedEngine | DraftlineError], None]) -> None:
+        """Load the model on the worker's thread; both functions are called there."""
+        self._on_progress, self._on_loaded = on_progress, on_loaded
+        self._thread.start()
+
+    def submit(self, job: Job) -> None:
+        """Queue a job, and cancel what it makes pointless.
+
+        A completion or preparation replaces older ones of the same document; a completion also ends every
+        preparation, since those are guesses, and hurries completions of other documents.
+
+        Raises:
+            QueueFullError: Too many jobs of this kind wait.
+            EngineUnavailableError: The host is stopping.
+        """
+        with self._changed:
+            if self._stopped:
+                raise EngineUnavailableError("The engine is stopping.")
+            for older in self._alive():
+                if _makes_pointless(job, older):
+                    older.superseded = True
+                    older.cancel.cancel()
+                elif job.urgency is Urgency.COMPLETE:
+                    older.cancel.hurry()
+            waiting = sum(1 for other in self._waiting() if other.urgency == job.urgency)
+            if waiting >= self._queue_limit * (_WORKSPACE_FACTOR if job.urgency is Urgency.WORKSPACE else 1):
+                raise QueueFullError(f"{waiting} requests wait for the model. Try again in a second.")
+            heapq.heappush(self._jobs, (job.urgency, next(self._numbers), job))
+            self._metrics.queue_length.set(len(self._jobs))
+            self._changed.notify()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job runs or waits."""
+        with self._changed:
+            return bool(self._alive())
+
+    def stop(self, timeout_s: float) -> None:
+        """Cancel everything, close the engine and end the thread, waiting at most this long."""
+        with self._changed:
+            self._stopped = True
+            for job in self._alive():
+                job.cancel.cancel()
+            self._changed.notify()
+        if self._loaded:  # loading cannot be interrupted, and leaves nothing behind that matters
+            self._thread.join(timeout_s)
+
+    def _waiting(self) -> list[Job]:
+        return [job for _, _, job in self._jobs if not job.cancel.cancelled]
+
+    def _alive(self) -> list[Job]:
+        running = [self._running] if self._running and not self._running.cancel.cancelled else []
+        return running + self._waiting()
+
+    def _work(self) -> None:
+        try:
+            loaded = self._load(self._on_progress)
+        except DraftlineError as error:
+            logger.warning("Loading failed: %s", error)
+            self._on_loaded(error)
+            return
+        # The thread's last line of defence: whatever a model's files provoke, the clients are told why nothing comes.
+        except Exception as error:
+            logger.exception("Loading failed")
+            self._on_loaded(
+                EngineFailedError(f"Loading the model failed ({type(error).__name__}). The engine's log says where.")
+            )
+            return
+        gc.collect()
+        gc.freeze()  # the model's objects live as long as the process: collections need not visit them
+        self._loaded = True
+        self._on_loaded(loaded)
+        while (job := self._next()) is not None:
+            self._run(loaded.engine, job)
+        loaded.engine.close()
+
+    def _next(self) -> Job | None:
+        with self._changed:
+            self._running = None
+            while not self._jobs and not self._stopped:
+                self._changed.wait()
+            if not self._jobs:
+                return None
+            _, _, self._running = heapq.heappop(self._jobs)
+            self._metrics.queue_length.set(len(self._jobs))
+            return self._running
+
+    def _run(self, engine: EngineLike, job: Job) -> None:
+        outcome, started = "done", False
+        try:
+            job.cancel.raise_if_cancelled()
+            started = True
+            self._serve(engine, job)
+        except CancelledError as error:
+            outcome = "superseded" if job.superseded else "cancelled"
+            if started:
+                self._metrics.cancel.observe(job.cancel.since_s())
+            job.deliver(CompletionEvent((), done=True, dropped="superseded") if job.superseded else error)
+        except DraftlineError as error:
+            outcome = error.code
+            job.deliver(error)
+        # The thread's last line of defence: one request's error must not end the thread that serves all the others.
+        except Exception as error:
+            outcome = "internal"
+            logger.exception("A request failed")
+            job.deliver(
+                EngineFailedError(f"The engine met an error ({type(error).__name__}). The engine's log says where.")
+            )
+        finally:
+            self._metrics.requests.labels(job.urgency.name.lower(), outcome).inc()
+
+    def _serve(self, engine: EngineLike, job: Job) -> None:
+        queue_s = time.perf_counter() - job.received
+        payload = job.payload
+        if isinstance(payload, WorkspaceUpdate):
+            engine.update_workspace(payload)
+        elif job.urgency is Urgency.PREPARE:
+            engine.prepare(payload, job.cancel)
+        else:
+            for event in engine.complete(payload, job.cancel):
+                job.cancel.raise_if_cancelled()
+                if event.statistics is not None:
+                    if event.done:
+                        total_s = time.perf_counter() - job.received
+                        self._metrics.count_completion(event.statistics, queue_s=queue_s, total_s=total_s)
+                    event = replace(event, statistics=replace(event.statistics, queue_ms=queue_s * 1000))  # noqa: PLW2901
+                job.deliver(event)
+
+
+def _makes_pointless(newer: Job, older: Job) -> bool:
+    if newer.urgency is Urgency.WORKSPACE or older.urgency is Urgency.WORKSPACE:
+        return False
+    if older.urgency is Urgency.PREPARE and newer.urgency is Urgency.COMPLETE:
+        return True
+    return older.urgency is newer.urgency and newer.document != "" and newer.document == older.document

@@ -1,0 +1,1 @@
+"""The decoder in torch: plain, and in fixed shapes with CUDA graphs."""

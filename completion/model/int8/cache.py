@@ -1,0 +1,63 @@
+"""The int8 path's cache of keys and values: bfloat16, laid out for the attention kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from completion.model.causal_model import FloatArray, IntArray, ModelShape
+from completion.model.draft_rows import TreeCache
+from completion.model.int8.kernels.attention import CacheView
+from completion.model.int8.kernels.attention_product import BLOCK_SLOTS, SPAN_SLOTS, VALUE_CHANNELS
+from completion.model.int8.kernels.moving import move_slots
+from completion.model.int8.kernels.vector import LANES
+from completion.model.worker_threads import WorkerThreads
+
+
+class Int8Cache(TreeCache):
+    """Keys and values of one sequence.
+
+    Keys are kept before rotation as well: a moved key is rotated from that original, so no error adds up.
+
+    Attributes:
+        view: The arrays, as kernels take them.
+    """
+
+    __slots__ = ("_threads", "view")
+
+    def __init__(
+        self, shape: ModelShape, capacity: int, cosines: FloatArray, sines: FloatArray, threads: WorkerThreads
+    ) -> None:
+        slots = -(-capacity // SPAN_SLOTS) * SPAN_SLOTS
+        heads, width = (shape.layers, shape.kv_heads), shape.head_dim
+        self.view = CacheView(
+            keys=np.zeros((*heads, slots // BLOCK_SLOTS, width // 2, BLOCK_SLOTS, 2), np.uint16),
+            plain_keys=np.zeros((*heads, slots, width), np.uint16),
+            values=np.zeros((*heads, width // VALUE_CHANNELS, slots, LANES, 2), np.uint16),
+            cosines=cosines,
+            sines=sines,
+        )
+        super().__init__(slots)
+        self._threads = threads
+
+    def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
+        """Copy slots; both ascend and no target lies behind its source, so none is overwritten before it is read."""
+        for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
+            _copy_slot(self.view, source, target)
+
+    def rearrange(self, sources: IntArray) -> None:
+        """Fill slots 0 .. len(sources)-1 from old slots; keys are rotated from their unrotated originals."""
+        moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources)))).astype(np.int32)
+        if len(moved):
+            read, threads = sources[moved].astype(np.int32), self._threads
+            aside = np.empty((threads.count, len(moved) + 1, self.view.plain_keys.shape[3]), np.uint16)
+            threads.run(lambda thread: move_slots(self.view, read, moved, aside[thread], thread, threads.count))
+        self.settle(len(sources))
+
+
+@njit(nogil=True, cache=True)
+def _copy_slot(view: CacheView, source: int, target: int) -> None:
+    view.plain_keys[:, :, target] = view.plain_keys[:, :, source]
+    view.values[:, :, :, target] = view.values[:, :, :, source]
+    from_block, to_block = source // BLOCK_SLOTS, target // BLOCK_SLOTS
+    view.keys[:, :, to_block, :, target % BLOCK_SLOTS] = view.keys[:, :, from_block, :, source % BLOCK_SLOTS]

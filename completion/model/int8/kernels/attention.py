@@ -1,0 +1,239 @@
+"""Attention of a few queries over one sequence's slots: scores, softmax over what a row may see, weighted values.
+
+A row sees its contiguous part, slots 0 .. c−1, and then single slots: ancestors in a draft tree that other nodes lie
+between. Sums are formed by position, not by slot, so a node of a tree gets bit for bit what it gets in a chain.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from completion.model.causal_model import FloatArray, IntArray
+from completion.model.int8.kernels.attention_product import (
+    BLOCK_SLOTS,
+    SPAN_SLOTS,
+    TILE_QUERIES,
+    VALUE_CHANNELS,
+    mix_values,
+    score_span,
+)
+from completion.model.int8.kernels.vector import (
+    LANES,
+    bits_of,
+    exp,
+    floats,
+    larger,
+    largest_of,
+    load_float,
+    load_floats,
+    store_float,
+    store_floats,
+    sum_of,
+)
+
+_ZERO = np.float32(0.0)
+SCRATCH_FLOATS = 2 * LANES + TILE_QUERIES * VALUE_CHANNELS
+"""Of a thread's scratch, before the scores: lanes of a sum, totals, a tile of weighted values."""
+
+
+class CacheView(NamedTuple):
+    """One sequence's keys and values, as bfloat16 bits.
+
+    Attributes:
+        keys: Rotated keys.  # [layers, kv_heads, slots / 16, head_dim / 2, 16, 2]
+        plain_keys: Keys before rotation.  # [layers, kv_heads, slots, head_dim]
+        values: # [layers, kv_heads, head_dim / 32, slots, 16, 2]
+        cosines: # [positions, head_dim / 2]
+        sines: # [positions, head_dim / 2]
+    """
+
+    keys: IntArray
+    plain_keys: IntArray
+    values: IntArray
+    cosines: FloatArray
+    sines: FloatArray
+
+
+class RowsView(NamedTuple):
+    """Where rows lie and what they see.
+
+    Attributes:
+        slots: Where a row's key and value go.  # [rows]
+        positions: Its rotary position.  # [rows]
+        contiguous: It sees slots 0 .. contiguous−1,  # [rows]
+        singles_start: and singles[start : next row's start].  # [rows + 1]
+        singles: Single slots, ascending for each row.  # [any]
+        wanted: Rows whose logits are wanted.  # [any]
+    """
+
+    slots: IntArray
+    positions: IntArray
+    contiguous: IntArray
+    singles_start: IntArray
+    singles: IntArray
+    wanted: IntArray
+
+
+@njit(inline="always")
+def to_bfloat(value: np.float32) -> np.uint16:
+    """The nearest bfloat16, ties to even, as its bits."""
+    bits = np.int64(bits_of(np.float32(value)))
+    return np.uint16((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
+
+
+@njit
+def write_row(
+    layer: int, row: int, heads: int, qkv: FloatArray, queries: FloatArray, rows: RowsView, cache: CacheView
+) -> None:
+    """Rotate a row's queries and keys to its position ("RoFormer", equation 34); put key and value into its slot.
+
+    Args:
+        layer: Index.
+        row: Index.
+        heads: Query heads.
+        qkv: Projections.  # [rows, (heads + 2 kv_heads) · head_dim]
+        queries: Rotated, scaled by 1/√head_dim, by KV head.  # [kv_heads, at least rows · heads / kv_heads, head_dim]
+        rows: Where the row lies.
+        cache: Written.
+    """
+    kv_heads, head_dim = cache.plain_keys.shape[1], cache.plain_keys.shape[3]
+    half, group = head_dim // 2, heads // kv_heads
+    slot, position = rows.slots[row], rows.positions[row]
+    scale = np.float32(1.0 / np.sqrt(head_dim))
+    for head in range(heads):
+        query = queries[head // group, row * group + head % group]
+        source = qkv[row, head * head_dim : (head + 1) * head_dim]
+        for i in range(half):
+            cosine, sine = cache.cosines[position, i], cache.sines[position, i]
+            query[i] = (source[i] * cosine - source[i + half] * sine) * scale
+            query[i + half] = (source[i + half] * cosine + source[i] * sine) * scale
+    for head in range(kv_heads):
+        start = (heads + head) * head_dim
+        plain = cache.plain_keys[layer, head, slot]
+        for i in range(head_dim):
+            plain[i] = to_bfloat(qkv[row, start + i])
+        rotate_key(qkv[row, start : start + head_dim], position, slot, cache.keys[layer, head], cache)
+        start += kv_heads * head_dim
+        for i in range(head_dim):
+            place = i % VALUE_CHANNELS
+            value = to_bfloat(qkv[row, start + i])
+            cache.values[layer, head, i // VALUE_CHANNELS, slot, place % LANES, place // LANES] = value
+
+
+@njit(inline="always")
+def rotate_key(plain: FloatArray, position: int, slot: int, keys: IntArray, cache: CacheView) -> None:
+    """Put a key, turned to its position, into a slot.  keys: # [slots / 16, head_dim / 2, 16, 2]."""
+    half = len(plain) // 2
+    block, lane = keys[slot // BLOCK_SLOTS], slot % BLOCK_SLOTS
+    for i in range(half):
+        cosine, sine = cache.cosines[position, i], cache.sines[position, i]
+        other = i + half
+        block[i // 2, lane, i % 2] = to_bfloat(plain[i] * cosine - plain[other] * sine)
+        block[other // 2, lane, other % 2] = to_bfloat(plain[other] * cosine + plain[i] * sine)
+
+
+@njit
+def attend(
+    layer: int,
+    head: int,
+    first: int,
+    count: int,
+    queries: FloatArray,
+    rows: RowsView,
+    cache: CacheView,
+    scratch: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Attention of `count` ≤ 6 neighbouring queries of one KV head: softmax(q kᵀ / √d) v.
+
+    Args:
+        layer: Index.
+        head: KV head.
+        first: First query within queries[head].
+        count: Number of queries.
+        queries: # [kv_heads, at least rows · group, head_dim], group = heads / kv_heads
+        rows: What each row sees.
+        cache: Keys and values.
+        scratch: A thread's own, SCRATCH_FLOATS and 6 · slots long.
+        out: # [rows, heads · head_dim]
+    """
+    kv_heads, slots, head_dim = cache.plain_keys.shape[1:]
+    group = out.shape[1] // head_dim // kv_heads
+    totals = scratch.ctypes.data + 4 * LANES
+    mixture, scores, stride = totals + 4 * LANES, scratch.ctypes.data + 4 * SCRATCH_FLOATS, 4 * slots
+    span = 0
+    for query in range(first, first + count):
+        span = max(span, _reach(query // group, rows))
+    keys, query_at = cache.keys[layer, head].ctypes.data, queries[head, first].ctypes.data
+    for slot in range(0, span, SPAN_SLOTS):
+        score_span(count, query_at, keys + slot * head_dim * 2, head_dim, scores + 4 * slot, stride)
+    for query in range(count):
+        total = _softmax(scores + query * stride, span, (first + query) // group, rows, scratch.ctypes.data)
+        store_float(totals + 4 * query, np.float32(1.0) / total)
+    for part in range(head_dim // VALUE_CHANNELS):
+        values = cache.values[layer, head, part].ctypes.data
+        mix_values(count, scores, stride, values, span, mixture, 4 * VALUE_CHANNELS)
+        for query in range(count):
+            row, member = (first + query) // group, (first + query) % group
+            column = (head * group + member) * head_dim + part * VALUE_CHANNELS
+            share, source = floats(load_float(totals + 4 * query)), mixture + 4 * VALUE_CHANNELS * query
+            target = out.ctypes.data + 4 * (row * out.shape[1] + column)
+            store_floats(target, load_floats(source) * share)
+            store_floats(target + 4 * LANES, load_floats(source + 4 * LANES) * share)
+
+
+@njit(inline="always")
+def _reach(row: int, rows: RowsView) -> int:
+    """One past the last slot that a row sees."""
+    end = rows.singles_start[row + 1]
+    return rows.singles[end - 1] + 1 if end > rows.singles_start[row] else rows.contiguous[row]
+
+
+@njit
+def _softmax(scores: int, span: int, row: int, rows: RowsView, lanes: int) -> np.float32:
+    """Turn a row of scores into e^(s − max), zero where the row does not see; return their sum.
+
+    Lane i of the sum adds positions i, i + 16, ... in order, whatever slots they lie in.
+    """
+    contiguous, start, end = rows.contiguous[row], rows.singles_start[row], rows.singles_start[row + 1]
+    greatest = floats(_greatest(scores, contiguous, rows.singles[start:end]))
+    for at in range(scores, scores + 4 * span, 4 * LANES):
+        store_floats(at, exp(load_floats(at) - greatest))
+    sums = floats(_ZERO)
+    whole = contiguous - contiguous % LANES
+    for at in range(scores, scores + 4 * whole, 4 * LANES):
+        sums = sums + load_floats(at)
+    store_floats(lanes, sums)
+    for slot in range(whole, contiguous):
+        _add_to_lane(lanes, slot, load_float(scores + 4 * slot))
+    single = start
+    for slot in range(contiguous, span):
+        if single < end and rows.singles[single] == slot:
+            _add_to_lane(lanes, contiguous + single - start, load_float(scores + 4 * slot))
+            single += 1
+        else:
+            store_float(scores + 4 * slot, _ZERO)
+    return sum_of(load_floats(lanes))
+
+
+@njit(inline="always")
+def _add_to_lane(lanes: int, position: int, value: np.float32) -> None:
+    at = lanes + 4 * (position % LANES)
+    store_float(at, load_float(at) + value)
+
+
+@njit
+def _greatest(scores: int, contiguous: int, singles: IntArray) -> np.float32:
+    whole = contiguous - contiguous % LANES
+    greatest = floats(-np.float32(np.inf))
+    for at in range(scores, scores + 4 * whole, 4 * LANES):
+        greatest = larger(load_floats(at), greatest)
+    result = largest_of(greatest)
+    for slot in range(whole, contiguous):
+        result = max(result, load_float(scores + 4 * slot))
+    for slot in singles:
+        result = max(result, load_float(scores + 4 * slot))
+    return result

@@ -1,0 +1,262 @@
+"""One forward pass of the decoder over some rows, as one compiled function that every thread runs.
+
+The stages of a layer follow each other as in `dense_transformer`; threads share a stage's items (rows, panels of a
+matrix, tiles of attention queries) and wait for each other between stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from numba import njit
+
+from completion.model.causal_model import FloatArray, IntArray
+from completion.model.int8.kernels import kernel_sources
+from completion.model.int8.kernels.attention import CacheView, RowsView, attend, write_row
+from completion.model.int8.kernels.attention_product import TILE_QUERIES
+from completion.model.int8.kernels.int8_product import (
+    ADD,
+    CHANNELS,
+    GATE,
+    LOGITS,
+    STORE,
+    Inputs,
+    Matrix,
+    Target,
+    multiply_panel,
+)
+from completion.model.int8.kernels.row_operations import normalise_row, quantise_row
+from completion.model.int8.kernels.work_sharing import claim, finish, wait
+
+LAYER_STAGES = 10
+HEAD_STAGES = 2
+NORM_1, QKV, ATTENTION_OUT, NORM_2, GATE_UP, DOWN, LAYER_COLUMNS = 0, 1, 4, 7, 8, 11, 14
+"""Columns of the address table: a norm has one (its weight), a matrix three (weights, scales, bias)."""
+
+
+class Sizes(NamedTuple):
+    """Numbers of the architecture; group widths are those of quantised inputs."""
+
+    layers: int
+    hidden: int
+    attention: int  # heads · head_dim
+    qkv: int  # (heads + 2 kv_heads) · head_dim
+    intermediate: int
+    vocabulary: int  # a multiple of 64
+    kv_heads: int
+    group: int  # heads / kv_heads
+    hidden_group: int
+    attention_group: int
+    intermediate_group: int
+    epsilon: float
+
+
+class Buffers(NamedTuple):
+    """Memory of a pass, reused by the next.  Widths of qkv and vocabulary are rounded up to whole panels."""
+
+    x: FloatArray  # [rows, hidden]: the residual stream, first the embeddings
+    normal: FloatArray  # [rows, hidden]
+    qkv: FloatArray  # [rows, qkv]
+    queries: FloatArray  # [kv_heads, rows · group, head_dim]
+    attention: FloatArray  # [rows, heads · head_dim]
+    gated: FloatArray  # [rows, intermediate]
+    quantised: IntArray  # int8 [rows · widest]
+    factors: IntArray  # int64 [rows · most groups]
+    sums: FloatArray  # [threads, 6 · 64]
+    scratch: FloatArray  # [threads, attention.SCRATCH_FLOATS + 6 · slots]
+    counters: IntArray  # [stages, 16]
+
+
+class Outputs(NamedTuple):
+    """Results of a pass."""
+
+    logits: FloatArray  # [wanted, vocabulary]
+    largest: FloatArray  # [wanted, vocabulary / 64]: the largest logit of every 64
+
+
+@njit
+def _attention_block(
+    thread: int, layer: int, sizes: Sizes, table: IntArray, rows: RowsView, cache: CacheView, buffers: Buffers
+) -> None:
+    """X += W_o · attention(W_qkv · norm(x))."""
+    stage, count, columns = layer * LAYER_STAGES, len(rows.slots), table[layer]
+    hidden = _inputs(buffers, sizes.hidden, sizes.hidden_group)
+    _normalise(stage, count, columns[NORM_1], sizes.epsilon, hidden, buffers)
+    _multiply(thread, stage + 1, count, sizes.qkv, hidden, columns[QKV : QKV + 3], STORE, buffers.qkv, buffers)
+    _write(stage + 2, layer, rows, cache, buffers)
+    _attend(thread, stage + 3, layer, rows, cache, buffers)
+    attention = _inputs(buffers, sizes.attention, sizes.attention_group)
+    _quantise(stage + 4, count, buffers.attention, attention, buffers)
+    matrix = columns[ATTENTION_OUT : ATTENTION_OUT + 3]
+    _multiply(thread, stage + 5, count, sizes.hidden, attention, matrix, ADD, buffers.x, buffers)
+
+
+@njit
+def _mlp_block(thread: int, layer: int, sizes: Sizes, columns: IntArray, count: int, buffers: Buffers) -> None:
+    """X += W_down · (silu(W_gate · norm(x)) ⊙ W_up · norm(x))."""
+    stage = layer * LAYER_STAGES + 6
+    hidden = _inputs(buffers, sizes.hidden, sizes.hidden_group)
+    _normalise(stage, count, columns[NORM_2], sizes.epsilon, hidden, buffers)
+    gate_up = columns[GATE_UP : GATE_UP + 3]
+    _multiply(thread, stage + 1, count, 2 * sizes.intermediate, hidden, gate_up, GATE, buffers.gated, buffers)
+    gated = _inputs(buffers, sizes.intermediate, sizes.intermediate_group)
+    _quantise(stage + 2, count, buffers.gated, gated, buffers)
+    _multiply(thread, stage + 3, count, sizes.hidden, gated, columns[DOWN : DOWN + 3], ADD, buffers.x, buffers)
+
+
+@njit
+def _head(thread: int, sizes: Sizes, columns: IntArray, wanted: IntArray, buffers: Buffers, outputs: Outputs) -> None:
+    """Logits of the wanted rows, and the largest of every 64."""
+    stage, counters = sizes.layers * LAYER_STAGES, buffers.counters.ctypes.data
+    hidden = _inputs(buffers, sizes.hidden, sizes.hidden_group)
+    item = claim(counters, stage)
+    while item < len(wanted):
+        normal = buffers.normal[item].ctypes.data
+        normalise_row(buffers.x[wanted[item]].ctypes.data, columns[NORM_1], sizes.hidden, sizes.epsilon, normal)
+        quantise_row(normal, item, hidden)
+        finish(counters, stage)
+        item = claim(counters, stage)
+    wait(counters, stage, len(wanted))
+    panels = sizes.vocabulary // CHANNELS
+    matrix = Matrix(columns[QKV], columns[QKV + 1], columns[QKV + 2])
+    target = Target(LOGITS, outputs.logits.ctypes.data, sizes.vocabulary, outputs.largest.ctypes.data, panels)
+    _panels(thread, stage + 1, len(wanted), panels, hidden, matrix, target, buffers)
+
+
+@njit
+def _inputs(buffers: Buffers, width: int, group_width: int) -> Inputs:
+    return Inputs(buffers.quantised.ctypes.data, buffers.factors.ctypes.data, width, group_width)
+
+
+@njit
+def _normalise(stage: int, count: int, weight: int, epsilon: float, inputs: Inputs, buffers: Buffers) -> None:
+    """Quantised norm(x) of every row."""
+    counters = buffers.counters.ctypes.data
+    row = claim(counters, stage)
+    while row < count:
+        normal = buffers.normal[row].ctypes.data
+        normalise_row(buffers.x[row].ctypes.data, weight, inputs.width, epsilon, normal)
+        quantise_row(normal, row, inputs)
+        finish(counters, stage)
+        row = claim(counters, stage)
+    wait(counters, stage, count)
+
+
+@njit
+def _quantise(stage: int, count: int, source: FloatArray, inputs: Inputs, buffers: Buffers) -> None:
+    counters = buffers.counters.ctypes.data
+    row = claim(counters, stage)
+    while row < count:
+        quantise_row(source[row].ctypes.data, row, inputs)
+        finish(counters, stage)
+        row = claim(counters, stage)
+    wait(counters, stage, count)
+
+
+@njit
+def _multiply(
+    thread: int,
+    stage: int,
+    count: int,
+    outputs: int,
+    inputs: Inputs,
+    matrix: IntArray,
+    kind: int,
+    out: FloatArray,
+    buffers: Buffers,
+) -> None:
+    """All rows times a matrix of `outputs` channels."""
+    target = Target(kind, out.ctypes.data, out.shape[1], 0, 0)
+    panels = (outputs + CHANNELS - 1) // CHANNELS
+    _panels(thread, stage, count, panels, inputs, Matrix(matrix[0], matrix[1], matrix[2]), target, buffers)
+
+
+@njit
+def _panels(
+    thread: int,
+    stage: int,
+    count: int,
+    panels: int,
+    inputs: Inputs,
+    matrix: Matrix,
+    target: Target,
+    buffers: Buffers,
+) -> None:
+    counters, sums = buffers.counters.ctypes.data, buffers.sums[thread].ctypes.data
+    panel = claim(counters, stage)
+    while panel < panels:
+        multiply_panel(count, panel, inputs, matrix, target, sums)
+        finish(counters, stage)
+        panel = claim(counters, stage)
+    wait(counters, stage, panels)
+
+
+@njit
+def _write(stage: int, layer: int, rows: RowsView, cache: CacheView, buffers: Buffers) -> None:
+    """Rotated queries, and keys and values into their slots."""
+    counters, count = buffers.counters.ctypes.data, len(rows.slots)
+    heads = buffers.attention.shape[1] // cache.plain_keys.shape[3]
+    row = claim(counters, stage)
+    while row < count:
+        write_row(layer, row, heads, buffers.qkv, buffers.queries, rows, cache)
+        finish(counters, stage)
+        row = claim(counters, stage)
+    wait(counters, stage, count)
+
+
+@njit
+def _attend(thread: int, stage: int, layer: int, rows: RowsView, cache: CacheView, buffers: Buffers) -> None:
+    """Attention, in tiles of up to six queries of a KV head; the longest tiles, which come last, are claimed first."""
+    counters, kv_heads = buffers.counters.ctypes.data, cache.plain_keys.shape[1]
+    head_dim = cache.plain_keys.shape[3]
+    queries = len(rows.slots) * (buffers.attention.shape[1] // head_dim // kv_heads)
+    tiles = (queries + TILE_QUERIES - 1) // TILE_QUERIES
+    item = claim(counters, stage)
+    while item < tiles * kv_heads:
+        head, tile = item % kv_heads, tiles - 1 - item // kv_heads
+        first, end = tile * queries // tiles, (tile + 1) * queries // tiles
+        scratch = buffers.scratch[thread]
+        attend(layer, head, first, end - first, buffers.queries, rows, cache, scratch, buffers.attention)
+        finish(counters, stage)
+        item = claim(counters, stage)
+    wait(counters, stage, tiles * kv_heads)
+
+
+def _compiled(kernel_sources: str) -> Callable[..., None]:
+    """Compile the pass. numba's cache on disk looks at one file and at enclosed values: so enclose a digest of all."""
+
+    @njit(nogil=True, cache=True)
+    def run_layers(
+        thread: int,
+        sizes: Sizes,
+        table: IntArray,
+        rows: RowsView,
+        cache: CacheView,
+        buffers: Buffers,
+        outputs: Outputs,
+    ) -> None:
+        if not len(kernel_sources):
+            return
+        for layer in range(sizes.layers):
+            _attention_block(thread, layer, sizes, table, rows, cache, buffers)
+            _mlp_block(thread, layer, sizes, table[layer], len(rows.slots), buffers)
+        if len(rows.wanted):
+            _head(thread, sizes, table[sizes.layers], rows.wanted, buffers, outputs)
+
+    compiled: Callable[..., None] = run_layers
+    return compiled
+
+
+run_layers = _compiled(kernel_sources())
+"""What one thread does of a pass.
+
+Args:
+    thread: Which scratch memory is its own.
+    sizes: Of the architecture.
+    table: Addresses of the layers' weights, then the final norm's and the head's.  # [layers + 1, LAYER_COLUMNS]
+    rows: The rows to compute; their embeddings are in buffers.x.
+    cache: Read and written.
+    buffers: Shared by all threads; counters are zero.
+    outputs: Logits of rows.wanted.
+"""

@@ -1,0 +1,198 @@
+"""Products of int8 rows with packed int8 matrices: exact integer sums, so a row's result never depends on its batch.
+
+A matrix W [out, in] is packed in panels of 64 output channels; in a panel, four neighbouring inputs of a channel lie
+side by side: [panel][in / 4][64][4]. `byte_products` multiplies unsigned by signed bytes and adds four products to
+each of sixteen sums; weights are the unsigned side, kept as w + 128, and 128 · Σx is taken off again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+
+from completion.model.int8.kernels.byte_products import add_products
+from completion.model.int8.kernels.processor import WIDE_REGISTERS
+from completion.model.int8.kernels.vector import (
+    BYTES,
+    FLOAT,
+    FLOATS,
+    INT,
+    INTS,
+    LANES,
+    LONG,
+    call,
+    exp,
+    floats,
+    fma,
+    larger,
+    largest_of,
+    load_floats,
+    operation,
+    pointer,
+    splat,
+    store_float,
+    store_floats,
+)
+
+CHANNELS = 64
+"""Output channels of a panel: four registers of sums a row."""
+TILE_ROWS = 6 if WIDE_REGISTERS else 1
+"""Rows multiplied together: 6 · 4 sums, 4 weights and a row's inputs fill 32 wide registers."""
+STORE, ADD, GATE, LOGITS = 0, 1, 2, 3
+"""What becomes of a panel's results; see `finish_tile`."""
+
+
+def _tile(rows: int) -> Any:  # noqa: ANN401  (a numba intrinsic)
+    """The inner loop for a fixed number of rows: adds scale_x · (rows × one group of a panel) to float32 [rows, 64]."""
+    count = CHANNELS // LANES
+
+    @operation(types.void, *[types.int64] * 7)
+    def emit(
+        builder: ir.IRBuilder,
+        x: ir.Value,
+        stride: ir.Value,
+        weights: ir.Value,
+        depth: ir.Value,
+        factors: ir.Value,
+        factors_stride: ir.Value,
+        out: ir.Value,
+    ) -> None:
+        sums = [[cgutils.alloca_once(builder, INTS) for _ in range(count)] for _ in range(rows)]
+        for row in sums:
+            for slot in row:
+                builder.store(ir.Constant(INTS, [0] * LANES), slot)
+        with cgutils.for_range(builder, builder.udiv(depth, LONG(4)), intp=LONG) as loop:
+            at = builder.add(weights, builder.mul(loop.index, LONG(4 * CHANNELS)))
+            panel = [builder.load(pointer(builder, at, 64 * n, BYTES), align=64) for n in range(count)]
+            for index, row in enumerate(sums):
+                inputs = builder.add(builder.add(x, builder.mul(stride, LONG(index))), builder.mul(loop.index, LONG(4)))
+                four = builder.load(pointer(builder, inputs, 0, INT), align=4)
+                wide = builder.bitcast(splat(builder, four, INTS), BYTES)
+                for slot, packed in zip(row, panel, strict=True):
+                    builder.store(add_products(builder, builder.load(slot), packed, wide), slot)
+        for index, row in enumerate(sums):
+            factor = builder.add(factors, builder.mul(factors_stride, LONG(index)))
+            scale = splat(builder, builder.load(pointer(builder, factor, 0, FLOAT), align=4), FLOATS)
+            offset = splat(builder, builder.load(pointer(builder, factor, 4, INT), align=4), INTS)
+            for n, slot in enumerate(row):
+                result = pointer(builder, out, 4 * (index * CHANNELS + n * LANES), FLOATS)
+                exact = builder.sitofp(builder.sub(builder.load(slot), offset), FLOATS)
+                total = call(builder, "llvm.fma.v16f32", FLOATS, exact, scale, builder.load(result, align=4))
+                builder.store(total, result, align=4)
+
+    return emit
+
+
+_tile_1, _tile_2, _tile_3, _tile_4, _tile_5, _tile_6 = (_tile(rows) for rows in range(1, 7))
+
+
+@njit
+def multiply_tile(
+    rows: int, x: int, stride: int, weights: int, depth: int, factors: int, factors_stride: int, out: int
+) -> None:
+    """The inner loop for 1 to 6 rows."""
+    if rows == 1:
+        _tile_1(x, stride, weights, depth, factors, factors_stride, out)
+    elif rows == 2:
+        _tile_2(x, stride, weights, depth, factors, factors_stride, out)
+    elif rows == 3:
+        _tile_3(x, stride, weights, depth, factors, factors_stride, out)
+    elif rows == 4:
+        _tile_4(x, stride, weights, depth, factors, factors_stride, out)
+    elif rows == 5:
+        _tile_5(x, stride, weights, depth, factors, factors_stride, out)
+    else:
+        _tile_6(x, stride, weights, depth, factors, factors_stride, out)
+
+
+class Inputs(NamedTuple):
+    """Quantised rows, by address: x ≈ scale · int8, with one scale for each group of a row's columns."""
+
+    bytes_at: int  # int8 [rows, width]
+    factors_at: int  # [rows, groups] pairs: float32 scale, int32 128 · Σ of the group's int8
+    width: int
+    group_width: int
+
+
+class Matrix(NamedTuple):
+    """A packed matrix, by address."""
+
+    weights_at: int  # uint8 [panels, width / 4, 64, 4]
+    scales_at: int  # float32 [panels · 64]
+    bias_at: int  # float32 [panels · 64]
+
+
+class Target(NamedTuple):
+    """Where results go, by address."""
+
+    kind: int  # STORE, ADD, GATE or LOGITS
+    out_at: int  # float32 [rows, stride]
+    stride: int
+    largest_at: int  # float32 [rows, panels]: a panel's largest value; LOGITS only
+    panels: int
+
+
+@njit
+def multiply_panel(rows: int, panel: int, inputs: Inputs, matrix: Matrix, target: Target, sums_at: int) -> None:
+    """All rows times one panel, in tiles of equal height; `sums_at` is a thread's scratch, float32 [6, 64]."""
+    weights = matrix.weights_at + panel * inputs.width * CHANNELS
+    factors_stride = 8 * (inputs.width // inputs.group_width)
+    tiles = (rows + TILE_ROWS - 1) // TILE_ROWS
+    first = 0
+    for tile in range(tiles):
+        height = (rows - first) // (tiles - tile)
+        for at in range(sums_at, sums_at + 4 * CHANNELS * height, 4 * LANES):
+            store_floats(at, floats(np.float32(0.0)))
+        x, factors = inputs.bytes_at + first * inputs.width, inputs.factors_at + first * factors_stride
+        for column in range(0, inputs.width, inputs.group_width):
+            group, at = weights + column * CHANNELS, factors + 8 * (column // inputs.group_width)
+            multiply_tile(height, x + column, inputs.width, group, inputs.group_width, at, factors_stride, sums_at)
+        for row in range(height):
+            finish_row(first + row, panel, matrix, target, sums_at + 4 * CHANNELS * row)
+        first += height
+
+
+@njit
+def finish_row(row: int, panel: int, matrix: Matrix, target: Target, sums_at: int) -> None:
+    """Scale sums by channel, add the bias, then do what the target's kind says.
+
+    STORE: write them; ADD: add them to what stands there; GATE: write silu(first half) · second half, for a panel of 32
+    gate channels and their 32 up channels; LOGITS: write them, and the largest of them.
+    """
+    channel = panel * CHANNELS
+    y0 = _scaled(sums_at, channel, matrix)
+    y1 = _scaled(sums_at + 64, channel + LANES, matrix)
+    y2 = _scaled(sums_at + 128, channel + 2 * LANES, matrix)
+    y3 = _scaled(sums_at + 192, channel + 3 * LANES, matrix)
+    if target.kind == GATE:
+        out = target.out_at + 4 * (row * target.stride + channel // 2)
+        store_floats(out, _silu(y0) * y2)
+        store_floats(out + 64, _silu(y1) * y3)
+        return
+    out = target.out_at + 4 * (row * target.stride + channel)
+    if target.kind == ADD:
+        y0, y1 = y0 + load_floats(out), y1 + load_floats(out + 64)
+        y2, y3 = y2 + load_floats(out + 128), y3 + load_floats(out + 192)
+    store_floats(out, y0)
+    store_floats(out + 64, y1)
+    store_floats(out + 128, y2)
+    store_floats(out + 192, y3)
+    if target.kind == LOGITS:
+        largest = larger(larger(y0, y1), larger(y2, y3))
+        store_float(target.largest_at + 4 * (row * target.panels + panel), largest_of(largest))
+
+
+@njit(inline="always")
+def _scaled(sums_at, channel, matrix):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    scale = load_floats(matrix.scales_at + 4 * channel)
+    return fma(load_floats(sums_at), scale, load_floats(matrix.bias_at + 4 * channel))
+
+
+@njit(inline="always")
+def _silu(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Compute x · σ(x) = x / (1 + e^−x)."""
+    return x / (floats(np.float32(1.0)) + exp(floats(np.float32(0.0)) - x))

@@ -1,0 +1,80 @@
+"""Slots that move within a cache: keys and values are copied, keys rotated anew from their unrotated originals."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from completion.model.causal_model import IntArray
+from completion.model.int8.kernels.attention import CacheView
+from completion.model.int8.kernels.attention_product import BLOCK_SLOTS, VALUE_CHANNELS
+from completion.model.int8.kernels.vector import (
+    LANES,
+    load_bfloats,
+    load_floats,
+    load_int,
+    load_ints,
+    store_bfloats,
+    store_int,
+    store_ints,
+)
+
+_LINE = 4 * LANES
+"""Bytes of a vector: a group of 32 bfloat16 values."""
+
+
+@njit(nogil=True, cache=True)
+def move_slots(view: CacheView, sources: IntArray, targets: IntArray, aside: IntArray, first: int, step: int) -> None:
+    """Copy slots as if all were copied at once, for every `step`-th layer from `first` on.
+
+    Args:
+        view: Read and written.
+        sources: Slots to read.  # [moves]
+        targets: Slots to write, each once.  # [moves]
+        aside: Memory for one run of rows and one more.  # uint16 [at least moves + 1, head_dim]
+        first: Layer to begin with.
+        step: Distance of the layers, the number of threads that share the work.
+    """
+    layers, heads, slots, head_dim = view.plain_keys.shape
+    keys, plain, values = view.keys.ctypes.data, view.plain_keys.ctypes.data, view.values.ctypes.data
+    bytes_of_head, aside_at = 2 * slots * head_dim, aside.ctypes.data
+    rotated = aside_at + 2 * head_dim * len(sources)
+    for layer in range(first, layers, step):
+        for head in range(heads):
+            start = (layer * heads + head) * bytes_of_head
+            _copy_rows(plain + start, sources, targets, 2 * head_dim, aside_at)
+            for index, target in enumerate(targets):
+                _rotate(aside_at + index * 2 * head_dim, target, view, rotated)
+                _scatter(rotated, target, keys + start, head_dim)
+            for part in range(head_dim // VALUE_CHANNELS):
+                _copy_rows(values + start + part * slots * _LINE, sources, targets, _LINE, aside_at)
+
+
+@njit
+def _copy_rows(rows: int, sources: IntArray, targets: IntArray, width: int, aside: int) -> None:
+    """Rows of `width` bytes, by way of `aside`, which holds them in the order of `sources` afterwards."""
+    for index, source in enumerate(sources):
+        for byte in range(0, width, _LINE):
+            store_ints(aside + index * width + byte, load_ints(rows + source * width + byte))
+    for index, target in enumerate(targets):
+        for byte in range(0, width, _LINE):
+            store_ints(rows + target * width + byte, load_ints(aside + index * width + byte))
+
+
+@njit(inline="always")
+def _rotate(plain: int, position: int, view: CacheView, out: int) -> None:
+    """Turn a key to a position ("RoFormer", equation 34).  plain, out: bfloat16 [head_dim]."""
+    half = view.cosines.shape[1]
+    cosines, sines = view.cosines.ctypes.data + 4 * half * position, view.sines.ctypes.data + 4 * half * position
+    for i in range(0, half, LANES):
+        left, right = load_bfloats(plain + 2 * i), load_bfloats(plain + 2 * (i + half))
+        cosine, sine = load_floats(cosines + 4 * i), load_floats(sines + 4 * i)
+        store_bfloats(out + 2 * i, left * cosine - right * sine)
+        store_bfloats(out + 2 * (i + half), right * cosine + left * sine)
+
+
+@njit(inline="always")
+def _scatter(key: int, slot: int, keys: int, head_dim: int) -> None:
+    """Put a key's channel pairs into its block of keys."""
+    at = keys + (slot // BLOCK_SLOTS) * 2 * BLOCK_SLOTS * head_dim + 4 * (slot % BLOCK_SLOTS)
+    for pair in range(head_dim // 2):
+        store_int(at + pair * 4 * BLOCK_SLOTS, load_int(key + 4 * pair))

@@ -1,0 +1,64 @@
+"""What happens to single rows between the products: normalising, quantising."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from completion.model.int8.kernels.int8_product import Inputs
+from completion.model.int8.kernels.vector import (
+    LANES,
+    absolute,
+    floats,
+    fma,
+    ints,
+    larger,
+    largest_of,
+    load_floats,
+    nearest_ints,
+    store_bytes,
+    store_float,
+    store_floats,
+    store_int,
+    sum_of,
+    sum_of_ints,
+)
+
+_GREATEST = np.float32(127.0)
+_TINY = np.float32(1e-30)  # a row of zeros has a scale, too
+
+
+@njit
+def normalise_row(x_at: int, weight_at: int, width: int, epsilon: float, out_at: int) -> None:
+    """Compute x / √(mean(x²) + ε) · weight ("Root Mean Square Layer Normalization", equation 4).  # [width]."""
+    squares = floats(np.float32(0.0))
+    for at in range(0, 4 * width, 4 * LANES):
+        x = load_floats(x_at + at)
+        squares = fma(x, x, squares)
+    mean = sum_of(squares) / np.float32(width)
+    factor = floats(np.float32(1.0) / np.sqrt(mean + np.float32(epsilon)))
+    for at in range(0, 4 * width, 4 * LANES):
+        store_floats(out_at + at, load_floats(x_at + at) * factor * load_floats(weight_at + at))
+
+
+@njit
+def quantise_row(x_at: int, row: int, inputs: Inputs) -> None:
+    """Int8 = nearest(x · 127 / max |x|) in each group of columns, with the scale max |x| / 127 and 128 · Σ int8."""
+    groups = inputs.width // inputs.group_width
+    for group in range(groups):
+        column = group * inputs.group_width
+        start, end = x_at + 4 * column, x_at + 4 * (column + inputs.group_width)
+        largest = floats(_TINY)
+        for at in range(start, end, 4 * LANES):
+            largest = larger(absolute(load_floats(at)), largest)
+        greatest = largest_of(largest)
+        factor = floats(_GREATEST / greatest)
+        total = ints(np.int32(0))
+        out_at = inputs.bytes_at + row * inputs.width + column
+        for at in range(start, end, 4 * LANES):
+            values = nearest_ints(load_floats(at) * factor)
+            store_bytes(out_at + (at - start) // 4, values)
+            total = total + values
+        factor_at = inputs.factors_at + 8 * (row * groups + group)
+        store_float(factor_at, greatest / _GREATEST)
+        store_int(factor_at + 4, np.int32(128) * sum_of_ints(total))

@@ -1,0 +1,60 @@
+"""How threads share the stages of one forward pass: items are claimed one by one, a stage waits for the one before.
+
+No thread owns items in advance, so one that the system has paused only holds up the item it was on, and a pass works
+with any number of threads, also when some arrive late or never.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+
+from completion.model.causal_model import IntArray
+from completion.model.int8.kernels.vector import INT, LONG, call, operation, pointer
+
+COUNTERS = 16
+"""int64 a stage: the claimed count and, a cache line further, the finished count."""
+_FINISHED = 64
+
+_add = operation(types.int64, types.int64, types.int64)(
+    lambda b, at, value: b.atomic_rmw("add", pointer(b, at, 0, LONG), value, "acq_rel")
+)
+_read = operation(types.int64, types.int64)(lambda b, at: b.load_atomic(pointer(b, at, 0, LONG), "acquire", 8))
+_pause = operation(types.int64, types.int64)(lambda b, value: (call(b, "llvm.x86.sse2.pause", ir.VoidType()), value)[1])
+
+_yield_core = operation(types.int64, types.int64)(lambda b, value: (call(b, "sched_yield", INT), value)[1])
+_YIELDS = os.name == "posix"
+_SPINS = 1024
+"""Some 20 µs; whoever is waited for longer has lost its core, perhaps to this very thread."""
+
+
+@njit(inline="always")
+def claim(counters: int, stage: int) -> int:
+    """The next item of a stage; a number past the last item when all are taken."""
+    return _add(counters + stage * 8 * COUNTERS, np.int64(1))
+
+
+@njit(inline="always")
+def finish(counters: int, stage: int) -> None:
+    """Say that a claimed item's results are written."""
+    _add(counters + stage * 8 * COUNTERS + _FINISHED, np.int64(1))
+
+
+@njit(inline="always")
+def wait(counters: int, stage: int, items: int) -> None:
+    """Return when every item of a stage is finished."""
+    spins = 0
+    while _read(counters + stage * 8 * COUNTERS + _FINISHED) < items:
+        spins += 1
+        if _YIELDS and spins % _SPINS == 0:
+            _yield_core(np.int64(0))
+        else:
+            _pause(np.int64(0))
+
+
+def new_counters(stages: int) -> IntArray:
+    """Counters of a forward pass, zero; they are set to zero again before each pass.  # [stages, 16], int64."""
+    return np.zeros((stages, COUNTERS), dtype=np.int64)

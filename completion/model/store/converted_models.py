@@ -1,0 +1,195 @@
+"""Folders of converted models in the cache: made once, by one process, complete or not there at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypedDict
+
+from filelock import FileLock, Timeout
+
+from completion.errors import StorageError
+from completion.model.store.disk import sha256_of, storage_errors
+from completion.paths import cache_dir
+from completion.progress import Progress
+
+CONVERSION_VERSION = 1  # raised whenever a conversion gives other bytes than before
+WAIT_LIMIT_S = 1800.0  # no conversion takes half an hour
+_RECORD = "source.json"
+
+
+class FileRecord(TypedDict):
+    """What a file held when it was written."""
+
+    size_bytes: int
+    sha256: str
+
+
+class Record(TypedDict):
+    """The content of `source.json`."""
+
+    conversion: int
+    source: dict[str, str | int]
+    files: dict[str, FileRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a model is made from.
+
+    Attributes:
+        name: Short name; the folder is called `<name>-<first 12 digits of the digest>`.
+        digest: Hexadecimal; two sources with one digest are the same model.
+        origin: Where it comes from, for people to read.
+        converted_bytes: About how much the conversion writes, for the progress of those who wait; 0 if unknown.
+    """
+
+    name: str
+    digest: str
+    origin: str
+    converted_bytes: int = 0
+
+    @property
+    def folder(self) -> Path:
+        """Where the converted model lies or will lie."""
+        return models_dir() / f"{self.name}-{self.digest[:12]}"
+
+
+def models_dir() -> Path:
+    """The folder of all converted models."""
+    path = cache_dir() / "models"
+    with storage_errors(path):
+        path.mkdir(exist_ok=True)
+    return path
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether a conversion ended, is of this version, and every file still has its length."""
+    record = read_record(folder)
+    return (
+        record is not None
+        and record["conversion"] == CONVERSION_VERSION
+        and all(_size(folder / name) == entry["size_bytes"] for name, entry in record["files"].items())
+    )
+
+
+def damaged_files(folder: Path) -> list[str]:
+    """Names of files that differ from what the conversion wrote; reads all of them."""
+    record = read_record(folder)
+    if record is None:
+        return [_RECORD]
+    return [
+        name
+        for name, entry in record["files"].items()
+        if _size(folder / name) != entry["size_bytes"] or sha256_of(folder / name) != entry["sha256"]
+    ]
+
+
+def convert_once(source: Source, fill: Callable[[Path, Progress], None], progress: Progress) -> Path:
+    """Make the source's folder unless it is there; of several processes one works and the others wait.
+
+    Args:
+        source: What is converted.
+        fill: Writes the converted files into the empty folder it is given.
+        progress: Told by `fill`, or while waiting for another process.
+
+    Raises:
+        StorageError: The disk is full or read-only, or the other process takes longer than half an hour.
+    """
+    target = source.folder
+    if is_complete(target):
+        return target
+    with _lock_held(target, progress, source.converted_bytes), storage_errors(target.parent):
+        if not is_complete(target):  # the process that we waited for may have made it
+            _make(source, target, fill, progress)
+    return target
+
+
+def remove(folder: Path, progress: Progress) -> int:
+    """Delete a converted model and what was packed from it; returns how many bytes that frees."""
+    with _lock_held(folder, progress, expected_bytes=0), storage_errors(folder.parent):
+        doomed = [folder, *packed_forms(folder)]
+        size = sum(folder_bytes(path) for path in doomed)
+        for path in doomed:
+            shutil.rmtree(path)
+    return size
+
+
+def packed_forms(folder: Path) -> list[Path]:
+    """Folders of int8 weights that were packed from a converted model."""
+    return [path for path in (cache_dir() / "packed").glob(f"{folder.name}-*") if path.is_dir()]
+
+
+def folder_bytes(folder: Path) -> int:
+    """How much the files of a folder hold."""
+    return sum(_size(path) for path in folder.glob("*") if path.is_file())
+
+
+def read_record(folder: Path) -> Record | None:
+    """What a finished conversion noted about itself, None where there is none."""
+    try:
+        record: Record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) and {"conversion", "source", "files"} <= record.keys() else None
+
+
+def _make(source: Source, target: Path, fill: Callable[[Path, Progress], None], progress: Progress) -> None:
+    partial = _partial(target)
+    shutil.rmtree(partial, ignore_errors=True)  # left by a process that was killed
+    try:
+        partial.mkdir()
+        fill(partial, progress)
+        progress("Checking what was written", 1.0)
+        _write_record(source, partial)
+        if target.exists():
+            shutil.rmtree(target)
+        os.replace(partial, target)  # noqa: PTH105 -- says that it is atomic
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _write_record(source: Source, folder: Path) -> None:
+    files = {p.name: {"size_bytes": _size(p), "sha256": sha256_of(p)} for p in sorted(folder.iterdir())}
+    record = {"conversion": CONVERSION_VERSION, "source": asdict(source), "files": files}
+    (folder / _RECORD).write_text(json.dumps(record, indent=2), encoding="utf-8")
+
+
+@contextmanager
+def _lock_held(folder: Path, progress: Progress, expected_bytes: int) -> Iterator[None]:
+    """Hold the folder's lock; while another process has it, tell how far that one is."""
+    lock = FileLock(folder.with_name(f"{folder.name}.lock"))
+    deadline = time.monotonic() + WAIT_LIMIT_S
+    while True:
+        try:
+            lock.acquire(timeout=0.5)
+            break
+        except Timeout as error:
+            if time.monotonic() > deadline:
+                raise StorageError(
+                    f"Another draftline process has held {lock.lock_file} for {WAIT_LIMIT_S / 60:.0f} minutes. "
+                    "End that process and try again."
+                ) from error
+            done = folder_bytes(_partial(folder)) / expected_bytes if expected_bytes else 0.0
+            progress("Waiting for another draftline process that prepares the model", min(done, 1.0))
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _partial(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.partial")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1

@@ -1,0 +1,233 @@
+"""Converts a GGUF file to safetensors, config.json and tokenizer.json, tensor by tensor, with little memory.
+
+transformers reads GGUF too, but through float32 copies of the whole model: 25 s and 3 GB for half a billion weights.
+Here a few thousand rows are dequantised at a time and appended to the result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from completion.errors import ModelDamagedError, UnsupportedModelError
+from completion.model.store.disk import require_free
+from completion.model.store.gguf_tokenizer import tokenizer_json
+from completion.progress import Progress
+
+CHUNK_ELEMENTS = 1 << 22  # dequantised at a time: 16 MB of float32
+
+_TOP_NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+_LAYER_NAMES = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+_ARCHITECTURES = {"qwen2": "Qwen2ForCausalLM", "llama": "LlamaForCausalLM"}
+_MUST_HAVE = object()
+
+
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    """One tensor on its way from GGUF to safetensors."""
+
+    name: str
+    shape: tuple[int, ...]
+    source: gguf.ReaderTensor
+    row_order: npt.NDArray[np.intp] | None  # which stored row comes i-th, None where the order stays
+
+    @property
+    def size_bytes(self) -> int:
+        """Length in bfloat16."""
+        return 2 * int(np.prod(self.shape))
+
+
+class GgufFile:
+    """Read access to a GGUF file: fields by name, weights by their name in transformers.
+
+    Raises:
+        ModelDamagedError: The file is cut short or not GGUF.
+        UnsupportedModelError: Its architecture is not known here.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._reader = gguf.GGUFReader(path)
+        except (ValueError, IndexError, KeyError) as error:
+            raise ModelDamagedError(f"{path} is cut short or no GGUF file ({error}). Fetch it again.") from error
+        self.architecture = str(self.field("general.architecture"))
+        if self.architecture not in _ARCHITECTURES:
+            known = ", ".join(sorted(_ARCHITECTURES))
+            raise UnsupportedModelError(
+                f"{path} holds a model of architecture {self.architecture!r}; GGUF files are read for {known}. "
+                "Give a folder of safetensors instead."
+            )
+
+    def field(self, name: str, default: object = _MUST_HAVE) -> Any:  # noqa: ANN401 -- GGUF holds values of many types
+        """The value of a metadata field.
+
+        Raises:
+            ModelDamagedError: The field is missing and no default is given.
+        """
+        found = self._reader.get_field(name)
+        if found is not None:
+            return found.contents()
+        if default is _MUST_HAVE:
+            raise ModelDamagedError(f"{self.path} has no field {name}: it cannot be used as a model.")
+        return default
+
+    def parameter(self, name: str, default: object = _MUST_HAVE) -> Any:  # noqa: ANN401 -- GGUF holds values of many types
+        """A field of the architecture: `parameter("block_count")` is `qwen2.block_count`."""
+        return self.field(f"{self.architecture}.{name}", default)
+
+    def tensors(self) -> list[_Tensor]:
+        """Every weight, in the file's order.
+
+        Raises:
+            UnsupportedModelError: A tensor has no counterpart in transformers' model.
+        """
+        return [self._tensor(tensor) for tensor in self._reader.tensors]
+
+    def _tensor(self, tensor: gguf.ReaderTensor) -> _Tensor:
+        name = self._transformers_name(tensor.name)
+        shape = tuple(int(size) for size in reversed(tensor.shape))
+        heads = self._permuted_heads(tensor.name)
+        return _Tensor(name, shape, tensor, _row_order(shape[0], heads) if heads else None)
+
+    def _transformers_name(self, name: str) -> str:
+        stem, _, kind = name.rpartition(".")
+        if stem in _TOP_NAMES:
+            return f"{_TOP_NAMES[stem]}.{kind}"
+        prefix, layer, part = (*stem.split(".", 2), "", "")[:3]
+        if prefix == "blk" and part in _LAYER_NAMES:
+            return f"model.layers.{layer}.{_LAYER_NAMES[part]}.{kind}"
+        raise UnsupportedModelError(
+            f"{self.path} holds a tensor {name!r} that {self.architecture} models do not have here. "
+            "Give a folder of safetensors instead."
+        )
+
+    def _permuted_heads(self, name: str) -> int:
+        """Heads of a query or key matrix whose rows llama.cpp stores in another order; 0 for the rest.
+
+        Its llama family pairs neighbouring dimensions for RoPE where transformers pairs halves; qwen2 is like
+        transformers.
+        """
+        if self.architecture != "llama":
+            return 0
+        if ".attn_q." in name:
+            return int(self.parameter("attention.head_count"))
+        if ".attn_k." in name:
+            return int(self.parameter("attention.head_count_kv", self.parameter("attention.head_count")))
+        return 0
+
+
+def convert_gguf(path: Path, folder: Path, progress: Progress) -> None:
+    """Write `model.safetensors` (bfloat16), `config.json` and `tokenizer.json` into an existing folder.
+
+    An output head of its own stays its own; a file without one gives a model with tied embeddings.
+
+    Raises:
+        ModelDamagedError: The file is cut short.
+        UnsupportedModelError: The architecture, a tensor or the tokenizer is not known here.
+        StorageError: The disk has too little room.
+        OSError: Something cannot be written.
+    """
+    progress("Reading the GGUF file", 0.0)
+    source = GgufFile(path)
+    (folder / "tokenizer.json").write_text(tokenizer_json(source.field), encoding="utf-8")
+    tensors = source.tensors()
+    config = _config(source, tied=all(tensor.name != "lm_head.weight" for tensor in tensors))
+    (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
+    _write_safetensors(tensors, folder / "model.safetensors", progress)
+
+
+def _config(source: GgufFile, *, tied: bool) -> dict[str, object]:
+    """What transformers' AutoConfig reads."""
+    heads = int(source.parameter("attention.head_count"))
+    hidden = int(source.parameter("embedding_length"))
+    config: dict[str, object] = {
+        "architectures": [_ARCHITECTURES[source.architecture]],
+        "model_type": source.architecture,
+        "dtype": "bfloat16",
+        "vocab_size": len(source.field("tokenizer.ggml.tokens")),
+        "hidden_size": hidden,
+        "intermediate_size": int(source.parameter("feed_forward_length")),
+        "num_hidden_layers": int(source.parameter("block_count")),
+        "num_attention_heads": heads,
+        "num_key_value_heads": int(source.parameter("attention.head_count_kv", heads)),
+        "head_dim": int(source.parameter("attention.key_length", hidden // heads)),
+        "max_position_embeddings": int(source.parameter("context_length")),
+        "rms_norm_eps": _decimal(source.parameter("attention.layer_norm_rms_epsilon")),
+        "rope_theta": _decimal(source.parameter("rope.freq_base", 10_000.0)),
+        "hidden_act": "silu",
+        "tie_word_embeddings": tied,
+        "bos_token_id": source.field("tokenizer.ggml.bos_token_id", None),
+        "eos_token_id": source.field("tokenizer.ggml.eos_token_id", None),
+    }
+    scaling = source.parameter("rope.scaling.type", "none")
+    if scaling != "none":
+        config["rope_scaling"] = {"rope_type": scaling, "factor": _decimal(source.parameter("rope.scaling.factor"))}
+    return config
+
+
+def _decimal(value: float) -> float:
+    """The short decimal number that a float32 field stands for: 9.99999997e-07 is 1e-06."""
+    return float(f"{float(value):.6g}")
+
+
+def _row_order(rows: int, heads: int) -> npt.NDArray[np.intp]:
+    """Stored rows in transformers' order, for RoPE pairs that were interleaved.  # [rows]."""
+    return np.arange(rows).reshape(heads, rows // heads // 2, 2).swapaxes(1, 2).reshape(rows)
+
+
+def _write_safetensors(tensors: list[_Tensor], path: Path, progress: Progress) -> None:
+    """Stream the tensors into one file; safetensors' own writer wants them all in memory at once."""
+    total = sum(tensor.size_bytes for tensor in tensors)
+    require_free(path.parent, total)
+    written = 0
+    with path.open("wb") as file:
+        file.write(_safetensors_header(tensors))
+        for tensor in tensors:
+            for chunk in _bfloat16_chunks(tensor):
+                file.write(chunk)
+                written += len(chunk)
+                progress("Converting the weights", written / total)
+
+
+def _safetensors_header(tensors: list[_Tensor]) -> bytes:
+    """Length and JSON table, as the safetensors format describes them."""
+    table: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    offset = 0
+    for tensor in tensors:
+        end = offset + tensor.size_bytes
+        table[tensor.name] = {"dtype": "BF16", "shape": tensor.shape, "data_offsets": (offset, end)}
+        offset = end
+    header = json.dumps(table).encode()
+    header += b" " * (-len(header) % 8)  # the data starts on a multiple of eight
+    return len(header).to_bytes(8, "little") + header
+
+
+def _bfloat16_chunks(tensor: _Tensor) -> Iterator[bytes]:
+    """The tensor's values, row by row, rounded to bfloat16."""
+    data = tensor.source.data
+    if data.ndim > 1 and tensor.row_order is not None:
+        data = data[tensor.row_order]
+    rows = max(1, CHUNK_ELEMENTS // tensor.shape[-1]) if data.ndim > 1 else len(data)
+    for start in range(0, len(data), rows):
+        values = gguf.dequantize(data[start : start + rows], tensor.source.tensor_type)
+        contiguous = np.array(values, dtype=np.float32)  # a copy: the file is mapped read-only
+        yield torch.from_numpy(contiguous).to(torch.bfloat16).view(torch.uint16).numpy().tobytes()

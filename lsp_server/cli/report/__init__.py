@@ -1,0 +1,1 @@
+"""`draftline report`: the command, its tables and its page."""

@@ -1,0 +1,106 @@
+"""A report in the terminal: few tables, plain words."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from lsp_server.telemetry.report_comparison import Row, compare, winner_sentence
+from lsp_server.telemetry.report_data import QUANTILES, STAGES, Group, Report, day_of
+from lsp_server.telemetry.report_statistics import Estimate
+
+_MOST_ROWS = 10
+_BAR = 20
+_VERDICT_COLOURS = {"better": "green", "worse": "red"}
+
+
+def print_report(name: str, report: Report) -> None:
+    """Print one report."""
+    console = Console(highlight=False)
+    since, until = day_of(report.selection.since), day_of(report.selection.until)
+    console.print(f"[bold]draftline, {name}[/] ({since} to {until})\n")
+    console.print(_summary(report))
+    if report.offered:
+        console.print(_latency(report))
+    for group, title in (("language", "By language"), ("length", "By length"), ("drafter", "By main drafter"),
+                         ("hour", "By hour of the day"), ("day", "By day")):  # fmt: skip
+        if report.groups[group]:
+            console.print(_groups(title, report.groups[group]))
+    if report.reasons:
+        console.print(_reasons(report))
+
+
+def print_comparison(names: list[str], reports: list[Report]) -> None:
+    """Print two reports side by side."""
+    console = Console(highlight=False)
+    table = Table("", *names, "difference", "95 % interval", "", title="Compared", title_justify="left")
+    rows = compare(*reports)
+    for row in rows:
+        colour = _VERDICT_COLOURS.get(row.verdict, "dim")
+        interval = f"{_figure(row.difference.low, row)} to {_figure(row.difference.high, row)}"
+        figures = [_figure(one.value, row) if one.count else "–" for one in (row.first, row.second)]
+        table.add_row(row.name, *figures, _figure(row.difference.value, row), interval, f"[{colour}]{row.verdict}[/]")
+    for label, attribute in (
+        ("shown", "shown"),
+        ("accepted", "accepted"),
+        ("characters accepted", "accepted_characters"),
+    ):
+        table.add_row(label, *(str(getattr(report, attribute)) for report in reports), "", "", "")
+    console.print(table)
+    console.print(winner_sentence(names, rows))
+
+
+def _summary(report: Report) -> Table:
+    table = Table(title="In short", title_justify="left", show_header=False)
+    table.add_row("suggestions offered", str(report.offered))
+    table.add_row("… shown long enough to be read", str(report.shown))
+    table.add_row("… of these accepted", f"{report.accepted}  ({_percent(report.acceptance)})")
+    table.add_row(
+        "characters accepted", f"{report.accepted_characters}  ({_percent(report.character_acceptance)} of shown)"
+    )
+    if report.selection.whole:
+        table.add_row("written by completion", f"{report.written_share:.0%} of {report.written_characters} characters")
+    for remaining in report.remaining:
+        if remaining.share.count:
+            label = f"accepted text kept after {remaining.after_s} s"
+            table.add_row(label, f"{remaining.share.value:.0%}  ({remaining.characters} characters)")
+    for outcome, count in report.outcomes.items():
+        table.add_row(f"outcome: {outcome}", str(count))
+    steps, generated = report.tokens["steps"], report.tokens["generated_tokens"]
+    if steps:
+        table.add_row("tokens a model step", f"{generated / steps:.2f}")
+    return table
+
+
+def _latency(report: Report) -> Table:
+    table = Table("milliseconds", *(f"p{fraction * 100:.0f}" for fraction in QUANTILES), title="How long it took",
+                  title_justify="left")  # fmt: skip
+    for stage, label in STAGES.items():
+        table.add_row(label, *(f"{value:.0f}" for value in report.latency[stage]))
+    return table
+
+
+def _groups(title: str, groups: tuple[Group, ...]) -> Table:
+    table = Table("", "shown", "accepted", "share (95 % interval)", "", title=title, title_justify="left")
+    rows = groups if len(groups) <= 24 else groups[-_MOST_ROWS:]
+    for group in rows:
+        bar = "█" * round(_BAR * group.acceptance.value)
+        table.add_row(group.name, str(group.shown), str(group.accepted), _percent(group.acceptance), f"[green]{bar}[/]")
+    return table
+
+
+def _reasons(report: Report) -> Table:
+    table = Table("reason", "requests", title="Why nothing was shown", title_justify="left")
+    for reason, count in list(report.reasons.items())[:_MOST_ROWS]:
+        table.add_row(reason, str(count))
+    return table
+
+
+def _percent(estimate: Estimate) -> str:
+    if not estimate.count:
+        return "–"
+    return f"{estimate.value:.0%}, {estimate.low:.0%} to {estimate.high:.0%}"
+
+
+def _figure(value: float, row: Row) -> str:
+    return f"{100 * value:.1f} %" if row.unit == "share" else f"{value:.0f} ms"

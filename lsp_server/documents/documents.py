@@ -1,0 +1,182 @@
+"""The documents that the editor has open: their text, versions, notebooks, and why one gets no completion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lsprotocol import types
+
+from lsp_server.documents.text_lines import Edit, Place, PositionEncoding, TextLines, join_surrogates
+from lsp_server.documents.workspace_folders import path_of
+from lsp_server.empty_reason import EmptyReason
+
+_CONTROL_CHARACTERS = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\b\x1b")
+_BINARY_SHARE = 0.01
+
+
+@dataclass(slots=True)
+class Document:
+    """One open document, or one cell of a notebook.
+
+    Attributes:
+        uri: As the client wrote it.
+        language: LSP language identifier.
+        version: The client's number of the last change.
+        lines: The text.
+        notebook: URI of the notebook that the cell belongs to; "" for a plain document.
+    """
+
+    uri: str
+    language: str
+    version: int
+    lines: TextLines
+    notebook: str = ""
+    _unfit: EmptyReason | None = field(default=None, repr=False)
+    _unfit_known: bool = field(default=False, repr=False)
+
+    def apply(
+        self,
+        changes: Sequence[types.TextDocumentContentChangeEvent],
+        version: int,
+        encoding: PositionEncoding,
+    ) -> list[Edit]:
+        """Bring the text to a new version; says what each change replaced."""
+        self.version = version
+        self._unfit_known = False
+        return [self._apply_one(change, encoding) for change in changes]
+
+    def place(self, position: types.Position, encoding: PositionEncoding) -> Place:
+        """The place of an LSP position, moved into the text where it lies outside."""
+        return self.lines.place_at(position.line, position.character, encoding)
+
+    def position(self, place: Place, encoding: PositionEncoding) -> types.Position:
+        """The LSP position of a place."""
+        return types.Position(place.line, self.lines.units_at(place, encoding))
+
+    def unfit(self, limit_bytes: int) -> EmptyReason | None:
+        """Why this text gets no completion at all, or None: too large, binary, or not UTF-8 on disk."""
+        if len(self.lines) > limit_bytes:
+            return EmptyReason.TOO_LARGE
+        if not self._unfit_known:
+            self._unfit = _unfit(self.lines.text())
+            self._unfit_known = True
+        return self._unfit
+
+    def _apply_one(self, change: types.TextDocumentContentChangeEvent, encoding: PositionEncoding) -> Edit:
+        if isinstance(change, types.TextDocumentContentChangePartial):
+            start = self.place(change.range.start, encoding)
+            end = self.place(change.range.end, encoding)
+            return self.lines.replace(start, end, change.text)
+        return self._replace_all(change.text)
+
+    def _replace_all(self, text: str) -> Edit:
+        """Take a whole new text, but report only the part that differs."""
+        text = join_surrogates(text)
+        old = self.lines.text()
+        shortest = min(len(old), len(text))
+        head = _common_length(old, text, shortest)
+        tail = _common_length(old[::-1], text[::-1], shortest - head)
+        start = self.lines.advance(Place(0, 0), head)
+        self.lines = TextLines(text)
+        return Edit(start, old[head : len(old) - tail], text[head : len(text) - tail])
+
+
+def _common_length(left: str, right: str, limit: int) -> int:
+    """Length of the longest common beginning, at most `limit`, by bisection on slice equality."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _unfit(text: str) -> EmptyReason | None:
+    if "\0" in text or sum(map(text.count, _CONTROL_CHARACTERS)) > len(text) * _BINARY_SHARE:
+        return EmptyReason.BINARY
+    if not _is_encodable(text):
+        return EmptyReason.NOT_UTF8
+    return None
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class DocumentStore:
+    """All open documents, and the notebooks that some of them are cells of."""
+
+    def __init__(self) -> None:
+        self.encoding = PositionEncoding.UTF16
+        self._documents: dict[str, Document] = {}
+        self._notebooks: dict[str, list[str]] = {}
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(list(self._documents.values()))
+
+    def get(self, uri: str) -> Document | None:
+        """The open document of that URI, or None."""
+        return self._documents.get(uri)
+
+    def get_by_path(self, path: Path) -> Document | None:
+        """The open document of a file, or None."""
+        return next((document for document in self if path_of(document.uri) == path), None)
+
+    def open(self, item: types.TextDocumentItem, notebook: str = "") -> Document:
+        """Take a document in; one that is open already starts anew."""
+        document = Document(item.uri, item.language_id, item.version, TextLines(item.text), notebook)
+        self._documents[item.uri] = document
+        return document
+
+    def close(self, uri: str) -> Document | None:
+        """Forget a document; None if it was not open."""
+        return self._documents.pop(uri, None)
+
+    def change(self, params: types.DidChangeTextDocumentParams) -> tuple[Document, list[Edit]] | None:
+        """Apply a client's changes; None if the document is not open."""
+        document = self._documents.get(params.text_document.uri)
+        if document is None:
+            return None
+        return document, document.apply(params.content_changes, params.text_document.version, self.encoding)
+
+    def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> list[Document]:
+        """Take in a notebook's cells as documents, in order."""
+        notebook = params.notebook_document
+        self._notebooks[notebook.uri] = [cell.document for cell in notebook.cells]
+        return [self.open(item, notebook.uri) for item in params.cell_text_documents]
+
+    def close_notebook(self, params: types.DidCloseNotebookDocumentParams) -> list[Document]:
+        """Forget a notebook and its cells."""
+        self._notebooks.pop(params.notebook_document.uri, None)
+        return self._close_all(params.cell_text_documents)
+
+    def change_cells(self, notebook_uri: str, structure: types.NotebookDocumentCellChangeStructure) -> list[Document]:
+        """Cells of a notebook came, went or moved; gives those that went."""
+        order = self._notebooks.setdefault(notebook_uri, [])
+        array = structure.array
+        order[array.start : array.start + array.delete_count] = [cell.document for cell in array.cells or ()]
+        closed = self._close_all(structure.did_close or ())
+        for opened in structure.did_open or ():
+            self.open(opened, notebook_uri)
+        return closed
+
+    def _close_all(self, items: Sequence[types.TextDocumentIdentifier]) -> list[Document]:
+        closed = [self.close(item.uri) for item in items]
+        return [document for document in closed if document is not None]
+
+    def text_above(self, document: Document) -> str:
+        """Text of the cells above a notebook's cell in its language, as one program; "" for a plain document."""
+        order = self._notebooks.get(document.notebook, [])
+        if document.uri not in order:
+            return ""
+        above = (self._documents.get(uri) for uri in order[: order.index(document.uri)])
+        texts = [cell.lines.text().rstrip("\r\n") for cell in above if cell and cell.language == document.language]
+        return "".join(f"{text}\n\n" for text in texts)

@@ -1,0 +1,115 @@
+"""Keeps one engine client in step with the settings, and the user informed of how it is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from completion.errors import DraftlineError
+from completion.request import CompletionRequest, WorkspaceUpdate
+from lsp_server.engine.client import EngineClient, EngineStatus
+from lsp_server.engine.launcher import EngineOptions
+from lsp_server.settings.config import Settings
+from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
+
+_log = logging.getLogger(__name__)
+
+
+class EngineLink:
+    """The session's way to the engine.
+
+    Args:
+        status: Told of every change of the engine's state.
+        new_progress: A fresh progress bar.
+        on_ready: Called when an engine became ready, a new one too.
+    """
+
+    def __init__(
+        self, status: StatusReporter, new_progress: Callable[[], LoadingProgress], on_ready: Callable[[], None]
+    ) -> None:
+        self._status = status
+        self._new_progress = new_progress
+        self._on_ready = on_ready
+        self._progress = new_progress()
+        self._options: EngineOptions | None = None
+        self._client: EngineClient | None = None
+        self._was_ready = False
+        self._connecting: asyncio.Task[None] | None = None
+
+    @property
+    def source(self) -> EngineClient | None:
+        """The client once its engine was ready; one that ended since is started again by the next request."""
+        return self._client if self._was_ready else None
+
+    async def use(self, settings: Settings) -> None:
+        """Connect to the engine that the settings name, in the background; nothing happens if it is the same."""
+        options = EngineOptions(
+            model=settings.model,
+            backend=settings.backend,
+            threads=settings.threads,
+            idle_s=settings.idle_minutes * 60,
+        )
+        if options != self._options:
+            await self.close()
+            self._options = options
+            self._client = EngineClient(options, self._note)
+            self.wake()
+
+    def wake(self) -> None:
+        """Try to connect, unless that is going on or was tried a moment ago."""
+        if self._client is not None and (self._connecting is None or self._connecting.done()):
+            self._connecting = asyncio.create_task(self._connect(self._client))
+
+    async def prepare(self, request: CompletionRequest) -> None:
+        """Ask the engine to warm its cache; what it refuses is of no consequence."""
+        try:
+            if self.source is not None:
+                await self.source.prepare(request)
+        except DraftlineError as error:
+            _log.info("Not prepared: %s", error)
+
+    async def count(self, kind: str) -> None:
+        """Count an event in the engine's metrics; that it may fail is of no consequence."""
+        try:
+            if self.source is not None:
+                await self.source.count(kind)
+        except DraftlineError as error:
+            _log.info("Not counted: %s", error)
+
+    async def update_workspace(self, update: WorkspaceUpdate) -> None:
+        """Send a part of the workspace.
+
+        Raises:
+            DraftlineError: The engine is not ready or refuses it.
+        """
+        if self._client is not None:
+            await self._client.update_workspace(update)
+
+    async def close(self) -> None:
+        """Let the engine go; it ends by itself when nobody needs it."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.gather(self._connecting, return_exceptions=True)
+        if self._client is not None:
+            await self._client.close()
+        self._client, self._connecting, self._was_ready, self._options = None, None, False, None
+
+    async def _connect(self, client: EngineClient) -> None:
+        try:
+            await client.connect()
+        except DraftlineError as error:
+            _log.warning("%s", error)
+
+    def _note(self, engine: EngineStatus) -> None:
+        kinds = {"ready": StatusKind.READY, "error": StatusKind.ERROR}
+        kind = kinds.get(engine.state, StatusKind.STARTING)
+        self._status.update(kind=kind, message=engine.sentence, model=engine.model, device=engine.device)
+        if engine.state in ("starting", "loading"):
+            self._progress.report(engine.percent, engine.sentence)
+        else:
+            self._progress.end(engine.sentence)
+            self._progress = self._new_progress()
+        if engine.state == "ready":
+            self._was_ready = True
+            self._on_ready()

@@ -1,0 +1,94 @@
+"""What a client is answered with: remainders as inline items, list items and partial completions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsprotocol import types
+
+from lsp_server.documents.text_lines import PositionEncoding, split_lines, units_from_column
+from lsp_server.messages import ACCEPTED_COMMAND
+from lsp_server.suggesting.generation import Remainder
+from lsp_server.suggesting.query import Answer, Query
+
+
+def inline_items(query: Query, answer: Answer, encoding: PositionEncoding) -> list[types.InlineCompletionItem]:
+    """The items of `textDocument/inlineCompletion`; their command tells the server of an acceptance."""
+    return [
+        types.InlineCompletionItem(
+            insert_text=left.text,
+            range=_replaced_range(query, left, encoding),
+            command=_command(answer, left),
+        )
+        for left in answer.remainders
+    ]
+
+
+def list_items(query: Query, answer: Answer, encoding: PositionEncoding) -> list[types.CompletionItem]:
+    """The one item of `textDocument/completion`, for clients that only have a list: its label is its first line."""
+    if not answer.remainders:
+        return []
+    left = answer.remainders[0]
+    word = _word_before(query)
+    start = types.Position(query.position.line, query.position.character - _units(word, encoding))
+    return [
+        types.CompletionItem(
+            label=(word + left.text).strip().partition("\n")[0],
+            label_details=types.CompletionItemLabelDetails(description="draftline"),
+            kind=types.CompletionItemKind.Text,
+            documentation=word + left.text,
+            preselect=True,
+            sort_text=" ",  # before every name; Emacs refuses a NUL
+            filter_text=word or None,
+            text_edit=types.TextEdit(types.Range(start, _replaced_range(query, left, encoding).end), word + left.text),
+            command=_command(answer, left),
+        )
+    ]
+
+
+def partial_params(query: Query, answer: Answer, encoding: PositionEncoding, *, done: bool) -> dict[str, Any]:
+    """The params of `draftline/partialCompletion`."""
+    return {
+        "id": answer.id,
+        "uri": query.document.uri,
+        "version": query.version,
+        "position": _position(query.position),
+        "items": [
+            {"insertText": left.text, "range": _range(_replaced_range(query, left, encoding))}
+            for left in answer.remainders
+        ],
+        "done": done,
+    }
+
+
+def _command(answer: Answer, left: Remainder) -> types.Command:
+    return types.Command(title="", command=ACCEPTED_COMMAND, arguments=[answer.id, left.index])
+
+
+def _replaced_range(query: Query, left: Remainder, encoding: PositionEncoding) -> types.Range:
+    """From the cursor over what the text takes the place of, by the text as it was when the query arrived."""
+    start = query.position
+    *full, last = split_lines(query.situation.suffix[: left.replace_after])
+    column = _units(last, encoding) + (0 if full else start.character)
+    return types.Range(start, types.Position(start.line + len(full), column))
+
+
+def _word_before(query: Query) -> str:
+    """The word that the cursor stands behind: a list's client filters by it and replaces it."""
+    line = split_lines(query.situation.prefix[-200:])[-1]
+    count = 0
+    while count < len(line) and (line[-1 - count].isalnum() or line[-1 - count] == "_"):
+        count += 1
+    return line[len(line) - count :]
+
+
+def _units(text: str, encoding: PositionEncoding) -> int:
+    return units_from_column(text, len(text), encoding)
+
+
+def _position(position: types.Position) -> dict[str, int]:
+    return {"line": position.line, "character": position.character}
+
+
+def _range(range_: types.Range) -> dict[str, Any]:
+    return {"start": _position(range_.start), "end": _position(range_.end)}

@@ -1,0 +1,60 @@
+"""Makes the engine's request of a place in a document."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from completion.request import CompletionRequest, Layout
+from lsp_server.documents.documents import Document, DocumentStore
+from lsp_server.documents.text_lines import Place
+from lsp_server.documents.workspace_folders import WorkspaceFolders, path_of
+from lsp_server.settings.config import Settings
+
+PREFIX_CHARACTERS = 200_000
+SUFFIX_CHARACTERS = 100_000
+"""More than any model that runs on a person's machine can see; the engine cuts to its own budget of tokens."""
+
+
+class RequestBuilder:
+    """Knows the documents and the folders."""
+
+    def __init__(self, documents: DocumentStore, folders: WorkspaceFolders) -> None:
+        self._documents = documents
+        self._folders = folders
+
+    def build(
+        self, document: Document, place: Place, settings: Settings, *, suggestions: int = 1, invoked: bool = False
+    ) -> CompletionRequest:
+        """The request for a completion at a place."""
+        above = self._documents.text_above(document)
+        path, repository, workspace = self._where(document)
+        return CompletionRequest(
+            prefix=above + document.lines.before(place, PREFIX_CHARACTERS),
+            suffix=document.lines.after(place, SUFFIX_CHARACTERS),
+            language=document.language,
+            path=path,
+            repository=repository,
+            document=document.uri,
+            workspace=workspace,
+            mode=settings.mode,
+            suggestions=suggestions,
+            alternatives=settings.alternatives,
+            max_tokens=settings.max_tokens,
+            time_budget_ms=settings.time_budget_ms,
+            layout=settings.layout if isinstance(settings.layout, Layout) else None,
+            cache=settings.cache,
+            grammar=settings.grammar,
+            drafting=settings.drafting,
+            invoked=invoked,
+        )
+
+    def _where(self, document: Document) -> tuple[str, str, str]:
+        """Path within the workspace, the workspace's name, and its key."""
+        uri = document.notebook or document.uri
+        path = path_of(uri)
+        if path is None:
+            return PurePath(uri.rpartition(":")[2]).name, "", ""
+        folder = self._folders.folder_of(path)
+        if folder is None:
+            return path.name, "", ""
+        return path.relative_to(folder.path).as_posix(), folder.name, folder.uri

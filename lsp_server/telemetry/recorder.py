@@ -1,0 +1,179 @@
+"""Turns what happens to suggestions into telemetry: one record for each, and what remains of what was accepted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from completion.errors import StorageError
+from completion.request import Statistics
+from lsp_server.documents.documents import Document
+from lsp_server.documents.text_lines import Edit, Place
+from lsp_server.settings.config import COMPARABLE, DEFAULTS, Settings
+from lsp_server.suggesting.generation import Generation
+from lsp_server.suggesting.query import Answer, Query
+from lsp_server.telemetry.persistence import PersistenceTracker, Remains
+from lsp_server.telemetry.store import SuggestionRecord, Telemetry
+
+_log = logging.getLogger(__name__)
+
+_WHOLE_FILE_CHARACTERS = 2000
+"""A longer insertion is a reload, a paste or a formatter, not writing."""
+
+_EDIT_MAY_FOLLOW_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Announced:
+    """An acceptance whose edit has not arrived yet."""
+
+    id: str
+    place: Place
+    text: str
+    until: float
+
+
+class SuggestionRecorder:
+    """Records while telemetry is switched on, and does nothing while it is off.
+
+    Args:
+        model: The model's name of now.
+        clock: Seconds, monotonic; the completer's.
+        wall_clock: Seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        model: Callable[[], str],
+        clock: Callable[[], float],
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._model = model
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._telemetry: Telemetry | None = None
+        self._persistence = PersistenceTracker(self._remains, clock)
+        self._announced: dict[str, list[_Announced]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def switch(self, path: Path | None) -> None:
+        """Record into the store at a path, or stop recording."""
+        await self.close()
+        if path is not None:
+            try:
+                self._telemetry = await asyncio.to_thread(Telemetry, path, self._wall_clock)
+            except StorageError as error:
+                _log.warning("%s", error)
+
+    async def close(self) -> None:
+        """Write what is left."""
+        if self._timer is not None:
+            self._timer.cancel()
+        telemetry, self._telemetry = self._telemetry, None
+        if telemetry is not None:
+            await asyncio.to_thread(telemetry.close)
+
+    def answered(self, query: Query, answer: Answer) -> None:
+        """A query was answered, or a part of its answer was sent."""
+        if self._telemetry is None:
+            return
+        if answer.generation is None:
+            self.refused(query.document.language, answer.reason or "")
+        else:
+            self._telemetry.save(self._record(query, answer, answer.generation, self._telemetry))
+
+    def refused(self, language: str, reason: str) -> None:
+        """A request was answered with nothing before the engine was asked."""
+        if self._telemetry is not None:
+            self._telemetry.refused(language, reason)
+
+    def shown(self, id_: str) -> None:
+        """A suggestion stood on the screen."""
+        if self._telemetry is not None:
+            self._telemetry.shown(id_)
+
+    def accepted(self, query: Query, id_: str, text: str, *, whole: bool) -> None:
+        """A text was inserted where its query was made; its edit may come a moment before or after this."""
+        if self._telemetry is None:
+            return
+        self._telemetry.accepted(id_, len(text), whole=whole)
+        if not self._persistence.accepted(id_, query.document, query.place, text):
+            announced = _Announced(id_, query.place, text, self._clock() + _EDIT_MAY_FOLLOW_S)
+            self._announced.setdefault(query.document.uri, []).append(announced)
+        self._wait_for_checkpoint()
+
+    def rejected(self, id_: str, how: str) -> None:
+        """A suggestion was put away."""
+        if self._telemetry is not None:
+            self._telemetry.rejected(id_, how)
+
+    def text_changed(self, document: Document, edits: Sequence[Edit]) -> None:
+        """A document's text changed."""
+        if self._telemetry is None:
+            return
+        self._persistence.changed(document, edits)
+        for announced in self._announced.pop(document.uri, ()):
+            if self._clock() <= announced.until:
+                self._persistence.accepted(announced.id, document, announced.place, announced.text)
+                self._wait_for_checkpoint()
+        inserted = sum(len(edit.inserted) for edit in edits if len(edit.inserted) <= _WHOLE_FILE_CHARACTERS)
+        if inserted:
+            self._telemetry.written(document.language, inserted)
+
+    def document_closed(self, document: Document) -> None:
+        """A document was closed."""
+        self._persistence.closed(document)
+        self._announced.pop(document.uri, None)
+
+    def _remains(self, remains: Remains) -> None:
+        if self._telemetry is not None:
+            self._telemetry.persisted(remains.id, remains.after_s, remains.share, remains.characters)
+
+    def _wait_for_checkpoint(self) -> None:
+        due = self._persistence.next_due()
+        if self._timer is not None:
+            self._timer.cancel()
+        if due is not None:
+            delay = max(0.0, due - self._clock())
+            self._timer = asyncio.get_running_loop().call_later(delay, self.checkpoint)
+
+    def checkpoint(self) -> None:
+        """Measure what is due."""
+        self._persistence.tick()
+        self._wait_for_checkpoint()
+
+    def _record(self, query: Query, answer: Answer, generation: Generation, telemetry: Telemetry) -> SuggestionRecord:
+        now = self._clock()
+        first_text = answer.remainders[0].text if answer.remainders else ""
+        last = generation.last
+        return SuggestionRecord(
+            id=generation.id,
+            at=self._wall_clock() - (now - query.received),
+            language=query.document.language,
+            document=telemetry.document_key(query.document.uri),
+            model=self._model(),
+            variant=variant_of(query.settings),
+            experiment=query.arm.experiment,
+            arm=query.arm.side,
+            invoked=query.invoked,
+            reason=answer.reason or "",
+            detail=answer.detail,
+            stop_reason=(last.stop_reason or "") if last else "",
+            suggestions=len(answer.remainders),
+            characters=len(first_text),
+            lines=first_text.count("\n") + bool(first_text),
+            wait_ms=1000 * max(0.0, generation.started_s - query.received),
+            first_text_ms=1000 * max(0.0, (generation.first_text_s or now) - query.received),
+            answer_ms=1000 * (now - query.received),
+            statistics=(last and last.statistics) or Statistics(),
+        )
+
+
+def variant_of(settings: Settings) -> str:
+    """The settings that change what is suggested, as far as they are not the defaults."""
+    changed = [name for name in COMPARABLE if getattr(settings, name) != getattr(DEFAULTS, name)]
+    return ",".join(f"{name}={getattr(settings, name)}" for name in changed)

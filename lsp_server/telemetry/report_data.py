@@ -1,0 +1,274 @@
+"""Reads the telemetry store into the figures of `draftline report`."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
+
+from lsp_server.settings.experiment import Arm
+from lsp_server.telemetry.persistence import CHECKPOINTS_S
+from lsp_server.telemetry.report_statistics import Estimate, mean, median, quantile, share
+
+STAGES = {
+    "wait_ms": "pause before asking",
+    "queue_ms": "engine's queue",
+    "prompt_ms": "reading the prompt",
+    "drafting_ms": "drafting",
+    "grammar_ms": "grammar",
+    "decode_ms": "writing",
+    "first_text_ms": "first text",
+    "answer_ms": "whole answer",
+}
+QUANTILES = (0.5, 0.75, 0.95)
+_LENGTHS = ((0, 10), (10, 30), (30, 80), (80, 200))
+_GROUPS = {
+    "language": "language",
+    "hour": "CAST(strftime('%H', at, 'unixepoch', 'localtime') AS INTEGER)",
+    "length": "CASE "
+    + " ".join(f"WHEN characters < {high} THEN '{low} to {high - 1}'" for low, high in _LENGTHS)
+    + " ELSE '200 or more' END",
+    "day": "date(at, 'unixepoch', 'localtime')",
+    "drafter": "(SELECT key FROM json_each(accepted_by_drafter) ORDER BY value DESC LIMIT 1)",
+}
+_SHOWN = "shown = 1"
+_TAKEN = "outcome IN ('accepted', 'partly')"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which part of the store: a span of time in seconds since 1970, variants of the settings, a side of an experiment.
+
+    None takes all of them.
+    """
+
+    since: float
+    until: float
+    variants: tuple[str, ...] | None = None
+    arm: Arm | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of its span: refusals and written characters belong to no side of a comparison."""
+        return self.variants is None and self.arm is None
+
+    def where(self) -> tuple[str, tuple[object, ...]]:
+        """The condition on `suggestions`, with its values."""
+        condition: str = "at >= ? AND at < ?"
+        values: tuple[object, ...] = (self.since, self.until)
+        if self.arm is not None:
+            condition, values = f"{condition} AND experiment = ? AND arm = ?", (*values, *astuple(self.arm))
+        if self.variants is not None:
+            condition += f" AND variant IN ({','.join('?' * len(self.variants))})"
+            values += self.variants
+        return condition, values
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Shown and accepted suggestions of one language, hour, length, day or drafter."""
+
+    name: str
+    shown: int
+    accepted: int
+
+    @property
+    def acceptance(self) -> Estimate:
+        """The accepted share of the shown."""
+        return share(self.accepted, self.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What remained of accepted text at a checkpoint: mean similarity, and characters that still stood."""
+
+    after_s: int
+    share: Estimate
+    characters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that a report shows. Characters are code points, times milliseconds.
+
+    Attributes:
+        offered: Suggestions that the editor was given.
+        shown: Those that stood on the screen long enough to be read.
+        accepted: Those that were inserted, whole or in part.
+        shown_characters: Characters of the shown ones.
+        accepted_characters: Characters that were inserted.
+        written_characters: Characters that came into documents by hand or by completion.
+        outcomes: How often each outcome was met.
+        groups: By "language", "hour", "length", "day", "drafter".
+        latency: Stage to its quantiles, in the order of QUANTILES.
+        answer: The median time to the whole answer.
+        reasons: Why nothing was shown, and how often.
+        tokens: Sums of the engine's token counts.
+        drafters: Accepted draft tokens by drafter.
+    """
+
+    selection: Selection
+    offered: int
+    shown: int
+    accepted: int
+    shown_characters: int
+    accepted_characters: int
+    written_characters: int
+    outcomes: Mapping[str, int]
+    remaining: tuple[Remaining, ...]
+    groups: Mapping[str, tuple[Group, ...]]
+    latency: Mapping[str, tuple[float, ...]]
+    answer: Estimate
+    reasons: Mapping[str, int]
+    tokens: Mapping[str, int]
+    drafters: Mapping[str, int]
+
+    @property
+    def acceptance(self) -> Estimate:
+        """The accepted share of the shown suggestions."""
+        return share(self.accepted, self.shown)
+
+    @property
+    def character_acceptance(self) -> Estimate:
+        """The inserted share of the shown characters."""
+        return share(min(self.accepted_characters, self.shown_characters), self.shown_characters)
+
+    @property
+    def written_share(self) -> float:
+        """Which share of the characters written came from completion."""
+        return min(1.0, self.accepted_characters / self.written_characters) if self.written_characters else 0.0
+
+
+def read_report(store: sqlite3.Connection, selection: Selection) -> Report:
+    """Compute a report on a part of the store."""
+    where, values = selection.where()
+    query = (
+        f"SELECT count(*) FILTER (WHERE reason = ''), count(*) FILTER (WHERE {_SHOWN}), "  # noqa: S608 - our own parts
+        f"count(*) FILTER (WHERE {_TAKEN}), coalesce(sum(characters) FILTER (WHERE {_SHOWN}), 0), "
+        f"coalesce(sum(accepted_characters), 0) FROM suggestions WHERE {where}"
+    )
+    offered, shown, accepted, shown_characters, accepted_characters = store.execute(query, values).fetchone()
+    latency = _times(store, where, values)
+    return Report(
+        selection=selection,
+        offered=offered,
+        shown=shown,
+        accepted=accepted,
+        shown_characters=shown_characters,
+        accepted_characters=accepted_characters,
+        written_characters=_written(store, selection),
+        outcomes=_counts(store, "outcome", f"{where} AND outcome != ''", values),
+        remaining=_remaining(store, where, values),
+        groups={name: _group(store, name, where, values) for name in _GROUPS},
+        latency={stage: tuple(quantile(times, one) for one in QUANTILES) for stage, times in latency.items()},
+        answer=median(latency["answer_ms"]),
+        reasons=_reasons(store, selection, where, values),
+        tokens=_tokens(store, where, values),
+        drafters=_drafters(store, where, values),
+    )
+
+
+def variants_with(store: sqlite3.Connection, setting: str, value: str, default: str) -> tuple[str, ...]:
+    """The recorded variants in which a setting had a value; a variant names only what is not the default."""
+    found = (row[0] for row in store.execute("SELECT DISTINCT variant FROM suggestions"))
+    return tuple(variant for variant in found if _value_in(variant, setting, default) == value)
+
+
+def arms_of(store: sqlite3.Connection, experiment: str) -> dict[Arm, tuple[float, float]]:
+    """The sides of an experiment that were recorded, in the order of their first use, each with its span of time.
+
+    The name "" is the latest experiment's.
+    """
+    latest = "SELECT experiment FROM suggestions WHERE experiment != '' ORDER BY at DESC LIMIT 1"
+    name = experiment or (store.execute(latest).fetchone() or ("",))[0]
+    query = "SELECT experiment, arm, min(at), max(at) FROM suggestions WHERE experiment = ? GROUP BY 1, 2 ORDER BY 3"
+    rows = store.execute(query, (name,)) if name else ()
+    return {Arm(name, value): (first, last) for name, value, first, last in rows}
+
+
+def _value_in(variant: str, setting: str, default: str) -> str:
+    named = dict(part.split("=", 1) for part in variant.split(",") if "=" in part)
+    return named.get(setting, default)
+
+
+def _written(store: sqlite3.Connection, selection: Selection) -> int:
+    if not selection.whole:
+        return 0
+    hours = (int(selection.since // 3600), int(selection.until // 3600))
+    query = "SELECT coalesce(sum(characters), 0) FROM written WHERE hour BETWEEN ? AND ?"
+    return int(store.execute(query, hours).fetchone()[0])
+
+
+def _counts(store: sqlite3.Connection, column: str, where: str, values: tuple[object, ...]) -> dict[str, int]:
+    query = f"SELECT {column}, count(*) FROM suggestions WHERE {where} GROUP BY 1 ORDER BY 2 DESC"  # noqa: S608
+    return dict(store.execute(query, values).fetchall())
+
+
+def _remaining(store: sqlite3.Connection, where: str, values: tuple[object, ...]) -> tuple[Remaining, ...]:
+    query = (
+        "SELECT after_s, share, persistence.characters FROM persistence "  # noqa: S608 - our own parts
+        f"JOIN suggestions ON suggestions.id = suggestion WHERE {where}"
+    )
+    shares: dict[int, list[float]] = {after_s: [] for after_s in CHECKPOINTS_S}
+    characters = dict.fromkeys(CHECKPOINTS_S, 0)
+    for after_s, value, count in store.execute(query, values):
+        shares.setdefault(after_s, []).append(value)
+        characters[after_s] = characters.get(after_s, 0) + count
+    return tuple(Remaining(after_s, mean(found), characters[after_s]) for after_s, found in sorted(shares.items()))
+
+
+def _group(store: sqlite3.Connection, name: str, where: str, values: tuple[object, ...]) -> tuple[Group, ...]:
+    query = (
+        f"SELECT {_GROUPS[name]}, count(*), count(*) FILTER (WHERE {_TAKEN}), min(characters) "  # noqa: S608
+        f"FROM suggestions WHERE {where} AND {_SHOWN} GROUP BY 1 ORDER BY "
+        + {"hour": "1", "day": "1", "length": "4"}.get(name, "2 DESC")
+    )
+    rows = store.execute(query, values).fetchall()
+    return tuple(Group(str(key) if key not in (None, "") else "none", shown, taken) for key, shown, taken, _ in rows)
+
+
+def _times(store: sqlite3.Connection, where: str, values: tuple[object, ...]) -> dict[str, list[float]]:
+    """Every stage's times, ascending."""
+    query = f"SELECT {', '.join(STAGES)} FROM suggestions WHERE {where} AND reason = ''"  # noqa: S608
+    columns = list(zip(*store.execute(query, values), strict=True)) or [() for _ in STAGES]
+    return {stage: sorted(column) for stage, column in zip(STAGES, columns, strict=True)}
+
+
+def _reasons(store: sqlite3.Connection, selection: Selection, where: str, values: tuple[object, ...]) -> dict[str, int]:
+    """Reasons of both kinds: before the engine was asked, and after. A filter is named by what it dropped."""
+    counts = _counts(
+        store, "CASE WHEN detail != '' THEN reason || ': ' || detail ELSE reason END",
+        f"{where} AND reason != '' AND shown = 0", values,
+    )  # fmt: skip
+    if selection.whole:
+        hours = (int(selection.since // 3600), int(selection.until // 3600))
+        query = "SELECT reason, sum(requests) FROM refusals WHERE hour BETWEEN ? AND ? GROUP BY 1"
+        for reason, requests in store.execute(query, hours):
+            counts[reason] = counts.get(reason, 0) + requests
+    return dict(sorted(counts.items(), key=lambda one: -one[1]))
+
+
+_TOKENS = (
+    "prompt_tokens", "kept_tokens", "shifted_tokens", "computed_tokens", "generated_tokens", "steps",
+    "drafted_tokens", "accepted_tokens", "grammar_checks", "grammar_rejections",
+)  # fmt: skip
+
+
+def _tokens(store: sqlite3.Connection, where: str, values: tuple[object, ...]) -> dict[str, int]:
+    sums = ", ".join(f"coalesce(sum({name}), 0)" for name in _TOKENS)
+    row = store.execute(f"SELECT {sums} FROM suggestions WHERE {where}", values).fetchone()  # noqa: S608
+    return dict(zip(_TOKENS, row, strict=True))
+
+
+def _drafters(store: sqlite3.Connection, where: str, values: tuple[object, ...]) -> dict[str, int]:
+    query = (
+        "SELECT drafter.key, sum(drafter.value) FROM suggestions, json_each(accepted_by_drafter) AS drafter "  # noqa: S608
+        f"WHERE {where} GROUP BY 1 ORDER BY 2 DESC"
+    )
+    return dict(store.execute(query, values).fetchall())
+
+
+def day_of(seconds: float) -> str:
+    """A moment's day where the user is."""
+    return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d")

@@ -1,0 +1,332 @@
+"""Branches decoded together are, text for text, what decoding each by itself gives; nothing of them stays behind."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from completion.alternatives.branch_tree import MOST_ROWS, BranchTree
+from completion.alternatives.further_suggestions import (
+    alternatives,
+    begun,
+    behind_branch,
+    given_up,
+    is_new,
+    longest,
+    may_be_new,
+)
+from completion.cache.kv_session import SessionSettings
+from completion.cancellation import CancelToken
+from completion.engine import Engine
+from completion.errors import CancelledError
+from completion.model.loading import load_model
+from completion.postprocess import Dropped
+from completion.request import (
+    Alternatives,
+    CacheMode,
+    CompletionRequest,
+    GrammarMode,
+    Layout,
+    Mode,
+    Sampling,
+    StopReason,
+    Suggestion,
+)
+from completion.stopping.rules import Stop
+from tests.completion.reference import decode_plainly
+from tests.completion.tasks import prompt_of, task_at
+from tests.tiny_models import STACK
+
+CURSORS = range(8, len(STACK), 41)
+TOKENS = 20
+
+
+def request_at(cursor: int, **changes: object) -> CompletionRequest:
+    request = CompletionRequest(
+        STACK[:cursor],
+        STACK[cursor:],
+        "python",
+        document="stack",
+        mode=Mode.BLOCK,
+        cache=CacheMode.EXACT,
+        grammar=GrammarMode.OFF,
+        max_tokens=TOKENS,
+        filters=False,
+        suggestions=4,
+    )
+    return dataclasses.replace(request, **changes)
+
+
+def last(engine, request):
+    *_, event = engine.complete(request, CancelToken())
+    return event
+
+
+@pytest.fixture(scope="module")
+def loaded(tiny_qwen2):
+    return load_model(str(tiny_qwen2), backend="fp32", threads=1)
+
+
+@pytest.fixture(scope="module")
+def engine(loaded):
+    return Engine(loaded)
+
+
+def branches_by_themselves(loaded, request) -> list[bytes]:
+    """The plain text, and every text that takes one of the next best tokens somewhere, all decoded by themselves."""
+    prompt = prompt_of(loaded, request)
+
+    def decode(written: list[int]) -> list[int]:
+        spelled = loaded.tokenizer.decode(written)
+        options = {"max_tokens": TOKENS + len(prompt.forced), "forced": prompt.forced[len(spelled) :]}
+        tokens = [*prompt.tokens, *written]
+        return [*written, *decode_plainly(loaded.model, loaded.tokenizer, tokens, sampling=Sampling(), **options)]
+
+    plain = decode([])
+    texts = [plain]
+    for start in range(min(len(plain), TOKENS)):
+        forced = prompt.forced[len(loaded.tokenizer.decode(plain[:start])) :]
+        tokens = np.array([*prompt.tokens, *plain[:start]], dtype=np.int32)
+        slots = np.arange(len(tokens), dtype=np.int32)
+        scores = loaded.model.prefill(tokens, slots, loaded.model.new_cache(512), [len(tokens) - 1]).row(0)
+        allowed = loaded.tokenizer.tokens_with_prefix(forced) if forced else np.arange(len(scores))
+        ranked = [int(token) for token in allowed[np.argsort(-scores[allowed])] if token != plain[start]]
+        texts += [decode([*plain[:start], token]) for token in ranked[:7]]
+    return [loaded.tokenizer.decode(tokens)[len(prompt.forced) :] for tokens in texts]
+
+
+@pytest.mark.parametrize("drafting", [True, False])
+@pytest.mark.parametrize("layout", [Layout.SUFFIX_FIRST, Layout.PREFIX_FIRST])
+def test_every_text_is_what_decoding_it_by_itself_gives(loaded, engine, drafting, layout):
+    others = 0
+    for cursor in CURSORS:
+        request = request_at(cursor, drafting=drafting, layout=layout)
+        alone = branches_by_themselves(loaded, request)
+        texts = [suggestion.text for suggestion in last(engine, request).suggestions]
+        assert alone[0].decode("utf-8", "ignore").startswith(texts[0])
+        for text in texts[1:]:
+            assert any(one.decode("utf-8", "ignore").startswith(text) for one in alone[1:]), (cursor, text)
+        others += len(texts) - 1
+    assert others > len(CURSORS)
+
+
+@pytest.mark.parametrize("grammar", list(GrammarMode))
+def test_drafts_change_no_alternative(engine, grammar):
+    for cursor in CURSORS:
+        request = request_at(cursor, grammar=grammar)
+        drafted, plain = (last(engine, dataclasses.replace(request, drafting=on)).suggestions for on in (True, False))
+        assert [one.text for one in drafted] == [one.text for one in plain]
+
+
+def test_the_first_suggestion_is_the_plain_one_and_the_others_follow_it(engine):
+    for cursor in CURSORS:
+        alone = last(engine, request_at(cursor, suggestions=1)).suggestions[0].text
+        events = list(engine.complete(request_at(cursor), CancelToken()))
+        complete = next(index for index, event in enumerate(events) if event.suggestions[0].text == alone)
+        assert all(len(event.suggestions) == 1 for event in events[: complete + 1])
+        assert all(event.suggestions[0].text == alone for event in events[complete:])
+
+
+def test_where_the_first_text_comes_to_nothing_a_key_gets_the_next_one(loaded, engine):
+    replaced = 0
+    for cursor in range(1, 125, 4):
+        asked = request_at(cursor, filters=True, grammar=GrammarMode.STRICT, invoked=True)
+        one, several = (last(engine, dataclasses.replace(asked, suggestions=count)) for count in (1, 3))
+        assert len(one.suggestions) <= 1
+        assert [each.text for each in one.suggestions] == [each.text for each in several.suggestions[:1]]
+        assert bool(one.dropped) != bool(one.suggestions)
+        unasked = last(engine, dataclasses.replace(asked, suggestions=3, invoked=False))
+        assert bool(unasked.dropped) != bool(unasked.suggestions)
+        task = task_at(loaded, cursor, filters=True, invoked=True, grammar=GrammarMode.STRICT, max_tokens=TOKENS)
+        replaced += isinstance(task.finish(first_text(task)), Dropped) and bool(one.suggestions)
+    assert replaced
+
+
+def test_the_others_come_by_falling_probability(engine):
+    for cursor in CURSORS:
+        for event in engine.complete(request_at(cursor, suggestions=6), CancelToken()):
+            values = [suggestion.log_probability for suggestion in event.suggestions[1:]]
+            assert values == sorted(values, reverse=True)
+
+
+def test_the_first_text_stays_cached_and_a_cancelled_request_leaves_no_trace(engine):
+    request = request_at(100, document="cancelled")
+    alone = [suggestion.text for suggestion in last(engine, dataclasses.replace(request, document="alone")).suggestions]
+    for count in range(3, 12, 2):  # events, up to those of alternatives
+        cancel = CancelToken()
+        with contextlib.suppress(CancelledError):  # nothing is left to cancel where all is written
+            for number, _ in enumerate(engine.complete(request, cancel)):
+                if number == count:
+                    cancel.cancel()
+        event = last(engine, request)
+        assert [suggestion.text for suggestion in event.suggestions] == alone
+        assert event.statistics.computed_tokens == 0
+
+
+def test_a_text_is_new_if_more_than_blanks_differ():
+    assert is_new("a + b", ["a - b"])
+    assert not is_new("a  +b\n", ["a + b"])
+    assert not is_new("a", ["a + b"])
+    assert not is_new("a + b + c", ["a + b"])
+    assert not is_new(" \n", [])
+
+
+@pytest.mark.parametrize("alternatives", list(Alternatives))
+def test_in_a_hurry_there_is_only_the_first_text(engine, alternatives):
+    cancel = CancelToken()
+    events = []
+    for event in engine.complete(request_at(100, alternatives=alternatives), cancel):
+        events.append(event)
+        if event.whole:
+            cancel.hurry()
+    assert [(event.whole, event.done) for event in events[-2:]] == [(1, False), (1, True)]
+
+
+def test_other_texts_are_not_much_longer_than_the_first_and_soon_ready(loaded):
+    assert [longest(tokens) for tokens in (2, 40)] == [10, 60]
+    assert [behind_branch(tokens) for tokens in (2, 160)] == [24, 40]
+    for cursor in range(6, 130, 31):
+        task = task_at(loaded, cursor, suggestions=6, max_tokens=60)
+        first = first_text(task)
+        tokens = first.output.tokens
+        for branch, other in begun(task, first, [], task.asked.suggestions - 1):
+            while other.rules.size_end(other.output) is None:
+                other.output.extend(b"a", "model")
+            assert other.output.tokens == min(60, longest(tokens), branch.start + 1 + behind_branch(tokens))
+
+
+def written_together(task, first, branches, most):
+    """Token by token, what a tree of branches writes."""
+    shared = min(branch.start for branch in branches)
+    tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared)
+    others = [task.other(first, branch, most) for branch in branches]
+    guesses = task.guesses_beside(first)
+    for branch, other in zip(branches, others, strict=True):
+        other.decoder.drafter = guesses.branch((*first.decoder.tokens[: branch.start], branch.token))
+        if other.stop is None:
+            tree.add(other, branch.start - shared, branch.token)
+    while tree.growing:
+        tree.step(lambda _: True)
+    assert all(other.stop is not None for other in others)
+    tree.close()
+    return [(other.output.whole(), other.log_probabilities) for other in others]
+
+
+def written_alone(task, first, branch, most):
+    """What decoding one branch by itself writes."""
+    task.session.truncate(len(task.prompt.tokens) + branch.start)
+    other = task.other(first, branch, most)
+    if other.stop is None:
+        for _ in other.stream(CancelToken()):
+            continue
+    return other
+
+
+def first_text(task):
+    first = task.first()
+    for _ in first.stream(CancelToken()):
+        continue
+    return first
+
+
+def test_what_is_offered_is_what_all_texts_written_to_their_ends_would_give(loaded):
+    """Though none is written on once the likeliest of them have ended."""
+    offered = 0
+    for cursor in range(6, 130, 17):
+        task = task_at(loaded, cursor, suggestions=3)
+        first = first_text(task)
+        known = [left for left in (task.finish(first),) if isinstance(left, Suggestion)]
+        found = [suggestion.text for suggestion in alternatives(task, first, known, CancelToken())]
+        kept = [suggestion.text for suggestion in known]
+        branches = sorted(
+            (branch for branch, _ in begun(task, first, kept, task.asked.suggestions - 1)), key=lambda one: -one.start
+        )
+        others = [written_alone(task, first, branch, 16) for branch in branches]  # each cuts the first text off
+        for other in sorted(others, key=lambda other: -sum(other.log_probabilities)):
+            left = task.finish(other)
+            if len(kept) < 3 and isinstance(left, Suggestion) and is_new(left.text, kept):
+                kept.append(left.text)
+        assert found == kept[len(known) :]
+        offered += len(found)
+    assert offered > 8
+
+
+def test_what_would_be_hopeless_is_not_begun(loaded):
+    hopeless = 0
+    for cursor in range(6, 130, 31):
+        task = task_at(loaded, cursor, filters=True, suggestions=100)
+        first = first_text(task)
+        likely = [other for _, other in begun(task, first, [], task.asked.suggestions - 1) if other.stop is None]
+        for other in likely:
+            assert not other.rules.soon_unlikely(other.output.tokens, sum(other.log_probabilities))
+        hopeless += len(list(first.branches())) - len(likely)
+    assert hopeless > 10
+
+
+def test_what_only_repeats_the_first_text_is_not_begun(loaded):
+    for cursor in range(6, 130, 31):
+        task = task_at(loaded, cursor, suggestions=6)
+        first = first_text(task)
+        start = first.output.whole()[:1]
+        beside = [other.output.whole() for _, other in begun(task, first, [start], task.asked.suggestions - 1)]
+        assert not any(text.startswith(start) for text in beside)
+
+
+def test_a_part_of_a_line_is_no_suggestion_but_whole_lines_of_a_block_are(loaded):
+    block, line = (task_at(loaded, 60, filters=True, mode=mode) for mode in (Mode.BLOCK, Mode.LINE))
+    for reason in (StopReason.UNLIKELY, StopReason.MAX_TOKENS):
+        for text, task, is_given_up in (
+            ("a = b(", block, True),
+            ("a = b\nc(", block, False),
+            ("\n\na = b", block, True),
+            ("a = b\nc(", line, True),
+        ):
+            other = task.first()
+            other.output.extend(text.encode(), "model")
+            other.stop = Stop(len(text), reason)
+            assert given_up(task, other) is is_given_up
+    other.stop = Stop(len(text), StopReason.LINE_END)
+    assert not given_up(line, other)
+
+
+def test_a_text_that_begins_with_a_known_one_cannot_be_new():
+    assert may_be_new("a", ["a + b"])
+    assert not may_be_new("a +b\n", ["a + b"])
+    assert not may_be_new("a + b - c", ["a + b"])
+    assert may_be_new("a + b", [])
+
+
+def test_texts_that_the_cache_has_no_room_for_are_left_out(loaded):
+    prompt_tokens = len(task_at(loaded, 100).prompt.tokens)
+    for spare, writes in ((40, False), (40 + MOST_ROWS, True)):
+        task = task_at(loaded, 100, SessionSettings(capacity=prompt_tokens + spare, spare_slots=spare))
+        first = first_text(task)
+        before = list(task.session.tokens)
+        branch = next(first.branches())
+        tree = BranchTree(task.model, task.session, prompt_tokens + branch.start)
+        other = task.other(first, branch, 16)
+        tree.add(other, 0, branch.token)
+        tree.step(lambda _: True)
+        assert (other.output.tokens > branch.start + 1) is writes
+        assert bool(tree.growing) is writes
+        tree.close()
+        assert task.session.tokens == before
+
+
+@pytest.mark.real_model
+def test_branches_of_the_real_model_are_bit_for_bit_what_each_gives_alone():
+    """The int8 kernels give a row the same result whatever lies beside it, drafts and other branches included."""
+    loaded = load_model("default")
+    for cursor in (59, 100, 127):
+        task = task_at(loaded, cursor, max_tokens=12, suggestions=4, grammar=GrammarMode.STRICT)
+        first = first_text(task)
+        branches = list(islice(first.branches(), 3))
+        together = written_together(task, first, branches, 12)
+        likeliest_end_last = sorted(range(len(branches)), key=lambda index: -branches[index].start)
+        for index in likeliest_end_last:  # each cuts the first text off behind what it shares with it
+            alone = written_alone(task, first, branches[index], 12)
+            assert together[index] == (alone.output.whole(), alone.log_probabilities)

@@ -1,0 +1,239 @@
+"""A session gives the logits of a fresh prefill where it says that it is exact, whatever it lived through."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
+
+from completion.cache.kv_session import HOLE, KVSession, KVSessions, SessionSettings
+from completion.cancellation import CancelToken
+from completion.errors import CancelledError, PromptTooLongError
+from completion.model.dense.dense_transformer import load_dense
+from completion.model.transformers_model import TransformersModel
+from completion.prompt.planner import Prompt
+from completion.request import CacheMode, Layout
+
+SETTINGS = SessionSettings(capacity=1024, spare_slots=64, chunk_tokens=16, repair_tokens=4)
+
+
+def prompt_of(tokens) -> Prompt:
+    return Prompt(tuple(tokens), tuple(tokens), b"", (), Layout.SUFFIX_FIRST)
+
+
+def next_logits(model, session, prompt):
+    row = np.array([prompt.tokens[-1]], dtype=np.int32)
+    return model.score(row, np.array([-1], dtype=np.int32), session.cache).row(0).copy()
+
+
+def fresh_logits(model, prompt):
+    session = KVSession(model, SETTINGS)
+    session.prepare(prompt, CacheMode.OFF, CancelToken())
+    return next_logits(model, session, prompt)
+
+
+@pytest.fixture
+def model(tiny_model):
+    return tiny_model.model
+
+
+@pytest.fixture
+def text():
+    return random.Random(3).choices(range(300), k=400)
+
+
+class CancelAfter(CancelToken):
+    """Cancels itself at the n-th look: a client that leaves while the prompt is computed."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self._left = looks
+
+    def raise_if_cancelled(self) -> None:
+        if self._left == 0:
+            self.cancel()
+        self._left -= 1
+        super().raise_if_cancelled()
+
+
+@pytest.mark.parametrize("mode", [CacheMode.EXACT, CacheMode.PIE])
+def test_typing_on_is_exact_and_computes_what_was_typed(model, text, mode):
+    session = KVSession(model, SETTINGS)
+    session.prepare(prompt_of(text[:300]), mode, CancelToken())
+    plan = session.prepare(prompt_of(text[:303]), mode, CancelToken())
+    assert (plan.kept, plan.computed) == (299, 3)
+    assert not session.edits.any()
+    # fp32: only the order of sums differs between a chunk and single rows
+    np.testing.assert_allclose(
+        next_logits(model, session, prompt_of(text[:303])), fresh_logits(model, prompt_of(text[:303])), atol=1e-4
+    )
+
+
+def test_300_random_edits_in_exact_mode_give_what_no_cache_gives(model, text):
+    rng = random.Random(5)
+    session = KVSession(model, SETTINGS)
+    tokens = list(text)
+    for edit in range(300):
+        at = rng.randrange(len(tokens) - 20)
+        tokens[at : at + rng.randrange(4)] = rng.choices(range(300), k=rng.randrange(4))
+        prompt = prompt_of(tokens[: rng.randrange(len(tokens) // 2, len(tokens))])
+        session.prepare(prompt, CacheMode.EXACT, CancelToken())
+        if edit % 10 == 0:
+            np.testing.assert_allclose(next_logits(model, session, prompt), fresh_logits(model, prompt), atol=1e-4)
+
+
+def test_a_refresh_makes_a_shifted_cache_exact(model, text):
+    session = KVSession(model, SETTINGS)
+    session.prepare(prompt_of(text), CacheMode.PIE, CancelToken())
+    edited = prompt_of([*text[:50], 7, 8, *text[50:]])
+    plan = session.prepare(edited, CacheMode.PIE, CancelToken())
+    assert plan.shifted > 300
+    assert session.edits.any()
+    session.refresh(CancelToken())
+    assert not session.edits.any()
+    np.testing.assert_allclose(next_logits(model, session, edited), fresh_logits(model, edited), atol=1e-4)
+
+
+def test_a_cancelled_refresh_leaves_a_valid_cache(model, text):
+    session = KVSession(model, SETTINGS)
+    session.prepare(prompt_of(text), CacheMode.PIE, CancelToken())
+    edited = prompt_of([*text[:50], 7, *text[50:]])
+    session.prepare(edited, CacheMode.PIE, CancelToken())
+    with pytest.raises(CancelledError):
+        session.refresh(CancelAfter(3))
+    assert session.tokens == list(edited.tokens[:-1])
+    exact = int(np.argmax(session.edits > 0))
+    assert exact >= 50 + 3 * 16
+    session.prepare(edited, CacheMode.EXACT, CancelToken())
+    np.testing.assert_allclose(next_logits(model, session, edited), fresh_logits(model, edited), atol=1e-4)
+
+
+def test_a_cancelled_prompt_is_taken_up_where_it_was_left(model, text):
+    session = KVSession(model, SETTINGS)
+    with pytest.raises(CancelledError):
+        session.prepare(prompt_of(text), CacheMode.EXACT, CancelAfter(5))
+    assert session.tokens.index(HOLE) == 5 * 16
+    plan = session.prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+    assert plan.kept == 5 * 16
+    np.testing.assert_allclose(
+        next_logits(model, session, prompt_of(text)), fresh_logits(model, prompt_of(text)), atol=1e-4
+    )
+
+
+def test_a_cancelled_edit_leaves_holes_that_match_nothing(model, text):
+    session = KVSession(model, SETTINGS)
+    session.prepare(prompt_of(text), CacheMode.PIE, CancelToken())
+    edited = [*text[:50], *range(200, 264), *text[50:]]
+    with pytest.raises(CancelledError):
+        session.prepare(prompt_of(edited), CacheMode.PIE, CancelAfter(1))
+    session.prepare(prompt_of(text), CacheMode.PIE, CancelToken())
+    session.refresh(CancelToken())
+    np.testing.assert_allclose(
+        next_logits(model, session, prompt_of(text)), fresh_logits(model, prompt_of(text)), atol=1e-4
+    )
+
+
+def test_worn_tokens_are_computed_again(model, text):
+    session = KVSession(model, SessionSettings(capacity=1024, spare_slots=64, repair_tokens=0, max_edits=3))
+    tokens = list(text)
+    computed = []
+    for token in range(5):
+        tokens.insert(10, token)
+        computed.append(session.prepare(prompt_of(tokens), CacheMode.PIE, CancelToken()).computed)
+    assert computed[1:4] == [1, 1, 1]
+    assert computed[4] > 300
+
+
+def test_four_documents_interleaved_give_what_each_gives_alone(model, text):
+    sessions = KVSessions(model, SETTINGS)
+    texts = {name: text[start:] + text[:start] for name, start in zip("abcd", range(0, 400, 100), strict=True)}
+    for length in range(100, 400, 50):
+        for name, tokens in texts.items():
+            prompt = prompt_of(tokens[:length])
+            session = sessions.open(name)
+            session.prepare(prompt, CacheMode.EXACT, CancelToken())
+            np.testing.assert_allclose(next_logits(model, session, prompt), fresh_logits(model, prompt), atol=1e-4)
+
+
+def test_the_least_recently_used_session_goes_first_under_the_budget(model, text):
+    sessions = KVSessions(model, SessionSettings(capacity=1024, spare_slots=64, budget_bytes=1))
+    first = sessions.open("a")
+    first.prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+    sessions.open("b").prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+    sessions.open("b")
+    assert len(sessions) == 1
+    assert sessions.open("b").tokens == text[:-1]
+
+
+def test_a_prompt_that_does_not_fit_says_so(model, text):
+    session = KVSession(model, SessionSettings(capacity=128, spare_slots=64))
+    with pytest.raises(PromptTooLongError, match="budgets"):
+        session.prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+
+
+def test_a_chunk_is_the_most_that_is_computed_after_a_cancel(model, text):
+    cancel = CancelAfter(1)
+    session = KVSession(model, SETTINGS)
+    with pytest.raises(CancelledError):
+        session.prepare(prompt_of(text), CacheMode.EXACT, cancel)
+    assert sum(token != HOLE for token in session.tokens) == SETTINGS.chunk_tokens
+
+
+def test_a_family_whose_keys_cannot_move_is_computed_again(tmp_path, caplog):
+    config = GPT2Config(vocab_size=300, n_positions=256, n_embd=32, n_layer=2, n_head=2)
+    GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    model = TransformersModel.load(tmp_path)
+    session = KVSession(model, SessionSettings(capacity=256, spare_slots=16))
+    tokens = list(range(100))
+    session.prepare(prompt_of(tokens), CacheMode.PIE, CancelToken())
+    edited = prompt_of([*tokens[:20], 7, *tokens[20:]])
+    plan = session.prepare(edited, CacheMode.PIE, CancelToken())
+    assert (plan.kept, plan.shifted, plan.computed) == (20, 0, 80)
+    assert "computed again" in caplog.text
+    fresh = KVSession(model, SessionSettings(capacity=256, spare_slots=16))
+    fresh.prepare(edited, CacheMode.OFF, CancelToken())
+    np.testing.assert_allclose(next_logits(model, session, edited), next_logits(model, fresh, edited), atol=1e-4)
+
+
+def test_with_one_layer_reencoding_is_exact(tmp_path):
+    # a first layer's keys and values depend on a token and its position only
+    config = Qwen2Config(
+        vocab_size=300, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=512,
+    )  # fmt: skip
+    Qwen2ForCausalLM(config).save_pretrained(tmp_path)
+    model = load_dense(tmp_path, torch.float32, 1)
+    session = KVSession(model, SessionSettings(capacity=512, spare_slots=16, repair_tokens=0))
+    tokens = list(range(200))
+    session.prepare(prompt_of(tokens), CacheMode.PIE, CancelToken())
+    edited = prompt_of([*tokens[120:], 7, 8, *tokens[10:120]])
+    plan = session.prepare(edited, CacheMode.PIE, CancelToken())
+    assert plan.shifted > 180
+    fresh = KVSession(model, SessionSettings(capacity=512, spare_slots=16))
+    fresh.prepare(edited, CacheMode.OFF, CancelToken())
+    np.testing.assert_allclose(next_logits(model, session, edited), next_logits(model, fresh, edited), atol=1e-5)
+
+
+def test_a_shift_by_nothing_changes_no_bit(model, text):
+    session = KVSession(model, SETTINGS)
+    session.prepare(prompt_of(text), CacheMode.PIE, CancelToken())
+    before = next_logits(model, session, prompt_of(text))
+    session.cache.rearrange(np.arange(len(session.tokens), dtype=np.int32))
+    assert np.array_equal(next_logits(model, session, prompt_of(text)), before)
+
+
+def test_two_shifts_are_one(model, text):
+    # float32: a rotation by a + b against rotations by a and by b differs by rounding only
+    def logits_after(*moves):
+        session = KVSession(model, SETTINGS)
+        session.prepare(prompt_of(text[:100]), CacheMode.PIE, CancelToken())
+        length = len(session.tokens)
+        for move in moves:
+            session.cache.rearrange(np.concatenate((np.zeros(move, np.int32), np.arange(length, dtype=np.int32))))
+            length += move
+        return next_logits(model, session, prompt_of(text[:100]))
+
+    np.testing.assert_allclose(logits_after(3, 4), logits_after(7), atol=1e-4)

@@ -1,0 +1,84 @@
+"""The decoding loop on a tiny real model: forced bytes hold, and cancelling ends it between two steps."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from completion.cache.kv_session import KVSession, SessionSettings
+from completion.cancellation import CancelToken
+from completion.decoding.constraints import Constraints
+from completion.decoding.decoder import NO_TOKEN, Decoder, log_probability
+from completion.errors import CancelledError
+from completion.prompt.healing import heal
+from completion.request import Sampling
+
+SOURCES = sorted((Path(__file__).parents[3] / "completion").rglob("*.py"))
+
+
+def decoder_at(loaded, shown: str, forced: bytes, temperature: float = 0.0) -> Decoder:
+    """Decodes behind the last characters of `shown`; nothing is cached, so the first step reads the whole prompt."""
+    tokenizer = loaded.tokenizer
+    constraints = Constraints(tokenizer, forced, ends=tokenizer.stop_ids)
+    return Decoder(
+        model=loaded.model,
+        session=KVSession(loaded.model, SessionSettings(capacity=512)),
+        prompt=tokenizer.encode(shown[-120:]) or [0],
+        constraints=constraints,
+        drafter=None,
+        forced_tokens=lambda data: tokenizer.encode(data.decode("utf-8", "ignore")),
+        sampling=Sampling(temperature=temperature, seed=3),
+        ends=tokenizer.stop_ids,
+        state=constraints.start,
+    )
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_at_200_random_cursors_the_output_starts_with_the_text_before_the_cursor(tiny_model, temperature):
+    rng = random.Random(17)
+    texts = [path.read_text(encoding="utf-8") for path in SOURCES]
+    for _ in range(200):
+        text = rng.choice(texts)
+        healed = heal(text[: rng.randrange(len(text))])
+        decoder = decoder_at(tiny_model, healed.shown, healed.forced, temperature)
+        for _step in itertools.islice(decoder.steps(CancelToken()), len(healed.forced) + 1):
+            if not decoder.state.forced.remaining:
+                break
+        assert tiny_model.tokenizer.decode(decoder.tokens).startswith(healed.forced)
+
+
+def test_a_cancel_ends_decoding_before_the_next_step(tiny_model):
+    cancel = CancelToken()
+    decoder = decoder_at(tiny_model, "def add(first, second):\n    return ", b"")
+    steps = decoder.steps(cancel)
+    next(steps)
+    written = len(decoder.tokens)
+    cancel.cancel()
+    with pytest.raises(CancelledError):
+        next(steps)
+    assert len(decoder.tokens) == written
+
+
+def test_what_the_user_typed_does_not_count_against_what_follows(tiny_model):
+    """The best of n tokens that agree with the text before the cursor has at least probability 1/n among them."""
+    tokenizer = tiny_model.tokenizer
+    for shown, forced in (("value =", b" va"), ("import o", b"s"), ("x = (", b"((")):
+        decoder = decoder_at(tiny_model, shown, forced)
+        state = decoder.state
+        step = next(decoder.steps(CancelToken()))
+        allowed = tokenizer.tokens_with_prefix(state.forced.remaining)
+        assert 0 >= step.log_probabilities[0] >= -math.log(len(allowed)) - 1e-6
+
+
+def test_a_probability_is_one_among_its_candidates():
+    row = np.array([1.0, 2.0, 3.0, 9.0], dtype=np.float32)
+    candidates = np.array([0, 2], dtype=np.int32)
+    among = [math.exp(log_probability(row, token, candidates)) for token in (0, 2)]
+    assert sum(among) == pytest.approx(1)
+    assert math.exp(log_probability(row, 2)) < 0.01 < among[1]
+    assert log_probability(row, NO_TOKEN) == -math.inf

@@ -1,0 +1,101 @@
+"""A tiny deterministic engine: it counts. A real one in every respect but the model; tests pace its steps."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+from completion.cancellation import CancelToken
+from completion.errors import PromptTooLongError
+from completion.host.engine_protocol import LoadedEngine
+from completion.progress import Progress
+from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion, WorkspaceUpdate
+
+
+class PacedEngine:
+    """Writes " 0 1 2 ..." one number a step, then alternatives, a step each.
+
+    With `gated`, every step waits for a permit of the test.
+    """
+
+    def __init__(self, *, gated: bool = False, step_s: float = 0.0) -> None:
+        self.gated = gated
+        self.step_s = step_s
+        self.permits = threading.Semaphore(0)
+        self.started: list[str] = []
+        self.prepared: list[str] = []
+        self.updates: list[WorkspaceUpdate] = []
+        self.steps = 0
+        self.began = threading.Semaphore(0)
+        self.ended = threading.Semaphore(0)
+        self.readied = threading.Semaphore(0)
+        self.closed = threading.Event()
+
+    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
+        self.started.append(request.document)
+        self.began.release()
+        started = time.perf_counter()
+        try:
+            yield from self._numbers(request, cancel, started)
+        finally:
+            self.ended.release()
+
+    def _numbers(self, request: CompletionRequest, cancel: CancelToken, started: float) -> Iterator[CompletionEvent]:
+        if request.prefix == "too long":
+            raise PromptTooLongError("The prompt is too long. Send less text.")
+        if request.prefix == "crash":
+            raise ValueError(request.suffix)
+        text = ""
+        for number in range(request.max_tokens):
+            self._step(cancel)
+            text += f" {number}"
+            yield CompletionEvent((Suggestion(text),))
+        others: list[Suggestion] = []
+        while len(others) < request.suggestions - 1 and not cancel.hurried:
+            yield CompletionEvent((Suggestion(text), *others), statistics=Statistics(), whole=1 + len(others))
+            self._step(cancel)
+            others.append(Suggestion(f" or {len(others)}"))
+        statistics = Statistics(
+            prompt_tokens=len(request.prefix.split()),
+            computed_tokens=len(request.prefix.split()),
+            generated_tokens=request.max_tokens,
+            steps=request.max_tokens,
+            drafted_tokens=3,
+            accepted_tokens=2,
+            accepted_by_drafter={"prompt_lookup": 2},
+            first_text_ms=1.0,
+            total_ms=1e3 * (time.perf_counter() - started),
+        )
+        pieces = (("model", text),)
+        yield CompletionEvent(
+            (Suggestion(text, pieces=pieces), *others),
+            done=True,
+            stop_reason=StopReason.MAX_TOKENS,
+            statistics=statistics,
+            whole=1 + len(others),
+        )
+
+    def _step(self, cancel: CancelToken) -> None:
+        cancel.raise_if_cancelled()
+        if self.gated:
+            self.permits.acquire()
+        end = time.perf_counter() + self.step_s
+        while time.perf_counter() < end:
+            pass  # a step computes; it does not sleep
+        self.steps += 1
+
+    def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
+        self._step(cancel)
+        self.prepared.append(request.document)
+        self.readied.release()
+        self.ended.release()
+
+    def update_workspace(self, update: WorkspaceUpdate) -> None:
+        self.updates.append(update)
+        self.ended.release()
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def load(self, progress: Progress) -> LoadedEngine:
+        progress("Counting to three.", 0.5)
+        return LoadedEngine(self, "paced", "test", context_tokens=1000)

@@ -1,0 +1,291 @@
+"""The client with real host processes: one host for all, races, deaths, leases, permissions, logs."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from contextlib import AsyncExitStack, aclosing, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from httpcore._async.http11 import AsyncHTTP11Connection
+
+from completion.errors import EngineUnavailableError, PermissionsError, PromptTooLongError
+from completion.host.process.address import host_address
+from completion.request import CompletionRequest, WorkspaceUpdate
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.http import EngineConnection
+from lsp_server.engine.launcher import EngineOptions
+
+PROGRAM = (sys.executable, str(Path(__file__).with_name("paced_host.py")))
+OPTIONS = EngineOptions(model="paced", program=PROGRAM, idle_s=600)
+
+
+@pytest.fixture
+async def clients(runtime):
+    """Make clients; every host they started is ended afterwards."""
+    pids = set()
+    async with AsyncExitStack() as stack:
+
+        def make(options=OPTIONS, **arguments):
+            client = EngineClient(options, lambda status: status.pid and pids.add(status.pid), **arguments)
+            stack.push_async_callback(client.close)
+            return client
+
+        yield make
+    for pid in filter(psutil.pid_exists, pids):
+        os.kill(pid, signal.SIGKILL)
+
+
+async def texts(client, request):
+    async with aclosing(client.complete(request)) as events:
+        return [event.suggestions[0].text async for event in events if event.suggestions]
+
+
+async def wait_for_end(pid, timeout_s=10):
+    if psutil.pid_exists(pid):
+        with suppress(psutil.NoSuchProcess):
+            await asyncio.to_thread(psutil.Process(pid).wait, timeout_s)
+
+
+def test_importing_the_client_loads_neither_the_model_nor_httpx():
+    script = (
+        "import sys, lsp_server.engine.client\n"
+        "print([name for name in ('torch', 'transformers', 'numba', 'httpx', 'starlette') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+async def test_the_first_request_starts_a_host_and_streams(clients):
+    assert await texts(clients(), CompletionRequest("one", max_tokens=2)) == [" 0", " 0 1", " 0 1"]
+
+
+async def test_two_clients_share_one_host(clients):
+    first, second = clients(), clients()
+    await first.connect()
+    await second.connect()
+    assert first.status.pid == second.status.pid
+
+
+async def test_two_clients_that_start_at_the_same_moment_make_one_host(clients, runtime):
+    many = [clients() for _ in range(3)]
+    states = await asyncio.gather(*(client.connect() for client in many))
+    assert len({status.pid for status in states}) == 1
+    hosts = [p for p in psutil.process_iter(["cmdline"]) if str(PROGRAM[1]) in (p.info["cmdline"] or [])]
+    ours = [p for p in hosts if str(runtime) in p.environ().get("DRAFTLINE_RUNTIME_DIR", "")]
+    losers = [p for p in ours if p.pid != states[0].pid]
+    for loser in losers:
+        await wait_for_end(loser.pid)
+    assert states[0].pid in {p.pid for p in ours}
+
+
+async def test_a_host_killed_in_mid_request_ends_the_shown_text_quietly_and_the_next_request_succeeds(clients):
+    client = clients()
+    pid = (await client.connect()).pid
+    shown = []
+    async with aclosing(client.complete(CompletionRequest("one", max_tokens=4000))) as events:
+        async for event in events:
+            shown.append(event)
+            if len(shown) == 2:
+                os.kill(pid, signal.SIGKILL)
+    assert not shown[-1].done
+    assert await texts(client, CompletionRequest("one", max_tokens=1)) == [" 0", " 0"]
+    assert client.status.pid != pid
+
+
+async def test_a_host_killed_before_anything_was_shown_is_replaced_and_the_request_repeated(clients):
+    client = clients()
+    pid = (await client.connect()).pid
+    busy = clients()
+    async with aclosing(busy.complete(CompletionRequest("busy", document="a", max_tokens=4000))) as running:
+        await anext(running)
+        waiting = asyncio.create_task(texts(client, CompletionRequest("one", document="b", max_tokens=1)))
+        os.kill(pid, signal.SIGKILL)
+        assert await waiting == [" 0", " 0"]
+    assert client.status.pid != pid
+
+
+async def test_a_vanished_client_leaves_no_process_after_the_idle_time(clients, runtime):
+    script = (
+        "import asyncio, sys\n"
+        "from lsp_server.engine.client import EngineClient\n"
+        "from lsp_server.engine.launcher import EngineOptions\n"
+        "async def main():\n"
+        "    client = EngineClient(EngineOptions(model='paced', program=tuple(sys.argv[1:]), idle_s=0.3))\n"
+        "    print((await client.connect()).pid, flush=True)\n"
+        "    await asyncio.Event().wait()\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, *PROGRAM, stdout=subprocess.PIPE)
+    pid = int(await process.stdout.readline())
+    assert psutil.pid_exists(pid)
+    process.kill()
+    await process.communicate()
+    await wait_for_end(pid)
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    assert not host_address("paced", "auto").socket_path.exists()
+
+
+async def test_a_lease_keeps_the_host_alive_beyond_the_idle_time(clients):
+    client = clients(EngineOptions(model="paced", program=PROGRAM, idle_s=0.05))
+    pid = (await client.connect()).pid
+    await texts(client, CompletionRequest("one", max_tokens=100))  # takes four times the idle time
+    assert (await client.health())["pid"] == pid
+
+
+async def test_a_stopped_host_gives_way_to_a_new_one(clients):
+    client = clients()
+    pid = (await client.connect()).pid
+    os.kill(pid, signal.SIGTERM)
+    await wait_for_end(pid)
+    assert await texts(client, CompletionRequest("one", max_tokens=1)) == [" 0", " 0"]
+    assert client.status.pid != pid
+
+
+async def test_errors_of_the_engine_keep_their_type(clients):
+    with pytest.raises(PromptTooLongError, match="Send less text"):
+        await texts(clients(), CompletionRequest("too long"))
+
+
+async def test_a_host_that_cannot_start_is_an_error_that_names_its_output(clients, runtime):
+    client = clients(EngineOptions(model="paced", program=(sys.executable, "-c", "raise SystemExit('no memory')")))
+    with pytest.raises(EngineUnavailableError, match="no memory"):
+        await client.connect()
+    assert client.status.state == "error"
+
+
+async def test_a_failure_is_remembered_for_a_while(clients, runtime):
+    now = [0.0]
+    marker = runtime / "starts"
+    program = (sys.executable, "-c", f"open({str(marker)!r}, 'a').write('x'); raise SystemExit('broken')")
+    client = clients(EngineOptions(model="paced", program=program), clock=lambda: now[0])
+    for _ in range(2):
+        with pytest.raises(EngineUnavailableError, match="broken"):
+            await client.connect()
+    assert marker.read_text() == "x"
+    now[0] = 60.0
+    with pytest.raises(EngineUnavailableError, match="broken"):
+        await client.connect()
+    assert marker.read_text() == "xx"
+
+
+async def test_prepare_and_workspace_reach_the_host(clients):
+    client = clients()
+    await client.prepare(CompletionRequest("not connected yet"))
+    await client.update_workspace(WorkspaceUpdate("w", removed=("a.py",)))
+    await client.prepare(CompletionRequest("one"))
+
+
+async def test_a_folder_open_to_others_is_refused(clients, runtime):
+    folder = host_address("paced", "auto").runtime_folder
+    folder.chmod(0o755)
+    with pytest.raises(PermissionsError, match=r"mode 755.*chmod 700"):
+        await clients().connect()
+
+
+async def test_a_socket_open_to_others_is_refused(clients):
+    client = clients()
+    await client.connect()
+    socket_path = host_address("paced", "auto").socket_path
+    assert socket_path.stat().st_mode & 0o777 == 0o600
+    socket_path.chmod(0o666)
+    with pytest.raises(PermissionsError, match=r"mode 666.*chmod 600"):
+        await clients().connect()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+async def test_a_folder_of_another_user_is_refused(clients, runtime):
+    os.chown(host_address("paced", "auto").runtime_folder, 12345, 12345)
+    with pytest.raises(PermissionsError, match="belongs to user 12345"):
+        await clients().connect()
+
+
+def test_a_socket_path_that_is_too_long_says_what_to_set(runtime, monkeypatch):
+    monkeypatch.setenv("DRAFTLINE_RUNTIME_DIR", str(runtime / ("x" * 100)))
+    with pytest.raises(EngineUnavailableError, match="DRAFTLINE_RUNTIME_DIR"):
+        host_address("paced", "auto")
+
+
+async def test_no_source_text_is_in_any_log_at_the_default_level(clients, runtime):
+    secret = "xylophone_secret"
+    client = clients()
+    request = CompletionRequest(f"def {secret}", suffix=secret, path=secret, document=secret, max_tokens=2)
+    await texts(client, request)
+    with pytest.raises(EngineUnavailableError):
+        await texts(client, CompletionRequest("crash", suffix=secret))
+    await client.prepare(CompletionRequest(secret))
+    await client.update_workspace(WorkspaceUpdate(secret, removed=(secret,)))
+    await texts(client, request)
+    logs = [path for path in (runtime / "state" / "logs").iterdir() if path.is_file()]
+    written = "".join(path.read_text() for path in logs)
+    assert "A request failed" in written
+    assert "ValueError" in written
+    assert secret not in written
+
+
+async def test_a_cancelled_request_frees_the_host(clients):
+    client = clients()
+    async with aclosing(client.complete(CompletionRequest("one", max_tokens=4000))) as events:
+        await anext(events)
+    assert await texts(client, CompletionRequest("one", max_tokens=1)) == [" 0", " 0"]
+    while (await client.health())["busy"]:
+        pass
+
+
+async def test_a_host_without_a_model_says_why_ends_and_makes_room_for_a_better_one(clients, runtime):
+    now = [0.0]
+    program = (*PROGRAM[:1], str(Path(__file__).with_name("modelless_host.py")))
+    client = clients(EngineOptions(model="modelless", program=program), clock=lambda: now[0])
+    pids = []
+    for _ in range(2):
+        with pytest.raises(EngineUnavailableError, match="Install the extra") as failure:
+            await client.connect()
+        assert failure.value.code == "model_not_found"
+        [line] = [line for line in (runtime / "pids").read_text().split() if line not in pids]
+        pids.append(line)
+        await wait_for_end(int(line))
+        assert not host_address("modelless", "auto").socket_path.exists()
+        now[0] += 60.0
+
+
+async def test_a_host_that_never_replies_does_not_keep_a_client_from_closing(runtime):
+    asked = asyncio.Event()
+
+    async def swallow(reader, _writer):
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+
+    async with await asyncio.start_unix_server(swallow, runtime / "silent.sock"):
+        connection = EngineConnection(runtime / "silent.sock")
+        asking = asyncio.create_task(anext(connection.complete(CompletionRequest("one"))))
+        await asyncio.wait_for(asked.wait(), 10)
+        asking.cancel()
+        await asyncio.wait_for(connection.close(), 10)
+
+
+async def test_requests_cancelled_between_connecting_and_sending_leave_no_connection_behind(clients, monkeypatch):
+    """The pool holds a hundred connections: with every lost one the silence comes nearer."""
+    client = clients()
+    await client.connect()
+    pool = client._connection._http._transport._pool
+
+    def unsent():
+        return [each for each in pool.connections if each._connection and each._connection._state.name == "NEW"]
+
+    make = AsyncHTTP11Connection.__init__
+
+    def make_and_cancel(*arguments, **named):
+        make(*arguments, **named)
+        asking.cancel()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(AsyncHTTP11Connection, "__init__", make_and_cancel)
+        for _ in range(5):
+            asking = asyncio.create_task(texts(client, CompletionRequest("one", document="d", max_tokens=3)))
+            await asyncio.wait([asking])
+            assert asking.cancelled()
+    assert await texts(client, CompletionRequest("one", max_tokens=2)) == [" 0", " 0 1", " 0 1"]
+    assert not unsent()

@@ -1,0 +1,263 @@
+"""What the host answers: streams, errors with codes, health, metrics."""
+
+import asyncio
+import json
+import threading
+
+import httpx
+from httpx_sse import aconnect_sse
+
+from completion.host.server import HostSettings
+from completion.host.wire import decode_event, encode
+from completion.request import CompletionEvent, CompletionRequest, StopReason
+from tests.completion.host.paced_engine import PacedEngine
+
+
+def body(prefix: str = "one two", **fields: object) -> dict[str, object]:
+    return {"prefix": prefix, "max_tokens": 3, **fields}
+
+
+async def read_events(client: httpx.AsyncClient, request: dict[str, object], query: str = "") -> list[tuple[str, dict]]:
+    async with aconnect_sse(client, "POST", f"/v1/complete{query}", json=request) as source:
+        assert source.response.status_code == 200, await source.response.aread()
+        return [(event.event, json.loads(event.data)) async for event in source.aiter_sse()]
+
+
+async def acquire(semaphore: threading.Semaphore) -> None:
+    assert await asyncio.to_thread(semaphore.acquire, timeout=10)
+
+
+async def until_waiting(client: httpx.AsyncClient, count: int) -> None:
+    """Return once so many requests wait for the engine; the host tells it only to those who ask."""
+    async with asyncio.timeout(10):
+        while f"draftline_queue_length {count}.0" not in (await client.get("/metrics")).text:
+            pass
+
+
+async def overtaken(
+    engine: PacedEngine, client: httpx.AsyncClient, permits: int, older: dict[str, object], newer: dict[str, object]
+) -> list[asyncio.Task[list[tuple[str, dict]]]]:
+    """Two requests: the older one has had so many steps and stands still, the newer one waits."""
+    tasks = [asyncio.create_task(read_events(client, older))]
+    engine.permits.release(permits)
+    await acquire(engine.began)
+    tasks.append(asyncio.create_task(read_events(client, newer)))
+    await until_waiting(client, 1)
+    return tasks
+
+
+async def test_a_completion_streams_growing_text_and_ends_with_statistics(start_host):
+    client = await start_host(PacedEngine())
+    events = [decode_event(data) for name, data in await read_events(client, body()) if name == "message"]
+    texts = [event.suggestions[0].text for event in events]
+    assert texts == [" 0", " 0 1", " 0 1 2", " 0 1 2"]
+    assert [event.done for event in events] == [False, False, False, True]
+    assert events[-1].stop_reason is StopReason.MAX_TOKENS
+    assert events[-1].statistics.generated_tokens == 3
+    assert events[-1].suggestions[0].pieces == (("model", " 0 1 2"),)
+
+
+def test_an_event_survives_the_wire():
+    event = CompletionEvent((), done=True, dropped="empty", stop_reason=StopReason.LINE_END)
+    assert decode_event(json.loads(encode(event))) == event
+
+
+def test_a_lone_surrogate_cannot_break_the_wire():
+    assert json.loads(encode(CompletionRequest("a\ud800b")))["prefix"] == "a?b"
+
+
+async def test_unknown_fields_and_wrong_types_are_refused_by_name_without_their_values(start_host):
+    client = await start_host(PacedEngine())
+    bodies = [
+        (body(prefixx="secret-source"), "prefixx"),
+        (body(max_tokens="secret-source"), "max_tokens"),
+        (body(max_tokens=0), "max_tokens"),
+        (body(sampling={"temprature": 1}), "sampling.temprature"),
+        (body(layout="upside_down"), "layout"),
+        ({"suffix": "no prefix"}, "prefix"),
+    ]
+    for wrong, name in bodies:
+        reply = await client.post("/v1/complete", json=wrong)
+        assert reply.status_code == 422, wrong
+        assert reply.json()["code"] == "invalid_request"
+        assert name in reply.json()["message"]
+        assert "secret-source" not in reply.text
+    reply = await client.post("/v1/complete", content=b"{nonsense")
+    assert reply.status_code == 422
+
+
+async def test_unknown_addresses_and_methods_get_json_errors(start_host):
+    client = await start_host(PacedEngine())
+    missing = await client.get("/v2/nothing")
+    assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+    wrong_method = await client.get("/v1/complete")
+    assert (wrong_method.status_code, wrong_method.json()["code"]) == (405, "not_found")
+
+
+async def test_an_engines_error_ends_the_stream_with_its_code(start_host):
+    client = await start_host(PacedEngine())
+    assert await read_events(client, body("too long")) == [
+        ("error", {"code": "prompt_too_long", "message": "The prompt is too long. Send less text."})
+    ]
+
+
+async def test_an_unforeseen_error_is_answered_logged_without_text_and_survived(start_host, caplog):
+    client = await start_host(PacedEngine())
+    [(name, error)] = await read_events(client, body("crash", suffix="def secret_source(): pass"))
+    assert name == "error"
+    assert error["code"] == "internal"
+    assert "secret_source" not in error["message"]
+    assert len(await read_events(client, body())) == 4
+
+
+async def test_requests_while_loading_get_503_or_wait(runtime):
+    from tests.completion.host.conftest import running_host
+
+    engine, may_load = PacedEngine(), threading.Event()
+
+    def load(progress):
+        progress("Converting the model.", 0.25)
+        assert may_load.wait(10)
+        return engine.load(progress)
+
+    async with running_host(runtime, load, HostSettings()) as client:
+        refused = await client.post("/v1/complete", json=body())
+        assert refused.status_code == 503
+        assert refused.headers["retry-after"] == "1"
+        assert refused.json()["code"] == "loading"
+        assert (await client.post("/v1/workspace", json={"workspace": "w"})).status_code == 202
+        waiting = asyncio.create_task(read_events(client, body(), "?wait=1"))
+        async with aconnect_sse(client, "GET", "/v1/lease") as lease:
+            async for event in lease.aiter_sse():
+                health = json.loads(event.data)
+                if health["state"] == "loading" and health["percent"] == 25.0:
+                    assert health["sentence"] == "Converting the model."
+                    may_load.set()
+                if health["state"] == "ready":
+                    break
+        assert len(await waiting) == 4
+    assert [update.workspace for update in engine.updates] == ["w"]
+
+
+async def test_a_model_that_cannot_be_loaded_is_a_state_with_code_and_sentence(runtime):
+    from completion.errors import ModelNotFoundError
+    from tests.completion.host.conftest import running_host
+
+    def load(_progress):
+        raise ModelNotFoundError("No source has the model. Install draftline[default-model].")
+
+    async with running_host(runtime, load, HostSettings()) as client:
+        [(name, error)] = await read_events(client, body(), "?wait=1")
+        assert (name, error["code"]) == ("error", "model_not_found")
+        refused = await client.post("/v1/complete", json=body())
+        assert refused.status_code == 503
+        assert "Install draftline[default-model]" in refused.json()["message"]
+        assert (await client.get("/health")).json()["state"] == "error"
+
+
+async def test_alternatives_end_where_another_document_waits(start_host):
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    many, one = body(document="a", max_tokens=1, suggestions=16), body(document="b", max_tokens=1)
+    older, newer = await overtaken(engine, client, 2, many, one)
+    engine.permits.release(100)
+    last = decode_event((await older)[-1][1])
+    assert last.done
+    assert last.suggestions[0].text == " 0"
+    assert len(last.suggestions) < 16
+    assert decode_event((await newer)[-1][1]).done
+
+
+async def test_a_newer_request_of_the_same_document_ends_the_older(start_host):
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    long, short = body(document="d", max_tokens=100), body(document="d", max_tokens=1)
+    older, newer = await overtaken(engine, client, 1, long, short)
+    engine.permits.release(10)
+    last = decode_event((await older)[-1][1])
+    assert (last.done, last.dropped) == (True, "superseded")
+    assert decode_event((await newer)[-1][1]).stop_reason is StopReason.MAX_TOKENS
+
+
+async def test_requests_of_other_documents_wait_for_their_turn_and_too_many_get_429(start_host):
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine, HostSettings(queue_limit=2))
+    running = asyncio.create_task(read_events(client, body(document="a", max_tokens=1)))
+    await acquire(engine.began)
+    waiting = [asyncio.create_task(read_events(client, body(document=name, max_tokens=1))) for name in "bc"]
+    await until_waiting(client, 2)
+    refused = await client.post("/v1/complete", json=body(document="e"))
+    assert (refused.status_code, refused.json()["code"]) == (429, "queue_full")
+    engine.permits.release(3)
+    for task in (running, *waiting):
+        assert decode_event((await task)[-1][1]).done
+    assert engine.started == ["a", "b", "c"]
+
+
+async def test_closing_the_stream_frees_the_engine_within_one_step(start_host):
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    async with client.stream("POST", "/v1/complete", json=body(max_tokens=1000)) as reply:
+        engine.permits.release()
+        async for _ in reply.aiter_lines():
+            break
+    async with asyncio.timeout(10):
+        while 'busy":true' in (await client.get("/health")).text:
+            pass  # the host notices the closed connection; no step is permitted meanwhile
+    steps = engine.steps
+    engine.permits.release()
+    await acquire(engine.ended)
+    assert engine.steps <= steps + 1
+    engine.permits.release(3)
+    assert decode_event((await read_events(client, body(max_tokens=1)))[-1][1]).done
+
+
+async def test_a_completion_ends_preparations_and_the_workspace_comes_last(start_host):
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    assert (await client.post("/v1/prepare", json=body(document="a"))).status_code == 202
+    update = {"workspace": "w", "changed": [{"path": "a.py", "text": "x = 1\n", "open": True}], "removed": ["b.py"]}
+    assert (await client.post("/v1/workspace", json=update)).status_code == 202
+    running = asyncio.create_task(read_events(client, body(document="b", max_tokens=1)))
+    engine.permits.release(10)
+    await running
+    for _ in range(2):
+        await acquire(engine.ended)
+    metrics = (await client.get("/metrics")).text
+    assert 'draftline_requests_total{kind="complete",outcome="done"} 1.0' in metrics
+    assert [(u.workspace, u.changed[0].path, u.removed) for u in engine.updates] == [("w", "a.py", ("b.py",))]
+
+
+async def test_metrics_count_tokens_by_drafter_and_latencies(start_host):
+    client = await start_host(PacedEngine())
+    await read_events(client, body())
+    metrics = (await client.get("/metrics")).text
+    for line in (
+        'draftline_accepted_tokens_total{drafter="prompt_lookup"} 2.0',
+        "draftline_generated_tokens_total 3.0",
+        "draftline_drafted_tokens_total 3.0",
+        "draftline_first_text_seconds_count 1.0",
+        "draftline_ready 1.0",
+    ):
+        assert line in metrics
+
+
+async def test_health_names_the_model_and_costs(start_host):
+    client = await start_host(PacedEngine())
+    health = (await client.get("/health")).json()
+    assert (health["state"], health["model"], health["device"]) == ("ready", "paced", "test")
+    assert health["memory_bytes"] > 1_000_000
+    assert health["context_tokens"] == 1000
+
+
+async def test_overlong_bodies_get_413(start_host):
+    client = await start_host(PacedEngine(), HostSettings(body_limit_bytes=1000))
+    declared = await client.post("/v1/complete", json=body("x" * 2000))
+    assert (declared.status_code, declared.json()["code"]) == (413, "too_large")
+
+    async def chunks():
+        for _ in range(3):
+            yield b'{"prefix": "' + b"x" * 500
+
+    streamed = await client.post("/v1/complete", content=chunks())
+    assert (streamed.status_code, streamed.json()["code"]) == (413, "too_large")

@@ -1,0 +1,104 @@
+"""TCP: only with a token, and beyond loopback only with one that the user chose."""
+
+import httpx
+import pytest
+
+from completion.errors import ConfigurationError, EngineUnavailableError, PermissionsError, StorageError
+from completion.host.process.sockets import TcpAddress, tcp_address, tcp_socket
+from completion.host.server import HostSettings
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.launcher import EngineOptions
+from tests.completion.host.paced_engine import PacedEngine
+
+TOKEN = "a-token-of-enough-length"
+
+
+def free_address(token=TOKEN):
+    with tcp_socket(TcpAddress("127.0.0.1", 0, token)) as probe:
+        return TcpAddress("127.0.0.1", probe.getsockname()[1], token)
+
+
+async def test_a_tcp_request_needs_the_bearer_token_and_the_socket_does_not(start_host):
+    address = free_address()
+    unix_client = await start_host(PacedEngine(), HostSettings(tcp=address))
+    assert (await unix_client.get("/health")).status_code == 200
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{address.port}") as client:
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}):
+            for path in ("/health", "/metrics", "/v1/lease", "/v1/complete"):
+                refused = await client.get(path, headers=headers)
+                assert (refused.status_code, refused.json()["code"]) == (401, "unauthorized")
+                assert refused.headers["www-authenticate"] == "Bearer"
+        welcome = await client.get("/health", headers={"Authorization": f"Bearer {TOKEN}"})
+        assert welcome.json()["state"] == "ready"
+
+
+async def test_the_client_speaks_to_a_host_elsewhere(start_host):
+    from completion.request import CompletionRequest
+
+    address = free_address()
+    await start_host(PacedEngine(), HostSettings(tcp=address))
+    client = EngineClient(EngineOptions(url=f"http://127.0.0.1:{address.port}", token=TOKEN))
+    events = [event async for event in client.complete(CompletionRequest("one", max_tokens=1))]
+    assert events[-1].suggestions[0].text == " 0"
+    await client.close()
+
+
+async def test_a_wrong_token_is_an_error_that_says_so(start_host):
+    address = free_address()
+    await start_host(PacedEngine(), HostSettings(tcp=address))
+    client = EngineClient(EngineOptions(url=f"http://127.0.0.1:{address.port}", token="wrong"))
+    with pytest.raises(EngineUnavailableError, match="Authorization"):
+        await client.connect()
+    assert client.status.code == "unauthorized"
+
+
+async def test_a_url_where_nobody_listens_is_an_error_and_starts_nothing(runtime):
+    address = free_address()
+    client = EngineClient(EngineOptions(url=f"http://127.0.0.1:{address.port}", program=("/nonexistent",)))
+    with pytest.raises(EngineUnavailableError, match="No engine answers"):
+        await client.connect()
+
+
+@pytest.mark.parametrize("text", ["0.0.0.0:8012", "192.168.1.2:80", "[::]:8012", "example.org:8012"])
+def test_an_address_that_others_reach_needs_a_token_file(tmp_path, text):
+    with pytest.raises(ConfigurationError, match="--token-file"):
+        tcp_address(text, None, tmp_path / "own")
+    assert not (tmp_path / "own").exists()
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1", ":8012", "127.0.0.1:http", "127.0.0.1:99999"])
+def test_what_is_no_address_is_refused(tmp_path, text):
+    with pytest.raises(ConfigurationError, match="HOST:PORT"):
+        tcp_address(text, None, tmp_path / "own")
+
+
+def test_on_loopback_a_private_token_is_made_once(tmp_path):
+    first = tcp_address("127.0.0.1:8012", None, tmp_path / "own")
+    second = tcp_address("[::1]:8013", None, tmp_path / "own")
+    assert first.token == second.token
+    assert len(first.token) >= 32
+    assert (second.host, second.port) == ("::1", 8013)
+    assert (tmp_path / "own").stat().st_mode & 0o777 == 0o600
+
+
+def test_token_files_must_be_private_long_and_readable(tmp_path):
+    shared = tmp_path / "shared"
+    shared.write_text(TOKEN)
+    shared.chmod(0o644)
+    with pytest.raises(PermissionsError, match="chmod 600"):
+        tcp_address("0.0.0.0:8012", shared, tmp_path / "own")
+    short = tmp_path / "short"
+    short.write_text("abc")
+    short.chmod(0o600)
+    with pytest.raises(ConfigurationError, match="3 characters"):
+        tcp_address("0.0.0.0:8012", short, tmp_path / "own")
+    with pytest.raises(StorageError, match="cannot be read"):
+        tcp_address("0.0.0.0:8012", tmp_path / "missing", tmp_path / "own")
+    short.write_text(TOKEN)
+    assert tcp_address("0.0.0.0:8012", short, tmp_path / "own").token == TOKEN
+
+
+def test_a_taken_port_is_an_error_with_what_to_do(tmp_path):
+    address = free_address()
+    with tcp_socket(address), pytest.raises(EngineUnavailableError, match="--tcp HOST:PORT"):
+        tcp_socket(address)

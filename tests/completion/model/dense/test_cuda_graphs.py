@@ -1,0 +1,65 @@
+"""Fixed-shape steps, uncaptured on a CPU, against the plain decoder."""
+
+import numpy as np
+import pytest
+import torch
+
+from completion.model.architecture import read_architecture
+from completion.model.dense import cuda_graphs
+from completion.model.dense.cuda_graphs import GraphedTransformer
+from completion.model.dense.dense_transformer import load_dense
+from completion.model.weights import read_weights
+
+TOLERANCE = 5e-4  # float32, other shapes of the same products
+
+
+@pytest.fixture(scope="module")
+def both(tiny_qwen):
+    folder = tiny_qwen[0]
+    architecture = read_architecture(folder)
+    graphed = GraphedTransformer(architecture, read_weights(folder, architecture, torch.float32))
+    return load_dense(folder, torch.float32, 1), graphed
+
+
+@pytest.fixture(autouse=True)
+def short_spans(monkeypatch):
+    monkeypatch.setattr(cuda_graphs, "SPAN_SLOTS", 64)
+
+
+def filled(model, past):
+    cache = model.new_cache(200)
+    model.prefill(past, np.arange(len(past), dtype=np.int32), cache)
+    return cache
+
+
+@pytest.mark.parametrize("length", [1, 60, 64, 130])
+@pytest.mark.parametrize("rows", [1, 2, 3, 17, 64])
+def test_padded_trees_score_as_plain_ones(both, rows, length):
+    rng = np.random.default_rng(rows)
+    past, nodes = (rng.integers(0, 384, count).astype(np.int32) for count in (length, rows))
+    parents = np.array([rng.integers(-1, i) if i else -1 for i in range(rows)], dtype=np.int32)
+    plain, graphed = (model.score(nodes, parents, filled(model, past)) for model in both)
+    for row in range(rows):
+        np.testing.assert_allclose(graphed.row(row), plain.row(row), atol=TOLERANCE)
+    np.testing.assert_array_equal(graphed.argmax(), plain.argmax())
+
+
+def test_a_committed_path_goes_on_as_in_the_plain_decoder(both):
+    past = np.arange(50, dtype=np.int32)
+    found = []
+    for model in both:
+        cache = filled(model, past)
+        for nodes, path in (([5, 6, 7], [0, 2]), ([8, 9, 1], [0, 1]), ([3], [0])):
+            parents = np.array([-1, 0, 0][: len(nodes)], dtype=np.int32)
+            model.score(np.array(nodes, dtype=np.int32), parents, cache)
+            cache.commit(path)
+        found.append(model.score(np.array([4], dtype=np.int32), np.array([-1], dtype=np.int32), cache).row(0))
+    np.testing.assert_allclose(found[1], found[0], atol=TOLERANCE)
+
+
+def test_a_tree_at_the_end_of_the_cache_has_room_for_its_padding(both):
+    _, graphed = both
+    cache = graphed.new_cache(70)
+    graphed.prefill(np.arange(65, dtype=np.int32), np.arange(65, dtype=np.int32), cache)
+    logits = graphed.score(np.arange(5, dtype=np.int32), np.full(5, -1, dtype=np.int32), cache)
+    assert np.isfinite(logits.row(4)).all()

@@ -1,0 +1,204 @@
+"""The int8 path: near the float32 one, and bit for bit the same however rows are grouped."""
+
+import numpy as np
+import pytest
+
+from completion.errors import ModelError, ModelNotFoundError, UnsupportedModelError
+from completion.model.architecture import read_architecture
+from completion.model.int8 import packed_weights
+from completion.model.int8.packed_weights import check_sizes, gate_up_order, load_packed, pack_matrix
+from completion.model.int8.quantized import QuantizedTransformer, tree_rows
+from completion.model.transformer import has_int8_instructions, load_transformer
+from tests.completion.model.rows import chain, rows_of, slots, tokens
+
+pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="this processor lacks AVX2")
+
+
+@pytest.fixture(scope="module")
+def packed_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("packed")
+
+
+@pytest.fixture
+def model(tiny, packed_folder):
+    return QuantizedTransformer(load_packed(tiny[0], packed_folder), 2)
+
+
+@pytest.fixture(scope="module")
+def qwen(tiny_qwen, packed_folder):
+    return QuantizedTransformer(load_packed(tiny_qwen[0], packed_folder), 2)
+
+
+def test_logits_are_near_float32(tiny, model):
+    dense, ids = load_transformer(tiny[0], "fp32"), tokens(70)
+    ours = rows_of(model.prefill(ids, slots(70), model.new_cache(128), range(70)), 70)
+    expected = rows_of(dense.prefill(ids, slots(70), dense.new_cache(128), range(70)), 70)
+    assert np.abs(ours - expected).mean() < 0.2 * np.abs(expected).mean()
+
+
+@pytest.mark.parametrize("count", [2, 3, 8, 16, 37, 64])
+def test_a_chain_is_bit_for_bit_its_single_steps(qwen, count):
+    past, ids, cache = tokens(90), tokens(count, seed=1), qwen.new_cache(256)
+    qwen.prefill(past, slots(90), cache)
+    together = rows_of(qwen.score(ids, chain(count), cache), count)
+    for index in range(count):
+        alone = qwen.score(ids[index : index + 1], chain(1), cache).row(0)
+        np.testing.assert_array_equal(alone, together[index])
+        cache.commit([0])
+
+
+def test_a_node_of_a_tree_is_bit_for_bit_what_its_path_gives(qwen):
+    past, rng = tokens(77), np.random.default_rng(2)
+    nodes = tokens(40, seed=3)
+    parents = np.array([rng.integers(max(-1, i - 9), i) for i in range(40)], dtype=np.int32)
+    cache = qwen.new_cache(256)
+    qwen.prefill(past, slots(77), cache)
+    tree = rows_of(qwen.score(nodes, parents, cache), 40)
+    for node in range(40):
+        path = [node]
+        while parents[path[0]] >= 0:
+            path.insert(0, int(parents[path[0]]))
+        alone = qwen.score(nodes[path], chain(len(path)), cache).row(len(path) - 1)
+        np.testing.assert_array_equal(alone, tree[node])
+
+
+def test_a_row_below_kept_rows_is_bit_for_bit_what_its_path_gives(qwen):
+    past, nodes, rng = tokens(77), tokens(40, seed=3), np.random.default_rng(4)
+    parents = np.array([rng.integers(max(-1, i - 9), i) for i in range(40)], dtype=np.int32)
+    grown, at_once = qwen.new_cache(256), qwen.new_cache(256)
+    for cache in (grown, at_once):
+        qwen.prefill(past, slots(77), cache)
+    grown.reopen(70)
+    for start in range(0, 40, 8):
+        below = np.where(parents[start : start + 8] < 0, 6, parents[start : start + 8] + 7).astype(np.int32)
+        found = rows_of(qwen.score(nodes[start : start + 8], below, grown), 8)
+        expected = rows_of(qwen.score(nodes[: start + 8], parents[: start + 8], at_once), start + 8)
+        np.testing.assert_array_equal(found, expected[start:])
+        grown.keep(range(7 + start + 8))
+
+
+def test_a_one_hot_mixture_is_bit_for_bit_its_token(qwen):
+    mixed, plain = qwen.new_cache(64), qwen.new_cache(64)
+    nodes, parents = tokens(4), np.array([-1, 0, 0, 2], dtype=np.int32)
+    pairs, weights = np.stack([nodes[::-1], nodes], axis=1), np.tile(np.array([0, 1], dtype=np.float32), (4, 1))
+    found, expected = qwen.superpose(pairs, weights, parents, mixed), qwen.score(nodes, parents, plain)
+    np.testing.assert_array_equal(rows_of(found, 4), rows_of(expected, 4))
+
+
+def test_prefill_is_bit_for_bit_single_steps_and_any_chunks(qwen):
+    ids, steps, chunks = tokens(300), qwen.new_cache(320), qwen.new_cache(320)
+    expected = rows_of(qwen.prefill(ids, slots(300), qwen.new_cache(320), range(300)), 300)
+    for start, count in ((0, 7), (7, 120), (127, 1), (128, 172)):
+        found = qwen.prefill(ids[start : start + count], slots(count, start), chunks, range(count))
+        np.testing.assert_array_equal(rows_of(found, count), expected[start : start + count])
+    for index in range(40):
+        np.testing.assert_array_equal(qwen.score(ids[index : index + 1], chain(1), steps).row(0), expected[index])
+        steps.commit([0])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_number_of_threads_changes_nothing(tiny_qwen, packed_folder, qwen, threads):
+    other, ids = QuantizedTransformer(load_packed(tiny_qwen[0], packed_folder), threads), tokens(50)
+    ours = rows_of(other.prefill(ids, slots(50), other.new_cache(64), range(50)), 50)
+    np.testing.assert_array_equal(ours, rows_of(qwen.prefill(ids, slots(50), qwen.new_cache(64), range(50)), 50))
+
+
+def test_a_committed_path_is_the_past_of_a_prefill(qwen):
+    past, nodes = tokens(30), tokens(6, seed=1)
+    cache, fresh = qwen.new_cache(64), qwen.new_cache(64)
+    qwen.prefill(past, slots(30), cache)
+    qwen.score(nodes, np.array([-1, 0, 0, -1, 2, 4], dtype=np.int32), cache)
+    cache.commit([0, 2, 4])
+    whole = np.concatenate([past, nodes[[0, 2, 4]]])
+    qwen.prefill(whole, slots(33), fresh)
+    np.testing.assert_array_equal(
+        qwen.score(nodes[:1], chain(1), cache).row(0), qwen.score(nodes[:1], chain(1), fresh).row(0)
+    )
+
+
+def test_logits_rows_come_in_the_order_asked_for(qwen):
+    ids = tokens(300)
+    some = qwen.prefill(ids, slots(300), qwen.new_cache(320), [299, 3, 290])
+    every = qwen.prefill(ids, slots(300), qwen.new_cache(320), range(300))
+    for index, row in enumerate([299, 3, 290]):
+        np.testing.assert_array_equal(some.row(index), every.row(row))
+
+
+def test_the_best_tokens_are_those_of_the_rows(qwen):
+    logits = qwen.score(tokens(9), chain(9), qwen.new_cache(64))
+    best, values = logits.top(8)
+    for index in range(9):
+        expected = np.argsort(-logits.row(index), kind="stable")[:8]
+        np.testing.assert_array_equal(best[index], expected)
+        np.testing.assert_array_equal(values[index], logits.row(index)[expected])
+    np.testing.assert_array_equal(logits.argmax(), best[:, 0])
+
+
+def first_layer_keys(cache, count):
+    """Rotated keys of the first layer as numbers.  # [kv_heads, count, head_dim]."""
+    blocks = cache.view.keys[0].transpose(0, 1, 3, 2, 4)  # [kv_heads, blocks, 16, head_dim / 2, 2]
+    bits = blocks.reshape(blocks.shape[0], cache.capacity, -1)[:, :count]
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def test_moved_keys_are_those_of_their_new_positions_however_often_they_move(qwen):
+    """Later layers' keys also depend on what stood before; the first layer's only on token and position."""
+    ids, cache, fresh = tokens(60), qwen.new_cache(128), qwen.new_cache(128)
+    qwen.prefill(ids, slots(60), cache)
+    swap, order = np.concatenate([slots(10), slots(20, 30), slots(20, 10), slots(10, 50)]), slots(60)
+    for _ in range(1000):
+        cache.rearrange(swap)
+        order = order[swap]
+    sources = np.concatenate([slots(10), np.full(7, -1), slots(20, 40), slots(30, 10)]).astype(np.int32)
+    cache.rearrange(sources)
+    moved = ids[np.where(sources < 0, 0, order[sources])]
+    qwen.prefill(moved, slots(67), fresh)
+    kept = sources >= 0
+    expected = first_layer_keys(fresh, 67)[:, kept]
+    difference = np.abs(first_layer_keys(cache, 67)[:, kept] - expected)
+    assert difference.max() <= 2**-7 * np.abs(expected).max()  # two roundings to bfloat16 in place of one
+    assert cache.length == 67
+
+
+def test_a_cache_of_another_model_is_refused(qwen, tiny_qwen):
+    dense = load_transformer(tiny_qwen[0], "fp32")
+    with pytest.raises(ModelError, match="another model"):
+        qwen.prefill(tokens(3), slots(3), dense.new_cache(16))
+
+
+def test_packing_keeps_weights_within_half_a_step():
+    weight = np.random.default_rng(0).normal(size=(70, 32)).astype(np.float32)
+    packed, scales = pack_matrix(weight)
+    restored = packed.astype(np.float32).transpose(0, 2, 1, 3).reshape(128, 32) - 128
+    assert np.all(np.abs(restored * scales[:, None] - np.pad(weight, ((0, 58), (0, 0))))[:70] <= scales[:70, None] / 2)
+
+
+def test_gates_lie_beside_their_ups():
+    assert gate_up_order(64).tolist() == [*range(32), *range(64, 96), *range(32, 64), *range(96, 128)]
+
+
+def test_a_model_is_packed_once(tiny_qwen, tmp_path, monkeypatch):
+    load_packed(tiny_qwen[0], tmp_path)
+    monkeypatch.setattr(packed_weights, "_write", None)  # a second packing would call it
+    assert load_packed(tiny_qwen[0], tmp_path).architecture == read_architecture(tiny_qwen[0])
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".packing")]
+
+
+def test_a_folder_without_a_model_is_named_and_never_looked_up_elsewhere(tmp_path):
+    with pytest.raises(ModelNotFoundError, match="holds no config"):
+        load_packed(tmp_path / "nothing", tmp_path)
+
+
+def test_sizes_that_the_kernels_cannot_run_are_named(tiny_qwen):
+    architecture = read_architecture(tiny_qwen[0])
+    object.__setattr__(architecture, "intermediate_size", 100)
+    with pytest.raises(UnsupportedModelError, match="multiples of 64"):
+        check_sizes(architecture)
+
+
+def test_a_tree_row_sees_a_run_of_slots_and_single_ancestors():
+    rows = tree_rows(np.array([-1, 0, 0, 2, 1], dtype=np.int32), 10)
+    assert rows.positions.tolist() == [10, 11, 11, 12, 12]
+    assert rows.contiguous.tolist() == [11, 12, 11, 11, 12]
+    singles = [rows.singles[a:b].tolist() for a, b in zip(rows.singles_start, rows.singles_start[1:], strict=False)]
+    assert singles == [[], [], [12], [12, 13], [14]]

@@ -1,0 +1,99 @@
+"""A GGUF file becomes the safetensors that it was made from."""
+
+import json
+
+import gguf
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
+
+from completion.errors import ModelDamagedError, StorageError, UnsupportedModelError
+from completion.model.store import gguf_conversion
+from completion.model.store.gguf_conversion import convert_gguf
+from completion.progress import silent
+from tests.tiny_gguf import write_tiny_gguf
+
+
+def convert(path, folder):
+    folder.mkdir()
+    convert_gguf(path, folder, silent)
+    return load_file(folder / "model.safetensors")
+
+
+@pytest.mark.parametrize("family", ["qwen2", "llama"])
+def test_weights_come_back_bit_for_bit(tmp_path, family):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", family)
+    converted = convert(path, tmp_path / "converted")
+    original = load_file(tmp_path / "tiny.gguf.folder" / "model.safetensors")
+    assert converted.keys() == original.keys()
+    for name, tensor in original.items():
+        assert torch.equal(converted[name], tensor), name
+
+
+@pytest.mark.parametrize("family", ["qwen2", "llama"])
+def test_transformers_computes_the_same_from_the_converted_folder(tmp_path, family):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", family)
+    convert(path, tmp_path / "converted")
+    tokens = torch.arange(40)[None]
+    folders = (tmp_path / "converted", tmp_path / "tiny.gguf.folder")
+    with torch.inference_mode():
+        ours, original = (
+            AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)(tokens).logits for folder in folders
+        )
+    assert torch.equal(ours, original)
+
+
+def test_quantised_rows_are_dequantised_in_chunks_as_in_one_piece(tmp_path, monkeypatch):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", "llama", quantisation="Q8_0")
+    whole = convert(path, tmp_path / "whole")
+    monkeypatch.setattr(gguf_conversion, "CHUNK_ELEMENTS", 1000)
+    chunked = convert(path, tmp_path / "chunked")
+    original = load_file(tmp_path / "tiny.gguf.folder" / "model.safetensors")
+    for name, tensor in whole.items():
+        assert torch.equal(chunked[name], tensor), name
+        step = original[name].float().abs().max() / 127  # of an 8-bit block, at most
+        assert (tensor.float() - original[name].float()).abs().max() <= step, name
+
+
+def test_the_output_head_is_tied_only_where_the_file_has_none(tmp_path):
+    for family, tied in (("qwen2", False), ("llama", True)):
+        convert(write_tiny_gguf(tmp_path / f"{family}.gguf", family), tmp_path / family)
+        assert json.loads((tmp_path / family / "config.json").read_text())["tie_word_embeddings"] is tied
+
+
+def test_progress_grows_to_the_end(tmp_path):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf")
+    (tmp_path / "out").mkdir()
+    told = []
+    convert_gguf(path, tmp_path / "out", lambda _, fraction: told.append(fraction))
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+@pytest.mark.parametrize("kept", [0, 3, 1000, 40_000])
+def test_a_file_that_is_cut_short_is_damaged(tmp_path, kept):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf")
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(ModelDamagedError, match="cut short"):
+        convert(path, tmp_path / "out")
+
+
+def test_an_unknown_architecture_is_refused_by_name(tmp_path):
+    writer = gguf.GGUFWriter(tmp_path / "odd.gguf", "mamba")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with pytest.raises(UnsupportedModelError, match="'mamba'"):
+        convert(tmp_path / "odd.gguf", tmp_path / "out")
+
+
+def test_too_little_room_is_noticed_before_anything_is_written(tmp_path, monkeypatch):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf")
+    usage = gguf_conversion.require_free.__globals__["shutil"].disk_usage(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("completion.model.store.disk.shutil.disk_usage", lambda _: usage._replace(free=1000))
+        with pytest.raises(StorageError, match="0 MB left"):
+            convert(path, tmp_path / "out")
+    assert not (tmp_path / "out" / "model.safetensors").exists()

@@ -1,0 +1,276 @@
+"""Models are found, checked, converted once, and every way in which that fails is told plainly."""
+
+import base64
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from completion.errors import ModelDamagedError, ModelNotFoundError, StorageError
+from completion.model.store import converted_models, model_store
+from completion.model.store.model_store import ModelState, packaged_status, prepare, prepare_packaged
+from completion.model.store.packaged_models import DEFAULT_MODEL, PackagedModel, installed_parts
+from completion.progress import silent
+from tests.tiny_gguf import write_tiny_gguf
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A cache folder of the test's own."""
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture
+def packaged(tmp_path, monkeypatch):
+    """A tiny model that is installed as three packages, as pip would leave them."""
+    whole = write_tiny_gguf(tmp_path / "tiny.gguf").read_bytes()
+    site, cut = tmp_path / "site", len(whole) // 3 + 1
+    parts = []
+    for number in range(3):
+        package = f"tiny_model_part{number}"
+        _install(site, package, whole[number * cut : (number + 1) * cut])
+        parts.append((package.replace("_", "-"), f"{package}/data/part.bin"))
+    monkeypatch.syspath_prepend(site)
+    return PackagedModel(
+        "tiny", "Tiny", hashlib.sha256(whole).hexdigest(), len(whole), tuple(parts), "1.0", "tiny-extra", "no/such", "f"
+    )
+
+
+def _install(site, package, content):
+    (site / package / "data").mkdir(parents=True)
+    (site / package / "data" / "part.bin").write_bytes(content)
+    info = site / f"{package}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    (info / "RECORD").write_text(f"{package}/data/part.bin,sha256={digest},{len(content)}\n")
+
+
+def part(tmp_path, number):
+    return tmp_path / "site" / f"tiny_model_part{number}" / "data" / "part.bin"
+
+
+def test_parts_are_joined_and_converted_once(packaged):
+    told = []
+    prepared = prepare_packaged(packaged, lambda sentence, fraction: told.append((sentence, fraction)))
+    names = {"config.json", "model.safetensors", "source.json", "tokenizer.json"}
+    assert {path.name for path in prepared.folder.iterdir()} == names
+    assert prepared.folder.name == f"tiny-{packaged.sha256[:12]}"
+    assert [fraction for _, fraction in told] == sorted(fraction for _, fraction in told)
+    again = []
+    assert prepare_packaged(packaged, lambda *event: again.append(event)) == prepared
+    assert again == []
+
+
+def test_the_parts_are_never_imported(packaged):
+    prepare_packaged(packaged, silent)
+    assert not any(name.startswith("tiny_model_part") for name in sys.modules)
+
+
+def test_a_truncated_part_is_damaged(packaged, tmp_path):
+    part(tmp_path, 1).write_bytes(part(tmp_path, 1).read_bytes()[:-5])
+    with pytest.raises(
+        ModelDamagedError, match=r"instead of .* pip install --force-reinstall .*tiny-model-part1==1\.0"
+    ):
+        prepare_packaged(packaged, silent)
+    assert packaged_status(packaged).state is ModelState.DAMAGED
+
+
+def test_an_altered_part_is_damaged_and_both_sums_and_the_part_are_named(packaged, tmp_path, cache):
+    content = bytearray(part(tmp_path, 2).read_bytes())
+    content[100] ^= 1
+    part(tmp_path, 2).write_bytes(content)
+    actual = hashlib.sha256(b"".join(part(tmp_path, n).read_bytes() for n in range(3))).hexdigest()
+    with pytest.raises(ModelDamagedError) as raised:
+        prepare_packaged(packaged, silent)
+    assert actual in str(raised.value)
+    assert packaged.sha256 in str(raised.value)
+    assert "Altered since they were installed: tiny-model-part2." in str(raised.value)
+    assert list((cache / "models").glob("tiny*/")) == []
+
+
+def test_a_part_that_lost_its_file_is_damaged(packaged, tmp_path):
+    part(tmp_path, 0).unlink()
+    with pytest.raises(ModelDamagedError, match="tiny-model-part0 has lost its file"):
+        installed_parts(packaged)
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_missing_extra_says_how_to_install_it():
+    absent = PackagedModel("tiny", "Tiny", "00", 1, (("tiny-absent-part", "x"),), "1.0", "tiny-extra", "no/such", "f")
+    with pytest.raises(ModelNotFoundError, match=r"pip install 'draftline\[tiny-extra\]'"):
+        prepare_packaged(absent, silent)
+    status = packaged_status(absent)
+    assert status.state is ModelState.MISSING
+    assert "pip install 'draftline[tiny-extra]'" in status.advice
+
+
+def test_an_incomplete_extra_names_the_missing_package(packaged, tmp_path):
+    for path in (tmp_path / "site").glob("tiny_model_part1-1.0.dist-info/*"):
+        path.unlink()
+    (tmp_path / "site" / "tiny_model_part1-1.0.dist-info").rmdir()
+    with pytest.raises(ModelNotFoundError, match="tiny-model-part1 is missing"):
+        prepare_packaged(packaged, silent)
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_hub_id_without_a_network_is_a_clear_error():
+    with pytest.raises(ModelNotFoundError, match="no-one/no-model cannot be fetched"):
+        prepare("no-one/no-model")
+
+
+def test_an_unknown_name_says_what_names_there_are():
+    with pytest.raises(ModelNotFoundError, match=r"qwen2\.5-coder-0\.5b"):
+        prepare("qwen-of-tomorrow")
+
+
+def test_a_folder_of_safetensors_is_taken_as_it_is(tiny_qwen2):
+    prepared = prepare(str(tiny_qwen2))
+    assert prepared.folder == tiny_qwen2.resolve()
+    assert prepared.name == "tiny-qwen2"
+
+
+def test_a_folder_that_lacks_files_says_which(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ModelNotFoundError, match=r"lacks tokenizer\.json and \*\.safetensors"):
+        prepare(str(tmp_path))
+
+
+def test_a_changed_file_is_another_model(tmp_path):
+    path = write_tiny_gguf(tmp_path / "a b.gguf")
+    first = prepare(str(path))
+    assert first.folder.name.startswith("a-b-")
+    assert prepare(str(path)) == first
+    path.write_bytes(path.read_bytes() + b"\0")
+    assert prepare(str(path)).folder != first.folder
+
+
+def test_a_converted_file_that_is_cut_short_is_converted_again(packaged):
+    folder = prepare_packaged(packaged, silent).folder
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[:-1])
+    assert packaged_status(packaged).state is ModelState.DAMAGED
+    prepare_packaged(packaged, silent)
+    assert (folder / "model.safetensors").read_bytes() == whole
+
+
+def test_another_version_of_the_conversion_is_made_again(packaged):
+    folder = prepare_packaged(packaged, silent).folder
+    record = json.loads((folder / "source.json").read_text())
+    (folder / "source.json").write_text(json.dumps(record | {"conversion": -1}))
+    prepare_packaged(packaged, silent)
+    assert json.loads((folder / "source.json").read_text()) == record
+
+
+def test_what_a_killed_process_left_is_cleared_away(packaged, cache):
+    partial = cache / "models" / f"tiny-{packaged.sha256[:12]}.partial"
+    partial.mkdir(parents=True)
+    (partial / "model.safetensors").write_bytes(b"half")
+    assert converted_models.is_complete(prepare_packaged(packaged, silent).folder)
+    assert not partial.exists()
+
+
+def test_progress_that_raises_stops_the_work_and_leaves_nothing(packaged, cache):
+    class StopIt(Exception):
+        pass
+
+    def stop(sentence, _):
+        if sentence == "Converting the weights":
+            raise StopIt
+
+    with pytest.raises(StopIt):
+        prepare_packaged(packaged, stop)
+    assert [path.suffix for path in (cache / "models").iterdir()] == [".lock"]
+
+
+def test_a_folder_that_cannot_be_written_is_a_storage_error(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.raises(StorageError, match="DRAFTLINE_CACHE_DIR"):
+        prepare(str(write_tiny_gguf(tmp_path / "tiny.gguf")))
+
+
+FULL_DISK = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+from completion.errors import StorageError
+from completion.model.store.model_store import prepare
+try:
+    prepare(sys.argv[1])
+except StorageError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="file size limits are POSIX")
+def test_a_disk_that_fills_up_is_a_storage_error_and_leaves_nothing(tmp_path, cache):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf")
+    command = [sys.executable, "-c", FULL_DISK, str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert "is full" in done.stdout
+    assert "DRAFTLINE_CACHE_DIR" in done.stdout
+    assert [entry.suffix for entry in (cache / "models").iterdir()] == [".lock"]
+    assert prepare(str(path)).folder.is_dir()
+
+
+CONVERTER = """
+import sys
+from completion.model.store.model_store import prepare
+seen = set()
+def told(sentence, fraction):
+    if sentence in seen:
+        return
+    seen.add(sentence)
+    print(sentence, flush=True)
+    if sentence == "Converting the weights":
+        sys.stdin.readline()
+print(prepare(sys.argv[1], told).folder, flush=True)
+"""
+
+
+def start_converter(path):
+    command = [sys.executable, "-c", CONVERTER, str(path)]
+    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_of_two_processes_one_converts_and_the_other_waits(tmp_path, cache):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf")
+    with start_converter(path) as first, start_converter(path) as second:
+        told = {first: [first.stdout.readline().strip()], second: [second.stdout.readline().strip()]}
+        waiting, working = sorted((first, second), key=lambda process: not told[process][0].startswith("Waiting"))
+        assert told[waiting] == ["Waiting for another draftline process that prepares the model"]
+        assert working.stdout.readline() == "Converting the weights\n"
+        done, _ = working.communicate("go on\n", timeout=60)
+        waited, _ = waiting.communicate(timeout=60)
+    folder = done.splitlines()[-1]
+    assert waited.splitlines() == [folder]
+    assert converted_models.is_complete(Path(folder))
+    assert len([entry for entry in (cache / "models").iterdir() if entry.is_dir()]) == 1
+
+
+def test_statuses_list_packaged_and_converted_models(tmp_path):
+    prepared = prepare(str(write_tiny_gguf(tmp_path / "mine.gguf")))
+    by_name = {status.name: status for status in model_store.statuses()}
+    assert by_name["mine"].state is ModelState.CONVERTED
+    assert by_name["mine"].where == str(prepared.folder)
+    assert DEFAULT_MODEL.name in by_name
+
+
+def test_verify_names_an_altered_file(tmp_path):
+    prepared = prepare(str(write_tiny_gguf(tmp_path / "mine.gguf")))
+    assert model_store.verify("mine") == []
+    content = bytearray((prepared.folder / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (prepared.folder / "model.safetensors").write_bytes(content)
+    assert model_store.verify("mine") == ["model.safetensors"]

@@ -1,0 +1,61 @@
+"""Healing takes the run before the cursor off and forces it back, byte for byte."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from completion.prompt.healing import MAX_RUN_CHARACTERS, ForcedBytes, heal
+
+
+@pytest.mark.parametrize(
+    ("prefix", "shown", "forced"),
+    [
+        ("x = foo.app", "x = foo", b".app"),
+        ("return val", "return", b" val"),
+        ("def f():\n    ", "def f():\n", b"    "),
+        ("a ==", "a ", b"=="),
+        ("line\n", "line\n", b""),
+        ("", "", b""),
+        ("naïve", "", "naïve".encode()),
+    ],
+)
+def test_the_run_before_the_cursor_is_forced(prefix, shown, forced):
+    healed = heal(prefix)
+    assert (healed.shown, healed.forced) == (shown, forced)
+
+
+@given(st.text(max_size=200))
+def test_shown_and_forced_are_the_prefix(prefix):
+    if any("\ud800" <= character <= "\udfff" for character in prefix):
+        return
+    healed = heal(prefix)
+    assert healed.shown + healed.forced.decode() == prefix
+    assert len(healed.forced.decode()) <= MAX_RUN_CHARACTERS
+
+
+@given(st.text(alphabet="abc_", min_size=1, max_size=20), st.text(alphabet="abc_ (", max_size=4))
+def test_a_typed_word_leaves_the_shown_prompt_unchanged(word, before):
+    shown = {heal(f"x = 1\n{before} {word[:length]}").shown for length in range(1, len(word) + 1)}
+    assert len(shown) == 1
+
+
+@given(st.binary(min_size=1, max_size=12), st.lists(st.integers(1, 5), min_size=1, max_size=12))
+def test_forced_bytes_accept_exactly_their_own_bytes(forced, sizes):
+    state = ForcedBytes(forced)
+    offset = 0
+    for size in sizes:
+        if not state.remaining:
+            break
+        piece = forced[offset : offset + size] + (b"tail" if offset + size > len(forced) else b"")
+        wrong = bytes([piece[0] ^ 1]) + piece[1:]
+        assert state.advance(wrong) is None
+        state = state.advance(piece)
+        assert state is not None
+        offset += size
+        assert state.remaining == forced[offset:]
+
+
+def test_a_special_token_never_passes_while_bytes_are_forced():
+    assert ForcedBytes(b"x").advance(b"") is None

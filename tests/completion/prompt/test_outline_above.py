@@ -1,0 +1,82 @@
+"""A window over a long file comes with the imports and the open scopes above it, and with nothing else."""
+
+import pytest
+
+from completion.prompt.outline_above import MOST_CHARACTERS, first_line, outline_above
+
+PYTHON = """import os
+from a import (
+    b,
+    c,
+)
+
+LIMIT = 3
+
+
+def unrelated():
+    return 1
+
+
+class A(B):
+    x = 1
+
+    def f(self, path):
+        first = 1
+        with path.open() as file:
+            second = 2
+"""
+TYPESCRIPT = """import { a } from './a';
+const fs = require('fs');
+import type { B } from './b';
+
+function done() {
+  return 1;
+}
+
+export class C {
+  private x = 1;
+
+  f(n: number) {
+    if (n > 1) {
+      this.x = n;
+"""
+RUST = "use a::{b, c};\n\npub struct D;\n\nimpl D {\n    pub fn new() -> Self {\n        let x = 1;\n"
+GO = 'package a\n\nimport (\n\t"fmt"\n)\n\nfunc f() {\n\tx := 1\n'
+
+
+PYTHON_IMPORTS = "import os\nfrom a import (\n    b,\n    c,\n)\n"
+PYTHON_HEADS = "class A(B):\n    def f(self, path):\n        with path.open() as file:\n"
+TYPESCRIPT_OUTLINE = """import { a } from './a';
+const fs = require('fs');
+import type { B } from './b';
+export class C {
+  f(n: number) {
+    if (n > 1) {
+"""
+
+
+@pytest.mark.parametrize(
+    ("language", "above", "below", "outline"),
+    [
+        ("python", PYTHON, "            third = 3", PYTHON_IMPORTS + PYTHON_HEADS),
+        ("python", PYTHON, "VALUE = 4", PYTHON_IMPORTS),
+        ("typescript", TYPESCRIPT, "      return n;", TYPESCRIPT_OUTLINE),
+        ("rust", RUST, "        D", "use a::{b, c};\nimpl D {\n    pub fn new() -> Self {\n"),
+        ("go", GO, "\treturn", 'import (\n\t"fmt"\n)\nfunc f() {\n'),
+        ("plaintext", "import os\nif x:\n  a\n", "  b", "if x:\n"),
+    ],
+)
+def test_imports_and_heads(language, above, below, outline):
+    assert outline_above(above, below, language) == outline
+
+
+def test_it_is_bounded_and_the_last_imports_stay():
+    above = "".join(f"import module_{number}\n" for number in range(500))
+    outline = outline_above(above, "x = 1", "python")
+    assert len(outline) <= MOST_CHARACTERS
+    assert outline.endswith("import module_499\n")
+
+
+def test_the_first_line_that_is_not_blank():
+    assert first_line("\n  \n  a\nb") == "  a"
+    assert first_line("\n") == ""

@@ -1,0 +1,56 @@
+"""Prompts are as large as the machine can afford, and a document's budget stays while its cache serves."""
+
+import math
+
+import pytest
+
+from completion.cancellation import CancelToken
+from completion.engine import Engine, EngineSettings
+from completion.prompt.pace import PromptBudget, PromptPace
+from completion.request import CompletionRequest
+
+LARGEST = PromptBudget(prefix_tokens=800, suffix_tokens=200, context_tokens=500)
+
+
+def pace_of(tokens_per_s, full_prompt_s=1.5):
+    pace = PromptPace(LARGEST, full_prompt_s)
+    for _ in range(20):
+        pace.note(128, 128 / tokens_per_s)
+    return pace
+
+
+@pytest.mark.parametrize(
+    ("tokens_per_s", "share"), [(1300, 1), (1000, 1), (999, 0.75), (600, 0.5), (250, 0.25), (1, 0.25)]
+)
+def test_a_slow_machine_gets_a_smaller_prompt(tokens_per_s, share):
+    assert pace_of(tokens_per_s).budget() == LARGEST.scaled(share)
+
+
+def test_a_machine_that_nothing_is_known_of_gets_the_largest():
+    assert PromptPace(LARGEST, 1.5).budget() == LARGEST
+
+
+def test_without_a_bound_the_budget_never_shrinks():
+    assert pace_of(1, math.inf).budget() == LARGEST
+
+
+def test_small_pieces_and_single_hiccups_say_nothing():
+    pace = pace_of(2000)
+    pace.note(128, 60.0)
+    for _ in range(100):
+        pace.note(8, 1.0)
+    assert pace.budget() == LARGEST
+
+
+def test_a_document_keeps_its_budget_while_its_cache_serves(tiny_model):
+    """The tiny model is given a bound that nothing meets: the second document's prompts are a quarter as long."""
+    engine = Engine(tiny_model, EngineSettings(budget=PromptBudget(512, 128, 128), full_prompt_s=1e-9))
+    text = "value = value + 1\n" * 400
+
+    def prompt_tokens(document, prefix):
+        request = CompletionRequest(prefix, document=document, max_tokens=1, grammar="off", drafting=False)
+        return next(event.statistics for event in engine.complete(request, CancelToken()) if event.done).prompt_tokens
+
+    first = prompt_tokens("first", text)
+    assert prompt_tokens("first", text + "v") >= first
+    assert prompt_tokens("second", text) < first / 2

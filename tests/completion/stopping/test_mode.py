@@ -1,0 +1,57 @@
+"""Line or block, by the syntax at the cursor (the cursor is `|`)."""
+
+import pytest
+
+from completion.request import Mode
+from completion.stopping.mode import decide
+
+BLOCK = [
+    ("python", "def f(a):|\n"),
+    ("python", "def f(a):\n    x = a\n    |\n"),
+    ("python", "def f(a):\n    x = a\n|\n\n\ndef g():\n    pass\n"),
+    ("python", "def f(a):\n    if a:\n        |\n    return a\n"),
+    ("python", "for a in b:\n    c()\n|\n"),
+    ("python", "class A:\n    def f(self):|\n\n    def g(self):\n        pass\n"),
+    ("javascript", "function f() {|}\n"),
+    ("javascript", "a.map((b) => {|});\n"),
+    ("typescript", "interface A {\n  |\n}\n"),
+    ("go", "func f() {\n\t|\n}\n"),
+    ("rust", "impl A {\n    |\n}\n"),
+    ("java", "class A {\n    void f() {|\n    }\n}\n"),
+    ("c", "int main(void) {\r\n    |\r\n}\r\n"),
+    ("cpp", "struct A {\n  |\n};\n"),
+    ("ruby", "def f\n  |\nend\n"),
+]
+LINE = [
+    ("python", "x = |\n"),
+    ("python", "x = foo(|)\n"),
+    ("python", "x = foo(\n    |\n)\n"),
+    ("python", "x = {\n    |\n}\n"),
+    ("python", "x = a[b:|]\n"),
+    ("python", '"""\n|\n"""\n'),
+    ("python", "f = lambda:|\n"),
+    ("python", "|x = 1\n"),
+    ("javascript", "const x = {|};\n"),
+    ("javascript", "import {|} from 'a';\n"),
+    ("javascript", "/*\n|\n*/\n"),
+    ("go", "x := f(\n\t|\n)\n"),
+    ("rust", "let x = a.|;\n"),
+    ("java", "int x = |;\n"),
+    ("c", "int a[] = {|};\n"),
+    ("", "some text |\n"),
+    ("python", "def f(a):\n    |\n    return a\n"),
+    ("python", "def f(a):\n|\n    return a\n"),
+    ("python", "a = 1\n|\nb = 2\n"),
+    ("javascript", "function f() {\r\n\t|\r\n\r\n\treturn 1;\r\n}\r\n"),
+    ("rust", "fn f() {\n    let a = 1;\n|\n    a\n}\n"),
+]
+
+
+@pytest.mark.parametrize(("language", "document"), BLOCK)
+def test_a_block_behind_an_opener_and_where_a_block_ends(language, document):
+    assert decide(*document.split("|"), language) is Mode.BLOCK
+
+
+@pytest.mark.parametrize(("language", "document"), LINE)
+def test_a_line_inside_expressions_strings_and_statements_and_between_lines(language, document):
+    assert decide(*document.split("|"), language) is Mode.LINE

@@ -1,0 +1,51 @@
+"""Streamed text is whole characters, only grows, and leaves the forced run out."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from completion.stopping.output_text import OutputText
+
+
+def split(data: bytes, sizes: list[int]) -> list[bytes]:
+    pieces = []
+    for size in sizes:
+        pieces.append(data[:size])
+        data = data[size:]
+    return [piece for piece in [*pieces, data] if piece]
+
+
+@given(st.text(max_size=40), st.lists(st.integers(1, 4), max_size=20))
+def test_growing_text_is_never_retracted(text, sizes):
+    data = text.encode("utf-8", "ignore")
+    output = OutputText(0)
+    seen = ""
+    for piece in split(data, sizes):
+        output.extend(piece, "model")
+        growing = output.growing()
+        assert growing.startswith(seen)
+        assert data.decode().startswith(growing)
+        seen = growing
+    assert output.whole() == data.decode()
+
+
+def test_a_grapheme_waits_for_its_last_part():
+    output = OutputText(0)
+    output.extend("a👩".encode(), "model")
+    assert output.growing() == "a"
+    output.extend("\u200d💻".encode(), "model")
+    output.extend(b" ", "model")
+    assert output.growing() == "a👩\u200d💻 "
+
+
+def test_forced_bytes_are_left_out_and_pieces_name_their_drafters():
+    output = OutputText(3)
+    output.extend(b"fo", "healing")
+    output.extend(b"o_bar", "lookup")
+    output.extend(b"(x)", "lookup")
+    output.extend(b"\n", "model")
+    assert output.whole() == "_bar(x)\n"
+    assert output.pieces(7) == (("lookup", "_bar(x)"),)
+    assert output.tokens_within(4) == 2
+    assert output.size_bytes == 8

@@ -1,0 +1,50 @@
+"""A block's end is found as soon as the text shows it, and stays where it is."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from completion.syntax.block_end import BlockEnd
+
+LINES = [
+    "if a:",
+    "    b",
+    "        c(",
+    "        d)",
+    "",
+    "}",
+    "{",
+    "    }",
+    "else {",
+    '"""',
+    "    x {",
+    "def f():",
+    "e",
+]
+texts = st.lists(st.sampled_from(LINES), max_size=8).map("\n".join)
+prefixes = st.sampled_from(["", "def f():", "    ", "if (a) {", "    if (a) {\n        ", "\tfor {", "x = 1"])
+
+
+@given(prefixes, st.sampled_from(["", "\n", "\n}\n", "\n    }\n"]), texts, st.sampled_from(["python", "javascript"]))
+@settings(max_examples=500, deadline=None)
+def test_an_end_once_given_stays(prefix, suffix, text, language):
+    end = BlockEnd(prefix, suffix, language)
+    ends = [end.end(text[:length]) for length in range(len(text) + 1)]
+    known = [cut for cut in ends if cut is not None]
+    assert len(set(known)) <= 1
+    assert ends[len(ends) - len(known) :] == known
+
+
+def test_the_end_is_known_with_the_first_letter_outside():
+    end = BlockEnd("def f():", "\n", "python")
+    assert end.end("\n    return 1\n\n") is None
+    assert end.end("\n    return 1\n\nx") == len("\n    return 1")
+
+
+def test_a_closer_that_the_document_lacks_belongs_to_the_block():
+    text = "\n  return 1;\n}\n"
+    assert BlockEnd("function f() {", "\n", "javascript").end(text) == len(text) - 1
+    assert BlockEnd("function f() {", "\n}\n", "javascript").end(text) == len("\n  return 1;")
+
+
+def test_text_after_the_cursor_leaves_the_end_to_that_text():
+    assert BlockEnd("    x = foo(", " + 1)\n", "python").end("a)\nb = 1\n") is None

@@ -1,0 +1,55 @@
+"""What a piece of code leaves open, and which openers at the cursor have their closers behind it."""
+
+import pytest
+
+from completion.syntax.brackets import open_at_cursor, scan
+
+
+def characters(found):
+    return "".join(bracket.character for bracket in found)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "opened", "unopened", "string"),
+    [
+        ("python", "foo(a, [b", "([", "", ""),
+        ("python", "a) + b]", "", ")]", ""),
+        ("python", "x = '(' # [", "", "", ""),
+        ("python", 'x = """ ( \n " ', "", "", '"""'),
+        ("python", "x = 'abc", "", "", "'"),
+        ("python", "x = 'abc\ny = (", "(", "", ""),
+        ("javascript", "`a ${b} (\n", "", "", "`"),
+        ("javascript", "f(() => { // (\n", "({", "", ""),
+        ("rust", "fn f<'a>(x: &'a str, c = '(')", "", "", ""),
+        ("c", "/* ( */ f('\\'', \"\\\"(\"", "(", "", ""),
+        ("go", "x := `(`\n", "", "", ""),
+        ("", "it's (fine)", "", "", ""),
+    ],
+)
+def test_scan(language, text, opened, unopened, string):
+    found = scan(text, language)
+    assert characters(found.open) == opened
+    assert characters(found.unopened) == unopened
+    assert found.string == string
+
+
+def test_a_string_begun_before_the_text_ends_where_its_quote_stands():
+    found = scan("abc') + (", "python", "'")
+    assert found.string_end == 4
+    assert characters(found.open) == "("
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("foo(bar(", "))\n", [("(", 1), ("(", 0)]),
+        ("foo(bar(", ")\n", [("(", None), ("(", 0)]),
+        ("x.find((q", "\n)\n", [("(", 1), ("(", None)]),
+        ("f() {\n  if (a) {\n", "\n}\n", [("{", 1), ("{", None)]),
+        ("f() {\n  if (a) {\n", "\n  }\n}\n", [("{", 5), ("{", 3)]),
+        ("a(\n  b[", "]\n", [("(", None), ("[", 0)]),
+    ],
+)
+def test_openers_are_paired_with_the_closers_behind_the_cursor(before, after, expected):
+    pairs = open_at_cursor(scan(before, "javascript"), scan(after, "javascript"), before, after)
+    assert [(pair.character, pair.closed_at) for pair in pairs] == expected

@@ -1,0 +1,96 @@
+"""How definitions are shown: signatures in one line, what other files can use, neither bodies nor comments."""
+
+import pytest
+
+from completion.workspace.definitions import definitions
+
+RUST = """
+pub struct Table<'a> { pub rows: u8, hidden: Vec<u8> }
+pub enum Value { Text(String), Pair { a: u8,
+    b: u8 }, None }
+impl Value {
+    pub fn text(&self) -> &str { "" }
+    fn hidden(&self) {}
+}
+impl Iterator for Table<'_> { fn next(&mut self) -> Option<u8> { None } }
+pub struct Point(pub u8, u8);
+fn long(
+    a: u8,
+    b: u8,
+) -> u8 { 1 }
+struct Secret { a: u8 }
+impl Secret { fn b() {} }
+#[cfg(test)]
+mod tests { pub fn helper() {} }
+"""
+
+SCRIPT = """
+export class Table {
+  private rows: number; #more = 1;
+  // nobody sees this
+  constructor(readonly a: B) {}
+  private find(): void {}
+  async get(a: number): Promise<void> { }
+}
+export const useTable = (
+  a: number,
+) => { return a }
+export const double = (a: number) => a * 2
+export type Options = {
+  /** Said in
+   * two lines. */
+  a: string
+  // why
+  b: "x // y"
+}
+"""
+
+PYTHON = '''
+class Table(Base):
+    """Rows."""
+
+    size: int = 1
+    _cache = {}
+
+    def __init__(self, a, *,
+                 b=1) -> None:
+        self.a = a
+
+    @property
+    def rows(self): return self._rows
+
+    def _find(self): pass
+'''
+
+SHOWN = [
+    ("rust", RUST, "Table", ("pub struct Table<'a>\n    pub rows: u8\nimpl Iterator for Table<'_>\n"
+     "    fn next(&mut self) -> Option<u8>")),
+    ("rust", RUST, "Value", ("pub enum Value\n    Text(String)\n    Pair { a: u8, b: u8 }\n    None\n"
+     "impl Value\n    pub fn text(&self) -> &str")),
+    ("rust", RUST, "Point", "pub struct Point(pub u8, u8);"),
+    ("rust", RUST, "long", "fn long(a: u8, b: u8) -> u8"),
+    ("rust", RUST, "Secret", "struct Secret { a: u8 }"),
+    ("typescript", SCRIPT, "Table", ("class Table\n    constructor(readonly a: B)\n"
+     "    async get(a: number): Promise<void>")),
+    ("typescript", SCRIPT, "useTable", "useTable = (a: number) =>"),
+    ("typescript", SCRIPT, "double", "double = (a: number) => a * 2"),
+    ("typescript", SCRIPT, "Options", 'type Options = {\n  a: string\n  b: "x // y"\n}'),
+    ("python", PYTHON, "Table", ("class Table(Base):\n    size: int = 1\n"
+     "    def __init__(self, a, *, b=1) -> None:\n    def rows(self):")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "text", "name", "outline"), SHOWN, ids=[f"{s[0]} {s[2]}" for s in SHOWN])
+def test_an_outline_is_what_other_files_can_use(language, text, name, outline):
+    found = {definition.name: definition.outline for definition in definitions(text, language)}
+    assert found[name] == outline
+
+
+def test_of_a_long_type_without_anything_to_use_there_is_its_head():
+    body = "\n".join(f"    def _step_{i}(self):\n        return {i}\n" for i in range(9))
+    (found,) = definitions(f"class Machine(Base):\n{body}", "python")
+    assert found.outline == "class Machine(Base):"
+
+
+def test_what_is_compiled_for_tests_only_defines_nothing():
+    assert "helper" not in {definition.name for definition in definitions(RUST, "rust")}

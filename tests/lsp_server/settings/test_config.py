@@ -1,0 +1,85 @@
+"""Settings from all their sources, and what is said about values that cannot be used."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from completion.request import GrammarMode, Layout
+from lsp_server.settings.config import DEFAULTS, Settings, Source, load, merge
+
+
+def test_later_sources_win_and_both_spellings_are_known():
+    settings, complaints = merge(
+        [Source("user", {"max_tokens": 10, "debounce_ms": 5}), Source("editor", {"maxTokens": 20})]
+    )
+    assert (settings.max_tokens, settings.debounce_ms) == (20, 5)
+    assert not complaints
+
+
+def test_an_unknown_key_is_reported_by_name_with_the_nearest():
+    _, complaints = merge([Source("initializationOptions", {"debounceMillis": 3})])
+    assert complaints == ['initializationOptions: there is no setting "debounceMillis". The nearest is "debounce_ms".']
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "part"),
+    [
+        ("enabled", "yes", "true or false"),
+        ("max_tokens", 0, "between 1 and 4096"),
+        ("max_tokens", True, "a whole number"),
+        ("max_tokens", 1.5, "a whole number"),
+        ("languages_off", "python", "a list of texts"),
+        ("grammar", "loose", 'one of "off", "prune", "strict"'),
+        ("layout", "sideways", '"auto"'),
+        ("model", "", "not empty"),
+        ("idle_minutes", float("nan"), "between"),
+        ("threads", float("inf"), "a whole number"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named_and_left_out(key, value, part):
+    settings, complaints = merge([Source("editor", {key: value})])
+    assert settings == DEFAULTS
+    assert len(complaints) == 1
+    assert key in complaints[0]
+    assert part in complaints[0]
+
+
+def test_enumerations_become_their_members():
+    settings, _ = merge([Source("editor", {"grammar": "off", "layout": "prefix_first"})])
+    assert settings.grammar is GrammarMode.OFF
+    assert settings.layout is Layout.PREFIX_FIRST
+
+
+def test_a_project_may_not_choose_the_model_or_switch_telemetry_on(tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / ".draftline.toml").write_text('model = "evil/model"\ntelemetry = true\nmax_tokens = 7\n')
+    user = tmp_path / "config.toml"
+    user.write_text("max_tokens = 5\ntelemetry = false\n")
+    settings, complaints = load(user, [project], [])
+    assert (settings.model, settings.max_tokens, settings.telemetry) == ("default", 7, False)
+    assert len(complaints) == 2
+
+
+def test_a_broken_file_is_a_complaint_and_the_rest_still_counts(tmp_path):
+    (tmp_path / "config.toml").write_text("max_tokens = = 3")
+    settings, complaints = load(tmp_path / "config.toml", [], [Source("editor", {"max_tokens": 9})])
+    assert settings.max_tokens == 9
+    assert "config.toml" in complaints[0]
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=3)
+
+
+@given(st.dictionaries(st.sampled_from([field.name for field in dataclasses.fields(Settings)]) | st.text(), JSON))
+def test_no_input_raises_and_every_key_is_used_or_named(values):
+    settings, complaints = merge([Source("editor", values)])
+    assert isinstance(settings, Settings)
+    for key, value in values.items():
+        named = any(f'"{key}"' in complaint for complaint in complaints)
+        used = hasattr(settings, key) and str(getattr(settings, key)) == str(
+            tuple(value) if isinstance(value, list) else value
+        )
+        assert named or used or isinstance(value, int | float)

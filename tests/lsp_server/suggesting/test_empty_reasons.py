@@ -1,0 +1,147 @@
+"""Every reason for an empty answer has a way to be met, and a name that the client hears."""
+
+import pytest
+
+from completion.errors import PromptTooLongError
+from lsp_server.empty_reason import EmptyReason
+from lsp_server.gate.gate import Strictness
+from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
+
+
+@pytest.mark.parametrize("signal", ["note_acceptance", "note_rejection"])
+async def test_quiet_after_acceptance_and_dismissal_ends_after_a_second_or_when_asked(signal):
+    editor = ScriptedEditor("x = ")
+    getattr(editor.gate, signal)(URI)
+    editor.clock.now += 0.9
+    assert (await editor.ask()).reason in {EmptyReason.AFTER_ACCEPTANCE, EmptyReason.AFTER_REJECTION}
+    assert texts(await editor.ask_and_hear("1", invoked=True)) == ["1"]
+    editor.completer.clear(URI)
+    editor.clock.now += 0.2
+    assert texts(await editor.ask_and_hear("2")) == ["2"]
+
+
+async def test_typing_after_a_deletion_ends_the_quiet():
+    editor = ScriptedEditor("x = 1")
+    editor.delete(1)
+    assert (await editor.ask()).reason is EmptyReason.DELETING
+    editor.type(" ")
+    assert texts(await editor.ask_and_hear("2")) == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("ret|urn x", True),
+        ("foo|bar", True),
+        ("foo| = 3", True),
+        ("foo(|bar)", True),
+        ("print(val|)", False),
+        ("print(val|));", False),
+        ("x = | + y", False),
+        ("foo|  ", False),
+        ("é|t", True),
+        ('a["key|"]:', False),
+        ("|", False),
+        ("x = |\nnext = 1", False),
+    ],
+)
+async def test_nothing_inside_a_word_unless_only_closers_follow(text, refused):
+    cursor = text.index("|")
+    editor = ScriptedEditor(text.replace("|", ""), cursor=cursor)
+    assert editor.gate.automatic_refusal(editor.document, editor.place()) == (
+        EmptyReason.INSIDE_WORD if refused else None
+    )
+
+
+async def refused(editor, **options):
+    return await editor.ask(**options)
+
+
+async def reach_outdated():
+    editor = ScriptedEditor("x = ")
+    task = editor.ask()
+    await editor.engine.wait_for_request(1)
+    await settle()
+    editor.edit(0, 1, "y")  # without asking again
+    return await task
+
+
+async def reach_superseded():
+    editor = ScriptedEditor("x = ")
+    task = editor.ask()
+    await settle()
+    editor.ask()
+    answer = await task
+    await editor.close()
+    return answer
+
+
+async def reach_cancelled():
+    editor = ScriptedEditor("x = ")
+    task = editor.ask()
+    await settle()
+    task.cancel()
+    await settle()
+    return editor.answers[-1]
+
+
+async def reach_not_ready():
+    editor = ScriptedEditor("x = ")
+    editor.source = None
+    return await editor.ask()
+
+
+async def reach_file(reason):
+    editor = ScriptedEditor("x = ")
+    editor.refusal = reason
+    return await editor.ask(invoked=True)
+
+
+async def reach_error():
+    editor = ScriptedEditor("x = ")
+    task = editor.ask()
+    await editor.engine.wait_for_request(1)
+    await editor.engine.fail(PromptTooLongError("too long"))
+    return await task
+
+
+async def reach_after(signal):
+    editor = ScriptedEditor("x = ")
+    getattr(editor.gate, signal)(URI)
+    return await editor.ask()
+
+
+async def reach_deleting():
+    editor = ScriptedEditor("x = 1")
+    editor.delete(1)
+    return await editor.ask()
+
+
+REACHED = {
+    EmptyReason.DISABLED: lambda: refused(ScriptedEditor("x", enabled=False), invoked=True),
+    EmptyReason.LANGUAGE_OFF: lambda: refused(ScriptedEditor("x", languages_off=("python",)), invoked=True),
+    EmptyReason.TOO_LARGE: lambda: refused(ScriptedEditor("x" * 2000, max_file_mb=0.001), invoked=True),
+    EmptyReason.BINARY: lambda: refused(ScriptedEditor("\0"), invoked=True),
+    EmptyReason.NOT_UTF8: lambda: refused(ScriptedEditor("\udce9"), invoked=True),
+    EmptyReason.SECRET_FILE: lambda: reach_file(EmptyReason.SECRET_FILE),
+    EmptyReason.IGNORED_FILE: lambda: reach_file(EmptyReason.IGNORED_FILE),
+    EmptyReason.INSIDE_WORD: lambda: refused(ScriptedEditor("return", cursor=3)),
+    EmptyReason.DELETING: reach_deleting,
+    EmptyReason.AFTER_ACCEPTANCE: lambda: reach_after("note_acceptance"),
+    EmptyReason.AFTER_REJECTION: lambda: reach_after("note_rejection"),
+    EmptyReason.NOT_READY: reach_not_ready,
+    EmptyReason.OUTDATED: reach_outdated,
+    EmptyReason.SUPERSEDED: reach_superseded,
+    EmptyReason.CANCELLED: reach_cancelled,
+    EmptyReason.ENGINE_ERROR: reach_error,
+    EmptyReason.MODEL_SILENT: lambda: ScriptedEditor("x = ").ask_and_hear(""),
+    EmptyReason.FILTERED: lambda: ScriptedEditor("x = ").ask_and_hear(None, dropped="repeats_suffix"),
+    EmptyReason.HELD_BACK: lambda: ScriptedEditor("x = ", gate=Strictness.HIGH).ask_and_hear(") ]", each_token=(-4.0,)),
+}
+
+
+@pytest.mark.parametrize("reason", sorted(set(EmptyReason) - {EmptyReason.NOT_OPEN}))
+async def test_every_reason_is_met(reason):
+    answer = await REACHED[reason]()
+    assert answer.reason is reason
+    assert not answer.remainders

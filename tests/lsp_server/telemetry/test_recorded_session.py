@@ -1,0 +1,202 @@
+"""An editing session with known truth, replayed: the store holds exactly that truth, and not one word of the text."""
+
+import pytest
+
+from lsp_server.messages import ItemName, PartAccepted, Rejected, Rejection
+from lsp_server.suggesting.generation import REST_S
+from lsp_server.telemetry.client_events import ClientEvents
+from lsp_server.telemetry.persistence import CHECKPOINTS_S
+from lsp_server.telemetry.recorder import SuggestionRecorder, variant_of
+from lsp_server.telemetry.schema import open_store
+from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle
+
+WALL = 1_700_000_000.0
+
+
+class RecordedEditor(ScriptedEditor):
+    """A scripted editor whose events are recorded into a real store."""
+
+    def __init__(self, text="", **settings):
+        super().__init__(text, **settings)
+        self.recorder = SuggestionRecorder(lambda: "model", self.clock, lambda: WALL)
+        self.signals = ClientEvents(self.gate, self.completer, self.recorder)
+
+    def note(self, query, answer):
+        super().note(query, answer)
+        self.recorder.answered(query, answer)
+        if answer.remainders:
+            self.signals.offered(query, answer)
+
+    def edited(self, edits):
+        super().edited(edits)
+        self.recorder.text_changed(self.document, edits)
+
+    def insert(self, text):
+        """What accepting does to the document."""
+        self.type(text)
+
+    async def suggest(self, text, **options):
+        self.completer.clear(URI)
+        self.clock.now += 2
+        return await self.ask_and_hear(text, **options)
+
+
+@pytest.fixture
+async def editor(tmp_path):
+    editor = RecordedEditor("x = ")
+    await editor.recorder.switch(tmp_path / "t.sqlite3")
+    yield editor
+    await editor.recorder.close()
+
+
+async def rows(editor, tmp_path, query):
+    assert editor.recorder._telemetry.flush()
+    store = open_store(tmp_path / "t.sqlite3")
+    try:
+        return store.execute(query).fetchall()
+    finally:
+        store.close()
+
+
+FATES = "SELECT shown, outcome, accepted_characters, characters, reason FROM suggestions ORDER BY at, rowid"
+
+
+async def test_a_session_leaves_exactly_its_truth(editor, tmp_path):
+    accepted = await editor.suggest("CANARY_value + 1")
+    editor.signals.shown(ItemName(accepted.id, 0))
+    editor.insert("CANARY_value + 1")
+    editor.signals.accepted(ItemName(accepted.id, 0))
+
+    editor.type("\ny = ")
+    partly = await editor.suggest("CANARY_first second")
+    editor.signals.shown(ItemName(partly.id, 0))
+    editor.insert("CANARY_first")
+    editor.signals.partly_accepted(PartAccepted(ItemName(partly.id, 0), len("CANARY_first")))
+    editor.signals.rejected(Rejected(partly.id, Rejection.TYPED_OVER))
+
+    editor.type("\nz = ")
+    dismissed = await editor.suggest("CANARY_no")
+    editor.signals.shown(ItemName(dismissed.id, 0))
+    editor.signals.rejected(Rejected(dismissed.id, Rejection.DISMISSED))
+    unseen = await editor.suggest("CANARY_unseen")
+    editor.signals.rejected(Rejected(unseen.id, Rejection.CURSOR_MOVED))
+    await editor.suggest(None, dropped="repeats_suffix")
+
+    assert await rows(editor, tmp_path, FATES) == [
+        (1, "accepted", 16, 16, ""),
+        (1, "partly", 12, 19, ""),
+        (1, "dismissed", 0, 9, ""),
+        (0, "cursorMoved", 0, 13, ""),
+        (0, "", 0, 0, "filtered"),
+    ]
+    assert await rows(editor, tmp_path, "SELECT DISTINCT language, model, variant FROM suggestions") == [
+        ("python", "model", "debounce_ms=0,gate=off")
+    ]
+
+
+async def test_what_remains_is_followed_to_the_end(editor, tmp_path):
+    accepted = await editor.suggest("abcdefgh")
+    editor.insert("abcdefgh")
+    editor.signals.accepted(ItemName(accepted.id, 0))
+    for passed, change in ((30, None), (120, (4, 8, "1234")), (300, (0, 0, "# above\n")), (600, (12, 20, ""))):
+        if change:
+            editor.edit(*change)
+        editor.clock.now += passed - (CHECKPOINTS_S[CHECKPOINTS_S.index(passed) - 1] if passed > 30 else 0)
+        editor.recorder.checkpoint()
+    assert await rows(editor, tmp_path, "SELECT after_s, share, characters FROM persistence ORDER BY 1") == [
+        (30, 1.0, 8),
+        (120, 0.5, 4),
+        (300, 0.5, 4),
+        (600, 0.0, 0),
+    ]
+
+
+async def test_an_acceptance_that_is_announced_before_its_edit_is_followed_too(editor, tmp_path):
+    accepted = await editor.suggest("abcd")
+    editor.signals.accepted(ItemName(accepted.id, 0))
+    editor.insert("abcd")
+    editor.clock.now += 30
+    editor.recorder.checkpoint()
+    assert await rows(editor, tmp_path, "SELECT after_s, share FROM persistence") == [(30, 1.0)]
+
+
+async def test_closing_the_document_settles_what_is_followed(editor, tmp_path):
+    accepted = await editor.suggest("abcd")
+    editor.insert("abcd")
+    editor.signals.accepted(ItemName(accepted.id, 0))
+    editor.recorder.document_closed(editor.document)
+    assert await rows(editor, tmp_path, "SELECT after_s, share FROM persistence") == [(s, 1.0) for s in CHECKPOINTS_S]
+
+
+async def test_a_narrowed_suggestion_is_one_suggestion(editor, tmp_path):
+    shown = await editor.suggest("value")
+    editor.type("va")
+    narrowed = await editor.ask()
+    assert narrowed.id == shown.id
+    assert len(await rows(editor, tmp_path, FATES)) == 1
+
+
+async def test_no_word_of_a_document_or_of_its_name_is_in_the_store(editor, tmp_path):
+    editor.type("CANARY_typed ")
+    answer = await editor.suggest("CANARY_said", invoked=True)
+    editor.insert("CANARY_said")
+    editor.signals.accepted(ItemName(answer.id, 0))
+    editor.clock.now += 700
+    editor.recorder.checkpoint()
+    await editor.recorder.close()
+    for path in tmp_path.iterdir():
+        data = path.read_bytes()
+        for word in (b"CANARY", b"a.py", b"project"):
+            assert word not in data
+
+
+AWAY = [Rejection.CURSOR_MOVED, Rejection.TYPED_OVER]
+
+
+@pytest.mark.parametrize("how", AWAY)
+async def test_no_others_are_written_beside_what_left_the_screen(how, pass_time):
+    editor = RecordedEditor("x = ", suggestions=3)
+    answer = await editor.ask_and_be_offered("value")
+    editor.signals.rejected(Rejected(answer.id, how))
+    await pass_time(2 * REST_S)
+    assert len(editor.engine.requests) == 1
+
+
+@pytest.mark.parametrize("how", AWAY)
+async def test_word_of_an_older_suggestion_leaves_a_newer_one_alone(how):
+    editor = RecordedEditor("x = ")
+    older = await editor.suggest("value")
+    editor.type("1")
+    newer = editor.ask()
+    await editor.engine.wait_for_request(2)
+    editor.signals.rejected(Rejected(older.id, how))
+    await settle()
+    assert editor.engine.closed == [0]
+    await editor.engine.say(" + 2", done=True)
+    assert [left.text for left in (await newer).remainders] == [" + 2"]
+
+
+async def test_refusals_and_typed_characters_are_counted(editor, tmp_path):
+    editor.type("abc")
+    editor.edit(0, 0, "x" * 5000)  # a reload is not typing
+    editor.gate.note_rejection(URI)
+    await editor.ask()
+    assert await rows(editor, tmp_path, "SELECT language, reason, requests FROM refusals") == [
+        ("python", "after_rejection", 1)
+    ]
+    assert await rows(editor, tmp_path, "SELECT characters FROM written") == [(3,)]
+
+
+async def test_nothing_is_recorded_while_it_is_off(tmp_path):
+    editor = RecordedEditor("x = ")
+    answer = await editor.suggest("value")
+    editor.insert("value")
+    editor.signals.accepted(ItemName(answer.id, 0))
+    editor.recorder.document_closed(editor.document)
+    await editor.recorder.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_variant_names_only_what_is_not_the_default():
+    editor = ScriptedEditor("", debounce_ms=60, max_tokens=32)
+    assert variant_of(editor.settings) == "max_tokens=32,gate=off"

@@ -1,0 +1,194 @@
+"""The store: what is kept, what is never kept, several writers, migration, bounds."""
+
+import multiprocessing
+import os
+import queue
+import signal
+import sqlite3
+
+import pytest
+
+from completion.errors import StorageError
+from completion.request import Statistics
+from lsp_server.telemetry.schema import MIGRATIONS, open_store
+from lsp_server.telemetry.store import SuggestionRecord, Telemetry, clear, shrink
+
+NOW = 1_700_000_000.0
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "telemetry.sqlite3"
+
+
+@pytest.fixture
+def telemetry(store):
+    telemetry = Telemetry(store, lambda: NOW)
+    yield telemetry
+    telemetry.close()
+
+
+def rows(store, query, *values):
+    connection = open_store(store)
+    try:
+        return connection.execute(query, values).fetchall()
+    finally:
+        connection.close()
+
+
+def record(id_, at=NOW, **fields):
+    return SuggestionRecord(id_, at, language="python", **fields)
+
+
+def test_a_suggestion_and_its_fate(store, telemetry):
+    telemetry.save(record("a", characters=12, statistics=Statistics(accepted_by_drafter={"prompt_lookup": 3})))
+    telemetry.shown("a")
+    telemetry.accepted("a", 5, whole=False)
+    telemetry.rejected("a", "typedOver")
+    telemetry.accepted("a", 12, whole=True)
+    telemetry.persisted("a", 30, 0.5, 6)
+    assert telemetry.flush()
+    assert rows(store, "SELECT shown, outcome, accepted_characters, accepted_by_drafter FROM suggestions") == [
+        (1, "accepted", 12, '{"prompt_lookup": 3}')
+    ]
+    assert rows(store, "SELECT * FROM persistence") == [("a", 30, 0.5, 6)]
+
+
+def test_a_later_answer_of_the_same_completion_updates_it_and_keeps_its_fate(store, telemetry):
+    telemetry.save(record("a", characters=1))
+    telemetry.accepted("a", 1, whole=True)
+    telemetry.save(record("a", at=NOW + 5, characters=9, reason="superseded"))
+    assert telemetry.flush()
+    assert rows(store, "SELECT at, characters, outcome FROM suggestions") == [(NOW, 9, "accepted")]
+
+
+def test_who_asks_for_haste_just_as_the_queue_is_empty_is_heard_at_the_next_batch(store):
+    """Else it is written after the wait for more."""
+    telemetry = Telemetry(store, lambda: NOW)
+    telemetry.close()  # its thread is gone: what follows is in its place
+
+    class Queue(queue.SimpleQueue):
+        def get_nowait(self):
+            if self.empty():
+                telemetry._in_a_hurry.set()  # as `flush` does, behind its event
+            return super().get_nowait()
+
+    telemetry._queue = Queue()
+    telemetry.shown("a")
+    telemetry._next_batch()
+    assert telemetry._in_a_hurry.is_set()
+
+
+def test_a_part_that_was_accepted_stays_so_when_the_rest_is_rejected(store, telemetry):
+    telemetry.save(record("a"))
+    telemetry.accepted("a", 3, whole=False)
+    telemetry.rejected("a", "dismissed")
+    assert telemetry.flush()
+    assert rows(store, "SELECT outcome, accepted_characters FROM suggestions") == [("partly", 3)]
+
+
+def test_refusals_and_written_characters_are_sums(store, telemetry):
+    for _ in range(3):
+        telemetry.refused("python", "deleting")
+        telemetry.written("python", 4)
+    assert telemetry.flush()
+    assert rows(store, "SELECT * FROM refusals") == [(int(NOW // 3600), "python", "deleting", 3)]
+    assert rows(store, "SELECT characters FROM written") == [(12,)]
+
+
+def test_documents_are_salted_hashes_that_differ_between_stores(tmp_path):
+    keys = set()
+    for name in ("one", "two"):
+        telemetry = Telemetry(tmp_path / name)
+        assert telemetry.document_key("file:///a.py") == telemetry.document_key("file:///a.py")
+        keys.add(telemetry.document_key("file:///a.py"))
+        telemetry.close()
+    assert len(keys) == 2
+
+
+def test_the_store_is_its_users_alone(store, telemetry):
+    assert store.stat().st_mode & 0o077 == 0
+
+
+def test_an_older_store_is_brought_up_to_date_with_its_rows(store):
+    connection = sqlite3.connect(store)
+    connection.executescript(MIGRATIONS[0])
+    connection.execute("PRAGMA user_version = 1")
+    connection.execute("INSERT INTO persistence VALUES ('old', 30, 1.0, 5)")
+    connection.commit()
+    connection.close()
+    telemetry = Telemetry(store, lambda: NOW)
+    telemetry.refused("python", "disabled")
+    telemetry.close()
+    assert rows(store, "SELECT suggestion FROM persistence") == [("old",)]
+    assert rows(store, "SELECT requests FROM refusals") == [(1,)]
+
+
+def test_a_newer_store_and_a_damaged_one_are_refused_with_what_to_do(store):
+    connection = sqlite3.connect(store)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    connection.close()
+    with pytest.raises(StorageError, match="newer draftline"):
+        Telemetry(store)
+    store.write_bytes(b"not a database" * 100)
+    with pytest.raises(StorageError, match="telemetry clear"):
+        Telemetry(store)
+    clear(store)
+    Telemetry(store).close()
+
+
+def test_a_store_over_its_limit_drops_its_oldest_rows(store, telemetry):
+    for number in range(2000):
+        telemetry.save(record(f"id{number}", at=NOW + number))
+    telemetry.persisted("id0", 30, 1.0, 1)
+    assert telemetry.flush()
+    connection = open_store(store)
+    shrink(connection, limit_bytes=10_000_000)
+    assert connection.execute("SELECT count(*) FROM suggestions").fetchone() == (2000,)
+    shrink(connection, limit_bytes=10_000)
+    assert connection.execute("SELECT count(*), min(at) FROM suggestions").fetchone() == (1600, NOW + 400)
+    assert connection.execute("SELECT count(*) FROM persistence").fetchone() == (0,)
+    connection.close()
+
+
+def test_clear_deletes_everything(store):
+    telemetry = Telemetry(store)
+    telemetry.save(record("a"))
+    telemetry.close()
+    clear(store)
+    assert list(store.parent.iterdir()) == []
+
+
+def _write_forever(path, said):
+    telemetry = Telemetry(path, on_committed=said.send)
+    number = 0
+    while True:
+        telemetry.save(record(f"{os.getpid()}-{number}"))
+        number += 1
+        if number % 200 == 0:
+            telemetry.flush()
+
+
+def test_two_writers_and_a_kill_lose_nothing_that_was_committed(store):
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    writer = context.Process(target=_write_forever, args=(store, there), daemon=True)
+    writer.start()
+    telemetry = Telemetry(store)
+    committed = here.recv()
+    for number in range(500):
+        telemetry.save(record(f"mine-{number}"))
+    while committed < 1000:
+        committed = here.recv()
+    os.kill(writer.pid, signal.SIGKILL)
+    writer.join()
+    while here.poll():
+        try:
+            committed = here.recv()
+        except EOFError:
+            break
+    telemetry.close()
+    assert rows(store, "SELECT count(*) FROM suggestions WHERE id LIKE 'mine-%'") == [(500,)]
+    ((found,),) = rows(store, "SELECT count(*) FROM suggestions WHERE id NOT LIKE 'mine-%'")
+    assert found >= committed
+    assert rows(store, "PRAGMA integrity_check") == [("ok",)]
