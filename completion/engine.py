@@ -12,11 +12,11 @@ from completion.alternatives.further_suggestions import alternatives, in_order
 from completion.cache.kv_session import KVSession, KVSessions, SessionSettings
 from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import make_drafters, save_learned
-from completion.decoding.finishing import open_grammar, passing_part
+from completion.decoding.finishing import open_grammar
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.model.loading import LoadedModel
-from completion.postprocess import Context, Dropped, DropReason
+from completion.postprocess import Dropped
 from completion.prompt.fim_format import detect_format
 from completion.prompt.line_endings import normalised, restored
 from completion.prompt.pace import SHORT_BUDGET, PromptBudget, PromptPace
@@ -25,16 +25,15 @@ from completion.request import (
     CacheMode,
     CompletionEvent,
     CompletionRequest,
-    Mode,
     Suggestion,
     WorkspaceUpdate,
 )
-from completion.stopping import mode
+from completion.stopping.mode import cursor_context
 from completion.workspace.context import WorkspaceFiles
 from drafting.session import Drafters
 
-LEFT_TOKENS = 8
-"""So many new tokens at a prompt's end are computed by the first decoding step itself."""
+FIRST_STEP_TOKENS = 8
+"""Number of new tokens at a prompt's end that the first decoding step computes itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,30 +87,16 @@ class Engine:
             PromptTooLongError: The prompt does not fit the session.
         """
         record = RunRecord(self._clock)
-        asked, prompt, session = self._plan(request)
-        if self._is_cold(prompt, asked.cache, session):
-            prompt = self._planner.plan(replace(asked, context=(), outline=False), SHORT_BUDGET)
-        context = cursor_context(asked)
-        plan = session.prepare(prompt, request.cache, cancel, LEFT_TOKENS)
-        record.prompt_ready(prompt, plan, session.longest_chunk_ms)
-        grammar = open_grammar(asked, prompt.forced)
-        task = Task(self._model, self._tokenizer, self._drafters, asked, context, prompt, session, grammar, record)
+        task = self._begin(request, cancel, record)
         first = task.first()
-        left: Suggestion | Dropped = Dropped(DropReason.EMPTY)
-        shown = ""
         try:
-            for visible in first.stream(cancel):
-                safe = passing_part(visible, shown, asked, grammar)
-                if safe == shown and (early := task.opening(first)) is not None:
-                    safe = early.text
-                if len(safe) > len(shown):
-                    shown = safe
-                    record.text_shown()
-                    yield CompletionEvent((restored(first.growing(shown), request),))
-            left = task.finish(first)
-            suggestions = [] if isinstance(left, Dropped) else [left]
-            record.first_done(grammar)
-            if len(suggestions) < asked.suggestions and (suggestions or asked.invoked):
+            for text in task.stream(first, cancel):
+                record.text_shown()
+                yield CompletionEvent((restored(first.growing(text), request),))
+            outcome = task.finish(first)
+            suggestions = [outcome] if isinstance(outcome, Suggestion) else []
+            record.first_done(task.grammar)
+            if len(suggestions) < request.suggestions and (suggestions or request.invoked):
                 yield _whole(suggestions, request, record)
                 with closing(alternatives(task, first, suggestions, cancel)) as others:
                     for alternative in others:
@@ -119,13 +104,13 @@ class Engine:
                         yield _whole(suggestions, request, record)
         finally:
             if first.stop is None:  # cancelled, or closed by the caller
-                session.truncate(len(prompt.tokens) - 1)
-        record.grammar_done(grammar)
+                task.session.truncate(len(task.prompt.tokens) - 1)
+        record.grammar_done(task.grammar)
         yield replace(
             _whole(suggestions, request, record),
             done=True,
             stop_reason=first.stop.reason if first.stop else None,
-            dropped=left.reason.value if isinstance(left, Dropped) and not suggestions else "",
+            dropped=outcome.reason.value if isinstance(outcome, Dropped) and not suggestions else "",
         )
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
@@ -134,8 +119,8 @@ class Engine:
         Raises:
             CancelledError: What was computed until then stays.
         """
-        asked, prompt, session = self._plan(request)
-        open_grammar(asked, prompt.forced)
+        planned, prompt, session = self._plan(request)
+        open_grammar(planned, prompt.healed)
         session.prepare(prompt, request.cache, cancel)
         session.refresh(cancel)
 
@@ -152,13 +137,31 @@ class Engine:
         """Write down what the drafters learned."""
         save_learned(self._drafters, self._digest)
 
+    def _begin(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> Task:
+        """Plan the prompt, bring the document's cache up to date for it, and open the grammar.
+
+        Raises:
+            CancelledError: Within one chunk of the prompt after `cancel`.
+        """
+        planned, prompt, session = self._plan(request)
+        if self._is_cold(prompt, planned.cache, session):
+            prompt = self._planner.plan(replace(planned, context=(), outline=False), SHORT_BUDGET)
+        context = cursor_context(planned)
+        plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)
+        record.prompt_ready(prompt, plan, session.longest_chunk_ms)
+        grammar = open_grammar(planned, prompt.healed)
+        return Task(self._model, self._tokenizer, self._drafters, planned, context, prompt, session, grammar, record)
+
     def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt, KVSession]:
-        """What is asked, as the model sees it, and the document's cache; its budget stays while the cache serves."""
+        """Return the request with plain line feeds and context, its prompt, and the document's cache.
+
+        A session keeps its budget while it holds tokens: another budget would shift what is cached.
+        """
         session = self._sessions.open(request.document)
         if session.budget is None or not session.tokens:
             session.budget = self._pace.budget()
-        asked = self._with_context(normalised(request), session.budget.context_tokens)
-        return asked, self._planner.plan(asked, session.budget), session
+        planned = self._with_context(normalised(request), session.budget.context_tokens)
+        return planned, self._planner.plan(planned, session.budget), session
 
     def _is_cold(self, prompt: Prompt, mode: CacheMode, session: KVSession) -> bool:
         """Whether too little of a prompt is cached for somebody to wait for the rest.
@@ -182,11 +185,3 @@ def _whole(suggestions: Sequence[Suggestion], request: CompletionRequest, record
     """An event of complete suggestions, with line ends as the document has them."""
     finished = tuple(restored(each, request) for each in suggestions)
     return CompletionEvent(finished, statistics=record.statistics(), whole=len(finished))
-
-
-def cursor_context(request: CompletionRequest) -> Context:
-    """What stop rules and filters see; decides between a line and a block."""
-    wanted = request.mode
-    if wanted is Mode.AUTO:
-        wanted = mode.decide(request.prefix, request.suffix, request.language)
-    return Context.of(request.prefix, request.suffix, request.language, wanted, invoked=request.invoked)

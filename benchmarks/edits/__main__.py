@@ -25,10 +25,11 @@ from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import Constraints
 from completion.decoding.decoder import Decoder
-from completion.engine import LEFT_TOKENS
+from completion.engine import FIRST_STEP_TOKENS
 from completion.model.causal_model import FloatArray
 from completion.model.loading import LoadedModel, load_model
 from completion.prompt.fim_format import detect_format
+from completion.prompt.healing import HealedPrefix
 from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, Layout, Sampling
@@ -54,7 +55,7 @@ class Bench:
         if asked.rested:
             session.refresh(CancelToken())
         started = time.perf_counter()
-        plan = session.prepare(prompt, row.mode, CancelToken(), LEFT_TOKENS)
+        plan = session.prepare(prompt, row.mode, CancelToken(), FIRST_STEP_TOKENS)
         logits = _score(self._loaded, session, prompt.tokens)
         elapsed = 1e3 * (time.perf_counter() - started)
         tokens = self._decode(session, prompt, COMPLETION_TOKENS if complete else 1)
@@ -151,7 +152,7 @@ def keystroke_steps(loaded: LoadedModel, tokens: Sequence[int]) -> float:
     for typed in range(20):
         prompt = _prompt(tokens[: 1001 + typed])
         started = time.perf_counter()
-        session.prepare(prompt, CacheMode.PIE, CancelToken(), LEFT_TOKENS)
+        session.prepare(prompt, CacheMode.PIE, CancelToken(), FIRST_STEP_TOKENS)
         _score(loaded, session, prompt.tokens)
         typed_at = time.perf_counter()
         _ready(session, prompt.tokens, CacheMode.PIE)
@@ -162,7 +163,7 @@ def keystroke_steps(loaded: LoadedModel, tokens: Sequence[int]) -> float:
 
 
 def _prompt(tokens: Sequence[int]) -> Prompt:
-    return Prompt(tuple(tokens), tuple(tokens), b"", (), Layout.SUFFIX_FIRST)
+    return Prompt(tuple(tokens), tuple(tokens), HealedPrefix("", ""), (), Layout.SUFFIX_FIRST)
 
 
 def _ready(session: KVSession, tokens: Sequence[int], mode: CacheMode = CacheMode.OFF) -> None:

@@ -99,7 +99,7 @@ def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str
     unseen_ms = 0.0
     for request, reference in questions:
         started = perf_counter()
-        open_grammar(request, heal(request.prefix).forced)
+        open_grammar(request, heal(request.prefix))
         unseen_ms += 1e3 * (perf_counter() - started)
         engine.prepare(request, CancelToken())
         for mode in (GrammarMode.OFF, GrammarMode.STRICT):

@@ -31,9 +31,9 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
         CancelledError: Between two steps.
     """
     texts = [suggestion.text for suggestion in known]
-    wanted = task.asked.suggestions - 1 if texts else max(task.asked.suggestions - 1, SECOND_CHOICES)
-    if task.asked.alternatives is Alternatives.SUPERPOSED:
-        most_tokens = min(longest(first.output.tokens), task.asked.max_tokens)
+    wanted = task.request.suggestions - 1 if texts else max(task.request.suggestions - 1, SECOND_CHOICES)
+    if task.request.alternatives is Alternatives.SUPERPOSED:
+        most_tokens = min(longest(first.output.tokens), task.request.max_tokens)
         others = _superposed(task, wanted + 1, most_tokens, cancel)
     else:
         others = _branches(task, first, texts, wanted, cancel)
@@ -43,7 +43,7 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
             if isinstance(left, Suggestion) and is_new(left.text, texts):
                 texts.append(left.text)
                 yield left
-                if len(texts) == task.asked.suggestions:
+                if len(texts) == task.request.suggestions:
                     return
 
 
@@ -74,7 +74,7 @@ def _branches(task: Task, first: Attempt, known: Sequence[str], wanted: int, can
 
 def begun(task: Task, first: Attempt, known: Sequence[str], wanted: int) -> list[tuple[Branch, Attempt]]:
     """The likeliest texts that may still become suggestions, some more than are wanted: a few come to nothing."""
-    tokens, most, others = first.output.tokens, task.asked.max_tokens, list[tuple[Branch, Attempt]]()
+    tokens, most, others = first.output.tokens, task.request.max_tokens, list[tuple[Branch, Attempt]]()
     for branch in first.branches():
         other = task.other(first, branch, min(most, longest(tokens), branch.start + 1 + behind_branch(tokens)))
         if may_be_new(other.output.whole(), known) and not given_up(task, other):
@@ -110,11 +110,11 @@ def given_up(task: Task, other: Attempt) -> bool:
     """
     if other.stop is None:
         return other.rules.soon_unlikely(other.output.tokens, sum(other.log_probabilities))
-    at_bound = other.stop.reason is StopReason.MAX_TOKENS and other.output.tokens < task.asked.max_tokens
+    at_bound = other.stop.reason is StopReason.MAX_TOKENS and other.output.tokens < task.request.max_tokens
     if not at_bound and other.stop.reason is not StopReason.UNLIKELY:
         return False
     whole_lines = other.output.whole().rpartition("\n")[0]
-    return not (task.asked.filters and task.context.mode is Mode.BLOCK and whole_lines.strip())
+    return not (task.request.filters and task.context.mode is Mode.BLOCK and whole_lines.strip())
 
 
 def may_be_new(growing: str, known: Sequence[str]) -> bool:

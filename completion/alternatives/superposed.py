@@ -96,11 +96,11 @@ class _Superposition:
         self._model, self._cache, self._count = task.model, task.session.cache, count
         self._constraints: Constraints = task.constraints()
         self._ends, self._forced_bytes = task.tokenizer.stop_ids, len(task.prompt.forced)
-        self._rules = StopRules(task.asked, task.context)
+        self._rules = StopRules(task.request, task.context)
         free = task.session.room - self._cache.length - self._cache.kept
         self._most = min(most_tokens, free // (count + 1) - 1)  # the mixtures take as many slots as a draft
         self._before = task.prompt.before_cursor
-        self._ngrams: NgramModel = task.drafters.ngrams(task.prompt.tokens, task.asked.workspace)
+        self._ngrams: NgramModel = task.drafters.ngrams(task.prompt.tokens, task.request.workspace)
 
     def write(self, logits: Logits, cancel: CancelToken) -> list[Draft]:
         """Go on until enough drafts have ended.  logits: behind the prompt.  # [1]."""

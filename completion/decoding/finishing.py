@@ -1,87 +1,84 @@
-"""The last word on a finished completion: the filters, then the grammar together with the text after the cursor."""
+"""What may be offered of a generated text: the filters decide, then the grammar with the text after the cursor."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
-from completion.prompt.healing import heal
+from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 from completion.stopping.opening_line import closing
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
 
 
-def open_grammar(request: CompletionRequest, forced: bytes) -> GrammarConstraint | Off:
-    """The grammar's constraint for a request; it begins where the prompt ends, before the healed run."""
-    healed = forced.decode("utf-8", "replace")
-    shown = request.prefix[: len(request.prefix) - len(healed)]
-    return GrammarConstraint.open(request.language, shown, request.suffix, request.grammar, healed)
+def open_grammar(request: CompletionRequest, healed: HealedPrefix) -> GrammarConstraint | Off:
+    """Open the grammar's constraint for a request; it begins where the prompt ends, before the healed run."""
+    return GrammarConstraint.open(request.language, healed.shown, request.suffix, request.grammar, healed.run)
 
 
-def finish(
-    raw: Suggestion, reason: StopReason, request: CompletionRequest, context: Context, grammar: GrammarConstraint | Off
-) -> Suggestion | Dropped:
-    """What is offered of the generated text, or why nothing is."""
-    left: Suggestion | Dropped = raw
-    if request.filters:
-        left = apply_filters(raw, replace(context, cut_short=reason in _CUT_SHORT))
-    if request.grammar is GrammarMode.STRICT and isinstance(left, Suggestion):
-        left = _cut_by_grammar(left, request, grammar, closing(left, reason, context))
-    return left
+@dataclass(frozen=True, slots=True)
+class Finisher:
+    """Decides what may be offered of the texts of one request.
 
-
-def opening_line(
-    line: Suggestion, request: CompletionRequest, context: Context, grammar: GrammarConstraint | Off
-) -> Suggestion | None:
-    """A whole line whose brackets are still to be closed, if it could be offered without what closes them."""
-    alone = finish(line, StopReason.LINE_END, request, context, grammar)
-    whole = apply_filters(line, context)
-    return alone if isinstance(alone, Suggestion) and isinstance(whole, Suggestion) and alone == whole else None
-
-
-def passing_part(text: str, shown: str, request: CompletionRequest, grammar: GrammarConstraint | Off) -> str:
-    """The part of an unfinished text that may be shown: what stands so far leaves the document sound.
-
-    Args:
-        text: What the filters let pass.
-        shown: The part of an earlier text that was shown.
-        request: What was asked.
-        grammar: The request's constraint.
+    Attributes:
+        request: The request, with plain line feeds.
+        context: The document around the cursor.
+        grammar: The request's constraint, or the reason why it has none.
+        forced: The healed run, which the grammar reads before the suggestion's text.
     """
-    if request.grammar is not GrammarMode.STRICT or len(text) <= len(shown):
-        return text
-    forced, written = _forced(request), text.encode()
-    cut = grammar.growing_cut(forced + written, len(forced) + len(shown.encode()))
-    return _cut_back(written, cut - len(forced))
 
+    request: CompletionRequest
+    context: Context
+    grammar: GrammarConstraint | Off
+    forced: bytes
 
-def _cut_by_grammar(
-    suggestion: Suggestion, request: CompletionRequest, grammar: GrammarConstraint | Off, closers: tuple[str, ...]
-) -> Suggestion | Dropped:
-    """Keep the longest beginning that leaves the document with no more syntax errors than it had.
+    def finish(self, raw: Suggestion, reason: StopReason) -> Suggestion | Dropped:
+        """Return what is offered of a finished text, or why nothing is."""
+        left: Suggestion | Dropped = raw
+        if self.request.filters:
+            left = apply_filters(raw, replace(self.context, cut_short=reason in _CUT_SHORT))
+        if self.request.grammar is GrammarMode.STRICT and isinstance(left, Suggestion):
+            left = self._cut_by_grammar(left, closing(left, reason, self.context))
+        return left
 
-    Args:
-        suggestion: What the filters left.
-        request: What was asked.
-        grammar: The request's constraint.
-        closers: What could close a line that may stay open; none where it must not.
-    """
-    forced, written = _forced(request), suggestion.text.encode()
-    replaced = len(request.suffix[: suggestion.replace_after].encode())
-    middle = forced + written
-    kept = _cut_back(written, grammar.longest_passing_cut(middle, replaced) - len(forced))
-    if kept == suggestion.text or any(grammar.sound_when_closed(middle, one.encode(), replaced) for one in closers):
-        return suggestion
-    return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.SYNTAX)
+    def opening_line(self, line: Suggestion) -> Suggestion | None:
+        """Return a whole line with open brackets, if it may be offered without the lines that close them."""
+        alone = self.finish(line, StopReason.LINE_END)
+        filtered = apply_filters(line, self.context)
+        return alone if isinstance(alone, Suggestion) and alone == filtered else None
 
+    def visible_part(self, stable: str, shown: str) -> str:
+        """Return the part of an unfinished text that leaves the document without a new syntax error.
 
-def _forced(request: CompletionRequest) -> bytes:
-    """The healed run, which the grammar's completion begins with and the suggestion does not have."""
-    return heal(request.prefix).forced if request.healing else b""
+        Args:
+            stable: The part that the filters keep however the text goes on.
+            shown: The part that was shown before; the result begins with it.
+        """
+        if self.request.grammar is not GrammarMode.STRICT or len(stable) <= len(shown):
+            return stable
+        written = stable.encode()
+        cut = self.grammar.growing_cut(self.forced + written, len(self.forced) + len(shown.encode()))
+        return _cut_back(written, cut - len(self.forced))
+
+    def _cut_by_grammar(self, suggestion: Suggestion, closers: tuple[str, ...]) -> Suggestion | Dropped:
+        """Keep the longest beginning that leaves the document with no more syntax errors than it had.
+
+        Args:
+            suggestion: What the filters left.
+            closers: Texts that could close a line that may stay open; none where the line must be closed.
+        """
+        written = suggestion.text.encode()
+        replaced = len(self.request.suffix[: suggestion.replace_after].encode())
+        middle = self.forced + written
+        kept = _cut_back(written, self.grammar.longest_passing_cut(middle, replaced) - len(self.forced))
+        sound_when_closed = (self.grammar.sound_when_closed(middle, closer.encode(), replaced) for closer in closers)
+        if kept == suggestion.text or any(sound_when_closed):
+            return suggestion
+        return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.SYNTAX)
 
 
 def _cut_back(written: bytes, length: int) -> str:
-    """Whole characters of the first bytes of a text."""
+    """Return the whole characters of the first `length` bytes."""
     return written[: max(0, length)].decode("utf-8", "ignore")

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from completion.postprocess.context import Context
 from completion.request import Mode, Suggestion
-from completion.syntax.block_end import block_end_at
 
 
 def block(suggestion: Suggestion, context: Context) -> Suggestion:
     """Cut where the block's indentation ends; line mode is left as it is."""
     if context.mode is not Mode.BLOCK:
         return suggestion
-    end = block_end_at(context.prefix, context.suffix, context.language).end(suggestion.text)
+    end = context.block_ends.after().end(suggestion.text)
     return suggestion if end is None else replace(suggestion, text=suggestion.text[:end])

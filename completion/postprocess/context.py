@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from completion.request import Mode, Suggestion
+from completion.syntax.block_end import BlockEnds
 from completion.syntax.brackets import CLOSER_OF, OpenBracket, Scan, open_at_cursor, scan
 from completion.syntax.indent_style import IndentStyle
 
@@ -55,6 +56,7 @@ class Context:
         after: Closers behind the cursor.
         open: Openers before the cursor, each with its closer behind the cursor, innermost last.
         indent: How the document indents.
+        block_ends: Where blocks at the cursor end.
     """
 
     prefix: str
@@ -70,6 +72,7 @@ class Context:
     after: Scan
     open: tuple[OpenBracket, ...]
     indent: IndentStyle
+    block_ends: BlockEnds
 
     @classmethod
     def of(
@@ -101,6 +104,7 @@ class Context:
             after=after,
             open=open_at_cursor(before, after, near_before, near_after),
             indent=IndentStyle.of(prefix, suffix),
+            block_ends=BlockEnds(prefix, suffix, language),
         )
 
     def within_comment(self, text: str) -> bool:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from completion.postprocess.context import SCAN_BEFORE, Context
+from completion.postprocess.context import Context
 from completion.request import Mode, Suggestion
-from completion.syntax.block_end import block_end_at
 from completion.syntax.brackets import scan
 from completion.syntax.indent_style import depth
 
@@ -50,8 +49,7 @@ def line_end(text: str, context: Context) -> int | None:
     line = text[start:end] if start else context.line_before + text[:end]
     own = depth(line)
     while _lacks_body(line, context):
-        above = context.prefix[-SCAN_BEFORE:] + text[:end]
-        body = block_end_at(above, context.suffix, context.language).end(text[end:])
+        body = context.block_ends.after(text[:end]).end(text[end:])
         if body is None:
             return None
         behind = end + body

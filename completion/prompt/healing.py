@@ -23,10 +23,20 @@ _RUN = re.compile(r"(?:[^\w\r\n]?\w+|[ \t]+|[^\w\s]+)\Z")
 
 @dataclass(frozen=True, slots=True)
 class HealedPrefix:
-    """A prefix cut in two: what the model is shown, and what the output must start with."""
+    """A prefix cut in two.
+
+    Attributes:
+        shown: The part that the model sees.
+        run: The rest, which the output must start with.
+    """
 
     shown: str
-    forced: bytes
+    run: str
+
+    @property
+    def forced(self) -> bytes:
+        """The bytes that the output must start with."""
+        return self.run.encode("utf-8", "replace")
 
 
 def heal(prefix: str) -> HealedPrefix:
@@ -34,9 +44,9 @@ def heal(prefix: str) -> HealedPrefix:
     tail = prefix[-MAX_RUN_CHARACTERS:]
     run = _RUN.search(tail)
     if run is None:
-        return HealedPrefix(prefix, b"")
+        return HealedPrefix(prefix, "")
     cut = len(prefix) - (len(tail) - run.start())
-    return HealedPrefix(prefix[:cut], prefix[cut:].encode("utf-8", "replace"))
+    return HealedPrefix(prefix[:cut], prefix[cut:])
 
 
 class TokenBytes(Protocol):

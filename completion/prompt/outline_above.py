@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import hashlib
+from collections import OrderedDict
 
 from completion.workspace.definitions import import_statements
 
@@ -12,7 +13,26 @@ MOST_CHARACTERS = 800
 _NO_HEADS = ("#", "//", "/*", "*", ")", "]", "}", "@")
 
 
-@lru_cache(maxsize=16)
+_REMEMBERED = 16
+"""Number of outlines that are kept: the window moves in steps, so an outline serves many keystrokes."""
+
+
+class OutlinesAbove:
+    """Remembers the last outlines by a digest of their text, so that no document is kept."""
+
+    def __init__(self) -> None:
+        self._outlines: OrderedDict[tuple[bytes, str, str], str] = OrderedDict()
+
+    def above(self, above: str, below: str, language: str) -> str:
+        """Return `outline_above(above, below, language)`."""
+        key = (hashlib.blake2b(above.encode("utf-8", "replace"), digest_size=16).digest(), below, language)
+        outline = self._outlines.pop(key, None)
+        self._outlines[key] = outline = outline_above(above, below, language) if outline is None else outline
+        if len(self._outlines) > _REMEMBERED:
+            self._outlines.popitem(last=False)
+        return outline
+
+
 def outline_above(above: str, below: str, language: str) -> str:
     """The import statements of a text, and the lines that open the scopes which it leaves open.
 

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Protocol
 
 from completion.prompt.fim_format import FimFormat
-from completion.prompt.healing import heal
-from completion.prompt.outline_above import first_line, outline_above
+from completion.prompt.healing import HealedPrefix, heal
+from completion.prompt.outline_above import OutlinesAbove, first_line
 from completion.prompt.pace import PromptBudget
 from completion.request import CompletionRequest, ContextFile, Layout
 
@@ -39,16 +39,21 @@ class Prompt:
     Attributes:
         tokens: What the model is shown; never empty.
         before_cursor: The tokens of the text before the cursor that is shown.
-        forced: Bytes that the output must start with: the healed run before the cursor.
+        healed: The text before the cursor, and the run at its end that the output must start with.
         special_positions: Indices into `tokens` of the format's own special tokens.
         layout: The order that was used.
     """
 
     tokens: tuple[int, ...]
     before_cursor: tuple[int, ...]
-    forced: bytes
+    healed: HealedPrefix
     special_positions: tuple[int, ...]
     layout: Layout
+
+    @property
+    def forced(self) -> bytes:
+        """Bytes that the output must start with."""
+        return self.healed.forced
 
 
 class PromptPlanner:
@@ -59,6 +64,7 @@ class PromptPlanner:
         self._format = fim_format
         self._budget = budget
         # Suffix and context rarely change between two keystrokes; the prefix does, and is short to tokenise.
+        self._outlines = OutlinesAbove()
         self._encode_cached = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
 
     def plan(self, request: CompletionRequest, budget: PromptBudget | None = None) -> Prompt:
@@ -68,14 +74,13 @@ class PromptPlanner:
         """
         budget = budget or self._budget
         layout = request.layout or self._format.layout
-        healed = heal(request.prefix) if request.healing else None
-        shown, forced = (healed.shown, healed.forced) if healed else (request.prefix, b"")
-        prefix = self._window_before(shown, request, budget.prefix_tokens)
+        healed = heal(request.prefix) if request.healing else HealedPrefix(request.prefix, "")
+        prefix = self._window_before(healed.shown, request, budget.prefix_tokens)
         suffix = self._window_after(request.suffix, budget.suffix_tokens)
         parts: list[str | tuple[int, ...]] = [self._format.begin, *self._header(request, budget.context_tokens)]
         parts += _arrange(layout, self._format, prefix, suffix)
         tokens, special = self._join(parts)
-        return Prompt(tokens, prefix, forced, special, layout)
+        return Prompt(tokens, prefix, healed, special, layout)
 
     def _header(self, request: CompletionRequest, budget: int) -> list[str | tuple[int, ...]]:
         """Repository name, then a path and a text for each piece; only where there is context to introduce."""
@@ -107,7 +112,8 @@ class PromptPlanner:
         tokens = tokens[-2 * budget :]  # text of unusual density (no spaces, other scripts) has more tokens
         if start == 0 or not request.outline:
             return tokens
-        return self._encode_cached(outline_above(text[:start], first_line(text[start:]), request.language)) + tokens
+        outline = self._outlines.above(text[:start], first_line(text[start:]), request.language)
+        return self._encode_cached(outline) + tokens
 
     def _window_after(self, text: str, budget: int) -> tuple[int, ...]:
         tokens = self._encode_cached(text[: window_end(text, budget * _CHARACTERS_PER_TOKEN)])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from completion.request import Mode
+from completion.postprocess import Context
+from completion.request import CompletionRequest, Mode
 from completion.syntax.brackets import CLOSERS, scan
 from completion.syntax.indent_style import depth
 from completion.syntax.trees import ancestors, parse
@@ -33,6 +34,14 @@ _BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")
 _PYTHON_CLAUSES = frozenset(
     ["def", "class", "if", "elif", "else", "for", "while", "with", "try", "except", "finally", "async", "match", "case"]
 )  # what a line before a block's colon begins with
+
+
+def cursor_context(request: CompletionRequest) -> Context:
+    """Return what stop rules and filters see of a request; AUTO becomes a line or a block."""
+    mode = request.mode
+    if mode is Mode.AUTO:
+        mode = decide(request.prefix, request.suffix, request.language)
+    return Context.of(request.prefix, request.suffix, request.language, mode, invoked=request.invoked)
 
 
 def decide(prefix: str, suffix: str, language: str) -> Mode:

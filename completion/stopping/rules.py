@@ -12,7 +12,6 @@ from completion.postprocess.loops import loops
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from completion.stopping.early_stop import EarlyStop
 from completion.stopping.output_text import OutputText
-from completion.syntax.block_end import block_end_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,7 @@ class StopRules:
             line_stop = closed_end if self._request.filters else line_end
             end, reason = line_stop(text, context), StopReason.LINE_END
         else:
-            block_end = block_end_at(context.prefix, context.suffix, context.language)
-            end, reason = block_end.end(text), StopReason.BLOCK_END
+            end, reason = context.block_ends.after().end(text), StopReason.BLOCK_END
         return Stop(end, reason) if end is not None else self._repeated(text)
 
     def size_end(self, output: OutputText) -> Stop | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from completion.syntax.brackets import CLOSERS, open_at_cursor, scan
 from completion.syntax.indent_style import depth
@@ -92,7 +91,22 @@ class BlockEnd:
         return bool(found.open) or waiting
 
 
-@lru_cache(maxsize=8)
-def block_end_at(prefix: str, suffix: str, language: str) -> BlockEnd:
-    """The same for every step of a request, for stop rules and filters alike: the document is read once."""
-    return BlockEnd(prefix, suffix, language)
+class BlockEnds:
+    """Block ends at one cursor, made once for a request: stop rules and filters ask after every step.
+
+    Args:
+        prefix: Text before the cursor.
+        suffix: Text after the cursor.
+        language: LSP language identifier.
+    """
+
+    def __init__(self, prefix: str, suffix: str, language: str) -> None:
+        self._prefix, self._suffix, self._language = prefix[-_LOOK_BEHIND:], suffix, language
+        self._ends: dict[str, BlockEnd] = {}
+
+    def after(self, text: str = "") -> BlockEnd:
+        """Return the end of the block that follows the cursor and `text`, which stands at the cursor."""
+        end = self._ends.get(text)
+        if end is None:
+            end = self._ends[text] = BlockEnd(self._prefix + text, self._suffix, self._language)
+        return end

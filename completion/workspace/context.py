@@ -9,7 +9,6 @@ from __future__ import annotations
 import posixpath
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
 from completion.syntax.trees import language_of
@@ -78,6 +77,7 @@ class WorkspaceFiles:
     files: OrderedDict[str, IndexedFile] = field(default_factory=OrderedDict)
     edits: OrderedDict[str, ContextFile] = field(default_factory=OrderedDict)
     _last: tuple[_Question, tuple[ContextFile, ...]] | None = None
+    _last_imports: tuple[str, str, Imports] | None = None
 
     def update(self, update: WorkspaceUpdate) -> None:
         """Take over what changed; the last edited region of each file is remembered."""
@@ -109,7 +109,7 @@ class WorkspaceFiles:
             budget_tokens: About how many tokens all pieces may take; half of it at most goes to code that is only
                 similar or recently edited.
         """
-        brought = _imports(request.prefix[:_HEAD], request.language)
+        brought = self._imports(request.prefix[:_HEAD], request.language)
         question = _Question(
             path=request.path,
             imported=brought.names,
@@ -121,6 +121,12 @@ class WorkspaceFiles:
         if self._last is None or self._last[0] != question:
             self._last = question, self._choose(_Needs.of(question), int(budget_tokens * _CHARACTERS_PER_TOKEN))
         return self._last[1]
+
+    def _imports(self, head: str, language: str) -> Imports:
+        """The imports of a document's head, read anew only when they change."""
+        if self._last_imports is None or self._last_imports[:2] != (head, language):
+            self._last_imports = head, language, imports(head, language)
+        return self._last_imports[2]
 
     def _choose(self, needs: _Needs, budget: int) -> tuple[ContextFile, ...]:
         defined = self._definitions(needs, budget)
@@ -257,11 +263,6 @@ class _Needs:
         elif not fits and not same_folder:
             return 0.0
         return (score + (_SAME_STEM if fits else 0.0)) / definers
-
-
-@lru_cache(maxsize=32)
-def _imports(head: str, language: str) -> Imports:
-    return imports(head, language)
 
 
 def _stem(path: str) -> str:

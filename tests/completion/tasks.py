@@ -9,12 +9,12 @@ from completion.cancellation import CancelToken
 from completion.decoding.finishing import open_grammar
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
-from completion.engine import cursor_context
 from completion.model.loading import LoadedModel
 from completion.prompt.fim_format import detect_format
 from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionRequest, Mode
+from completion.stopping.mode import cursor_context
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import LearnedState
 from drafting.session import Drafters
@@ -46,6 +46,6 @@ def task_at(loaded: LoadedModel, cursor: int, settings: SessionSettings | None =
         cursor_context(request),
         prompt,
         session,
-        open_grammar(request, prompt.forced),
+        open_grammar(request, prompt.healed),
         RunRecord(lambda: 0.0),
     )

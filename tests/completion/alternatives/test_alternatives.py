@@ -193,7 +193,7 @@ def test_other_texts_are_not_much_longer_than_the_first_and_soon_ready(loaded):
         task = task_at(loaded, cursor, suggestions=6, max_tokens=60)
         first = first_text(task)
         tokens = first.output.tokens
-        for branch, other in begun(task, first, [], task.asked.suggestions - 1):
+        for branch, other in begun(task, first, [], task.request.suggestions - 1):
             while other.rules.size_end(other.output) is None:
                 other.output.extend(b"a", "model")
             assert other.output.tokens == min(60, longest(tokens), branch.start + 1 + behind_branch(tokens))
@@ -243,7 +243,7 @@ def test_what_is_offered_is_what_all_texts_written_to_their_ends_would_give(load
         found = [suggestion.text for suggestion in alternatives(task, first, known, CancelToken())]
         kept = [suggestion.text for suggestion in known]
         branches = sorted(
-            (branch for branch, _ in begun(task, first, kept, task.asked.suggestions - 1)), key=lambda one: -one.start
+            (branch for branch, _ in begun(task, first, kept, task.request.suggestions - 1)), key=lambda one: -one.start
         )
         others = [written_alone(task, first, branch, 16) for branch in branches]  # each cuts the first text off
         for other in sorted(others, key=lambda other: -sum(other.log_probabilities)):
@@ -260,7 +260,7 @@ def test_what_would_be_hopeless_is_not_begun(loaded):
     for cursor in range(6, 130, 31):
         task = task_at(loaded, cursor, filters=True, suggestions=100)
         first = first_text(task)
-        likely = [other for _, other in begun(task, first, [], task.asked.suggestions - 1) if other.stop is None]
+        likely = [other for _, other in begun(task, first, [], task.request.suggestions - 1) if other.stop is None]
         for other in likely:
             assert not other.rules.soon_unlikely(other.output.tokens, sum(other.log_probabilities))
         hopeless += len(list(first.branches())) - len(likely)
@@ -272,7 +272,7 @@ def test_what_only_repeats_the_first_text_is_not_begun(loaded):
         task = task_at(loaded, cursor, suggestions=6)
         first = first_text(task)
         start = first.output.whole()[:1]
-        beside = [other.output.whole() for _, other in begun(task, first, [start], task.asked.suggestions - 1)]
+        beside = [other.output.whole() for _, other in begun(task, first, [start], task.request.suggestions - 1)]
         assert not any(text.startswith(start) for text in beside)
 
 

@@ -92,7 +92,7 @@ def test_the_session_is_what_it_was(loaded):
 def test_every_item_keeps_to_the_grammar_and_to_the_text_before_the_cursor(loaded, alternatives):
     engine, shown = Engine(loaded), 0
     for cursor in CURSORS:
-        request = task_at(loaded, cursor, grammar=GrammarMode.STRICT, alternatives=alternatives).asked
+        request = task_at(loaded, cursor, grammar=GrammarMode.STRICT, alternatives=alternatives).request
         *_, event = engine.complete(request, CancelToken())
         task = task_at(loaded, cursor)
         for suggestion in event.suggestions:

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.early_stop import Sample, effect, learn, stop_at
-from completion.engine import cursor_context
 from completion.request import CompletionRequest, StopReason
 from completion.stopping.early_stop import EarlyStop
+from completion.stopping.mode import cursor_context
 from completion.stopping.output_text import OutputText
 from completion.stopping.rules import StopRules
 

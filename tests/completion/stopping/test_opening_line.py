@@ -3,8 +3,9 @@
 import pytest
 
 from completion.decoding.decoder import Step
-from completion.decoding.finishing import finish, open_grammar
+from completion.decoding.finishing import Finisher, open_grammar
 from completion.postprocess import Context, Dropped
+from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from drafting.verifier import MODEL
 from tests.completion.tasks import DOCUMENT, task_at
@@ -15,9 +16,8 @@ SURE, UNSURE = (-0.01, -0.02), (-0.01, -0.9)
 def finished(prefix, suffix, text, language, scores=SURE, reason=StopReason.LINE_END):
     request = CompletionRequest(prefix, suffix, language, mode=Mode.LINE, healing=False, invoked=True)
     context = Context.of(prefix, suffix, language, Mode.LINE, invoked=True)
-    left = finish(
-        Suggestion(text, token_log_probabilities=scores), reason, request, context, open_grammar(request, b"")
-    )
+    finisher = Finisher(request, context, open_grammar(request, HealedPrefix(prefix, "")), b"")
+    left = finisher.finish(Suggestion(text, token_log_probabilities=scores), reason)
     return "" if isinstance(left, Dropped) else left.text
 
 
