@@ -1,4 +1,4 @@
-"""The filters that have the last word on a suggestion, one file each."""
+"""The filters that decide last what is offered of a suggestion, one file each."""
 
 from __future__ import annotations
 
@@ -6,27 +6,40 @@ from dataclasses import replace
 
 from completion.postprocess.blanks import blanks
 from completion.postprocess.block import block
-from completion.postprocess.closers import closers, settled
-from completion.postprocess.context import Context, Dropped, DropReason, Filter
+from completion.postprocess.closers import closers
+from completion.postprocess.closers import stable_length as closers_stable_length
+from completion.postprocess.context import Context, Dropped, DropReason, Filter, StableLength
 from completion.postprocess.empty import empty
-from completion.postprocess.first_line import first_line, unopened
-from completion.postprocess.following_lines import following_lines, unrepeated
+from completion.postprocess.first_line import first_line
+from completion.postprocess.first_line import stable_length as first_line_stable_length
+from completion.postprocess.following_lines import following_lines
+from completion.postprocess.following_lines import stable_length as following_lines_stable_length
 from completion.postprocess.indentation import indentation
-from completion.postprocess.loops import loops, unlooped
+from completion.postprocess.loops import loops
+from completion.postprocess.loops import stable_length as loops_stable_length
 from completion.postprocess.mid_word import mid_word, splits_word
-from completion.postprocess.suffix_overlap import suffix_overlap, unoverlapped
-from completion.postprocess.unfinished import unfinished, whole
+from completion.postprocess.suffix_overlap import stable_length as suffix_overlap_stable_length
+from completion.postprocess.suffix_overlap import suffix_overlap
+from completion.postprocess.unfinished import stable_length as unfinished_stable_length
+from completion.postprocess.unfinished import unfinished
 from completion.request import Suggestion
 
 _CUTS: tuple[Filter, ...] = (mid_word, first_line, loops, following_lines, block, suffix_overlap, closers)
 _SHAPES: tuple[Filter, ...] = (indentation, blanks, empty)
 
 FILTERS: tuple[Filter, ...] = (unfinished, *_CUTS, *_SHAPES)
-"""In order: what forbids, what cuts, what reshapes, what is left of it.
+"""All filters in order: those that drop, those that cut, those that reshape, and the one that drops empty text."""
 
-Cuts of `mid_word` and `block` depend only on the text up to them and hold for every longer text. `first_line`, `loops`,
-`following_lines`, `suffix_overlap` and `closers` may take back what an unfinished text had: each names, beside it, the
-length that it keeps however the text goes on. `stable_prefix` puts these together.
+_STABLE_LENGTHS: tuple[StableLength, ...] = (
+    first_line_stable_length,
+    loops_stable_length,
+    following_lines_stable_length,
+    suffix_overlap_stable_length,
+)
+"""How much of an unfinished text each cutting filter keeps however the text goes on.
+
+`mid_word` and `block` need none: their cuts depend only on the text before the cut. `closers` and `unfinished` have
+one, too; `stable_prefix` applies them separately.
 """
 
 __all__ = [
@@ -41,34 +54,27 @@ __all__ = [
 
 
 def apply_filters(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
-    """Send a finished suggestion through all filters in order; the first that drops it ends the way."""
+    """Send a finished suggestion through all filters in order; stop at the first that drops it."""
     return _through(FILTERS, suggestion, context)
 
 
 def stable_prefix(text: str, context: Context) -> str:
-    """The part of an unfinished text that may be shown already.
+    """Return the part of an unfinished text that may be shown already.
 
-    However the text goes on, `apply_filters` of the whole begins with it.
+    However the text goes on, `apply_filters` of the whole begins with the result.
 
     Args:
         text: Everything generated so far, not filtered.
         context: The same that the finished text will be filtered with.
     """
-    certain = text[: settled(text, context)]
-    finished = certain[: whole(certain, context)]
+    certain = text[: closers_stable_length(text, context)]
+    finished = certain[: unfinished_stable_length(certain, context)]
     cut = _through(_CUTS, Suggestion(certain), context)
     if isinstance(cut, Dropped):
         return ""
-    kept = (
-        len(finished),
-        unopened(finished, context),
-        unlooped(finished),
-        unrepeated(finished, context),
-        unoverlapped(finished, context),
-    )
-    safe = cut.text[: min(kept)]
-    safe = safe[: unoverlapped(safe, context)]  # where a repeated line is cut off later
-    safe = safe[: settled(safe, context)].rstrip()
+    safe = cut.text[: min(len(finished), *(length(finished, context) for length in _STABLE_LENGTHS))]
+    safe = safe[: suffix_overlap_stable_length(safe, context)]  # `following_lines` may have cut off a repeated line
+    safe = safe[: closers_stable_length(safe, context)].rstrip()
     shaped = _through(_SHAPES, replace(cut, text=safe), context)
     return "" if isinstance(shaped, Dropped) else shaped.text
 

@@ -34,7 +34,7 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     return replace(suggestion, replace_after=covered)
 
 
-def settled(text: str, context: Context) -> int:
+def stable_length(text: str, context: Context) -> int:
     """Length of the part of an unfinished text that the filter keeps however the text goes on."""
     if context.within_comment(text):
         return len(text)

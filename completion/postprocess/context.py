@@ -98,8 +98,8 @@ class Context:
             invoked=invoked,
             cut_short=cut_short,
             line_before=prefix[prefix.rfind("\n") + 1 :],
-            line_after=lines[0].rstrip("\r"),
-            following=tuple(line.rstrip("\r") for line in lines[1:]),
+            line_after=lines[0],
+            following=tuple(lines[1:]),
             before=before,
             after=after,
             open=open_at_cursor(before, after, near_before, near_after),
@@ -140,3 +140,5 @@ def closes_string(before: Scan, suffix: str, language: str) -> bool:
 
 
 Filter = Callable[[Suggestion, Context], Suggestion | Dropped]
+
+StableLength = Callable[[str, Context], int]

@@ -29,7 +29,7 @@ def first_line(suggestion: Suggestion, context: Context) -> Suggestion:
     return suggestion if end is None else replace(suggestion, text=suggestion.text[:end].removesuffix("\r"))
 
 
-def unopened(text: str, context: Context) -> int:
+def stable_length(text: str, context: Context) -> int:
     """Length of the part of an unfinished text that the filter keeps however it goes on."""
     end = line_end(text, context) if context.mode is Mode.LINE else None
     return len(text) if end is None or closed_end(text, context) is not None else end
@@ -116,5 +116,5 @@ def _goes_on_below(line: str, context: Context) -> bool:
 
 
 def _line_above(context: Context) -> str:
-    above = context.prefix[: len(context.prefix) - len(context.line_before)].rstrip("\r\n")
+    above = context.prefix[: len(context.prefix) - len(context.line_before)].rstrip("\n")
     return above[above.rfind("\n") + 1 :].strip()

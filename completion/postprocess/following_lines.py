@@ -44,7 +44,7 @@ def _without_rest(text: str, context: Context) -> str:
     return before_rest(text, len(text.rstrip()) - len(rest), context) if rest and text.rstrip().endswith(rest) else text
 
 
-def unrepeated(text: str, context: Context) -> int:
+def stable_length(text: str, context: Context) -> int:
     """Length of the part of an unfinished text that the filter keeps however its last line goes on."""
     start = text.rfind("\n") + 1
     whole = _folded((context.line_before if start == 0 else "") + text[start:])

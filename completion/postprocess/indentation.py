@@ -1,4 +1,4 @@
-"""Indentation follows the document: tabs or spaces, their width, the first line's depth, and how lines end."""
+"""Indentation follows the document: tabs or spaces, their width, and the first line's depth."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
         lines[0] = _first(lines[0], context)
     if len(lines) > 1 and not context.before.string:
         lines[1:] = _deeper(lines, columns(generated), context)
-    return replace(suggestion, text=context.indent.newline.join(lines))
+    return replace(suggestion, text="\n".join(lines))
 
 
 def _first(line: str, context: Context) -> str:

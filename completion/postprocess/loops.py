@@ -35,7 +35,7 @@ def loops(suggestion: Suggestion, context: Context) -> Suggestion:  # noqa: ARG0
     return suggestion
 
 
-def unlooped(text: str) -> int:
+def stable_length(text: str, _context: Context) -> int:
     """Length of the part of an unfinished text that no loop, however it goes on, can cut."""
     lines = text.split("\n")
     return min(_unlooped_lines(lines), len(text) - len(lines[-1]) + _unlooped_phrase(lines[-1]))

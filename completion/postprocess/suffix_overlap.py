@@ -38,7 +38,7 @@ def before_rest(text: str, start: int, context: Context) -> str:
     return text[:start].removesuffix(after[: len(after) - len(after.lstrip())])
 
 
-def unoverlapped(text: str, context: Context) -> int:
+def stable_length(text: str, context: Context) -> int:
     """Length of the part of an unfinished text that the filter keeps however the text goes on."""
     tail = context.line_after.strip()
     starts = (i for i in range(len(text)) if tail and tail.startswith(text[i : i + len(tail)].rstrip()))

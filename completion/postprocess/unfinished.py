@@ -17,11 +17,11 @@ def unfinished(suggestion: Suggestion, context: Context) -> Suggestion | Dropped
     """Take the last, incomplete line off a block or off a line's body; off a line, its last word or open string."""
     if not context.cut_short or not suggestion.text:
         return suggestion
-    text = suggestion.text[: whole(suggestion.text, context)].removesuffix("\r")
+    text = suggestion.text[: stable_length(suggestion.text, context)].removesuffix("\r")
     return replace(suggestion, text=text) if text.strip() else Dropped(DropReason.UNFINISHED)
 
 
-def whole(text: str, context: Context) -> int:
+def stable_length(text: str, context: Context) -> int:
     """Length of the whole lines of a block, or of the whole words where there is only a line."""
     has_lines = context.mode is Mode.BLOCK or code_line(text, context) is not None
     line_end = text.rfind("\n") if has_lines else -1

@@ -12,7 +12,7 @@ from completion.syntax.trees import ancestors, parse
 
 _LOOK_BEHIND = 12_000
 _LOOK_AHEAD = 4_000
-_CLOSING = frozenset(")]}\"'`;,: \t\r")
+_CLOSING = frozenset(")]}\"'`;,: \t")
 _BODY = frozenset(
     {
         "module", "program", "source_file", "translation_unit", "block", "statement_block", "class_body",

@@ -10,7 +10,7 @@ from completion.syntax.indent_style import depth
 _LOOK_BEHIND = 16_000
 _LOOK_AHEAD = 6_000
 _OPENERS = ("{", "(", "[", ":", "=>", "->")
-_CLOSING = ")]}\"'`;,: \t\r"
+_CLOSING = ")]}\"'`;,: \t"
 _GOES_ON = frozenset({"else", "elif", "except", "finally", "catch", "while", "case", "default"})
 _WORD = re.compile(r"\w*")
 

@@ -1,4 +1,4 @@
-"""How a document indents and ends its lines."""
+"""How a document indents its lines."""
 
 from __future__ import annotations
 
@@ -19,19 +19,16 @@ class IndentStyle:
 
     Attributes:
         unit: One level: a tab, or some spaces; "" where the document shows none.
-        newline: How lines end.
     """
 
     unit: str
-    newline: str
 
     @classmethod
     def of(cls, prefix: str, suffix: str) -> IndentStyle:
         """Read the style off the text near the cursor."""
         before, after = prefix[-_SAMPLE:], suffix[:_SAMPLE]
         text = before[: before.rfind("\n") + 1] + after[after.find("\n") + 1 :]  # the cursor's line is in flux
-        newline = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
-        return cls(_unit(text), newline)
+        return cls(_unit(text))
 
 
 def columns(blanks: str) -> int:

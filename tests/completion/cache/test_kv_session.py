@@ -14,6 +14,7 @@ from completion.cancellation import CancelToken
 from completion.errors import CancelledError, PromptTooLongError
 from completion.model.dense.dense_transformer import load_dense
 from completion.model.transformers_model import TransformersModel
+from completion.prompt.healing import HealedPrefix
 from completion.prompt.planner import Prompt
 from completion.request import CacheMode, Layout
 
@@ -21,7 +22,7 @@ SETTINGS = SessionSettings(capacity=1024, spare_slots=64, chunk_tokens=16, repai
 
 
 def prompt_of(tokens) -> Prompt:
-    return Prompt(tuple(tokens), tuple(tokens), b"", (), Layout.SUFFIX_FIRST)
+    return Prompt(tuple(tokens), tuple(tokens), HealedPrefix("", ""), (), Layout.SUFFIX_FIRST)
 
 
 def next_logits(model, session, prompt):
