@@ -22,11 +22,12 @@ import numpy as np
 import torch
 
 from completion.model.architecture import Architecture, RotaryScaling
-from completion.model.causal_model import CausalModel, IntArray
+from completion.model.causal_model import CausalModel
 from completion.model.dense.cuda_graphs import GraphedTransformer
 from completion.model.dense.dense_transformer import DenseTransformer
 from completion.model.dense.kv_cache import TorchCache
 from completion.model.weights import LayerWeights, Linear, Weights
+from drafting.arrays import IntArray
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
 PASTS = (1024, 8192)

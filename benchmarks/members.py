@@ -29,11 +29,12 @@ from benchmarks.quality.tasks import FILES, open_tasks, sample
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.grammar.grammar import load_grammar
-from completion.model.causal_model import CausalModel, FloatArray, IntArray, KVCache, Logits
+from completion.model.causal_model import CausalModel, KVCache, Logits
 from completion.model.loading import load_model
 from completion.model.tokenizer import CodeTokenizer
 from completion.prompt.healing import heal
 from completion.request import CompletionRequest, Mode
+from drafting.arrays import FloatArray, IntArray
 
 BONUSES = (0.0, 1.0, 2.0, 4.0)
 _NAME = re.compile(rb"\w*")

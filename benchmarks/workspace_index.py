@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from completion.engine import Engine
 from completion.errors import DraftlineError
@@ -29,6 +28,7 @@ from completion.model.loading import load_model
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.request import CompletionEvent, CompletionRequest, Mode, WorkspaceFile, WorkspaceUpdate
+from drafting.arrays import IntArray
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import LearnedState
 from drafting.session import Drafters
@@ -36,7 +36,6 @@ from drafting.sources.ngram_index import MAX_MATCH
 from drafting.sources.prompt_lookup import continuations_scratch, rank_continuations
 from drafting.sources.workspace_index import WorkspaceIndex
 
-IntArray = npt.NDArray[np.int32]
 Documents = dict[str, IntArray]
 
 TARGETS = {"index_s": 30.0, "index_mb": 250.0, "latency_ratio_while_indexing": 1.2, "edit_ms": 5.0, "lookup_ms": 0.1}

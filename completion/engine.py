@@ -29,7 +29,7 @@ from completion.request import (
     WorkspaceUpdate,
 )
 from completion.stopping.mode import cursor_context
-from completion.workspace.context import WorkspaceFiles
+from completion.workspace.context import WorkspaceContext
 from drafting.session import Drafters
 
 FIRST_STEP_TOKENS = 8
@@ -76,7 +76,7 @@ class Engine:
         self._sessions = KVSessions(loaded.model, settings.sessions, self._pace.note)
         self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
         self._digest = loaded.digest
-        self._workspaces: dict[str, WorkspaceFiles] = {}
+        self._workspaces: dict[str, WorkspaceContext] = {}
         self._clock = clock
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
@@ -126,7 +126,7 @@ class Engine:
 
     def update_workspace(self, update: WorkspaceUpdate) -> None:
         """Bring the drafters' index of a workspace, and what the model may see of it, up to date."""
-        self._workspaces.setdefault(update.workspace, WorkspaceFiles()).update(update)
+        self._workspaces.setdefault(update.workspace, WorkspaceContext()).update(update)
         index = self._drafters.workspace(update.workspace)
         for path in update.removed:
             index.remove(path)

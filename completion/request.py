@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+MAX_TOKENS_LIMIT = 4096
+"""Highest `max_tokens` that a request may ask for."""
+
 
 class Layout(StrEnum):
     """Order of prefix P and suffix S around the FIM tokens.

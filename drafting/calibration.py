@@ -10,13 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from drafting.arrays import FloatArray, IntArray
 from drafting.compiled import compiled
 from drafting.sources import prompt_lookup, token_recycling
-
-FloatArray = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int32]
 
 PROMPT, WORKSPACE, PATTERN, RECYCLING = 0, 1, 2, 3
 SOURCES = 4

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from drafting.arrays import FloatArray, IntArray
 from drafting.calibration import SOURCES, CalibrationArrays, learn
 from drafting.compiled import compiled
 from drafting.sources.ngram_index import MAX_MATCH
 from drafting.sources.prompt_lookup import RANKS, Continuations, continuations_scratch
 from drafting.sources.token_recycling import WIDTH
-
-IntArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float32]
 
 LOOKUPS = 3
 """Sources that look up tokens: PROMPT, WORKSPACE, PATTERN."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from drafting.arrays import FloatArray, IntArray
 from drafting.calibration import (
     MATCHES,
     PATTERN,
@@ -22,7 +23,7 @@ from drafting.calibration import (
     logit_of,
     probability,
 )
-from drafting.candidate_pool import LOOKUPS, NOT_TAKEN, FloatArray, IntArray, Pool
+from drafting.candidate_pool import LOOKUPS, NOT_TAKEN, Pool
 from drafting.compiled import compiled
 from drafting.draft_budget import best_cut, least_goodput, may_pay
 from drafting.sources.ngram_index import NgramArrays

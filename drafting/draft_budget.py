@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from drafting.arrays import FloatArray
 from drafting.compiled import compiled
-
-FloatArray = npt.NDArray[np.float32]
 
 MIN_GAIN = 1.03
 """A tree must promise this much more text a millisecond than no tree: guessing itself takes time as well."""

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float32]
+from drafting.arrays import FloatArray, IntArray
 
 ROOT = -1
 """Parent of a node that directly follows the context."""

@@ -6,13 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from drafting.arrays import IntArray
 from drafting.draft_tree import DraftTree
 from drafting.verifier import AcceptedPath
-
-IntArray = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)

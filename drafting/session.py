@@ -8,6 +8,7 @@ from copy import copy
 import numpy as np
 import numpy.typing as npt
 
+from drafting.arrays import FloatArray, IntArray
 from drafting.calibration import NAMES
 from drafting.candidate_pool import empty_pool, lay_out, learn_path
 from drafting.combined import Sources, draft, expand, grow
@@ -21,9 +22,6 @@ from drafting.sources.prompt_lookup import PromptLookup
 from drafting.sources.token_recycling import recycle
 from drafting.sources.workspace_index import WorkspaceIndex
 from drafting.verifier import AcceptedPath
-
-IntArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float32]
 
 UNGUESSED_SHARE = 0.2
 """Of the chance that no candidate comes next, what is left once a constraint allows few tokens."""

@@ -178,23 +178,20 @@ def _register_list_completion(server: DraftlineServer) -> None:
 
 def _register_signals(server: DraftlineServer) -> None:
     @server.command(messages.ACCEPTED_COMMAND)
-    async def accepted(*arguments: Any) -> None:  # noqa: ANN401 - untyped JSON
+    def accepted(*arguments: Any) -> None:  # noqa: ANN401 - untyped JSON
         server.session.accepted(messages.read_item_name(arguments))
-        await server.session.engine.count("select")
 
     @server.feature(messages.DID_SHOW)
-    async def did_show(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
+    def did_show(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
         server.session.signals.shown(messages.read_shown(params))
-        await server.session.engine.count("view")
 
     @server.feature(messages.DID_ACCEPT_PARTLY)
     def did_accept_partly(params: Any) -> None:  # noqa: ANN401 - see above
         server.session.signals.partly_accepted(messages.read_part_accepted(params))
 
     @server.feature(messages.DID_REJECT)
-    async def did_reject(params: Any) -> None:  # noqa: ANN401 - see above
+    def did_reject(params: Any) -> None:  # noqa: ANN401 - see above
         server.session.signals.rejected(messages.read_rejected(params))
-        await server.session.engine.count("dismiss")
 
     @server.feature(messages.DID_MOVE_CURSOR)
     def did_move_cursor(params: Any) -> None:  # noqa: ANN401 - see above

@@ -25,7 +25,7 @@ from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.preparation import Preparer
 from lsp_server.suggesting.query import Answer, Query, situation_at
 from lsp_server.suggesting.request_builder import RequestBuilder
-from lsp_server.suggesting.show_gate import ShowGate
+from lsp_server.suggesting.request_policy import RequestPolicy
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.telemetry.schema import store_path
@@ -48,7 +48,7 @@ class Session:
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
         self.feed = WorkspaceFeed(self.folders, self.documents, self.engine.update_workspace, lambda: self.settings)
         self._background: set[asyncio.Task[None]] = set()
-        self.gate = ShowGate(lambda: self.settings, self.feed.refusal_of, clock)
+        self.gate = RequestPolicy(lambda: self.settings, self.feed.refusal_of, clock)
         self._builder = RequestBuilder(self.documents, self.folders)
         self.completer = InlineCompleter(
             source=lambda: self.engine.source,

@@ -9,9 +9,10 @@ import numpy as np
 
 from completion.cancellation import CancelToken
 from completion.engine import Engine
-from completion.model.causal_model import CausalModel, FloatArray, IntArray
+from completion.model.causal_model import CausalModel
 from completion.model.sampling import draw
 from completion.request import CompletionRequest, Sampling
+from drafting.arrays import FloatArray, IntArray
 from drafting.draft_tree import DraftTree
 from drafting.drafter import ALONE, Beside
 from drafting.session import Drafters, DraftingSession

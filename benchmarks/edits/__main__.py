@@ -26,13 +26,13 @@ from completion.cancellation import CancelToken
 from completion.decoding.constraints import Constraints
 from completion.decoding.decoder import Decoder
 from completion.engine import FIRST_STEP_TOKENS
-from completion.model.causal_model import FloatArray
 from completion.model.loading import LoadedModel, load_model
 from completion.prompt.fim_format import detect_format
 from completion.prompt.healing import HealedPrefix
 from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, Layout, Sampling
+from drafting.arrays import FloatArray
 
 COMPLETION_TOKENS = 24
 TYPING_SAMPLE = 4

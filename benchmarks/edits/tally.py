@@ -14,8 +14,8 @@ from rich.table import Table
 
 from benchmarks.edits.sessions import Kind
 from completion.cache.kv_session import SessionSettings
-from completion.model.causal_model import FloatArray
 from completion.request import CacheMode, Layout
+from drafting.arrays import FloatArray
 
 _COLUMNS = (
     "computed_share",

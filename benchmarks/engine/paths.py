@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from completion.model.causal_model import CausalModel
 from completion.model.store.model_store import prepare
-from completion.model.store.packaged_models import DEFAULT_MODEL, join_parts
+from completion.model.store.packaged_models import DEFAULT_PACKAGE, join_parts
 from completion.model.transformer import load_transformer
 from completion.paths import cache_dir
 
@@ -136,12 +136,12 @@ def q8_file() -> Path:
     """The default model as Q8_0, made once with llama.cpp's quantiser and kept in the cache."""
     folder = cache_dir() / "benchmarks"
     folder.mkdir(exist_ok=True)
-    target = folder / f"{DEFAULT_MODEL.name}-q8_0.gguf"
+    target = folder / f"{DEFAULT_PACKAGE.name}-q8_0.gguf"
     if not target.is_file():
         import llama_cpp
 
         source, unfinished = folder / "source.gguf", folder / f"q8_0-{os.getpid()}.gguf"
-        join_parts(DEFAULT_MODEL, source, lambda _sentence, _share: None)
+        join_parts(DEFAULT_PACKAGE, source, lambda _sentence, _share: None)
         parameters = llama_cpp.llama_model_quantize_default_params()
         parameters.ftype, parameters.allow_requantize = llama_cpp.LLAMA_FTYPE_MOSTLY_Q8_0, True
         failed = llama_cpp.llama_model_quantize(str(source).encode(), str(unfinished).encode(), parameters)

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.data import read_records
 from benchmarks.gate.training import Array, Choice, User, choose, left_out_by_parts, read_users, replay, train
-from lsp_server.gate.gate import Gate, GateWeights, Strictness
+from lsp_server.gate.acceptance_model import AcceptanceModel, AcceptanceWeights, Strictness
 
 FILE = "coderec_events.jsonl.gz"
 KEPT = {Strictness.LOW: 0.99, Strictness.NORMAL: 0.95, Strictness.HIGH: 0.85}
@@ -76,7 +76,7 @@ def shows_avoided(probabilities: Array, outcomes: Array, kept: float = 0.95) -> 
     return float((probabilities < np.quantile(probabilities[outcomes == 1], 1 - kept)).mean())
 
 
-def decision_ms(gate: Gate, user: User) -> float:
+def decision_ms(gate: AcceptanceModel, user: User) -> float:
     """Median time of one decision."""
     times = []
     for event in user.events:
@@ -117,7 +117,7 @@ def main() -> None:
         "shows_avoided": round(shows_avoided(probabilities, outcomes), 4),
         "shows_avoided_own_threshold": round(float(1 - shown.mean()), 4),
         "acceptances_kept_own_threshold": round(float(shown[outcomes == 1].mean()), 4),
-        "decision_ms": round(decision_ms(Gate(GateWeights.shipped()), users[0]), 3),
+        "decision_ms": round(decision_ms(AcceptanceModel(AcceptanceWeights.shipped()), users[0]), 3),
     }
     for name, value in figures.items():
         print(f"{name:32} {value}")

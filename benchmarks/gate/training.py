@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lsp_server.gate.acceptance_model import MOST_BIAS, AcceptanceWeights
 from lsp_server.gate.features import Behaviour, Offer, grouped_features
-from lsp_server.gate.gate import MOST_BIAS, GateWeights
 
 PENALTIES = (50.0, 100.0, 200.0, 400.0, 800.0)
 """Penalties of squared weights to choose from."""
@@ -84,13 +84,13 @@ def read_users(records: list[dict[str, Any]]) -> list[User]:
     return [_user(events) for events in found.values()]
 
 
-def train(users: Sequence[User], choice: Choice) -> GateWeights:
+def train(users: Sequence[User], choice: Choice) -> AcceptanceWeights:
     """Ridge logistic regression by Newton's method, without thresholds."""
     columns = _columns(users[0], choice)
     inputs = np.concatenate([user.inputs[:, columns] for user in users])
     means, scales = inputs.mean(0), inputs.std(0) + 1e-3
     weights = _newton((inputs - means) / scales, np.concatenate([user.outcomes for user in users]), choice.penalty)
-    return GateWeights(
+    return AcceptanceWeights(
         names=tuple(name for group in choice.groups for name in users[0].groups[group]),
         means=tuple(means.tolist()),
         scales=tuple(scales.tolist()),
@@ -101,7 +101,7 @@ def train(users: Sequence[User], choice: Choice) -> GateWeights:
     )
 
 
-def replay(model: GateWeights, user: User, choice: Choice) -> Array:
+def replay(model: AcceptanceWeights, user: User, choice: Choice) -> Array:
     """What a user's own gate says before each decision, adapting as it goes; as `Gate` does.  # [decided]."""
     inputs = (user.inputs[:, _columns(user, choice)] - np.array(model.means)) / np.array(model.scales)
     logits = inputs @ np.array(model.weights) + model.bias

@@ -16,9 +16,9 @@ import numpy as np
 
 from completion.grammar.grammar import load_grammar
 from completion.grammar.lr.advance import Snapshot
-from completion.model.causal_model import FloatArray
 from completion.model.sampling import draw
 from completion.request import Sampling
+from drafting.arrays import FloatArray
 
 TOKENS = (b"[", b"]", b"1", b",", b"tr", b"ue", b"x")
 LENGTH = 3

@@ -25,7 +25,7 @@ from completion.cancellation import CancelToken
 from completion.engine import Engine, EngineSettings
 from completion.model.loading import load_model
 from completion.request import CompletionEvent, Mode, WorkspaceUpdate
-from completion.workspace.context import WorkspaceFiles
+from completion.workspace.context import WorkspaceContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _answer(work: list[tuple[str, Task]], backend: Backend, options: Options) ->
     engine = Engine(load_model(options.model, backend=backend, threads=options.threads), EngineSettings())
     with (options.out or Path(os.devnull)).open("a", encoding="utf-8") as out:
         for number, (row, task) in enumerate(work):
-            files = WorkspaceFiles()
+            files = WorkspaceContext()
             files.update(WorkspaceUpdate("", task.files))
             request = ROWS[row].request(task, files, options.context_tokens)
             started = time.perf_counter()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from benchmarks.quality.tasks import Task
 from completion.backend import Backend
 from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout, Mode
-from completion.workspace.context import WorkspaceFiles
+from completion.workspace.context import WorkspaceContext
 
 LINE_TOKENS = 64
 BLOCK_TOKENS = 160
@@ -33,7 +33,7 @@ class Row:
     invoked: bool = True
     backend: Backend | None = None
 
-    def request(self, task: Task, files: WorkspaceFiles, context_tokens: int) -> CompletionRequest:
+    def request(self, task: Task, files: WorkspaceContext, context_tokens: int) -> CompletionRequest:
         """The task as this row asks it. Cached keys are only reused where they are exact.
 
         The whole path decides itself between a line and a block, unless the task wants a block.

@@ -42,7 +42,7 @@ from completion.request import (
     Suggestion,
     WorkspaceUpdate,
 )
-from completion.workspace.context import WorkspaceFiles
+from completion.workspace.context import WorkspaceContext
 
 SETS = "single_line,multi_line,random_span,santacoder,safim,repo_context,release_replay,cursor_positions"
 SAMPLES = "samples"
@@ -73,7 +73,7 @@ class Bench:
 
     def answer(self, task: Task) -> Iterator[dict[str, Any]]:
         """Every row's answer to one task."""
-        files = WorkspaceFiles()
+        files = WorkspaceContext()
         files.update(WorkspaceUpdate("", task.files))
         request = replace(QUALITY_ROWS["whole"].request(task, files, self._context_tokens), document=task.id)
         started = time.perf_counter()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int32]
+from drafting.arrays import IntArray
 
 _ANCHOR_TOKENS = 8  # a run is found by this many equal tokens; shorter ones cost more repair than they save
 _MOST_PLACES = 16  # of a run that stands in many places (rows of a table) only so many are compared

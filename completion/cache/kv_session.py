@@ -13,10 +13,11 @@ import numpy as np
 from completion.cache.kv_plan import CachePlan, plan_exact, plan_pie
 from completion.cancellation import CancelToken
 from completion.errors import PromptTooLongError, UnsupportedModelError
-from completion.model.causal_model import CausalModel, IntArray, KVCache, ModelShape
+from completion.model.causal_model import CausalModel, KVCache, ModelShape
 from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import Prompt
 from completion.request import CacheMode
+from drafting.arrays import IntArray
 
 logger = logging.getLogger(__name__)
 

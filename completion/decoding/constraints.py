@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.lr.advance import Snapshot
-from completion.model.causal_model import IntArray
 from completion.prompt.healing import ForcedBytes, TokenBytes
+from drafting.arrays import IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ import numpy as np
 from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import FREE, Constraints, ConstraintState
-from completion.model.causal_model import CausalModel, FloatArray, IntArray, Logits
+from completion.model.causal_model import CausalModel, Logits
 from completion.model.sampling import draw
 from completion.request import Sampling
+from drafting.arrays import FloatArray, IntArray
 from drafting.draft_tree import ROOT, DraftTree
 from drafting.drafter import ALONE, Beside, Drafter
 from drafting.verifier import ANCHOR_ROW, AcceptedPath, accept_path

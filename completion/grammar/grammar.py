@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from functools import cache
 
@@ -10,7 +9,7 @@ from tree_sitter import Language, Parser, Point, Query, QueryCursor, Tree
 
 from completion.grammar.indentation import IndentationRule
 from completion.grammar.lr.acceptor import Acceptor
-from completion.grammar.lr.lexer import Lexer, PythonLexer
+from completion.grammar.lr.compiled_lexer import CompiledLexer
 from completion.grammar.lr.tables import Tables
 from completion.grammar.prefix_memory import PrefixMemory, common_length
 from completion.syntax.languages import LANGUAGES, LanguageRow, language_address, tree_sitter_language
@@ -64,7 +63,7 @@ class Grammar:
         self.row = row
         self.tables = Tables(language_address(row.package, row.entry))
         rule = IndentationRule(self.tables) if row.indented else None
-        self.acceptor = Acceptor(self.tables, make_lexer(self.tables), rule)
+        self.acceptor = Acceptor(self.tables, CompiledLexer(self.tables), rule)
         self.acceptor.warm_up()
         self._language: Language = tree_sitter_language(row.package, row.entry)
         self._parser = Parser(self._language)
@@ -109,15 +108,6 @@ class Grammar:
         if not root.has_error:
             return 0
         return sum(len(nodes) for nodes in QueryCursor(self._errors).captures(root).values())
-
-
-def make_lexer(tables: Tables) -> Lexer:
-    """The compiled lexer where numba is installed and the machine is little-endian, else the one in Python."""
-    with contextlib.suppress(ImportError, OSError):
-        from completion.grammar.lr.compiled_lexer import CompiledLexer  # noqa: PLC0415  numba loads in half a second
-
-        return CompiledLexer(tables)
-    return PythonLexer(tables)
 
 
 @cache

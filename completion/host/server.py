@@ -17,7 +17,7 @@ from completion.errors import DraftlineError
 from completion.host.application import application
 from completion.host.engine_protocol import EngineLoader, LoadedEngine
 from completion.host.metrics import HostMetrics
-from completion.host.process.address import DEFAULT_MODEL
+from completion.host.process.address import DEFAULT_MODEL_NAME
 from completion.host.process.idle import IdleWatch
 from completion.host.process.log import log_loop_errors
 from completion.host.process.sockets import TcpAddress
@@ -45,7 +45,7 @@ class HostSettings:
         log_level: Level of draftline's own messages in the host's log.
     """
 
-    model: str = DEFAULT_MODEL
+    model: str = DEFAULT_MODEL_NAME
     backend: Backend = "auto"
     threads: int | None = None
     idle_s: float = 600.0

@@ -10,11 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-IntArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float32]
+from drafting.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)

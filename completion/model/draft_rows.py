@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from completion.model.causal_model import IntArray
+from drafting.arrays import IntArray
 
 NO_ROWS = np.empty(0, dtype=np.int32)
 

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from completion.model.causal_model import FloatArray, IntArray
+from drafting.arrays import FloatArray, IntArray
 
 _PANEL = 64
 """Channels of a panel of the head; see `kernels.int8_product`."""

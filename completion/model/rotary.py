@@ -9,7 +9,7 @@ import numpy as np
 
 from completion.errors import UnsupportedModelError
 from completion.model.architecture import Architecture, RotaryScaling
-from completion.model.causal_model import FloatArray
+from drafting.arrays import FloatArray
 
 
 def rotary_tables(architecture: Architecture, positions: int) -> tuple[FloatArray, FloatArray]:

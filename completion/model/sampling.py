@@ -12,8 +12,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from completion.model.causal_model import FloatArray, IntArray
 from completion.request import Sampling
+from drafting.arrays import FloatArray, IntArray
 
 _FIRST_LOOK = 64  # candidates sorted before the whole vocabulary is
 

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
 
 from completion.errors import ModelDamagedError, UnsupportedModelError
-
-IntArray = npt.NDArray[np.int32]
+from drafting.arrays import IntArray
 
 _MARKER = re.compile(r"\u2581?<\S.*>")  # what control tokens look like, declared "special" or not
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")  # sentencepiece's byte fallback

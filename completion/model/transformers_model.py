@@ -13,9 +13,10 @@ import numpy.typing as npt
 import torch
 
 from completion.errors import ModelError, UnsupportedModelError
-from completion.model.causal_model import FloatArray, IntArray, KVCache, Logits, ModelShape
+from completion.model.causal_model import KVCache, Logits, ModelShape
 from completion.model.draft_rows import TreeCache, tree_places
 from completion.model.logits import DenseLogits
+from drafting.arrays import FloatArray, IntArray
 
 PREFILL_ROWS = 256
 """Rows computed at once: a mask and scores of more would only take memory."""

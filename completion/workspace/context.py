@@ -71,7 +71,7 @@ class _Question:
 
 
 @dataclass(slots=True)
-class WorkspaceFiles:
+class WorkspaceContext:
     """The files of one workspace, fed by updates; files of credentials are never kept."""
 
     files: OrderedDict[str, IndexedFile] = field(default_factory=OrderedDict)

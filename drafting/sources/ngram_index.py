@@ -11,11 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from drafting.arrays import IntArray
 from drafting.compiled import compiled
-
-IntArray = npt.NDArray[np.int32]
 
 GAP = -1
 """Token of a slot that holds nothing: it separates documents and matches nothing."""

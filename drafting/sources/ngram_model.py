@@ -7,10 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from drafting.arrays import IntArray
 from drafting.sources.ngram_index import MAX_MATCH, NgramArrays, find
-
-IntArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float64]
 
 ORDER_WEIGHTS = (0.01, 0.04, 0.15, 0.18, 0.12)
 """Of contexts of 1, 2, .. 5 tokens. Source: "Superposed Decoding: Multiple Generations from a Single Autoregressive
@@ -28,7 +26,7 @@ class NgramModel:
         self._slots = np.zeros(OCCURRENCES, dtype=np.int32)
         self._lengths = np.zeros(OCCURRENCES, dtype=np.int32)
 
-    def shares(self, context: Sequence[int], tokens: Sequence[int]) -> FloatArray:
+    def shares(self, context: Sequence[int], tokens: Sequence[int]) -> npt.NDArray[np.float64]:
         """How often each token followed the context's end: Σ over n of weight · share. 0 if it never did.  # [tokens].
 
         Args:

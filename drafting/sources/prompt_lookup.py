@@ -11,12 +11,10 @@ from copy import copy
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from drafting.arrays import IntArray
 from drafting.compiled import compiled
 from drafting.sources.ngram_index import GAP, MAX_MATCH, ORDERS, NgramArrays, empty_arrays, find, link
-
-IntArray = npt.NDArray[np.int32]
 
 OCCURRENCES = 24
 """Occurrences that vote on a continuation."""

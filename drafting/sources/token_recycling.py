@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from drafting.arrays import IntArray
 from drafting.compiled import compiled
 
-IntArray = npt.NDArray[np.int32]
 KeyArray = npt.NDArray[np.int64]
 
 WIDTH = 8

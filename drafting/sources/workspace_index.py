@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from drafting.arrays import IntArray
 from drafting.compiled import compiled
 from drafting.sources.ngram_index import GAP, NgramArrays, empty_arrays, link, unlink
-
-IntArray = npt.NDArray[np.int32]
 
 BUDGET_TOKENS = 1_500_000
 """Most tokens of one workspace (about 80 MB of index)."""

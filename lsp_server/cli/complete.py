@@ -10,9 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from completion.errors import ConfigurationError
-from completion.request import CompletionEvent, CompletionRequest, Layout, Mode, Statistics
-
-_MOST_TOKENS = 4096
+from completion.request import MAX_TOKENS_LIMIT, CompletionEvent, CompletionRequest, Layout, Mode, Statistics
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,8 +30,8 @@ def execute(options: argparse.Namespace) -> int:
     """Run what `add_parser` parsed; the status is 0 even when there is nothing to suggest."""
     from lsp_server.cli.source_position import read_position, request_at
 
-    if not 1 <= options.max_tokens <= _MOST_TOKENS:
-        raise ConfigurationError(f"--max-tokens is {options.max_tokens}; give a number from 1 to {_MOST_TOKENS}.")
+    if not 1 <= options.max_tokens <= MAX_TOKENS_LIMIT:
+        raise ConfigurationError(f"--max-tokens is {options.max_tokens}; give a number from 1 to {MAX_TOKENS_LIMIT}.")
     position = read_position(options.position)
     layout = Layout(options.layout) if options.layout else None
     request = request_at(position, mode=Mode(options.mode), max_tokens=options.max_tokens, layout=layout)

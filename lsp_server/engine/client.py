@@ -132,15 +132,6 @@ class EngineClient:
         if self.status.state == "ready":
             await self._live().post("/v1/prepare", request)
 
-    async def count(self, kind: str) -> None:
-        """Count an event for Prometheus: "view", "select" or "dismiss"; does nothing while the host is not ready.
-
-        Raises:
-            DraftlineError: The host refuses it.
-        """
-        if self.status.state == "ready":
-            await self._live().post_event(kind)
-
     async def update_workspace(self, update: WorkspaceUpdate) -> None:
         """Tell what changed in a workspace; a host that was started anew must be told everything again.
 

@@ -79,20 +79,8 @@ class EngineConnection:
             HostGoneError: No host answers.
             DraftlineError: The host refuses it.
         """
-        await self._post(path, encode(message))
-
-    async def post_event(self, kind: str) -> None:
-        """Count an event in the host's metrics.
-
-        Raises:
-            HostGoneError: No host answers.
-            DraftlineError: The host refuses it.
-        """
-        await self._post("/v1/events", json.dumps({"type": kind}).encode())
-
-    async def _post(self, path: str, body: bytes) -> None:
         with _transport_errors():
-            reply = await self._http.post(path, content=body)
+            reply = await self._http.post(path, content=encode(message))
         if reply.is_error:
             raise _error(_json_of(reply))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from completion.errors import EngineUnavailableError
-from completion.host.process.address import DEFAULT_MODEL, HostAddress, host_address, normal_model
+from completion.host.process.address import DEFAULT_MODEL_NAME, HostAddress, host_address, normal_model
 from completion.version import version
 
 # Exit statuses that need no words here: an orderly end, no model (clients were told), another host was faster.
@@ -35,7 +35,7 @@ class EngineOptions:
         program: What starts a local host; arguments are appended.
     """
 
-    model: str = DEFAULT_MODEL
+    model: str = DEFAULT_MODEL_NAME
     backend: str = "auto"
     threads: int = 0
     idle_s: float = 600.0

@@ -69,14 +69,6 @@ class EngineLink:
         except DraftlineError as error:
             _log.info("Not prepared: %s", error)
 
-    async def count(self, kind: str) -> None:
-        """Count an event in the engine's metrics; that it may fail is of no consequence."""
-        try:
-            if self.source is not None:
-                await self.source.count(kind)
-        except DraftlineError as error:
-            _log.info("Not counted: %s", error)
-
     async def update_workspace(self, update: WorkspaceUpdate) -> None:
         """Send a part of the workspace.
 

@@ -17,7 +17,7 @@ from platformdirs import PlatformDirs
 from completion.backend import Backend
 from completion.errors import ConfigurationError
 from completion.request import Alternatives, CacheMode, GrammarMode, Layout, Mode
-from lsp_server.gate.gate import Strictness
+from lsp_server.gate.acceptance_model import Strictness
 
 PROJECT_FILE = ".draftline.toml"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
+from lsp_server.gate.acceptance_model import AcceptanceModel, AcceptanceWeights, Strictness
 from lsp_server.gate.features import Offer
-from lsp_server.gate.gate import Gate, GateWeights, Strictness
 from lsp_server.suggesting.generation import Generation
 
 REMEMBERED_OFFERS = 200
@@ -22,7 +22,7 @@ class AcceptanceGate:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._gate = Gate(GateWeights.shipped())
+        self._gate = AcceptanceModel(AcceptanceWeights.shipped())
         self._offers: OrderedDict[str, Offer | None] = OrderedDict()  # None: its fate is learned
         self._on_screen: str | None = None
 

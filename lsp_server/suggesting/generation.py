@@ -1,4 +1,4 @@
-"""One answer of the engine, running or finished, and what of it is left after the user typed on."""
+"""One stream of the engine, running or finished, kept while the user's typing agrees with it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from completion.errors import DraftlineError, EngineUnavailableError
-from completion.request import CompletionEvent, CompletionRequest, Suggestion
+from completion.request import CompletionEvent, CompletionRequest
+from lsp_server.suggesting.narrowing import Remainder, Situation, remainder, typed_since
 
 _log = logging.getLogger(__name__)
 
-CLOSERS = frozenset(")]}>\"'`")
-"""Characters that editors add by themselves after the cursor when their opener is typed."""
-
 REST_S = 0.3
 """Alternatives are written for who has stopped to look: so long after the first text and the last key."""
-
-MOST_CLOSERS = 3
-"""How many closers an editor is expected to add or step over between two requests."""
 
 
 class CompletionSource(Protocol):
@@ -29,29 +24,6 @@ class CompletionSource(Protocol):
 
     def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent, None]:
         """Stream cumulative events; closing the iterator cancels."""
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """The text around a cursor, whole, with line ends as the document has them."""
-
-    prefix: str
-    suffix: str
-
-
-@dataclass(frozen=True, slots=True)
-class Remainder:
-    """What of a suggestion is left to insert at a situation's cursor.
-
-    Attributes:
-        index: Which suggestion of the generation.
-        text: What to insert there.
-        replace_after: How many code points after that cursor it replaces.
-    """
-
-    index: int
-    text: str
-    replace_after: int
 
 
 class Generation:
@@ -141,30 +113,18 @@ class Generation:
 
     def remainders(self, now: Situation) -> tuple[Remainder, ...] | None:
         """What is left at another cursor; empty while the text is yet to come, None if it no longer fits there."""
-        typed = _typed_since(self.start, now)
+        typed = typed_since(self.start, now)
         if typed is None:
             return None
         if self.last is None:
             return () if self.running else None
         whole = self.last.whole if self.running else len(self.last.suggestions)
         left = [
-            self._remainder(index, suggestion, typed, now, grows=index >= whole)
+            remainder(index, suggestion, self.start, now, typed, grows=index >= whole)
             for index, suggestion in enumerate(self.last.suggestions)
         ]
         fitting = tuple(one for one in left if one is not None)
         return fitting if fitting or (self.running and not self.last.suggestions) else None
-
-    def _remainder(
-        self, index: int, suggestion: Suggestion, typed: str, now: Situation, *, grows: bool
-    ) -> Remainder | None:
-        if not suggestion.text.startswith(typed):
-            catching_up = grows and typed.startswith(suggestion.text)
-            return Remainder(index, "", 0) if catching_up else None
-        text = suggestion.text[len(typed) :]
-        if not text and not grows:
-            return None
-        replaced = _replaced(self.start, now, suggestion.replace_after, text)
-        return None if replaced is None else Remainder(index, text, replaced)
 
     async def _read(
         self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]
@@ -232,37 +192,3 @@ class Generation:
         self.last = replace(known, done=True)
         self._end()
         on_event(self)
-
-
-def _typed_since(start: Situation, now: Situation) -> str | None:
-    """What was typed since the start; None if anything else changed."""
-    if not now.prefix.startswith(start.prefix) or _closer_difference(start, now) is None:
-        return None
-    return now.prefix[len(start.prefix) :]
-
-
-def _closer_difference(start: Situation, now: Situation) -> int | None:
-    """How many closers the editor added after the cursor (> 0) or stepped over (< 0); None: another change."""
-    added = len(now.suffix) - len(start.suffix)
-    if abs(added) > MOST_CLOSERS:
-        return None
-    longer, shorter = (now.suffix, start.suffix) if added >= 0 else (start.suffix, now.suffix)
-    head = longer[: abs(added)]
-    return added if longer.endswith(shorter) and CLOSERS.issuperset(head) else None
-
-
-def _replaced(start: Situation, now: Situation, replace_after: int, text: str) -> int | None:
-    """Code points after the cursor that `text` takes the place of; None if it would double a closer.
-
-    A closer that the editor added counts as replaced once the text closes it itself.
-    """
-    difference = _closer_difference(start, now) or 0
-    if difference <= 0:
-        return replace_after + difference if replace_after + difference >= 0 else None
-    closed, at = 0, -1
-    for closer in now.suffix[:difference]:
-        at = text.find(closer, at + 1)
-        if at < 0:
-            return closed
-        closed += 1
-    return replace_after + closed

@@ -11,10 +11,11 @@ from completion.request import CompletionRequest
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.gate.gate import Strictness
-from lsp_server.suggesting.generation import CLOSERS, MOST_CLOSERS, CompletionSource, Generation
+from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.suggesting.generation import CompletionSource, Generation
+from lsp_server.suggesting.narrowing import CLOSERS, MOST_CLOSERS
 from lsp_server.suggesting.query import Answer, Query, answer_from, situation_at
-from lsp_server.suggesting.show_gate import ShowGate
+from lsp_server.suggesting.request_policy import RequestPolicy
 from lsp_server.suggesting.typing_rhythm import TypingRhythm
 
 WITHDRAWN_GRACE_S = 0.4
@@ -71,7 +72,7 @@ class InlineCompleter:
         self,
         *,
         source: Callable[[], CompletionSource | None],
-        gate: ShowGate,
+        gate: RequestPolicy,
         build_request: Callable[[Query], CompletionRequest],
         on_partial: Callable[[Query, Answer, bool], None],
         on_answer: Callable[[Query, Answer], None],

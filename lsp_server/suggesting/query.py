@@ -11,7 +11,8 @@ from lsp_server.documents.text_lines import Place
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.config import Settings
 from lsp_server.settings.experiment import Arm
-from lsp_server.suggesting.generation import Generation, Remainder, Situation
+from lsp_server.suggesting.generation import Generation
+from lsp_server.suggesting.narrowing import Remainder, Situation
 
 MORE_WHERE_INVOKED = 2
 """Who asks by a key looks for something else than what came by itself."""

@@ -9,7 +9,7 @@ from lsp_server.documents.text_lines import PositionEncoding, column_from_units
 from lsp_server.messages import ItemName, PartAccepted, Rejected, Rejection
 from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.query import Answer, Query
-from lsp_server.suggesting.show_gate import ShowGate
+from lsp_server.suggesting.request_policy import RequestPolicy
 from lsp_server.telemetry.recorder import SuggestionRecorder
 
 REMEMBERED_OFFERS = 200
@@ -31,7 +31,7 @@ class _Offer:
 class ClientEvents:
     """Connects what clients report with what they were offered."""
 
-    def __init__(self, gate: ShowGate, completer: InlineCompleter, recorder: SuggestionRecorder) -> None:
+    def __init__(self, gate: RequestPolicy, completer: InlineCompleter, recorder: SuggestionRecorder) -> None:
         self._gate = gate
         self._completer = completer
         self._recorder = recorder

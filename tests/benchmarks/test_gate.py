@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.gate.__main__ import auc, calibration_error, leave_users_out, shows_avoided
 from benchmarks.gate.training import choose, read_users, replay, train
-from lsp_server.gate.gate import Gate
+from lsp_server.gate.acceptance_model import AcceptanceModel
 
 START_S = 1_600_000_000.0
 
@@ -47,7 +47,7 @@ def users():
 def test_the_replay_says_what_the_products_gate_says(users):
     choice = choose(users[1:])
     model = train(users[1:], choice)
-    gate, said = Gate(model), []
+    gate, said = AcceptanceModel(model), []
     for event in users[0].events:
         if event.accepted is None:
             gate.behaviour.decided(event.offer, accepted=False, at_s=event.decided_s)

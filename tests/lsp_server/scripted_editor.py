@@ -9,12 +9,12 @@ from lsprotocol import types
 from completion.request import CompletionEvent, CompletionRequest, Statistics, Suggestion
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.text_lines import Place, PositionEncoding
-from lsp_server.gate.gate import Strictness
+from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.settings.config import Settings
 from lsp_server.settings.experiment import NO_ARM
 from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.query import Query, situation_at
-from lsp_server.suggesting.show_gate import ShowGate
+from lsp_server.suggesting.request_policy import RequestPolicy
 
 URI = "file:///project/a.py"
 
@@ -102,7 +102,7 @@ class ScriptedEditor:
         self.cursor = cursor if cursor is not None else len(text)
         self.partials = []
         self.answers = []
-        self.gate = ShowGate(lambda: self.settings, lambda _uri: self.refusal, self.clock)
+        self.gate = RequestPolicy(lambda: self.settings, lambda _uri: self.refusal, self.clock)
         self.completer = InlineCompleter(
             source=lambda: self.source,
             gate=self.gate,

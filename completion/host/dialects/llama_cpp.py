@@ -21,7 +21,7 @@ from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_me
 from completion.request import CompletionRequest, ContextFile, Sampling
 from completion.version import version
 
-_MOST_TOKENS = 128  # -1 means no bound there; a code completion has one
+_TOKEN_LIMIT = 128  # -1 means no limit there; a code completion has one
 
 
 class ExtraInput(BaseModel):
@@ -38,7 +38,7 @@ class InfillBody(BaseModel):
     input_suffix: str = ""
     input_extra: list[ExtraInput] = []
     prompt: str = ""
-    n_predict: int = _MOST_TOKENS
+    n_predict: int = _TOKEN_LIMIT
     stop: list[str] = []
     temperature: float = 0.0
     top_p: float = 1.0
@@ -81,7 +81,7 @@ async def props(request: Request) -> Response:
     """`GET /props`: what clients ask before the first request."""
     host: Host = request.app.state.host
     status = host.state.status
-    settings = {"n_ctx": status.context_tokens, "n_predict": _MOST_TOKENS, "temperature": 0.0}
+    settings = {"n_ctx": status.context_tokens, "n_predict": _TOKEN_LIMIT, "temperature": 0.0}
     return JSONResponse({
         "default_generation_settings": settings,
         "total_slots": 1,
@@ -99,7 +99,7 @@ def _request_of(body: InfillBody) -> CompletionRequest:
         prefix=body.input_prefix + body.prompt,
         suffix=body.input_suffix,
         context=tuple(ContextFile(extra.filename, extra.text) for extra in body.input_extra),
-        max_tokens=min(body.n_predict, _MOST_TOKENS) if body.n_predict > 0 else _MOST_TOKENS,
+        max_tokens=min(body.n_predict, _TOKEN_LIMIT) if body.n_predict > 0 else _TOKEN_LIMIT,
         sampling=Sampling(
             temperature=body.temperature if drawn else 0.0, top_p=body.top_p, min_p=body.min_p, seed=max(0, body.seed)
         ),

@@ -7,7 +7,14 @@ from typing import TypeVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from completion.host.errors import BodyInvalidError
-from completion.request import CompletionRequest, ContextFile, Sampling, WorkspaceFile, WorkspaceUpdate
+from completion.request import (
+    MAX_TOKENS_LIMIT,
+    CompletionRequest,
+    ContextFile,
+    Sampling,
+    WorkspaceFile,
+    WorkspaceUpdate,
+)
 
 T = TypeVar("T")
 
@@ -17,7 +24,6 @@ for _type in (CompletionRequest, ContextFile, Sampling, WorkspaceFile, Workspace
 REQUEST: TypeAdapter[CompletionRequest] = TypeAdapter(CompletionRequest)
 WORKSPACE: TypeAdapter[WorkspaceUpdate] = TypeAdapter(WorkspaceUpdate)
 
-_MOST_TOKENS = 4096
 _MOST_SUGGESTIONS = 16
 
 
@@ -57,7 +63,7 @@ def check_request(request: CompletionRequest) -> None:
     sampling = request.sampling
     ranges: tuple[tuple[str, float, float, float], ...] = (
         ("suggestions", request.suggestions, 1, _MOST_SUGGESTIONS),
-        ("max_tokens", request.max_tokens, 1, _MOST_TOKENS),
+        ("max_tokens", request.max_tokens, 1, MAX_TOKENS_LIMIT),
         ("max_bytes", request.max_bytes, 1, 1 << 20),
         ("time_budget_ms", request.time_budget_ms, 0, 600_000),
         ("sampling.temperature", sampling.temperature, 0, 10),

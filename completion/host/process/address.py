@@ -16,7 +16,7 @@ from completion.errors import EngineUnavailableError, PermissionsError
 from completion.paths import runtime_dir, state_dir
 from completion.version import version
 
-DEFAULT_MODEL = "default"
+DEFAULT_MODEL_NAME = "default"
 # The shortest limit of the systems we know: sun_path has 104 bytes on macOS, 108 on Linux, with a closing zero.
 _SOCKET_PATH_BYTES = 103
 

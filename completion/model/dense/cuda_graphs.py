@@ -13,12 +13,13 @@ import numpy as np
 import torch
 
 from completion.model.architecture import Architecture
-from completion.model.causal_model import IntArray, KVCache
+from completion.model.causal_model import KVCache
 from completion.model.dense.dense_transformer import DenseTransformer, Rows
 from completion.model.dense.kv_cache import TorchCache
 from completion.model.dense.torch_logits import TorchLogits
 from completion.model.draft_rows import ancestors_of, depths_of
 from completion.model.weights import Weights
+from drafting.arrays import IntArray
 
 MAX_BUCKET = 64
 SPAN_SLOTS = 1024

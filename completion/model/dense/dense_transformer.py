@@ -12,12 +12,13 @@ import torch
 
 from completion.errors import ModelError
 from completion.model.architecture import Architecture, read_architecture
-from completion.model.causal_model import FloatArray, IntArray, KVCache
+from completion.model.causal_model import KVCache
 from completion.model.dense.kv_cache import TorchCache, rotate
 from completion.model.dense.torch_logits import TorchLogits
 from completion.model.draft_rows import tree_places
 from completion.model.rotary import rotary_tables
 from completion.model.weights import Weights, read_weights
+from drafting.arrays import FloatArray, IntArray
 
 PREFILL_ROWS = 256
 """Rows computed at once: a mask and scores of more would only take memory."""

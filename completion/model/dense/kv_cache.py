@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from completion.model.causal_model import IntArray
 from completion.model.draft_rows import TreeCache
+from drafting.arrays import IntArray
 
 
 def rotate(keys: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from completion.model.causal_model import FloatArray, IntArray
+from drafting.arrays import FloatArray, IntArray
 
 
 class TorchLogits:

@@ -20,11 +20,11 @@ from filelock import FileLock
 
 from completion.errors import ModelDamagedError, StorageError, UnsupportedModelError
 from completion.model.architecture import Architecture, read_architecture
-from completion.model.causal_model import FloatArray, IntArray
 from completion.model.int8.kernels.attention_product import VALUE_CHANNELS
 from completion.model.int8.kernels.int8_product import CHANNELS
 from completion.model.int8.kernels.vector import LANES
 from completion.model.worker_threads import usable_threads
+from drafting.arrays import FloatArray, IntArray
 
 FORMAT = 1
 """Raised when the packed layout changes: older files are then packed again."""

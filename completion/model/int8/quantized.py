@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from completion.errors import ModelError
 from completion.model.architecture import Architecture
-from completion.model.causal_model import FloatArray, IntArray, KVCache, Logits
+from completion.model.causal_model import KVCache, Logits
 from completion.model.draft_rows import NO_ROWS, ancestors_of, depths_of
 from completion.model.int8.cache import Int8Cache
 from completion.model.int8.kernels.attention import SCRATCH_FLOATS, RowsView
@@ -37,6 +37,7 @@ from completion.model.int8.packed_weights import PackedWeights, group_width
 from completion.model.logits import PanelLogits
 from completion.model.rotary import rotary_tables
 from completion.model.worker_threads import WorkerThreads
+from drafting.arrays import FloatArray, IntArray
 
 LongArray = npt.NDArray[np.int64]
 MAX_ROWS = 256

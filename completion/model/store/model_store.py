@@ -21,7 +21,7 @@ from completion.model.store.converted_models import (
 )
 from completion.model.store.disk import require_free
 from completion.model.store.packaged_models import (
-    DEFAULT_MODEL,
+    DEFAULT_PACKAGE,
     PACKAGED_MODELS,
     PackagedModel,
     any_part_installed,
@@ -130,7 +130,7 @@ def prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
 def packaged_model(spec: str) -> PackagedModel | None:
     """The packaged model of that name; "" and "default" are the default model."""
     if spec in {"", "default"}:
-        return DEFAULT_MODEL
+        return DEFAULT_PACKAGE
     return next((model for model in PACKAGED_MODELS if model.name == spec), None)
 
 

@@ -42,7 +42,7 @@ class PackagedModel:
     hub_file: str = ""
 
 
-DEFAULT_MODEL = PackagedModel(
+DEFAULT_PACKAGE = PackagedModel(
     name="qwen2.5-coder-0.5b",
     title="Qwen2.5-Coder-0.5B-Instruct",
     sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
@@ -54,7 +54,7 @@ DEFAULT_MODEL = PackagedModel(
     hub_file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
 )
 
-LARGER_MODEL = PackagedModel(
+LARGER_PACKAGE = PackagedModel(
     name="qwen2.5-coder-1.5b",
     title="Qwen2.5-Coder-1.5B-Instruct",
     sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
@@ -66,7 +66,7 @@ LARGER_MODEL = PackagedModel(
     hub_file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
 )
 
-PACKAGED_MODELS = (DEFAULT_MODEL, LARGER_MODEL)
+PACKAGED_MODELS = (DEFAULT_PACKAGE, LARGER_PACKAGE)
 
 
 def installed_parts(model: PackagedModel) -> list[Path]:

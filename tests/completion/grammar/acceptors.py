@@ -6,9 +6,9 @@ from functools import cache
 
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.compiled_lexer import CompiledLexer
-from completion.grammar.lr.lexer import PythonLexer
 from completion.grammar.lr.tables import Tables
 from completion.syntax.languages import LANGUAGES, language_address
+from tests.completion.grammar.lr.python_lexer import PythonLexer
 
 LEXERS = {"python": PythonLexer, "compiled": CompiledLexer}
 

@@ -1,7 +1,7 @@
 """What will hardly be accepted is held back unless asked for; what is shown teaches the gate."""
 
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.gate.gate import Strictness
+from lsp_server.gate.acceptance_model import Strictness
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, texts
 
 TEXT = "def f(value, other):\n    x = "

@@ -4,7 +4,7 @@ import pytest
 
 from completion.errors import PromptTooLongError
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.gate.gate import Strictness
+from lsp_server.gate.acceptance_model import Strictness
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from lsp_server.documents.text_lines import Place
-from lsp_server.gate.gate import Strictness
+from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.suggesting.generation import REST_S
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 

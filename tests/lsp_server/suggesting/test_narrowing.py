@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion.request import CompletionEvent, Suggestion
-from lsp_server.suggesting.generation import CLOSERS, Generation, Situation
+from lsp_server.suggesting.generation import Generation
+from lsp_server.suggesting.narrowing import CLOSERS, Situation
 
 
 def generation_of(text, suffix="", replace_after=0):

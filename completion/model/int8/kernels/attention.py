@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from completion.model.causal_model import FloatArray, IntArray
 from completion.model.int8.kernels.attention_product import (
     BLOCK_SLOTS,
     SPAN_SLOTS,
@@ -33,6 +32,7 @@ from completion.model.int8.kernels.vector import (
     store_floats,
     sum_of,
 )
+from drafting.arrays import FloatArray, IntArray
 
 _ZERO = np.float32(0.0)
 SCRATCH_FLOATS = 2 * LANES + TILE_QUERIES * VALUE_CHANNELS

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from numba import njit
 
-from completion.model.causal_model import FloatArray, IntArray
 from completion.model.int8.kernels import kernel_sources
 from completion.model.int8.kernels.attention import CacheView, RowsView, attend, write_row
 from completion.model.int8.kernels.attention_product import TILE_QUERIES
@@ -28,6 +27,7 @@ from completion.model.int8.kernels.int8_product import (
 )
 from completion.model.int8.kernels.row_operations import normalise_row, quantise_row
 from completion.model.int8.kernels.work_sharing import claim, finish, wait
+from drafting.arrays import FloatArray, IntArray
 
 LAYER_STAGES = 10
 HEAD_STAGES = 2

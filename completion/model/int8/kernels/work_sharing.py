@@ -12,8 +12,8 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 
-from completion.model.causal_model import IntArray
 from completion.model.int8.kernels.vector import INT, LONG, call, operation, pointer
+from drafting.arrays import IntArray
 
 COUNTERS = 16
 """int64 a stage: the claimed count and, a cache line further, the finished count."""

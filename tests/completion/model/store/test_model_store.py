@@ -12,7 +12,7 @@ import pytest
 from completion.errors import ModelDamagedError, ModelNotFoundError, StorageError
 from completion.model.store import converted_models, model_store
 from completion.model.store.model_store import ModelState, packaged_status, prepare, prepare_packaged
-from completion.model.store.packaged_models import DEFAULT_MODEL, PackagedModel, installed_parts
+from completion.model.store.packaged_models import DEFAULT_PACKAGE, PackagedModel, installed_parts
 from completion.progress import silent
 from tests.tiny_gguf import write_tiny_gguf
 
@@ -264,7 +264,7 @@ def test_statuses_list_packaged_and_converted_models(tmp_path):
     by_name = {status.name: status for status in model_store.statuses()}
     assert by_name["mine"].state is ModelState.CONVERTED
     assert by_name["mine"].where == str(prepared.folder)
-    assert DEFAULT_MODEL.name in by_name
+    assert DEFAULT_PACKAGE.name in by_name
 
 
 def test_verify_names_an_altered_file(tmp_path):

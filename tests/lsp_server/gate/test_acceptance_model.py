@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion.errors import ConfigurationError
+from lsp_server.gate.acceptance_model import MOST_BIAS, AcceptanceModel, AcceptanceWeights, Strictness
 from lsp_server.gate.features import Behaviour, Offer, features
-from lsp_server.gate.gate import MOST_BIAS, Gate, GateWeights, Strictness
 
 
 def offer(text="value + 1", prefix="def f(value):\n    return ", probability=-0.1, at_s=0.0):
@@ -17,35 +17,35 @@ def offer(text="value + 1", prefix="def f(value):\n    return ", probability=-0.
 
 def test_the_shipped_weights_name_features_in_their_order():
     known = tuple(features(offer(), Behaviour()))
-    shipped = GateWeights.shipped().names
+    shipped = AcceptanceWeights.shipped().names
     assert shipped == tuple(name for name in known if name in shipped)
     assert len(shipped) > 20
 
 
 def test_weights_survive_writing_and_reading():
-    weights = GateWeights.shipped()
-    assert GateWeights.from_json(weights.to_json()) == weights
+    weights = AcceptanceWeights.shipped()
+    assert AcceptanceWeights.from_json(weights.to_json()) == weights
 
 
 def test_weights_of_another_version_are_refused():
-    text = json.dumps(json.loads(GateWeights.shipped().to_json()) | {"version": 0})
+    text = json.dumps(json.loads(AcceptanceWeights.shipped().to_json()) | {"version": 0})
     with pytest.raises(ConfigurationError, match="Train them again"):
-        GateWeights.from_json(text)
+        AcceptanceWeights.from_json(text)
 
 
 def test_a_sure_suggestion_is_likelier_than_a_doubtful_one():
-    gate = Gate(GateWeights.shipped())
+    gate = AcceptanceModel(AcceptanceWeights.shipped())
     assert gate.probability(offer(probability=-0.05)) > gate.probability(offer(probability=-1.5)) + 0.1
 
 
 def test_the_first_ordinary_suggestion_of_a_session_is_shown():
-    gate = Gate(GateWeights.shipped())
+    gate = AcceptanceModel(AcceptanceWeights.shipped())
     assert gate.shows(offer(), Strictness.HIGH)
     assert gate.shows(offer(probability=None), Strictness.NORMAL)
 
 
 def test_the_stricter_the_less_is_shown():
-    gate = Gate(GateWeights.shipped())
+    gate = AcceptanceModel(AcceptanceWeights.shipped())
     offers = [offer(text="x" * n, probability=-p / 4) for n in (1, 5, 40) for p in range(10)]
     counts = [sum(gate.shows(one, level) for one in offers) for level in Strictness]
     assert counts == sorted(counts, reverse=True)
@@ -54,12 +54,12 @@ def test_the_stricter_the_less_is_shown():
 
 
 def test_what_was_asked_for_is_always_shown():
-    gate = Gate(GateWeights.shipped(), user_bias=-MOST_BIAS)
+    gate = AcceptanceModel(AcceptanceWeights.shipped(), user_bias=-MOST_BIAS)
     assert gate.shows(offer(text=")", probability=-2.5), Strictness.HIGH, invoked=True)
 
 
 def test_it_adapts_to_a_user_who_accepts_and_to_one_who_does_not():
-    eager, weary = Gate(GateWeights.shipped()), Gate(GateWeights.shipped())
+    eager, weary = AcceptanceModel(AcceptanceWeights.shipped()), AcceptanceModel(AcceptanceWeights.shipped())
     for number in range(12):
         eager.learn(offer(at_s=10.0 * number), accepted=True, at_s=10.0 * number + 1)
         weary.learn(offer(at_s=10.0 * number), accepted=False, at_s=10.0 * number + 1)
@@ -69,7 +69,7 @@ def test_it_adapts_to_a_user_who_accepts_and_to_one_who_does_not():
 
 @given(st.lists(st.booleans(), max_size=80), st.floats(-100, 100))
 def test_adaptation_stays_within_its_bounds(decisions, start):
-    gate = Gate(GateWeights.shipped(), user_bias=start)
+    gate = AcceptanceModel(AcceptanceWeights.shipped(), user_bias=start)
     for accepted in decisions:
         gate.learn(offer(), accepted=accepted, at_s=1.0)
         assert -MOST_BIAS <= gate.user_bias <= MOST_BIAS
@@ -83,7 +83,7 @@ def test_adaptation_stays_within_its_bounds(decisions, start):
     st.booleans(),
 )
 def test_any_offer_has_a_probability(text, prefix, probability, at_s, accepted):
-    gate = Gate(GateWeights.shipped())
+    gate = AcceptanceModel(AcceptanceWeights.shipped())
     for _ in range(2):
         one = Offer(text, prefix, 0, 0, probability, at_s)
         assert 0 < gate.probability(one) < 1

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from completion.workspace import context as workspace_context
-from completion.workspace.context import WorkspaceFiles, edited_region
+from completion.workspace.context import WorkspaceContext, edited_region
 from completion.workspace.definitions import definitions, imports
 from completion.workspace.secret_files import is_secret
 
 
 def workspace(**texts):
-    files = WorkspaceFiles()
+    files = WorkspaceContext()
     files.update(WorkspaceUpdate("w", tuple(WorkspaceFile(path, text) for path, text in texts.items())))
     return files
 
@@ -124,7 +124,7 @@ PIECES = ("x", "\n", "def area_of(width):\n    return width\n", "from a import a
 
 def test_a_choice_is_that_of_files_which_were_never_asked_before():
     rng, names = random.Random(3), [f"{name}.py" for name in "abcdefgh"]
-    files, texts = WorkspaceFiles(), dict.fromkeys(names, "")
+    files, texts = WorkspaceContext(), dict.fromkeys(names, "")
     for _ in range(200):
         path = names[0] if rng.random() < 0.5 else rng.choice(names)
         texts[path] += rng.choice(PIECES)

@@ -25,7 +25,7 @@ class _Quiet:
     reason: EmptyReason
 
 
-class ShowGate:
+class RequestPolicy:
     """Knows the settings, the files that may be read, and what the user did a moment ago.
 
     Attributes:

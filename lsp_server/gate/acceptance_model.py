@@ -31,7 +31,7 @@ class Strictness(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class GateWeights:
+class AcceptanceWeights:
     """A trained gate.
 
     Attributes:
@@ -53,12 +53,12 @@ class GateWeights:
     thresholds: dict[str, float]
 
     @classmethod
-    def shipped(cls) -> GateWeights:
+    def shipped(cls) -> AcceptanceWeights:
         """The weights that come with draftline."""
         return cls.from_json(resources.files("lsp_server.gate").joinpath("gate.json").read_text(encoding="utf-8"))
 
     @classmethod
-    def from_json(cls, text: str) -> GateWeights:
+    def from_json(cls, text: str) -> AcceptanceWeights:
         """Read weights.
 
         Raises:
@@ -86,7 +86,7 @@ class GateWeights:
         )
 
 
-class Gate:
+class AcceptanceModel:
     """Decides for one user, and learns from what became of what was shown.
 
     Args:
@@ -94,7 +94,7 @@ class Gate:
         user_bias: What was learned of this user before, in logits.
     """
 
-    def __init__(self, weights: GateWeights, user_bias: float = 0.0) -> None:
+    def __init__(self, weights: AcceptanceWeights, user_bias: float = 0.0) -> None:
         self._weights = weights
         self.user_bias = max(-MOST_BIAS, min(MOST_BIAS, user_bias))
         self.behaviour = Behaviour()
