@@ -8,6 +8,7 @@ from pathlib import Path
 from completion.errors import ConfigurationError
 from completion.request import CompletionRequest
 from lsp_server.documents.text_lines import split_lines
+from lsp_server.workspace_reader import read_named
 
 _MOST_BYTES = 8 << 20
 
@@ -103,11 +104,9 @@ def _split(argument: str) -> tuple[Path, int, int]:
 
 def _read(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        data = read_named(path, _MOST_BYTES)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
-    if len(data) > _MOST_BYTES:
-        raise ConfigurationError(f"{path} has {len(data):,} bytes; {_MOST_BYTES:,} are the most.")
     if b"\0" in data:
         raise ConfigurationError(f"{path} is a binary file.")
     try:
