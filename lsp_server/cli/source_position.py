@@ -7,6 +7,7 @@ from pathlib import Path
 
 from completion.errors import ConfigurationError
 from completion.request import CompletionRequest
+from lsp_server.documents.file_policy import repository_top
 from lsp_server.documents.text_lines import split_lines
 from lsp_server.workspace_reader import read_named
 
@@ -118,4 +119,4 @@ def _read(path: Path) -> str:
 def _workspace_root(path: Path) -> Path:
     """The repository that holds the file, else its folder."""
     folder = path.resolve().parent
-    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
+    return repository_top(folder) or folder
