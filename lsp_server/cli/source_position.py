@@ -7,7 +7,9 @@ from pathlib import Path
 
 from completion.errors import ConfigurationError
 from completion.request import CompletionRequest
+from lsp_server.documents.file_policy import repository_top
 from lsp_server.documents.text_lines import split_lines
+from lsp_server.workspace_reader import read_named
 
 _MOST_BYTES = 8 << 20
 
@@ -103,11 +105,9 @@ def _split(argument: str) -> tuple[Path, int, int]:
 
 def _read(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        data = read_named(path, _MOST_BYTES)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
-    if len(data) > _MOST_BYTES:
-        raise ConfigurationError(f"{path} has {len(data):,} bytes; {_MOST_BYTES:,} are the most.")
     if b"\0" in data:
         raise ConfigurationError(f"{path} is a binary file.")
     try:
@@ -119,4 +119,4 @@ def _read(path: Path) -> str:
 def _workspace_root(path: Path) -> Path:
     """The repository that holds the file, else its folder."""
     folder = path.resolve().parent
-    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
+    return repository_top(folder) or folder

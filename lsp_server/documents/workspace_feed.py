@@ -7,17 +7,20 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from lsprotocol import types
 
 from completion.errors import DraftlineError
 from completion.request import WorkspaceFile, WorkspaceUpdate
+from completion.workspace.secret_files import is_secret
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.file_policy import FilePolicy, is_noise, is_rule_file, may_hold_secrets
 from lsp_server.documents.workspace_folders import Folder, WorkspaceFolders, path_of
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.config import Settings
+from lsp_server.workspace_reader import read_inside
 
 _log = logging.getLogger(__name__)
 
@@ -73,8 +76,8 @@ class WorkspaceFeed:
         """Why a document's file may not be read, None if it may."""
         path = path_of(uri)
         if path is None:
-            name = Path(uri.partition(":")[2].partition("?")[0])
-            return EmptyReason.SECRET_FILE if may_hold_secrets(name) else None
+            name = uri.partition(":")[2].partition("?")[0]
+            return EmptyReason.SECRET_FILE if is_secret(name) else None
         folder = self._folders.folder_of(path)
         if folder is None:
             return EmptyReason.SECRET_FILE if may_hold_secrets(path) else None
@@ -163,7 +166,7 @@ class WorkspaceFeed:
         if document is not None:
             fit = len(document.lines) <= FILE_BYTES and document.unfit(FILE_BYTES) is None
             return (document.lines.text() if fit else None), True
-        return await asyncio.to_thread(_read, known.path), False
+        return await asyncio.to_thread(_read, known), False
 
     def _known(self, uri: str) -> _Known | None:
         path = path_of(uri)
@@ -200,13 +203,14 @@ class WorkspaceFeed:
         policy = self._policy(folder)
         queue = [folder.path]
         for current in queue:  # grows while it is walked: breadth first
-            for entry in _entries(current):
-                visits -= 1
-                if visits < 0:
-                    return
+            if visits <= 0:
+                return
+            entries = _entries(current, visits)
+            visits -= len(entries)
+            for entry in entries:
                 is_folder = entry.is_dir(follow_symlinks=False)
                 path = Path(entry.path)
-                if is_noise(path / "_" if is_folder else path) or policy.refusal(path, is_folder=is_folder):
+                if is_noise(path, is_folder=is_folder) or policy.refusal(path, is_folder=is_folder):
                     continue
                 if is_folder:
                     queue.append(path)
@@ -214,20 +218,19 @@ class WorkspaceFeed:
                     yield entry
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _entries(folder: Path, most: int) -> list[os.DirEntry[str]]:
+    """What a folder holds, by name; no more than `most` entries are looked at."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
+            return sorted(islice(entries, most), key=lambda entry: entry.name)
     except OSError:
         return []
 
 
-def _read(path: Path) -> str | None:
-    """A text file's content; None if it is gone, too large, binary or not UTF-8."""
+def _read(known: _Known) -> str | None:
+    """A text file's content; None if it cannot be read, is too large, binary or not UTF-8."""
     try:
-        if path.is_symlink() or path.stat().st_size > FILE_BYTES:
-            return None
-        text = path.read_bytes().decode("utf-8")
+        text = read_inside(known.folder.path, known.path, FILE_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
     return None if "\0" in text else text

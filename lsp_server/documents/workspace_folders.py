@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +21,15 @@ class Folder:
 
 
 def path_of(uri: str) -> Path | None:
-    """The file of a URI, None where it is no file."""
+    """The file of a URI, without "." and ".." in it; None for another scheme and for what no system can name."""
     if not uri.startswith("file:"):
         return None
-    path = uris.to_fs_path(uri)
-    return Path(path) if path else None
+    try:
+        path = Path(os.path.normpath(uris.to_fs_path(uri) or ""))
+        is_possible = path.is_absolute() and b"\0" not in os.fsencode(path)
+    except ValueError:  # not a URI, or a lone surrogate in it
+        return None
+    return path if is_possible else None
 
 
 class WorkspaceFolders:

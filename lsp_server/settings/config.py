@@ -18,8 +18,10 @@ from completion.backend import Backend
 from completion.errors import ConfigurationError
 from completion.request import Alternatives, CacheMode, GrammarMode, Layout, Mode
 from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.workspace_reader import read_inside, read_named
 
 PROJECT_FILE = ".draftline.toml"
+_FILE_BYTES = 64 * 1024
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 
@@ -142,10 +144,16 @@ def merge(sources: Sequence[Source]) -> tuple[Settings, list[str]]:
     return dataclasses.replace(DEFAULTS, **chosen), complaints
 
 
-def read_file(path: Path, *, trusted: bool) -> tuple[Source | None, list[str]]:
-    """Read a TOML file of settings; a file that is not there is no source, a broken one is a complaint."""
+def read_file(path: Path, project: Path | None) -> tuple[Source | None, list[str]]:
+    """Read a TOML file of settings; a file that is not there is no source, a broken one is a complaint.
+
+    Args:
+        path: The file.
+        project: The folder whose project file it is; None for the user's own file.
+    """
     try:
-        return Source(str(path), tomllib.loads(path.read_text(encoding="utf-8")), trusted), []
+        content = read_inside(project, path, _FILE_BYTES) if project else read_named(path, _FILE_BYTES)
+        return Source(str(path), tomllib.loads(content.decode("utf-8")), trusted=project is None), []
     except FileNotFoundError:
         return None, []
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -161,8 +169,8 @@ def load(user: Path, folders: Sequence[Path], editor: Sequence[Source]) -> tuple
     """Merge the user's file, the folders' project files and what the editor said, in this order."""
     sources: list[Source] = []
     complaints: list[str] = []
-    for path, trusted in [(user, True), *((folder / PROJECT_FILE, False) for folder in folders)]:
-        source, found = read_file(path, trusted=trusted)
+    for path, project in [(user, None), *((folder / PROJECT_FILE, folder) for folder in folders)]:
+        source, found = read_file(path, project)
         complaints += found
         if source:
             sources.append(source)

@@ -1,6 +1,7 @@
 """Which text the real server shows the engine: notebooks, the workspace, nothing of secret files."""
 
 import asyncio
+import os
 
 from lsprotocol import types
 
@@ -74,3 +75,32 @@ async def test_an_ignored_or_secret_document_gets_nothing(paced, start_client, t
         assert await client.complete(uri, 0, 6, invoked=True) == []
         await client.until(lambda sentence=sentence: sentence in client.statuses[-1].message)
     assert paced.started == []
+
+
+async def test_a_document_whose_uri_no_system_can_name_is_completed_and_the_others_stay_indexed(
+    paced, start_client, tmp_path
+):
+    (tmp_path / "a.py").write_text("a")
+    client = await start_client(folders=[tmp_path])
+    await client.ready()
+    for uri in ("file:///a%00b.py", "file:///a\ud800.py", "file://[a.py"):
+        client.open(uri, "x = ")
+        steps(paced, 3)
+        (item,) = await client.complete(uri, 0, 4)
+        assert item.insert_text == " 0 1 2"
+    while "a.py" not in {file.path for update in paced.updates for file in update.changed}:
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+
+
+async def test_a_pipe_in_the_workspace_delays_neither_the_index_nor_the_end(paced, start_client, tmp_path):
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / ".gitignore").symlink_to("pipe.py")
+    (tmp_path / ".draftline.toml").symlink_to("pipe.py")
+    (tmp_path / "a.py").write_text("a")
+    client = await start_client(folders=[tmp_path])
+    await client.ready()
+    event = types.FileEvent((tmp_path / "pipe.py").as_uri(), types.FileChangeType.Changed)
+    client.lsp.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([event]))
+    while "a.py" not in {file.path for update in paced.updates for file in update.changed}:
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+    await client.stop()

@@ -1,5 +1,7 @@
 """FILE:LINE:COL: what is refused, and where exactly the cursor is."""
 
+import os
+
 import pytest
 
 from completion.errors import ConfigurationError
@@ -41,6 +43,18 @@ def test_missing_files_and_folders_are_refused(tmp_path):
         read_position(f"{tmp_path}/missing.py:1:1")
     with pytest.raises(ConfigurationError, match="cannot be read"):
         read_position(f"{tmp_path}:1:1")
+
+
+def test_a_pipe_a_device_and_a_huge_file_are_refused_and_a_link_to_a_file_is_not(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "huge.py").open("wb") as file:
+        file.truncate(1 << 40)
+    for path, words in ((tmp_path / "pipe", "regular"), ("/dev/zero", "regular"), (tmp_path / "huge.py", "larger")):
+        with pytest.raises(ConfigurationError, match=words):
+            read_position(f"{path}:1:1")
+    write(tmp_path, b"x = 1")
+    (tmp_path / "link.py").symlink_to("a.py")
+    assert read_position(f"{tmp_path}/link.py:1:1").text == "x = 1"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Settings from all their sources, and what is said about values that cannot be used."""
 
 import dataclasses
+import os
 
 import pytest
 from hypothesis import given
@@ -68,6 +69,27 @@ def test_a_broken_file_is_a_complaint_and_the_rest_still_counts(tmp_path):
     settings, complaints = load(tmp_path / "config.toml", [], [Source("editor", {"max_tokens": 9})])
     assert settings.max_tokens == 9
     assert "config.toml" in complaints[0]
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "pipe", "real.toml"])
+def test_a_projects_file_that_is_a_link_or_a_pipe_is_a_complaint(tmp_path, target):
+    """Before, a link to a device filled the memory and one to a pipe stopped the server."""
+    (tmp_path / "real.toml").write_text("max_tokens = 9")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / ".draftline.toml").symlink_to(target)
+    settings, complaints = load(tmp_path / "none.toml", [tmp_path], [])
+    assert settings == DEFAULTS
+    assert len(complaints) == 1
+    assert "link" in complaints[0]
+
+
+def test_a_users_own_file_may_be_a_link_and_a_huge_one_is_a_complaint(tmp_path):
+    (tmp_path / "real.toml").write_text("max_tokens = 9")
+    (tmp_path / "config.toml").symlink_to("real.toml")
+    assert load(tmp_path / "config.toml", [], [])[0].max_tokens == 9
+    (tmp_path / ".draftline.toml").write_text("#" * 100_000)
+    _, [complaint] = load(tmp_path / "none.toml", [tmp_path], [])
+    assert "larger than" in complaint
 
 
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=3)
