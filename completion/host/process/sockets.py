@@ -13,7 +13,8 @@ from completion.errors import ConfigurationError, EngineUnavailableError, Storag
 from completion.host.process.address import check_private
 
 _SHORTEST_TOKEN = 16
-_BACKLOG = 128
+BACKLOG = 128
+"""Connections that wait to be accepted. asyncio accepts up to this many at once, before any limit is checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def unix_socket(path: Path) -> socket.socket:
         listener.bind(os.fspath(path))
     finally:
         os.umask(previous)
-    listener.listen(_BACKLOG)
+    listener.listen(BACKLOG)
     return listener
 
 
@@ -49,7 +50,7 @@ def tcp_socket(address: TcpAddress) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise EngineUnavailableError(
             f"Cannot listen on {address.host}:{address.port} ({error.strerror}). Choose another with --tcp HOST:PORT."
