@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from completion.errors import EngineUnavailableError
 from completion.host.process.address import DEFAULT_MODEL, HostAddress, host_address, normal_model
 from completion.version import version
+
+if TYPE_CHECKING:
+    import psutil
 
 # Exit statuses that need no words here: an orderly end, no model (clients were told), another host was faster.
 _EXPECTED = (0, 70, 75)
@@ -19,6 +24,10 @@ _STDERR_BYTES = 1_000_000
 
 class HostGoneError(EngineUnavailableError):
     """No host answers at this address, or it ended while it answered."""
+
+
+class HostSilentError(HostGoneError):
+    """A host took the connection and did not answer in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,23 @@ class HostLauncher:
                 )
         self._process = self._start()
 
+    def processes(self) -> list[psutil.Process]:
+        """The host at this address, and the one that was started here, listening or not."""
+        import psutil  # noqa: PLC0415 - takes 20 ms, and is needed when something is wrong
+
+        from lsp_server.engine.process import processes_with  # noqa: PLC0415
+
+        found = processes_with(self.address().lock_path, self._options.program)
+        if self._process is not None and self._process.poll() is None:
+            found.append(psutil.Process(self._process.pid))
+        return list(dict.fromkeys(found))
+
+    def end(self, processes: Sequence[psutil.Process], grace_s: float) -> None:
+        """End what `processes` found: SIGTERM, and SIGKILL after `grace_s` seconds."""
+        from lsp_server.engine.process import end  # noqa: PLC0415
+
+        end(processes, grace_s)
+
     def _start(self) -> subprocess.Popen[bytes]:
         address, options = self.address(), self._options
         arguments = ["--model", normal_model(options.model), "--backend", options.backend]
@@ -97,7 +123,7 @@ def _environment() -> dict[str, str]:
     """Our own environment; a checkout that is not installed is made importable."""
     environment = dict(os.environ)
     if version() == "source":
-        here = str(Path(__file__).parents[2])
+        here = str(Path(__file__).parents[3])
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (here, environment.get("PYTHONPATH", ""))))
     return environment
 

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from completion.host.connections import ConnectionLimits
-from completion.host.server import HostSettings
 from completion.host.process.sockets import TcpAddress, tcp_socket
+from completion.host.server import HostSettings
 from tests.completion.host.paced_engine import PacedEngine
 
 TOKEN = "a-token-of-enough-length"
