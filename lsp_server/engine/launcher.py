@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from completion.errors import EngineUnavailableError
 from completion.host.process.address import DEFAULT_MODEL, HostAddress, host_address, normal_model
+from completion.paths import writing_to
 from completion.version import version
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ class HostLauncher:
         """Start a host unless one that was started here still runs.
 
         Raises:
-            EngineUnavailableError: The last one ended with an error; names the file with what it printed.
+            EngineUnavailableError: The last one ended with an error, or none can be started; says why.
+            StorageError: What it prints cannot be written.
         """
         if self._process is not None:
             status = self._process.poll()
@@ -107,7 +109,9 @@ class HostLauncher:
         if options.threads:
             arguments += ["--threads", str(options.threads)]
         mode = "ab" if address.crash_path.exists() and address.crash_path.stat().st_size < _STDERR_BYTES else "wb"
-        with address.crash_path.open(mode) as stderr:
+        with writing_to(address.log_folder, "DRAFTLINE_STATE_DIR"):
+            stderr = address.crash_path.open(mode)
+        try:
             return subprocess.Popen(
                 [*options.program, *arguments],
                 stdin=subprocess.DEVNULL,
@@ -117,13 +121,19 @@ class HostLauncher:
                 env=_environment(),
                 start_new_session=True,
             )
+        except OSError as error:
+            raise EngineUnavailableError(
+                f"{options.program[0]} cannot be started ({error.strerror}). Check that it exists and memory is free."
+            ) from error
+        finally:
+            stderr.close()
 
 
 def _environment() -> dict[str, str]:
     """Our own environment; a checkout that is not installed is made importable."""
     environment = dict(os.environ)
     if version() == "source":
-        here = str(Path(__file__).parents[3])
+        here = str(Path(__file__).parents[2])
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (here, environment.get("PYTHONPATH", ""))))
     return environment
 

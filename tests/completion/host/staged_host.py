@@ -23,7 +23,7 @@ def reached(stage):
 
 reached("started")
 
-from completion.host.engine_protocol import warm_up  # noqa: E402 - after the path is set
+from completion.host.engine_loader import warm_up  # noqa: E402 - after the path is set
 from completion.host.process.lifetime import parse_settings, serve  # noqa: E402
 from tests.completion.host.paced_engine import PacedEngine  # noqa: E402
 

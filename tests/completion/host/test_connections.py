@@ -96,7 +96,8 @@ async def test_a_byte_now_and_then_does_not_prolong_a_request(start_host):
         while not reply.done():
             writer.write(b" ")
             await asyncio.wait([reply], timeout=0.01)
-    assert error_of(await reply)[0] == 408
+    # A byte that the host did not read may have reset the connection before its reply was read.
+    assert isinstance(reply.exception(), ConnectionResetError) or error_of(reply.result())[0] == 408
 
 
 async def test_a_slow_second_request_on_a_connection_is_refused_too(start_host):
