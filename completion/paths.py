@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from platformdirs import PlatformDirs
@@ -29,6 +30,26 @@ def runtime_dir() -> Path:
     return _folder("DRAFTLINE_RUNTIME_DIR", _own_runtime_dir)
 
 
+@contextmanager
+def writing_to(folder: Path, variable: str) -> Iterator[None]:
+    """Turn the system's error about a file of draftline's own into one that says what to do.
+
+    Args:
+        folder: Where the block writes.
+        variable: The environment variable that moves this folder.
+
+    Raises:
+        StorageError: The folder or a file in it cannot be made or written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"{error.filename or folder} cannot be written ({error.strerror}). "
+            f"Make it writable, or set {variable} to another folder."
+        ) from error
+
+
 def _own_runtime_dir() -> Path:
     """The system's folder for sockets; where it has none, one in the user's home, since others may write to /tmp."""
     with warnings.catch_warnings():
@@ -40,10 +61,6 @@ def _own_runtime_dir() -> Path:
 
 def _folder(variable: str, default: Callable[[], Path]) -> Path:
     path = Path(os.environ.get(variable) or default())
-    try:
+    with writing_to(path, variable):
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise StorageError(
-            f"The folder {path} cannot be made ({error.strerror}). Make it writable, or set {variable} to another."
-        ) from error
     return path

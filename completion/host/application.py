@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
+from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -46,7 +45,13 @@ def application(host: Host, *, token: str, body_limit_bytes: int) -> Starlette:
     app = Starlette(
         routes=[*_ROUTES, Route("/v1/completions", _completions, methods=["POST"])],
         middleware=[Middleware(Guard, token=token, body_limit_bytes=body_limit_bytes)],
-        exception_handlers={DraftlineError: _on_error, 404: _not_found, 405: _not_found, Exception: _unforeseen},
+        exception_handlers={
+            DraftlineError: _on_error,
+            ClientDisconnect: _gone,
+            404: _not_found,
+            405: _not_found,
+            Exception: _unforeseen,
+        },
     )
     app.state.host = host
     return app
@@ -55,7 +60,7 @@ def application(host: Host, *, token: str, body_limit_bytes: int) -> Starlette:
 async def _completions(request: Request) -> Response:
     """OpenAI and Tabby use one address; Tabby's bodies have `segments`."""
     try:
-        body = json.loads(await request.body())
+        body = from_json(await request.body())  # unlike json.loads, it refuses deep nesting with a ValueError
     except ValueError:
         body = None
     is_tabby = isinstance(body, dict) and "segments" in body
@@ -66,6 +71,11 @@ async def _on_error(_request: Request, error: Exception) -> Response:
     if not isinstance(error, DraftlineError):
         raise error
     return error_response(error)
+
+
+async def _gone(_request: Request, _error: Exception) -> Response:
+    """Nobody reads the reply to a client that left in the middle of its request."""
+    return Response(status_code=400)
 
 
 async def _not_found(request: Request, error: Exception) -> Response:

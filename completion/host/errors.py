@@ -41,6 +41,18 @@ class QueueFullError(DraftlineError):
     code = "queue_full"
 
 
+class ConnectionsFullError(DraftlineError):
+    """More TCP connections are open than the host keeps."""
+
+    code = "connections_full"
+
+
+class RequestSlowError(DraftlineError):
+    """A request did not arrive in time."""
+
+    code = "request_slow"
+
+
 class EngineLoadingError(DraftlineError):
     """The model is not loaded yet."""
 

@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 
 import uvicorn
@@ -15,12 +15,13 @@ import uvicorn
 from completion.backend import Backend
 from completion.errors import DraftlineError
 from completion.host.application import application
+from completion.host.connections import ConnectionLimits, LimitedProtocol
 from completion.host.engine_protocol import EngineLoader, LoadedEngine
 from completion.host.metrics import HostMetrics
 from completion.host.process.address import DEFAULT_MODEL_NAME
 from completion.host.process.idle import IdleWatch
 from completion.host.process.log import log_loop_errors
-from completion.host.process.sockets import TcpAddress
+from completion.host.process.sockets import BACKLOG, TcpAddress
 from completion.host.services import Host
 from completion.host.state import HostState
 from completion.host.worker import EngineWorker
@@ -42,6 +43,7 @@ class HostSettings:
         queue_limit: Requests that may wait before new ones are refused.
         body_limit_bytes: Longest body that is read.
         tcp: Where to listen besides the Unix socket.
+        connections: What one client may take from the others.
         log_level: Level of draftline's own messages in the host's log.
     """
 
@@ -52,6 +54,7 @@ class HostSettings:
     queue_limit: int = 16
     body_limit_bytes: int = 16 << 20
     tcp: TcpAddress | None = None
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     log_level: str = "INFO"
 
 
@@ -117,9 +120,13 @@ class HostServer:
         settings = self._settings
         host = Host(self._state, self._worker, self._metrics, self._idle, started=time.monotonic())
         token = settings.tcp.token if settings.tcp else ""
+
+        class Protocol(LimitedProtocol):
+            limits = settings.connections
+
         return uvicorn.Config(
             application(host, token=token, body_limit_bytes=settings.body_limit_bytes),
-            http="h11",
+            http=Protocol,
             ws="none",
             lifespan="off",
             loop="asyncio",
@@ -127,6 +134,7 @@ class HostServer:
             access_log=False,
             date_header=False,
             server_header=False,
+            backlog=BACKLOG,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=1,
         )

@@ -10,8 +10,9 @@ from rich.console import Console
 
 from completion.backend import BACKENDS
 from completion.request import Layout, Mode
-from lsp_server.engine.client import EngineClient, EngineStatus
+from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
+from lsp_server.engine.status import EngineStatus
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from pathlib import Path
 
 from completion.errors import ConfigurationError, DraftlineError, EngineUnavailableError
 
 _DEFAULT_PORT = 8012
+_STOP_S = 10.0  # an engine that ends orderly needs 6 s at most
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -86,15 +86,13 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _stop(options: argparse.Namespace) -> int:
-    import asyncio
+    from lsp_server.engine.launcher import EngineOptions, HostLauncher
 
-    from lsp_server.engine.client import EngineClient
-    from lsp_server.engine.launcher import EngineOptions
-
-    health = asyncio.run(EngineClient(EngineOptions(model=options.model, backend=options.backend)).health())
-    if health is None:
+    launcher = HostLauncher(EngineOptions(model=options.model, backend=options.backend))
+    processes = launcher.processes()
+    if not processes:
         print("No engine runs for this model.")
         return 1
-    os.kill(health["pid"], signal.SIGTERM)
-    print(f"Ended the engine (process {health['pid']}).")
+    launcher.end(processes, _STOP_S)
+    print(f"Ended the engine (process {', '.join(str(process.pid) for process in processes)}).")
     return 0

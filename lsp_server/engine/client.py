@@ -1,4 +1,4 @@
-"""Finds or starts the engine host, waits until it is ready, streams completions, and survives the host's death.
+"""Finds or starts the engine host, waits until it is ready, streams completions, and survives its death or hanging.
 
 Neither the model's libraries nor httpx are imported here: `initialize` is answered before any of them is needed.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,35 +16,16 @@ from completion.errors import CancelledError, DraftlineError, EngineUnavailableE
 from completion.host.process.address import check_private
 from completion.request import CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
+from lsp_server.engine.status import EngineStatus, status_of
+from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
 
 if TYPE_CHECKING:
     from lsp_server.engine.http import EngineConnection
 
-_START_TIMEOUT_S = 90.0  # only importing takes this long, on a machine under heavy load
 _FIRST_LOOK_S = 0.03
 _LONGEST_LOOK_S = 0.5
 # A model that cannot be loaded is not tried again with every key that is pressed.
 _FAILURE_KEPT_S = 15.0
-
-
-@dataclass(frozen=True, slots=True)
-class EngineStatus:
-    """What is known of the host.
-
-    Attributes:
-        state: "starting", "loading", "ready", "error", or "gone" after it ended.
-        percent: How much of the loading is done, 0 to 100.
-        sentence: What happens now, or what went wrong and what to do.
-        code: The error's stable name in state "error".
-    """
-
-    state: str = "gone"
-    percent: float = 0.0
-    sentence: str = ""
-    model: str = ""
-    device: str = ""
-    code: str = ""
-    pid: int = 0
 
 
 class EngineClient:
@@ -56,6 +36,7 @@ class EngineClient:
         options: EngineOptions,
         on_status: Callable[[EngineStatus], None] = lambda _status: None,
         clock: Callable[[], float] = time.monotonic,
+        patience: Patience = PATIENCE,
     ) -> None:
         """Make a client; nothing is started yet.
 
@@ -63,12 +44,15 @@ class EngineClient:
             options: Which engine.
             on_status: Called on the event loop after every change, loading progress included.
             clock: Seconds, monotonic.
+            patience: How long a host may stay silent before it is replaced.
         """
         self.status = EngineStatus()
         self._options = options
         self._on_status = on_status
         self._clock = clock
+        self._patience = patience
         self._launcher = HostLauncher(options)
+        self._watch = HostWatch(self._launcher, patience, self._open)
         self._connecting = asyncio.Lock()
         self._connection: EngineConnection | None = None
         self._lease: asyncio.Task[None] | None = None
@@ -88,8 +72,9 @@ class EngineClient:
                 raise self._failure[1]
             self._failure = None
             try:
-                await self._find_or_start()
-                return await self._until_ready()
+                async with self._watched():
+                    await self._find_or_start()
+                    return await self._until_ready()
             except DraftlineError as error:
                 if not isinstance(error, HostGoneError):
                     self._failure = (self._clock() + _FAILURE_KEPT_S, error)
@@ -110,7 +95,7 @@ class EngineClient:
             await self.connect()
             connection = self._live()
             try:
-                async with aclosing(connection.complete(request)) as events:
+                async with self._watched(), aclosing(connection.complete(request)) as events:
                     async for event in events:
                         shown = shown or bool(event.suggestions)
                         yield event
@@ -130,7 +115,8 @@ class EngineClient:
             DraftlineError: The host refuses it.
         """
         if self.status.state == "ready":
-            await self._live().post("/v1/prepare", request)
+            async with self._watched():
+                await self._live().post("/v1/prepare", request)
 
     async def update_workspace(self, update: WorkspaceUpdate) -> None:
         """Tell what changed in a workspace; a host that was started anew must be told everything again.
@@ -139,17 +125,18 @@ class EngineClient:
             DraftlineError: No host can be had, or it refuses the update.
         """
         await self.connect()
-        await self._live().post("/v1/workspace", update)
+        async with self._watched():
+            await self._live().post("/v1/workspace", update)
 
     async def health(self) -> dict[str, Any] | None:
-        """The health of a host that runs, without starting one; None when there is none.
+        """The health of a host that runs, without starting one; None when there is none or it hangs.
 
         Raises:
             PermissionsError: The socket is not the user's alone.
         """
         connection = self._connection or await self._open()
         try:
-            return await connection.health()
+            return await connection.health(self._patience.answer_s)
         except EngineUnavailableError:
             return None
         finally:
@@ -167,10 +154,10 @@ class EngineClient:
 
     async def _find_or_start(self) -> None:
         """Get a lease, starting a host if there is none."""
-        deadline = self._clock() + _START_TIMEOUT_S
+        deadline = self._clock() + self._patience.start_s
         pause_s = _FIRST_LOOK_S
-        while self._clock() < deadline:
-            if await self._try_lease():
+        while (remaining_s := deadline - self._clock()) > 0:
+            if await self._try_lease(remaining_s):
                 return
             if self._options.url:
                 raise EngineUnavailableError(
@@ -181,12 +168,15 @@ class EngineClient:
             self._launcher.ensure_running()
             await asyncio.sleep(pause_s)
             pause_s = min(_LONGEST_LOOK_S, 1.5 * pause_s)
+        processes = await asyncio.to_thread(self._launcher.processes)
+        await asyncio.to_thread(self._launcher.end, processes, self._patience.end_s)
         raise EngineUnavailableError(
-            f"The engine did not answer within {_START_TIMEOUT_S:.0f} s. Its log: {self._launcher.address().log_path}"
+            f"The engine did not answer within {self._patience.start_s:g} s and was ended. A new one is started with "
+            f"one of the next requests. Its log: {self._launcher.address().log_path}"
         )
 
-    async def _try_lease(self) -> bool:
-        """Whether a host answers.
+    async def _try_lease(self, within_s: float) -> bool:
+        """Whether a host answers in time.
 
         Raises:
             DraftlineError: It answers, but refuses us.
@@ -195,7 +185,10 @@ class EngineClient:
         self._connection = await self._open()
         found: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._lease = asyncio.create_task(self._follow(self._connection, found))
-        return await found
+        try:
+            return await asyncio.wait_for(found, within_s)
+        except TimeoutError:
+            return False
 
     async def _follow(self, connection: EngineConnection, found: asyncio.Future[bool]) -> None:
         """Hold the lease and note the host's states until it ends."""
@@ -204,7 +197,7 @@ class EngineClient:
                 async for health in states:
                     if health["state"] == "stopping":
                         continue  # its end follows; who comes now needs another host
-                    self._note(_status_of(health))
+                    self._note(status_of(health))
                     if not found.done():
                         found.set_result(True)
         except HostGoneError:
@@ -229,6 +222,13 @@ class EngineClient:
             if self._lease is None or self._lease.done():
                 raise HostGoneError("The engine ended while it was loading the model.")
             await changed.wait()
+
+    def _watched(self) -> AbstractAsyncContextManager[None]:
+        """Replace the host if it hangs in this block; one on another machine cannot be."""
+        return nullcontext() if self._options.url else self._watch.waiting(self._note_hung)
+
+    def _note_hung(self, sentence: str) -> None:
+        self._note(EngineStatus("starting", sentence=sentence))
 
     async def _open(self) -> EngineConnection:
         if self._options.url:
@@ -265,15 +265,3 @@ def _connection(socket_path: Path | None, options: EngineOptions) -> EngineConne
     from lsp_server.engine.http import EngineConnection  # noqa: PLC0415 - see the module's docstring
 
     return EngineConnection(socket_path, options.url, options.token)
-
-
-def _status_of(health: Mapping[str, Any]) -> EngineStatus:
-    return EngineStatus(
-        state=health["state"],
-        percent=health["percent"],
-        sentence=health["sentence"],
-        model=health["model"],
-        device=health["device"],
-        code=health["code"],
-        pid=health["pid"],
-    )

@@ -16,7 +16,7 @@ from completion import errors
 from completion.errors import DraftlineError, EngineUnavailableError
 from completion.host.wire import decode_event, encode
 from completion.request import CompletionEvent, CompletionRequest, WorkspaceUpdate
-from lsp_server.engine.launcher import HostGoneError
+from lsp_server.engine.launcher import HostGoneError, HostSilentError
 
 _CONNECT_S = 5.0
 # A prompt of thousands of tokens on a slow machine may take long before its first text.
@@ -84,15 +84,16 @@ class EngineConnection:
         if reply.is_error:
             raise _error(_json_of(reply))
 
-    async def health(self) -> dict[str, Any]:
+    async def health(self, within_s: float) -> dict[str, Any]:
         """The host's health.
 
         Raises:
-            HostGoneError: No host answers.
+            HostSilentError: The host does not answer within `within_s` seconds.
+            HostGoneError: No host listens.
             DraftlineError: The host refuses the connection.
         """
         with _transport_errors():
-            reply = await self._http.get("/health")
+            reply = await self._http.get("/health", timeout=within_s)
         if reply.is_error:
             raise _error(_json_of(reply))
         health: dict[str, Any] = reply.json()
@@ -150,7 +151,8 @@ class _transport_errors:  # noqa: N801 - reads as a statement
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, httpx.TransportError | SSEError):
-            raise HostGoneError(f"The engine does not answer ({type(error).__name__}).") from error
+            gone = HostSilentError if isinstance(error, httpx.TimeoutException) else HostGoneError
+            raise gone(f"The engine does not answer ({type(error).__name__}).") from error
 
 
 def _json_of(reply: httpx.Response) -> dict[str, Any]:

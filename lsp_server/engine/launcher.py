@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from completion.errors import EngineUnavailableError
 from completion.host.process.address import DEFAULT_MODEL_NAME, HostAddress, host_address, normal_model
+from completion.paths import writing_to
 from completion.version import version
+
+if TYPE_CHECKING:
+    import psutil
 
 # Exit statuses that need no words here: an orderly end, no model (clients were told), another host was faster.
 _EXPECTED = (0, 70, 75)
@@ -19,6 +25,10 @@ _STDERR_BYTES = 1_000_000
 
 class HostGoneError(EngineUnavailableError):
     """No host answers at this address, or it ended while it answered."""
+
+
+class HostSilentError(HostGoneError):
+    """A host took the connection and did not answer in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +70,8 @@ class HostLauncher:
         """Start a host unless one that was started here still runs.
 
         Raises:
-            EngineUnavailableError: The last one ended with an error; names the file with what it printed.
+            EngineUnavailableError: The last one ended with an error, or none can be started; says why.
+            StorageError: What it prints cannot be written.
         """
         if self._process is not None:
             status = self._process.poll()
@@ -74,6 +85,23 @@ class HostLauncher:
                 )
         self._process = self._start()
 
+    def processes(self) -> list[psutil.Process]:
+        """The host at this address, and the one that was started here, listening or not."""
+        import psutil  # noqa: PLC0415 - takes 20 ms, and is needed when something is wrong
+
+        from lsp_server.engine.process import processes_with  # noqa: PLC0415
+
+        found = processes_with(self.address().lock_path, self._options.program)
+        if self._process is not None and self._process.poll() is None:
+            found.append(psutil.Process(self._process.pid))
+        return list(dict.fromkeys(found))
+
+    def end(self, processes: Sequence[psutil.Process], grace_s: float) -> None:
+        """End what `processes` found: SIGTERM, and SIGKILL after `grace_s` seconds."""
+        from lsp_server.engine.process import end  # noqa: PLC0415
+
+        end(processes, grace_s)
+
     def _start(self) -> subprocess.Popen[bytes]:
         address, options = self.address(), self._options
         arguments = ["--model", normal_model(options.model), "--backend", options.backend]
@@ -81,7 +109,9 @@ class HostLauncher:
         if options.threads:
             arguments += ["--threads", str(options.threads)]
         mode = "ab" if address.crash_path.exists() and address.crash_path.stat().st_size < _STDERR_BYTES else "wb"
-        with address.crash_path.open(mode) as stderr:
+        with writing_to(address.log_folder, "DRAFTLINE_STATE_DIR"):
+            stderr = address.crash_path.open(mode)
+        try:
             return subprocess.Popen(
                 [*options.program, *arguments],
                 stdin=subprocess.DEVNULL,
@@ -91,6 +121,12 @@ class HostLauncher:
                 env=_environment(),
                 start_new_session=True,
             )
+        except OSError as error:
+            raise EngineUnavailableError(
+                f"{options.program[0]} cannot be started ({error.strerror}). Check that it exists and memory is free."
+            ) from error
+        finally:
+            stderr.close()
 
 
 def _environment() -> dict[str, str]:

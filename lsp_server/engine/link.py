@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from completion.errors import DraftlineError
 from completion.request import CompletionRequest, WorkspaceUpdate
-from lsp_server.engine.client import EngineClient, EngineStatus
+from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
+from lsp_server.engine.status import EngineStatus
 from lsp_server.settings.config import Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 

@@ -10,18 +10,19 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.reply_text import Answer, answers, last_answer, plain_text
-from completion.host.dialects.schema import check_request, parse_body
+from completion.host.dialects.schema import MOST_STOPS, check_request, parse_body
 from completion.host.services import Host
 from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message, with_error_objects
 from completion.request import CompletionRequest, ContextFile, Sampling
 from completion.version import version
 
 _TOKEN_LIMIT = 128  # -1 means no limit there; a code completion has one
+_MOST_FIELDS = 64
 
 
 class ExtraInput(BaseModel):
@@ -39,7 +40,7 @@ class InfillBody(BaseModel):
     input_extra: list[ExtraInput] = []
     prompt: str = ""
     n_predict: int = _TOKEN_LIMIT
-    stop: list[str] = []
+    stop: list[str] = Field([], max_length=MOST_STOPS)
     temperature: float = 0.0
     top_p: float = 1.0
     min_p: float = 0.0
@@ -47,7 +48,7 @@ class InfillBody(BaseModel):
     samplers: list[str] | None = None
     t_max_predict_ms: float = 0
     stream: bool = False
-    response_fields: list[str] = []
+    response_fields: list[str] = Field([], max_length=_MOST_FIELDS)
 
 
 _BODY: TypeAdapter[InfillBody] = TypeAdapter(InfillBody)

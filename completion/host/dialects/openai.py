@@ -6,19 +6,18 @@ Source: OpenAI API reference, "Completions (legacy)".
 from __future__ import annotations
 
 import json
-import re
 import time
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.reply_text import Answer, answers, last_answer, plain_text
-from completion.host.dialects.schema import check_request, parse_body
+from completion.host.dialects.schema import MOST_STOPS, check_request, parse_body
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
 from completion.host.stream import (
@@ -32,10 +31,9 @@ from completion.request import CompletionRequest, Layout, Sampling, Statistics
 
 _DEFAULT_MAX_TOKENS = 128
 # Some plugins write the model's own tokens into the prompt: prefix, suffix, middle, in the families' spellings.
-_WRITTEN_OUT = re.compile(
-    r"\A\s*(?:<\|fim_prefix\|>(?P<p1>.*)<\|fim_suffix\|>(?P<s1>.*)<\|fim_middle\|>"
-    r"|<fim_prefix>(?P<p2>.*)<fim_suffix>(?P<s2>.*)<fim_middle>)\s*\Z",
-    re.DOTALL,
+_MARKERS = (
+    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
+    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
 )
 
 
@@ -55,7 +53,7 @@ class CompletionBody(BaseModel):
     top_p: float | None = None
     seed: int | None = None
     n: int | None = None
-    stop: str | list[str] | None = None
+    stop: str | Annotated[list[str], Field(max_length=MOST_STOPS)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     echo: bool | None = None
@@ -99,9 +97,9 @@ def _request_of(body: CompletionBody) -> CompletionRequest:
     if body.echo or body.logprobs is not None:
         raise BodyInvalidError("echo and logprobs are not supported. Leave them out.")
     prefix, suffix = prompts[0], body.suffix
-    written_out = _WRITTEN_OUT.match(prefix) if suffix is None else None
+    written_out = _written_out(prefix) if suffix is None else None
     if written_out is not None:
-        prefix, suffix = (written_out["p1"] or written_out["p2"] or "", written_out["s1"] or written_out["s2"] or "")
+        prefix, suffix = written_out
     return CompletionRequest(
         prefix=prefix,
         suffix=suffix or "",
@@ -116,6 +114,17 @@ def _request_of(body: CompletionBody) -> CompletionRequest:
         ),
         filters=not body.stream,
     )
+
+
+def _written_out(prompt: str) -> tuple[str, str] | None:
+    """Prefix and suffix of a prompt that has the model's own tokens around them."""
+    text = prompt.strip()
+    for begin, between, end in _MARKERS:
+        if text.startswith(begin) and text.endswith(end):
+            prefix, found, suffix = text[len(begin) : -len(end)].rpartition(between)
+            if found:
+                return prefix, suffix
+    return None
 
 
 class _Reply:

@@ -24,6 +24,8 @@ for _type in (CompletionRequest, ContextFile, Sampling, WorkspaceFile, Workspace
 REQUEST: TypeAdapter[CompletionRequest] = TypeAdapter(CompletionRequest)
 WORKSPACE: TypeAdapter[WorkspaceUpdate] = TypeAdapter(WorkspaceUpdate)
 
+MOST_STOPS = 64
+"""Stop strings of a request; the event loop searches the text for each of them."""
 _MOST_SUGGESTIONS = 16
 
 
@@ -73,4 +75,5 @@ def check_request(request: CompletionRequest) -> None:
     )
     for name, value, low, high in ranges:
         if not low <= value <= high:
-            raise BodyInvalidError(f"{name} is {value:g}; it must lie between {low:g} and {high:g}.")
+            shown = "beyond 1e300" if abs(value) > 1e300 else f"{value:g}"  # a larger int has no float
+            raise BodyInvalidError(f"{name} is {shown}; it must lie between {low:g} and {high:g}.")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from completion.errors import EngineUnavailableError, PermissionsError
-from completion.paths import runtime_dir, state_dir
+from completion.paths import runtime_dir, state_dir, writing_to
 from completion.version import version
 
 DEFAULT_MODEL_NAME = "default"
@@ -67,7 +67,8 @@ def host_address(model: str, backend: str) -> HostAddress:
     folder = runtime_dir()
     check_private(folder)
     logs = state_dir() / "logs"
-    logs.mkdir(mode=0o700, exist_ok=True)
+    with writing_to(logs, "DRAFTLINE_STATE_DIR"):
+        logs.mkdir(mode=0o700, exist_ok=True)
     address = HostAddress(name=f"engine-{key}", runtime_folder=folder, log_folder=logs)
     if len(os.fsencode(address.socket_path)) > _SOCKET_PATH_BYTES:
         raise EngineUnavailableError(

@@ -15,6 +15,7 @@ from completion.host.process.address import HostAddress, host_address
 from completion.host.process.log import configure_log
 from completion.host.process.sockets import tcp_socket, unix_socket
 from completion.host.server import HostServer, HostSettings
+from completion.paths import writing_to
 
 logger = logging.getLogger(__name__)
 
@@ -53,19 +54,27 @@ def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[Ho
         0, ALREADY_RUNNING if another process serves this model, LOADING_FAILED if there is no model.
 
     Raises:
+        StorageError: The lock, the log or the socket cannot be made.
         DraftlineError: The host cannot listen.
     """
     address = host_address(settings.model, settings.backend)
     lock = FileLock(address.lock_path, mode=0o600, blocking=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        return ALREADY_RUNNING
+    with writing_to(address.runtime_folder, "DRAFTLINE_RUNTIME_DIR"):
+        if not _acquired(lock):
+            return ALREADY_RUNNING
     try:
         loading_failed = _serve_locked(settings, load, address, on_listening)
     finally:
         lock.release()
     return LOADING_FAILED if loading_failed else 0
+
+
+def _acquired(lock: FileLock) -> bool:
+    try:
+        lock.acquire()
+    except Timeout:
+        return False
+    return True
 
 
 def _serve_locked(

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from completion.paths import writing_to
+
 _FILE_BYTES = 1_000_000
 _OLD_FILES = 2
 
@@ -31,8 +33,12 @@ def configure_log(path: Path, level: str) -> None:
     Args:
         path: The file; rotated at a megabyte.
         level: "INFO" as a rule; no level logs the text of a request.
+
+    Raises:
+        StorageError: The file cannot be written.
     """
-    handler = RotatingFileHandler(path, maxBytes=_FILE_BYTES, backupCount=_OLD_FILES, encoding="utf-8")
+    with writing_to(path.parent, "DRAFTLINE_STATE_DIR"):
+        handler = RotatingFileHandler(path, maxBytes=_FILE_BYTES, backupCount=_OLD_FILES, encoding="utf-8")
     handler.setFormatter(NoTextFormatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)

@@ -6,14 +6,18 @@ import ipaddress
 import os
 import secrets
 import socket
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from completion.errors import ConfigurationError, EngineUnavailableError, StorageError
 from completion.host.process.address import check_private
+from completion.paths import writing_to
 
 _SHORTEST_TOKEN = 16
-_BACKLOG = 128
+BACKLOG = 128
+"""Connections that wait to be accepted. asyncio accepts up to this many at once, before any limit is checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +33,19 @@ def unix_socket(path: Path) -> socket.socket:
     """Listen on a Unix socket that is its user's alone from its first moment.
 
     The caller holds the host's lock, so a file that is already there was left by a host that died.
+
+    Raises:
+        StorageError: The socket's file cannot be made.
     """
-    path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     previous = os.umask(0o177)
     try:
-        listener.bind(os.fspath(path))
+        with writing_to(path.parent, "DRAFTLINE_RUNTIME_DIR"):
+            path.unlink(missing_ok=True)
+            listener.bind(os.fspath(path))
     finally:
         os.umask(previous)
-    listener.listen(_BACKLOG)
+    listener.listen(BACKLOG)
     return listener
 
 
@@ -49,7 +57,7 @@ def tcp_socket(address: TcpAddress) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise EngineUnavailableError(
             f"Cannot listen on {address.host}:{address.port} ({error.strerror}). Choose another with --tcp HOST:PORT."
@@ -95,11 +103,17 @@ def _is_loopback(host: str) -> bool:
 
 
 def _with_new_token(path: Path) -> Path:
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(32) + "\n")
-    except FileExistsError:
-        pass
+    """Make the token's file, unless it is there; it appears whole, so that a host that is killed leaves none half."""
+    if path.exists():
+        return path
+    with (
+        writing_to(path.parent, "DRAFTLINE_STATE_DIR"),
+        tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f"{path.name}-") as file,
+    ):
+        file.write(secrets.token_urlsafe(32) + "\n")
+        file.flush()
+        with suppress(FileExistsError):  # another host was faster
+            os.link(file.name, path)
     return path
 
 

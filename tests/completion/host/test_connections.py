@@ -1,0 +1,167 @@
+"""Many idle, slow and unread connections: TCP has a cap of its own, and every request and reply a bound."""
+
+import asyncio
+import json
+import logging
+import socket
+from contextlib import asynccontextmanager
+
+import pytest
+
+from completion.host.connections import ConnectionLimits
+from completion.host.process.sockets import TcpAddress, tcp_socket
+from completion.host.server import HostSettings
+from tests.completion.host.paced_engine import PacedEngine
+
+TOKEN = "a-token-of-enough-length"
+HEADERS = f"Host: d\r\nAuthorization: Bearer {TOKEN}\r\n"
+
+
+def settings(**limits):
+    with tcp_socket(TcpAddress("127.0.0.1", 0, TOKEN)) as probe:
+        address = TcpAddress("127.0.0.1", probe.getsockname()[1], TOKEN)
+    return HostSettings(tcp=address, connections=ConnectionLimits(**limits))
+
+
+@asynccontextmanager
+async def connected(host_settings):
+    reader, writer = await asyncio.open_connection(host_settings.tcp.host, host_settings.tcp.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def everything(reader):
+    async with asyncio.timeout(20):
+        return await reader.read()
+
+
+def error_of(reply):
+    head, _, body = reply.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+async def test_idle_tcp_connections_beyond_the_cap_are_refused_and_the_unix_socket_answers(start_host):
+    limited = settings(tcp_connections=8)
+    unix_client = await start_host(PacedEngine(), limited)
+    streams = [await asyncio.open_connection(limited.tcp.host, limited.tcp.port) for _ in range(50)]
+    refusals = [await everything(reader) for reader, _ in streams[8:]]
+    for refusal in refusals:
+        status, error = error_of(refusal)
+        assert (status, error["code"]) == (503, "connections_full")
+        assert "8 TCP connections" in error["message"]
+    assert not any(reader.at_eof() for reader, _ in streams[:8])
+    assert (await unix_client.get("/health")).status_code == 200
+    for _, writer in streams:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_closed_tcp_connection_makes_room_for_another(start_host):
+    limited = settings(tcp_connections=1)
+    await start_host(PacedEngine(), limited)
+    for _ in range(3):
+        async with connected(limited) as (reader, writer):
+            writer.write(f"GET /health HTTP/1.1\r\n{HEADERS}Connection: close\r\n\r\n".encode())
+            assert (await everything(reader)).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "",
+        "GET /health HTTP/1.1\r\nHost:",
+        f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Content-Length: 100\r\n\r\n{{",
+        f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Transfer-Encoding: chunked\r\n\r\n1\r\n{{\r\n",
+    ],
+    ids=["nothing", "half a header", "half a body", "half a chunked body"],
+)
+async def test_a_request_that_does_not_arrive_in_time_is_refused(start_host, part):
+    limited = settings(request_s=0.05)
+    client = await start_host(PacedEngine(), limited)
+    async with connected(limited) as (reader, writer):
+        writer.write(part.encode())
+        status, error = error_of(await everything(reader))
+    assert (status, error["code"]) == (408, "request_slow")
+    assert (await client.get("/health")).json()["busy"] is False
+
+
+async def test_a_byte_now_and_then_does_not_prolong_a_request(start_host):
+    limited = settings(request_s=0.2)
+    await start_host(PacedEngine(), limited)
+    async with connected(limited) as (reader, writer):
+        writer.write(f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Content-Length: 1000000\r\n\r\n".encode())
+        reply = asyncio.create_task(everything(reader))
+        while not reply.done():
+            writer.write(b" ")
+            await asyncio.wait([reply], timeout=0.01)
+    # A byte that the host did not read may have reset the connection before its reply was read.
+    assert isinstance(reply.exception(), ConnectionResetError) or error_of(reply.result())[0] == 408
+
+
+async def test_a_slow_second_request_on_a_connection_is_refused_too(start_host):
+    limited = settings(request_s=0.2)
+    await start_host(PacedEngine(), limited)
+    async with connected(limited) as (reader, writer):
+        writer.write(f"GET /health HTTP/1.1\r\n{HEADERS}\r\n".encode())
+        assert b"200 OK" in await reader.readuntil(b"}")
+        writer.write(b"GET /hea")
+        assert error_of(await everything(reader))[0] == 408
+
+
+async def test_a_long_reply_is_not_a_slow_request(start_host):
+    limited = settings(request_s=0.05)
+    engine = PacedEngine(step_s=0.01)
+    await start_host(engine, limited)
+    body = json.dumps({"prefix": "one", "max_tokens": 20})
+    async with connected(limited) as (reader, writer):
+        head = f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write((head + body).encode())
+        reply = await everything(reader)
+    assert b'"done":true' in reply
+    assert engine.steps == 20
+
+
+async def test_a_client_that_does_not_read_its_reply_is_cut_off_and_its_job_ends(start_host):
+    limited = settings(unread_s=0.05)
+    engine = PacedEngine(step_s=0.001)
+    client = await start_host(engine, limited)
+    body = json.dumps({"prefix": "one", "max_tokens": 4096})  # 45 MB of events: more than the kernel's buffers hold
+    with socket.create_connection((limited.tcp.host, limited.tcp.port)) as unread:
+        unread.sendall(f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        assert await asyncio.to_thread(engine.ended.acquire, timeout=30)
+        assert engine.steps < 4096
+    async with asyncio.timeout(20):
+        while 'kind="complete",outcome="cancelled"} 1.0' not in (await client.get("/metrics")).text:
+            pass
+
+
+async def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_error_in_the_log(start_host, caplog):
+    limited = settings()
+    client = await start_host(PacedEngine(), limited)
+    async with connected(limited) as (_, writer):
+        writer.write(f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Content-Length: 100\r\n\r\n{{".encode())
+        await writer.drain()
+    await client.get("/health")
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "GET /health HTTP/1.1\r\nHost: d\r\nAuthorization: Bearer \xff\xfe\r\n\r\n",
+        f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Content-Length: -1\r\n\r\n",
+        f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Content-Length: {'9' * 5000}\r\n\r\n",
+        f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        f"GET /{'%00' * 100} HTTP/1.1\r\n{HEADERS}Connection: close\r\n\r\n",
+    ],
+)
+async def test_malformed_heads_get_a_4xx_and_not_500(start_host, head):
+    limited = settings(request_s=0.5)
+    await start_host(PacedEngine(), limited)
+    async with connected(limited) as (reader, writer):
+        writer.write(head.encode("latin-1"))
+        status = int((await reader.readline()).split()[1])
+    assert 400 <= status < 500

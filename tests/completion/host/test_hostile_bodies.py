@@ -1,0 +1,79 @@
+"""Bodies that no client sends: the host refuses them with a sentence, and never with status 500."""
+
+import json
+
+import pytest
+
+from completion.host.dialects.openai import CompletionBody, _request_of
+from tests.completion.host.paced_engine import PacedEngine
+
+ADDRESSES = {
+    "/v1/complete": {"prefix": "one", "max_tokens": 1},
+    "/v1/prepare": {"prefix": "one"},
+    "/v1/workspace": {"workspace": "w"},
+    "/infill": {"input_prefix": "one", "n_predict": 1},
+    "/v1/completions": {"prompt": "one", "max_tokens": 1},
+    "/v1/completions#tabby": {"segments": {"prefix": "one"}},
+    "/v1/events": {"type": "view"},
+}
+NUMBERS = {
+    "/v1/complete": ("max_tokens", "max_bytes", "suggestions", "time_budget_ms"),
+    "/infill": ("n_predict", "temperature", "top_p", "min_p", "seed", "t_max_predict_ms"),
+    "/v1/completions": ("max_tokens", "temperature", "top_p", "seed", "n", "logprobs"),
+    "/v1/completions#tabby": ("temperature", "seed"),
+}
+HUGE = ("1" + "0" * 400, "-1" + "0" * 400, "1" + "0" * 5000, "1e999", "-1e999", "NaN", "Infinity", "1e-400")
+
+
+def is_refusal(reply):
+    return reply.status_code in (400, 422) and len(reply.json()["message"]) > 20
+
+
+@pytest.mark.parametrize("address", NUMBERS)
+async def test_huge_numbers_get_422_and_not_500(start_host, address):
+    client = await start_host(PacedEngine())
+    refused = 0
+    for field in NUMBERS[address]:
+        for number in HUGE:
+            text = json.dumps(ADDRESSES[address] | {field: "@"}).replace('"@"', number)
+            reply = await client.post(address, content=text)
+            assert is_refusal(reply) or reply.status_code == 200, (field, number, reply.text)
+            refused += reply.status_code != 200
+    assert refused >= len(HUGE)
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_deeply_nested_json_gets_422_and_not_500(start_host, address):
+    client = await start_host(PacedEngine())
+    for depth in (1_000, 100_000, 3_000_000):
+        nested = "[" * depth + "]" * depth
+        objects = '{"a":' * depth
+        inside = json.dumps(ADDRESSES[address] | {"unknown": "@"}).replace('"@"', nested)
+        for text in (nested, objects, inside):
+            assert is_refusal(await client.post(address, content=text)), (depth, text[:40])
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_bodies_that_are_no_object_of_the_right_form_get_422(start_host, address):
+    client = await start_host(PacedEngine())
+    bodies = (b"", b"null", b"[]", b"7", b'"text"', b"\xff\xfe", b'{"prefix": "\\ud800"}', b'{"a": 1, "a"', b"\0")
+    for content in bodies:
+        reply = await client.post(address, content=content)
+        assert is_refusal(reply) or (address == "/infill" and reply.status_code == 200), (content, reply.text)
+
+
+@pytest.mark.parametrize(
+    ("address", "field"), [("/infill", "stop"), ("/infill", "response_fields"), ("/v1/completions", "stop")]
+)
+async def test_lists_that_the_event_loop_walks_have_a_bound(start_host, address, field):
+    client = await start_host(PacedEngine())
+    assert is_refusal(await client.post(address, json=ADDRESSES[address] | {field: ["x"] * 65}))
+    assert (await client.post(address, json=ADDRESSES[address] | {field: ["x"] * 64})).status_code == 200
+
+
+def test_a_prompt_of_many_suffix_markers_is_read_in_one_pass():
+    """A pattern with two `.*` needs the square of their number: 200,000 markers would take hours."""
+    markers = "<|fim_prefix|>" + "<|fim_suffix|>" * 200_000
+    assert _request_of(CompletionBody(prompt=markers)).prefix == markers
+    request = _request_of(CompletionBody(prompt=f" {markers}end<|fim_middle|>\n"))
+    assert (len(request.prefix), request.suffix) == (14 * 199_999, "end")

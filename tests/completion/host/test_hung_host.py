@@ -1,0 +1,209 @@
+"""A host that is stopped or swapped out: every wait ends within its bound, the host is replaced, the status says so."""
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import AsyncExitStack, aclosing, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from completion.errors import EngineUnavailableError
+from completion.host.process.address import host_address
+from completion.request import CompletionRequest, WorkspaceUpdate
+from lsp_server.cli.main import main
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
+from lsp_server.engine.process import end
+from lsp_server.engine.watch import Patience
+
+PROGRAM = (sys.executable, str(Path(__file__).with_name("staged_host.py")))
+OPTIONS = EngineOptions(model="staged", program=PROGRAM, idle_s=600)
+SHORT = Patience(start_s=60.0, quiet_s=0.05, answer_s=0.5, end_s=10.0)
+REQUEST = CompletionRequest("one", max_tokens=2)
+
+
+@pytest.fixture
+def order(runtime, monkeypatch):
+    """The file that tells the next host what to do to itself."""
+    monkeypatch.setenv("STAGED_HOST", str(runtime / "order"))
+    return runtime / "order"
+
+
+@pytest.fixture
+async def clients(order):
+    """Make clients with short bounds; every host they started is ended afterwards."""
+    async with AsyncExitStack() as stack:
+
+        def make(patience=SHORT, options=OPTIONS, **arguments):
+            statuses = []
+            client = EngineClient(options, statuses.append, patience=patience, **arguments)
+            stack.push_async_callback(client.close)
+            return client, statuses
+
+        yield make
+    end(hosts(), 0.1)
+
+
+def hosts():
+    """Every process of the staged host in this test's folders, listening or not."""
+    folder = os.environ["DRAFTLINE_RUNTIME_DIR"]
+    return [process for process in psutil.process_iter() if is_host(process, folder)]
+
+
+def is_host(process, folder):
+    try:
+        return PROGRAM[1] in process.cmdline() and process.environ().get("DRAFTLINE_RUNTIME_DIR") == folder
+    except psutil.Error:
+        return False
+
+
+async def texts(client, request=REQUEST):
+    async with aclosing(client.complete(request)) as events:
+        return [event.suggestions[0].text async for event in events if event.suggestions]
+
+
+def stop(pid):
+    os.kill(pid, signal.SIGSTOP)
+
+
+def said(statuses, pid):
+    return any(status.state == "starting" and f"process {pid}) hangs" in status.sentence for status in statuses)
+
+
+async def test_a_request_to_a_stopped_host_is_served_by_a_fresh_one_and_status_and_log_say_so(clients, caplog):
+    client, statuses = clients()
+    pid = (await client.connect()).pid
+    stop(pid)
+    assert await texts(client) == [" 0", " 0 1", " 0 1"]
+    assert client.status.pid != pid
+    assert said(statuses, pid)
+    assert f"process {pid}) hangs" in caplog.text
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+async def test_a_new_server_does_not_say_starting_for_ever_beside_a_stopped_host(clients):
+    first, _ = clients()
+    pid = (await first.connect()).pid
+    stop(pid)
+    second, statuses = clients()
+    assert (await second.connect()).pid != pid
+    assert said(statuses, pid)
+
+
+async def test_a_host_stopped_in_mid_stream_ends_the_stream(clients):
+    client, statuses = clients()
+    pid = (await client.connect()).pid
+    shown = []
+    async with aclosing(client.complete(CompletionRequest("one", max_tokens=4000))) as events:
+        async for event in events:
+            shown.append(event)
+            if len(shown) == 2:
+                stop(pid)
+    assert not shown[-1].done
+    assert said(statuses, pid)
+    assert await texts(client) == [" 0", " 0 1", " 0 1"]
+
+
+async def test_a_preparation_and_an_update_to_a_stopped_host_fail_and_the_next_reaches_a_fresh_one(clients):
+    client, _ = clients()
+    for send in (client.prepare, client.update_workspace):
+        pid = (await client.connect()).pid
+        stop(pid)
+        with pytest.raises(HostGoneError):
+            await send(REQUEST if send == client.prepare else WorkspaceUpdate("w"))
+        assert (await client.connect()).pid != pid
+
+
+async def test_two_clients_that_find_the_host_hung_share_one_fresh_host(clients):
+    (first, _), (second, _) = clients(), clients()
+    pid = (await first.connect()).pid
+    await second.connect()
+    stop(pid)
+    assert await asyncio.gather(texts(first), texts(second)) == 2 * [[" 0", " 0 1", " 0 1"]]
+    assert first.status.pid == second.status.pid != pid
+
+
+async def test_a_busy_model_is_no_hang(clients):
+    """The model's thread computes in one step longer than all bounds together; the host stays the same."""
+    client, statuses = clients(Patience(start_s=60.0, quiet_s=0.02, answer_s=5.0, end_s=10.0))
+    pid = (await client.connect()).pid
+    assert await texts(client, CompletionRequest("one", language="long step", max_tokens=1)) == [" 0", " 0"]
+    assert client.status.pid == pid
+    assert not any("hangs" in status.sentence for status in statuses)
+
+
+async def test_a_client_that_was_stopped_itself_does_not_end_a_healthy_host(clients, runtime):
+    """After a pause of the client all its clocks have run out, while the host's answers lie in the socket."""
+    client, statuses = clients()
+    pid = (await client.connect()).pid
+    asking = asyncio.create_task(texts(client, CompletionRequest("one", max_tokens=100)))
+    while not asking.done():
+        await asyncio.wait([asking], timeout=0.06)
+        stand_still = asyncio.get_running_loop().time() + 0.6
+        while asyncio.get_running_loop().time() < stand_still:
+            pass  # the loop does not turn, as in a stopped process
+    assert (await asking)[-1].endswith(" 99")
+    assert client.status.pid == pid
+    assert not any("hangs" in status.sentence for status in statuses)
+
+
+@pytest.mark.parametrize("stage", ["listening", "loading", "warm-up"])
+async def test_a_host_stopped_before_it_is_ready_is_replaced(clients, order, stage):
+    order.write_text(f"{stage} STOP")
+    client, statuses = clients()
+    with suppress(HostGoneError):  # a client that saw it load is told that it ended; its next request starts another
+        await client.connect()
+    assert any("hangs" in status.sentence for status in statuses)
+    assert await texts(client) == [" 0", " 0 1", " 0 1"]
+
+
+@pytest.mark.parametrize("stage", ["started", "locked"])
+async def test_a_host_stopped_before_it_listens_is_ended_after_the_start_bound(clients, order, stage):
+    order.write_text(f"{stage} STOP")
+    now = [0.0]
+    client, statuses = clients(Patience(start_s=3.0, quiet_s=0.05, answer_s=0.5, end_s=10.0), clock=lambda: now[0])
+    connecting = asyncio.create_task(client.connect())
+    async with asyncio.timeout(30):
+        while not any(process.status() == psutil.STATUS_STOPPED for process in await asyncio.to_thread(hosts)):
+            pass
+    now[0] = 3.0
+    with pytest.raises(EngineUnavailableError, match=r"did not answer within 3 s and was ended.*Its log"):
+        await connecting
+    assert statuses[-1].state == "error"
+    assert not hosts()
+    now[0] = 60.0
+    assert await texts(client) == [" 0", " 0 1", " 0 1"]
+
+
+async def test_serve_stop_ends_a_stopped_host(clients, runtime, capsys):
+    client, _ = clients(options=EngineOptions(program=(*PROGRAM, "serve")))
+    pid = (await client.connect()).pid
+    stop(pid)
+    assert await asyncio.to_thread(main, ["serve", "--stop"]) == 0
+    assert f"process {pid}" in capsys.readouterr().out
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    assert await asyncio.to_thread(main, ["serve", "--stop"]) == 1
+
+
+async def test_another_program_with_the_lock_open_is_left_alone(clients):
+    client, _ = clients()
+    pid = (await client.connect()).pid
+    script = "import sys; lock = open(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+    lock_path = str(host_address("staged", "auto").lock_path)
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, lock_path, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    await other.stdout.readline()
+    assert [process.pid for process in HostLauncher(OPTIONS).processes()] == [pid]
+    other.stdin.close()
+    await other.wait()
+
+
+async def test_the_health_of_a_stopped_host_is_none_within_its_bound(clients):
+    client, _ = clients()
+    pid = (await client.connect()).pid
+    stop(pid)
+    assert await client.health() is None

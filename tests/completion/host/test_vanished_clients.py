@@ -1,0 +1,118 @@
+"""Clients that vanish without a word: in mid-stream, in the queue, while the model loads. No job stays."""
+
+import asyncio
+import json
+import socket
+import struct
+import threading
+
+import pytest
+
+from completion.host.server import HostSettings
+from tests.completion.host.conftest import running_host
+from tests.completion.host.paced_engine import PacedEngine
+
+LONG = 100
+REQUESTS = {
+    "/v1/complete": {"prefix": "one", "max_tokens": LONG},
+    "/v1/complete?wait=1": {"prefix": "one", "max_tokens": LONG},
+    "/infill": {"input_prefix": "one", "n_predict": LONG},
+    "/infill#stream": {"input_prefix": "one", "n_predict": LONG, "stream": True},
+    "/v1/completions": {"prompt": "one", "max_tokens": LONG},
+    "/v1/completions#stream": {"prompt": "one", "max_tokens": LONG, "stream": True},
+    "/v1/completions#tabby": {"segments": {"prefix": "one"}},
+}
+
+
+def ask(folder, address):
+    """Send a request as a client that can vanish: closing resets the connection."""
+    client = socket.socket(socket.AF_UNIX)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.connect(str(folder / "test.sock"))
+    body = json.dumps(REQUESTS[address]).encode()
+    head = f"POST {address.partition('#')[0]} HTTP/1.1\r\nHost: d\r\nContent-Length: {len(body)}\r\n\r\n"
+    client.sendall(head.encode() + body)
+    return client
+
+
+async def until_idle(client):
+    async with asyncio.timeout(20):
+        while (await client.get("/health")).json()["busy"]:
+            pass
+
+
+async def outcomes(client):
+    text = (await client.get("/metrics")).text
+    prefix = 'draftline_requests_total{kind="complete",outcome="'
+    counts = (line.removeprefix(prefix).split('"} ') for line in text.splitlines() if line.startswith(prefix))
+    return {outcome: float(count) for outcome, count in counts}
+
+
+@pytest.mark.parametrize("address", REQUESTS)
+async def test_a_client_that_vanishes_in_mid_stream_leaves_no_job(start_host, runtime, address):
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    vanishing = ask(runtime, address)
+    engine.permits.release(2)
+    assert await asyncio.to_thread(engine.began.acquire, timeout=20)
+    vanishing.close()
+    await until_idle(client)
+    engine.permits.release(LONG)
+    assert await asyncio.to_thread(engine.ended.acquire, timeout=20)
+    async with asyncio.timeout(20):
+        while not (counts := await outcomes(client)):
+            pass
+    assert counts == {"cancelled": 1.0}
+    assert engine.steps <= 3
+
+
+@pytest.mark.parametrize("address", REQUESTS)
+async def test_a_client_that_vanishes_in_the_queue_is_never_served(start_host, runtime, address):
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    first, second = ask(runtime, "/v1/complete"), ask(runtime, address)
+    async with asyncio.timeout(20):
+        while "draftline_queue_length 1.0" not in (await client.get("/metrics")).text:
+            pass
+    second.close()
+    first.close()
+    await until_idle(client)
+    engine.permits.release(2 * LONG)
+    async with asyncio.timeout(20):
+        while (await outcomes(client)).get("cancelled") != 2.0:
+            pass
+    assert len(engine.started) == 1
+
+
+async def test_a_client_that_vanishes_while_the_model_loads_is_never_served(runtime):
+    engine, may_load = PacedEngine(), threading.Event()
+
+    def load(progress):
+        assert may_load.wait(20)
+        return engine.load(progress)
+
+    async with running_host(runtime, load, HostSettings()) as client:
+        vanishing = ask(runtime, "/v1/complete?wait=1")
+        assert (await client.get("/health")).json()["state"] == "loading"
+        vanishing.close()
+        # The next request is read after the vanished client's end, and served after its job, if there were one.
+        waiting = asyncio.create_task(client.post("/v1/complete?wait=1", json={"prefix": "two", "document": "two"}))
+        assert (await client.get("/health")).json()["state"] == "loading"
+        may_load.set()
+        assert (await waiting).status_code == 200
+    assert engine.started == ["two"]
+
+
+async def test_a_hundred_clients_that_vanish_at_any_moment_leave_no_job(start_host, runtime):
+    engine = PacedEngine(step_s=0.0005)
+    client = await start_host(engine, HostSettings(queue_limit=200))
+    addresses = list(REQUESTS)
+    for number in range(100):
+        vanishing = ask(runtime, addresses[number % len(addresses)])
+        for _ in range(number % 5):
+            await asyncio.sleep(0)  # a turn of the event loop each: the client vanishes at another moment
+        vanishing.close()
+    last = await client.post("/v1/complete", json={"prefix": "last", "max_tokens": 1})
+    assert '"done":true' in last.text
+    await until_idle(client)
+    assert "draftline_queue_length 0.0" in (await client.get("/metrics")).text
