@@ -10,7 +10,7 @@ from completion.errors import DraftlineError
 from completion.request import CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.client import EngineClient, EngineStatus
 from lsp_server.engine.launcher import EngineOptions
-from lsp_server.settings.config import Settings
+from lsp_server.settings.table import Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 
 _log = logging.getLogger(__name__)

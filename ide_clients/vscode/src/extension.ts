@@ -2,7 +2,8 @@
 
 import * as vscode from "vscode";
 import { Server } from "./server.js";
-import { SECTION, setting, toggle, toggleLanguage } from "./settings.js";
+import { SECTION } from "./manifest.js";
+import { setting, toggle, toggleLanguage } from "./settings.js";
 import { Signals } from "./signals.js";
 import { StatusItem } from "./status.js";
 import { Suggestions } from "./suggestions.js";

@@ -3,7 +3,8 @@
 import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, RevealOutputChannelOn } from "vscode-languageclient/node";
 import { PythonFinder } from "./python.js";
-import { SECTION, serverSettings, setting } from "./settings.js";
+import { SECTION } from "./manifest.js";
+import { serverSettings, setting } from "./settings.js";
 import type { ServerStatus, StatusItem } from "./status.js";
 import type { PartialCompletion, Suggestions } from "./suggestions.js";
 

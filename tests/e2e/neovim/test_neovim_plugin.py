@@ -81,6 +81,13 @@ def test_an_option_of_the_wrong_type_is_named(open_neovim):
         open_neovim().lua('require("draftline").setup({ cmd = "python" })')
 
 
+def test_a_misspelt_setting_of_the_server_is_named_with_the_nearest_one(open_neovim):
+    neovim = open_neovim()
+    neovim.lua('require("draftline").setup({ settings = { maxTokens = 5, prepare_ms = 0 } })')
+    with pytest.raises(NeovimError, match=r"no option `settings.max_tokn`; did you mean `settings.max_tokens`"):
+        neovim.lua('require("draftline").setup({ settings = { max_tokn = 5 } })')
+
+
 def test_keys_are_untouched_until_something_is_shown_and_given_back_after_it(open_neovim):
     neovim = open_neovim()
     neovim.lua('vim.keymap.set("i", "<Tab>", "mine", { buffer = 0 })')
