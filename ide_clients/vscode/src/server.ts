@@ -2,8 +2,9 @@
 
 import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, RevealOutputChannelOn } from "vscode-languageclient/node";
-import { PythonFinder } from "./python.js";
+import { serverCommand } from "./launch.js";
 import { SECTION } from "./manifest.js";
+import { PythonFinder } from "./python.js";
 import { serverSettings, setting } from "./settings.js";
 import type { ServerStatus, StatusItem } from "./status.js";
 import type { PartialCompletion, Suggestions } from "./suggestions.js";
@@ -35,7 +36,7 @@ export class Server implements vscode.Disposable {
       return;
     }
     const [program = "", ...words] = command;
-    const cwd = await this.python.workingFolder();
+    const cwd = await this.workingFolder();
     const client = new LanguageClient("draftline", "draftline", { command: program, args: words, options: { cwd } }, this.options());
     client.onNotification("draftline/status", (status: ServerStatus) => { this.onStatus(status); });
     client.onNotification("draftline/partialCompletion", (partial: PartialCompletion) => {
@@ -70,6 +71,11 @@ export class Server implements vscode.Disposable {
     return (await this.command())?.[0];
   }
 
+  /** An empty folder for processes to run in, away from the workspace. */
+  async workingFolder(): Promise<string> {
+    return await this.python.workingFolder();
+  }
+
   dispose(): void {
     void this.stop();
   }
@@ -94,7 +100,7 @@ export class Server implements vscode.Disposable {
       return chosen;
     }
     const python = (await this.python.find()) ?? (await this.python.offerToInstall());
-    return python === undefined ? undefined : [python, "-m", "lsp_server", "--stdio"];
+    return python === undefined ? undefined : serverCommand(python);
   }
 
   private options(): LanguageClientOptions {
