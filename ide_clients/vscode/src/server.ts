@@ -4,10 +4,11 @@ import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, RevealOutputChannelOn } from "vscode-languageclient/node";
 import { serverCommand } from "./launch.js";
 import { SECTION } from "./manifest.js";
+import type { PartialCompletion } from "./offer.js";
 import { PythonFinder } from "./python.js";
 import { serverSettings, setting } from "./settings.js";
 import type { ServerStatus, StatusItem } from "./status.js";
-import type { PartialCompletion, Suggestions } from "./suggestions.js";
+import type { Suggestions } from "./suggestions.js";
 
 export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined;
