@@ -8,6 +8,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { PROBE, moduleArguments, serverCommand, terminalArguments } from "./launch.js";
 
+const PYTHON = process.env["PYTHON"] ?? "python3";
 const MODULES = ["lsp_server/__init__.py", "lsp_server/__main__.py", "lsp_server/cli/main.py", "venv/__init__.py"];
 
 /** Modules that print where they lie when they are executed, and a `main` that does nothing. */
@@ -26,7 +27,7 @@ function printed(words: string[]): string {
     writeModules(workspace, "of the workspace");
     writeModules(installed, "of the user");
     const env = { ...process.env, PYTHONPATH: installed };
-    const { error, stdout } = spawnSync("python3", words, { cwd: workspace, env, input: "\n", encoding: "utf-8" });
+    const { error, stdout } = spawnSync(PYTHON, words, { cwd: workspace, env, input: "\n", encoding: "utf-8" });
     assert.equal(error, undefined);
     return stdout;
   } finally {
@@ -36,7 +37,7 @@ function printed(words: string[]): string {
 
 const STARTS: Record<string, string[]> = {
   "the search for a Python": PROBE,
-  "the server": serverCommand("python3").slice(1),
+  "the server": serverCommand(PYTHON).slice(1),
   "Report": terminalArguments("report"),
   "Doctor": terminalArguments("doctor"),
   "the installation": moduleArguments("venv"),

@@ -41,9 +41,9 @@ def test_the_page_and_the_editors_declarations_are_up_to_date():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("setting", [one for one in SETTINGS.values() if one.scope is not Scope.CLIENT])
-def test_vs_code_can_set_every_setting_within_the_same_bounds(setting, declared):
-    said = declared[camel_case(setting.name)]
+@pytest.mark.parametrize("name", [one.name for one in SETTINGS.values() if one.scope is not Scope.CLIENT])
+def test_vs_code_can_set_every_setting_within_the_same_bounds(name, declared):
+    setting, said = SETTINGS[name], declared[camel_case(name)]
     default = said["default"]
     assert type(setting.default)(default) == setting.default
     assert said["scope"] == setting.scope
