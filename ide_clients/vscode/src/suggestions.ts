@@ -19,6 +19,7 @@ import {
 } from "./offer.js";
 import { wants } from "./settings.js";
 import type { Signals } from "./signals.js";
+import { type Spot, isAt, spotOf } from "./spot.js";
 
 const REFRESH_MS = 50; // how often growing text is drawn at the most
 
@@ -27,25 +28,9 @@ interface Asked {
   readonly origin: Origin;
   readonly askedAt: number;
   readonly token: vscode.CancellationToken;
-  /** The last line of what was typed since. */
-  lastLine: number;
+  lastLine: number; // of what was typed since
   /** Answers the editor's question, once: with the first text that arrives or with nothing. */
   answer: (() => void) | undefined;
-}
-
-/** A place in one version of a document. */
-interface Spot {
-  readonly uri: string;
-  readonly version: number;
-  readonly place: vscode.Position;
-}
-
-function spotOf(document: vscode.TextDocument, place: vscode.Position): Spot {
-  return { uri: document.uri.toString(), version: document.version, place };
-}
-
-function isAt(spot: Spot, document: vscode.TextDocument, place: vscode.Position): boolean {
-  return spot.uri === document.uri.toString() && spot.version === document.version && spot.place.isEqual(place);
 }
 
 export class Suggestions implements vscode.Disposable {
