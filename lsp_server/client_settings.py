@@ -11,8 +11,9 @@ from pygls.lsp.server import LanguageServer
 from lsp_server.client_registration import SECTION, ask_for_settings
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.server_log import set_level
-from lsp_server.settings.config import Settings, Source, load, user_file
+from lsp_server.settings.config import Source, load, user_file
 from lsp_server.settings.experiment import Arm, CurrentExperiment, experiment_path
+from lsp_server.settings.table import Settings
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,8 @@ from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.link import EngineLink
 from lsp_server.messages import PARTIAL_COMPLETION, ItemName
-from lsp_server.settings.config import PROJECT_FILE, Settings
+from lsp_server.settings.config import PROJECT_FILE
+from lsp_server.settings.table import Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 from lsp_server.suggesting import items
 from lsp_server.suggesting.inline_completion import InlineCompleter

@@ -19,7 +19,7 @@ from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.file_policy import FilePolicy, is_noise, is_rule_file, may_hold_secrets
 from lsp_server.documents.workspace_folders import Folder, WorkspaceFolders, path_of
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.settings.config import Settings
+from lsp_server.settings.table import Settings
 from lsp_server.workspace_reader import read_inside
 
 _log = logging.getLogger(__name__)

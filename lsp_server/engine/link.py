@@ -11,7 +11,7 @@ from completion.request import CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.status import EngineStatus
-from lsp_server.settings.config import Settings
+from lsp_server.settings.table import Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 
 _log = logging.getLogger(__name__)

@@ -16,7 +16,8 @@ from typing import Literal, get_args
 
 from completion.errors import ConfigurationError, StorageError
 from completion.paths import state_dir
-from lsp_server.settings.config import COMPARABLE, DEFAULTS, Settings, with_text
+from lsp_server.settings.config import with_text
+from lsp_server.settings.table import COMPARABLE, DEFAULTS, Settings
 
 _log = logging.getLogger(__name__)
 

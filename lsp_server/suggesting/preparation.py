@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Place
-from lsp_server.settings.config import Settings
+from lsp_server.settings.table import Settings
 
 SOON_S = 0.1
 """After an opening or an acceptance: long enough for the editor to say more, such as where its cursor stands."""

@@ -9,8 +9,8 @@ from lsprotocol import types
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Place
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.settings.config import Settings
 from lsp_server.settings.experiment import Arm
+from lsp_server.settings.table import Settings
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.narrowing import Remainder, Situation
 

@@ -8,7 +8,7 @@ from completion.request import CompletionRequest, Layout
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.text_lines import Place
 from lsp_server.documents.workspace_folders import WorkspaceFolders, path_of
-from lsp_server.settings.config import Settings
+from lsp_server.settings.table import Settings
 
 PREFIX_CHARACTERS = 200_000
 SUFFIX_CHARACTERS = 100_000

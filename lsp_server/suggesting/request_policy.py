@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.settings.config import Settings
+from lsp_server.settings.table import Settings
 from lsp_server.suggesting.acceptance_gate import AcceptanceGate
 
 _REST_MAY_FOLLOW = re.compile(r"[\s)\]}>\"'`,;:.]*")

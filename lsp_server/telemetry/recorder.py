@@ -13,7 +13,7 @@ from completion.errors import StorageError
 from completion.request import Statistics
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Edit, Place
-from lsp_server.settings.config import COMPARABLE, DEFAULTS, Settings
+from lsp_server.settings.table import COMPARABLE, DEFAULTS, Settings
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.query import Answer, Query
 from lsp_server.telemetry.persistence import PersistenceTracker, Remains

@@ -10,8 +10,8 @@ from completion.request import CompletionEvent, CompletionRequest, Statistics, S
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.text_lines import Place, PositionEncoding
 from lsp_server.gate.acceptance_model import Strictness
-from lsp_server.settings.config import Settings
 from lsp_server.settings.experiment import NO_ARM
+from lsp_server.settings.table import Settings
 from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.query import Query, situation_at
 from lsp_server.suggesting.request_policy import RequestPolicy

@@ -49,10 +49,10 @@ async def reply(stream, id_):
 async def spawn(runtime):
     started = []
 
-    async def start(*arguments):
+    async def start(*arguments, cwd=None):
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            *COMMAND, *arguments, stdin=pipe, stdout=pipe, stderr=pipe, env=environment()
+            *COMMAND, *arguments, stdin=pipe, stdout=pipe, stderr=pipe, env=environment(), cwd=cwd
         )
         started.append(process)
         return process
@@ -72,6 +72,18 @@ def test_the_server_never_imports_the_models_libraries():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment())
     assert done.stdout.strip() == "[]"
+
+
+async def test_neither_the_server_nor_its_engine_executes_modules_of_the_workspace(spawn, tmp_path):
+    executed = tmp_path / "executed"
+    for name in ("lsp_server", "completion", "pygls", "numpy"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(executed)!r}, 'w').close()\n")
+    process = await spawn("--stdio", cwd=tmp_path)
+    process.stdin.write(initialize(model="/nowhere") + message(method="initialized", params={}))
+    while (heard := await read(process.stdout)).get("params", {}).get("kind") != "error":
+        pass
+    assert "/nowhere" in heard["params"]["message"]
+    assert not executed.exists()
 
 
 async def test_it_ends_when_its_input_closes(spawn):

@@ -1,8 +1,10 @@
 // The extension's entry: makes the parts and joins them.
 
 import * as vscode from "vscode";
+import { terminalArguments } from "./launch.js";
+import { SECTION } from "./manifest.js";
 import { Server } from "./server.js";
-import { SECTION, setting, toggle, toggleLanguage } from "./settings.js";
+import { setting, toggle, toggleLanguage } from "./settings.js";
 import { Signals } from "./signals.js";
 import { StatusItem } from "./status.js";
 import { Suggestions } from "./suggestions.js";
@@ -60,13 +62,14 @@ function commands(server: Server, suggestions: Suggestions, log: vscode.LogOutpu
   return Object.entries(actions).map(([name, action]) => vscode.commands.registerCommand(name, action));
 }
 
-async function runInTerminal(server: Server, subcommand: string): Promise<void> {
+async function runInTerminal(server: Server, subcommand: "report" | "doctor"): Promise<void> {
   const python = await server.terminalCommand();
   if (python !== undefined) {
     const terminal = vscode.window.createTerminal({
       name: `draftline ${subcommand}`,
       shellPath: python,
-      shellArgs: ["-c", `import sys; from lsp_server.cli.main import main; sys.argv = ["draftline", "${subcommand}"]; main(); input("Enter closes this.")`],
+      shellArgs: terminalArguments(subcommand),
+      cwd: await server.workingFolder(),
     });
     terminal.show();
   }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Offer, type Place, isSameOffer, readOffer, restsOf } from "./offer.js";
+import { type Offer, type Origin, type Place, answers, isSameOffer, lastLineTyped, readOffer, restsOf } from "./offer.js";
 
 function source(text: string) {
   const lines = text.split("\n");
@@ -18,7 +18,7 @@ function restAt(now: string, then: string, text: string, replaced = 0, done = tr
   const [head = "", tail = ""] = (then.split("\n").at(placeOf(then).line) ?? "").split("|");
   const place = placeOf(then);
   const range = { start: place, end: { ...place, character: place.character + replaced } };
-  const offer = readOffer([{ insertText: text, range }], { uri: "u", place, head, tail }, 1, done, "id") as Offer;
+  const offer = readOffer([{ insertText: text, range }], { uri: "u", version: 1, place, head, tail }, 1, done, "id") as Offer;
   const rest = restsOf(offer, source(now.replace("|", "")), placeOf(now))[0];
   return rest && [rest.text, rest.replaced];
 }
@@ -48,7 +48,7 @@ test("typing ahead of what is being generated keeps it", () => {
 });
 
 test("text that only became final is the same, the same text of another completion is not", () => {
-  const origin = { uri: "u", place: { line: 0, character: 0 }, head: "", tail: "" };
+  const origin = { uri: "u", version: 1, place: { line: 0, character: 0 }, head: "", tail: "" };
   const offerOf = (id: string, done: boolean, ...texts: string[]) =>
     readOffer(texts.map((insertText) => ({ insertText })), origin, 1, done, id) as Offer;
   assert.ok(isSameOffer(offerOf("a", true, "foo"), offerOf("a", false, "foo")));
@@ -59,7 +59,28 @@ test("text that only became final is the same, the same text of another completi
 
 test("an item that rewrites what stands before the cursor is not shown", () => {
   const range = { start: { line: 0, character: 0 }, end: { line: 0, character: 3 } };
-  const origin = { uri: "u", place: { line: 0, character: 3 }, head: "foo", tail: "" };
+  const origin = { uri: "u", version: 1, place: { line: 0, character: 3 }, head: "foo", tail: "" };
   assert.equal(readOffer([{ insertText: "bar", range }], origin, 1, true), undefined);
   assert.equal(readOffer([{ insertText: "food", range }], origin, 1, true)?.items[0]?.text, "d");
+});
+
+test("text for an older version of the document is not drawn", () => {
+  const origin: Origin = { uri: "u", version: 7, place: { line: 2, character: 4 }, head: "x = ", tail: "" };
+  const partial = { id: "a", uri: "u", version: 7, position: { line: 2, character: 4 }, items: [], done: false };
+  assert.ok(answers(partial, origin));
+  assert.ok(!answers({ ...partial, version: 5 }, origin)); // typed and deleted again: the same place, another text
+  assert.ok(!answers({ ...partial, uri: "v" }, origin));
+  assert.ok(!answers({ ...partial, position: { line: 2, character: 5 } }, origin));
+});
+
+test("a change elsewhere in the document ends a request, typing at its place does not", () => {
+  const origin: Origin = { uri: "u", version: 7, place: { line: 2, character: 4 }, head: "x = ", tail: "" };
+  const change = (from: number, to: number, text: string) =>
+    ({ range: { start: { line: from, character: 0 }, end: { line: to, character: 0 } }, text });
+  assert.equal(lastLineTyped(origin, 2, [change(2, 2, "f(")]), 2);
+  assert.equal(lastLineTyped(origin, 2, [change(2, 2, "\r\n  a")]), 3);
+  assert.equal(lastLineTyped(origin, 3, [change(3, 3, "b"), change(2, 3, "")]), 2);
+  assert.equal(lastLineTyped(origin, 2, [change(0, 0, "import os\n")]), undefined);
+  assert.equal(lastLineTyped(origin, 2, [change(9, 9, "y")]), undefined);
+  assert.equal(lastLineTyped(origin, 2, [change(2, 3, "")]), undefined);
 });

@@ -27,9 +27,10 @@ export interface RawItem {
   readonly command?: AcceptCommand;
 }
 
-/** Where a request was made: the document, the cursor, and the text of the cursor's line around it. */
+/** Where a request was made: the document's version, the cursor, and the text of the cursor's line around it. */
 export interface Origin {
   readonly uri: string;
+  readonly version: number;
   readonly place: Place;
   readonly head: string;
   readonly tail: string;
@@ -42,6 +43,22 @@ export interface Offer {
   readonly origin: Origin;
   readonly items: readonly Item[];
   readonly done: boolean;
+}
+
+/** The notification that carries text which is still growing. */
+export interface PartialCompletion {
+  readonly id: string;
+  readonly uri: string;
+  readonly version: number;
+  readonly position: Place;
+  readonly items: readonly RawItem[];
+  readonly done: boolean;
+}
+
+/** A change of a document: the text that takes the place of a range. */
+export interface Change {
+  readonly range: { readonly start: Place; readonly end: Place };
+  readonly text: string;
 }
 
 /** What is left of an item at the cursor: the text to insert, and how many characters after the cursor it replaces. */
@@ -92,6 +109,27 @@ export function readOffer(
   const known = id ?? (typeof first === "string" ? first : "");
   const items = rawItems.map((raw, index) => readItem(raw, origin, known, index)).filter((item) => item !== undefined);
   return items.length > 0 ? { id: known, serial, origin, items, done } : undefined;
+}
+
+/** Whether streamed text answers the request that was made there; one for another version of the document does not. */
+export function answers(partial: PartialCompletion, { uri, version, place }: Origin): boolean {
+  const isThere = partial.position.line === place.line && partial.position.character === place.character;
+  return isThere && partial.uri === uri && partial.version === version;
+}
+
+/**
+ * The last line of what was typed since a request, after more changes; undefined if a change lies elsewhere. What is
+ * offered is made for the text around those lines, `restsOf` compares the lines themselves.
+ */
+export function lastLineTyped(origin: Origin, lastLine: number, changes: readonly Change[]): number | undefined {
+  let last = lastLine;
+  for (const { range, text } of changes) {
+    if (range.start.line < origin.place.line || range.end.line > last) {
+      return undefined;
+    }
+    last += text.split(/\r\n|\r|\n/).length - 1 - (range.end.line - range.start.line);
+  }
+  return last;
 }
 
 /** Whether drawing one would change nothing of the other: neither its texts nor what accepting it tells the server. */

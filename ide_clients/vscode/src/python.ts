@@ -5,6 +5,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import * as vscode from "vscode";
+import { PROBE, moduleArguments } from "./launch.js";
 import { setting } from "./settings.js";
 
 const run = promisify(execFile);
@@ -17,10 +18,10 @@ function programOf(environment: string): string {
   return IS_WINDOWS ? join(environment, "Scripts", "python.exe") : join(environment, "bin", "python");
 }
 
-/** Whether a Python can import the server. The folder it runs in is empty: a workspace must not be imported. */
+/** Whether a Python can import the server. */
 async function hasServer(python: string, folder: string): Promise<boolean> {
   try {
-    await run(python, ["-c", "import lsp_server.__main__"], { cwd: folder, timeout: PROBE_MS });
+    await run(python, PROBE, { cwd: folder, timeout: PROBE_MS });
     return true;
   } catch {
     return false; // no such program, or no draftline in it: the next candidate is tried
@@ -90,16 +91,17 @@ export class PythonFinder {
     const options = { location: vscode.ProgressLocation.Notification, title: "draftline", cancellable: true };
     try {
       return await vscode.window.withProgress(options, async (progress, token) => {
+        const cwd = await this.workingFolder();
         const abort = new AbortController();
         token.onCancellationRequested(() => { abort.abort(); });
-        const base = await this.basePython();
+        const base = await this.basePython(cwd);
         progress.report({ message: "making a private Python environment" });
-        await run(base, ["-m", "venv", this.environment], { signal: abort.signal });
+        await run(base, moduleArguments("venv", this.environment), { cwd, signal: abort.signal });
         progress.report({ message: "installing draftline and its model; this takes some minutes" });
         const python = programOf(this.environment);
         const source = setting("installFrom");
-        const words = ["-m", "pip", "install", "--disable-pip-version-check", "--upgrade", source];
-        const { stdout } = await run(python, words, { signal: abort.signal, maxBuffer: 64 * 1024 * 1024 });
+        const words = moduleArguments("pip", "install", "--disable-pip-version-check", "--upgrade", source);
+        const { stdout } = await run(python, words, { cwd, signal: abort.signal, maxBuffer: 64 * 1024 * 1024 });
         this.log.info(stdout);
         return python;
       });
@@ -110,11 +112,11 @@ export class PythonFinder {
     }
   }
 
-  private async basePython(): Promise<string> {
+  private async basePython(cwd: string): Promise<string> {
     for (const python of ["python3", "python"]) {
       try {
         const code = `import sys; sys.exit(sys.version_info < (${OLDEST_PYTHON.replace(".", ", ")}))`;
-        await run(python, ["-c", code], { timeout: PROBE_MS });
+        await run(python, ["-c", code], { cwd, timeout: PROBE_MS });
         return python;
       } catch {
         this.log.info(`${python} is not Python ${OLDEST_PYTHON} or newer`);
@@ -128,12 +130,13 @@ export class PythonFinder {
     if (chosen !== "") {
       return [chosen];
     }
-    const found = [await selectedInterpreter(), programOf(this.environment)];
-    if (vscode.workspace.isTrusted) {
-      for (const folder of vscode.workspace.workspaceFolders ?? []) {
-        found.push(programOf(join(folder.uri.fsPath, ".venv")));
-      }
-    }
+    const { isTrusted, workspaceFolders = [] } = vscode.workspace;
+    const folders = isTrusted ? workspaceFolders : [];
+    const found = [
+      isTrusted ? await selectedInterpreter() : undefined, // it may be an environment of the folder
+      programOf(this.environment),
+      ...folders.map((folder) => programOf(join(folder.uri.fsPath, ".venv"))),
+    ];
     return [...new Set([...found, "python3", "python"].filter((python) => python !== undefined))];
   }
 }

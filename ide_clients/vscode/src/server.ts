@@ -2,10 +2,13 @@
 
 import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, RevealOutputChannelOn } from "vscode-languageclient/node";
+import { serverCommand } from "./launch.js";
+import { SECTION } from "./manifest.js";
+import type { PartialCompletion } from "./offer.js";
 import { PythonFinder } from "./python.js";
-import { SECTION, serverSettings, setting } from "./settings.js";
+import { serverSettings, setting } from "./settings.js";
 import type { ServerStatus, StatusItem } from "./status.js";
-import type { PartialCompletion, Suggestions } from "./suggestions.js";
+import type { Suggestions } from "./suggestions.js";
 
 export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined;
@@ -34,7 +37,7 @@ export class Server implements vscode.Disposable {
       return;
     }
     const [program = "", ...words] = command;
-    const cwd = await this.python.workingFolder();
+    const cwd = await this.workingFolder();
     const client = new LanguageClient("draftline", "draftline", { command: program, args: words, options: { cwd } }, this.options());
     client.onNotification("draftline/status", (status: ServerStatus) => { this.onStatus(status); });
     client.onNotification("draftline/partialCompletion", (partial: PartialCompletion) => {
@@ -69,6 +72,11 @@ export class Server implements vscode.Disposable {
     return (await this.command())?.[0];
   }
 
+  /** An empty folder for processes to run in, away from the workspace. */
+  async workingFolder(): Promise<string> {
+    return await this.python.workingFolder();
+  }
+
   dispose(): void {
     void this.stop();
   }
@@ -93,7 +101,7 @@ export class Server implements vscode.Disposable {
       return chosen;
     }
     const python = (await this.python.find()) ?? (await this.python.offerToInstall());
-    return python === undefined ? undefined : [python, "-m", "lsp_server", "--stdio"];
+    return python === undefined ? undefined : serverCommand(python);
   }
 
   private options(): LanguageClientOptions {

@@ -1,25 +1,9 @@
 // The extension's settings, and which of them the language server reads.
 
 import * as vscode from "vscode";
+import { SECTION, SERVER_SETTINGS } from "./manifest.js";
 
-export const SECTION = "draftline";
-
-// Settings of the same name on the server; everything else is the extension's own.
-const SERVER_SETTINGS = [
-  "model",
-  "backend",
-  "threads",
-  "idleMinutes",
-  "debounceMs",
-  "mode",
-  "maxTokens",
-  "suggestions",
-  "grammar",
-  "gate",
-  "telemetry",
-] as const;
-
-/** The extension's own settings; package.json describes them and holds their defaults. */
+/** The settings that the extension itself reads; package.json describes them and holds their defaults. */
 interface OwnSettings {
   enabled: boolean;
   languages: Record<string, boolean>;
@@ -45,7 +29,7 @@ export function serverSettings(): Record<string, unknown> {
       changed[name] = value;
     }
   }
-  return { suggestions: configuration.get("suggestions"), ...changed };
+  return changed;
 }
 
 /** Whether suggestions are wanted in files of a language; "*" stands for all that are not named. */

@@ -6,43 +6,31 @@
 import * as vscode from "vscode";
 import { InlineCompletionRequest, type InlineCompletionParams } from "vscode-languageclient";
 import type { LanguageClient } from "vscode-languageclient/node";
-import { type Offer, type Origin, type RawItem, isSameOffer, readOffer, restsOf } from "./offer.js";
+import {
+  type Offer,
+  type Origin,
+  type PartialCompletion,
+  type RawItem,
+  answers,
+  isSameOffer,
+  lastLineTyped,
+  readOffer,
+  restsOf,
+} from "./offer.js";
 import { wants } from "./settings.js";
 import type { Signals } from "./signals.js";
+import { type Spot, isAt, spotOf } from "./spot.js";
 
 const REFRESH_MS = 50; // how often growing text is drawn at the most
-
-/** The notification that carries text which is still growing. */
-export interface PartialCompletion {
-  readonly id: string;
-  readonly uri: string;
-  readonly position: { line: number; character: number };
-  readonly items: RawItem[];
-  readonly done: boolean;
-}
 
 interface Asked {
   readonly serial: number;
   readonly origin: Origin;
   readonly askedAt: number;
   readonly token: vscode.CancellationToken;
+  lastLine: number; // of what was typed since
   /** Answers the editor's question, once: with the first text that arrives or with nothing. */
   answer: (() => void) | undefined;
-}
-
-/** A place in one version of a document. */
-interface Spot {
-  readonly uri: string;
-  readonly version: number;
-  readonly place: vscode.Position;
-}
-
-function spotOf(document: vscode.TextDocument, place: vscode.Position): Spot {
-  return { uri: document.uri.toString(), version: document.version, place };
-}
-
-function isAt(spot: Spot, document: vscode.TextDocument, place: vscode.Position): boolean {
-  return spot.uri === document.uri.toString() && spot.version === document.version && spot.place.isEqual(place);
 }
 
 export class Suggestions implements vscode.Disposable {
@@ -94,12 +82,7 @@ export class Suggestions implements vscode.Disposable {
 
   /** Take over text that is still growing. */
   onPartial(partial: PartialCompletion): void {
-    const asked = this.asked.findLast(
-      ({ origin }) =>
-        origin.uri === partial.uri &&
-        origin.place.line === partial.position.line &&
-        origin.place.character === partial.position.character,
-    );
+    const asked = this.asked.findLast(({ origin }) => answers(partial, origin));
     if (asked) {
       this.take(readOffer(partial.items, asked.origin, asked.serial, partial.done, partial.id), asked);
     }
@@ -171,11 +154,19 @@ export class Suggestions implements vscode.Disposable {
     const line = document.lineAt(position.line).text;
     const origin: Origin = {
       uri: client.code2ProtocolConverter.asUri(document.uri),
+      version: document.version,
       place: { line: position.line, character: position.character },
       head: line.slice(0, position.character),
       tail: line.slice(position.character),
     };
-    const asked: Asked = { serial: ++this.serial, origin, askedAt: performance.now(), token, answer: undefined };
+    const asked: Asked = {
+      serial: ++this.serial,
+      origin,
+      askedAt: performance.now(),
+      token,
+      lastLine: position.line,
+      answer: undefined,
+    };
     this.asked.push(asked);
     const params = client.code2ProtocolConverter.asInlineCompletionParams(document, position, context);
     await new Promise<void>((resolve) => {
@@ -251,7 +242,18 @@ export class Suggestions implements vscode.Disposable {
     await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
   }
 
+  /** Whether a request still fits its document: nothing changed but what was typed at its place. */
+  private isCurrent(asked: Asked, { document, contentChanges }: vscode.TextDocumentChangeEvent): boolean {
+    if (asked.origin.uri !== document.uri.toString()) {
+      return true;
+    }
+    const lastLine = lastLineTyped(asked.origin, asked.lastLine, contentChanges);
+    asked.lastLine = lastLine ?? asked.lastLine;
+    return lastLine !== undefined;
+  }
+
   private onTextChanged(event: vscode.TextDocumentChangeEvent): void {
+    this.asked = this.asked.filter((asked) => this.isCurrent(asked, event));
     const { offer } = this;
     const editor = vscode.window.activeTextEditor;
     const [change] = event.contentChanges;

@@ -84,7 +84,8 @@ def _selections(store: sqlite3.Connection, options: argparse.Namespace, now: flo
 
 
 def _by_setting(store: sqlite3.Connection, compare: str, recent: Selection) -> dict[str, Selection]:
-    from lsp_server.settings.config import COMPARABLE, DEFAULTS, with_text
+    from lsp_server.settings.config import with_text
+    from lsp_server.settings.table import COMPARABLE, DEFAULTS
     from lsp_server.telemetry.report_data import variants_with
 
     setting, _, values = compare.partition("=")

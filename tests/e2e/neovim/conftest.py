@@ -68,7 +68,7 @@ def edit(open_neovim, engine_room, tmp_path: Path) -> Callable[..., Neovim]:
         file = tmp_path / name
         file.write_bytes(text.encode())
         python = json.dumps(sys.executable)
-        command = f'cmd = {{ {python}, "-m", "lsp_server", "--stdio" }}, {options}'
+        command = f'cmd = {{ {python}, "-P", "-m", "lsp_server", "--stdio" }}, {options}'
         lua = lua or f'require("draftline").setup({{ {command} }})'
         neovim = open_neovim(lua.replace("COMMAND", command), file, environment=engine_room.environment)
         ready = "(require('draftline.status').latest() or {}).kind == 'ready'"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sys
+
 import pytest
 
 from benchmarks.editor_latency.neovim_driver import NeovimError
@@ -79,6 +82,25 @@ def test_a_misspelt_option_is_named_with_the_nearest_one(open_neovim):
 def test_an_option_of_the_wrong_type_is_named(open_neovim):
     with pytest.raises(NeovimError, match="option `cmd` must be a table"):
         open_neovim().lua('require("draftline").setup({ cmd = "python" })')
+
+
+def test_a_misspelt_setting_of_the_server_is_named_with_the_nearest_one(open_neovim):
+    neovim = open_neovim()
+    neovim.lua('require("draftline").setup({ settings = { maxTokens = 5, prepare_ms = 0 } })')
+    with pytest.raises(NeovimError, match=r"no option `settings.max_tokn`; did you mean `settings.max_tokens`"):
+        neovim.lua('require("draftline").setup({ settings = { max_tokn = 5 } })')
+
+
+def test_the_health_check_runs_no_code_of_the_folder_that_neovim_is_in(open_neovim, tmp_path):
+    trap = tmp_path / "lsp_server"
+    trap.mkdir()
+    (trap / "__init__.py").write_text("open('executed', 'w').close()\n")
+    python = json.dumps(sys.executable)
+    neovim = open_neovim(f'require("draftline").setup({{ cmd = {{ {python}, "-m", "lsp_server", "--stdio" }} }})')
+    neovim.command(f"cd {tmp_path}")
+    neovim.command("checkhealth draftline")
+    assert not list(tmp_path.rglob("executed"))
+    assert "can be started" in "\n".join(neovim.lines())
 
 
 def test_keys_are_untouched_until_something_is_shown_and_given_back_after_it(open_neovim):

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.neovim
 # `release(text)`.
 SERVER = """
 answers, more, held, accepted, waiting = ANSWERS, MORE, HELD, {}, {}
+version, versions = 0, {} -- of the document: now, and at the last request for a column
 local function items_at(list, position)
   return vim.iter(ipairs(list or {})):map(function(index, one)
     local to = { line = position.line, character = position.character + (one.replaced or 0) }
@@ -24,8 +25,12 @@ local function items_at(list, position)
   end):totable()
 end
 local function server(dispatchers)
-  tell = dispatchers.notification
+  tell = function(method, params)
+    params.version = params.version or versions[params.position.character]
+    dispatchers.notification(method, params)
+  end
   local function answer(params, callback)
+    versions[params.position.character] = version
     local head = vim.api.nvim_get_current_line():sub(1, params.position.character)
     local list = params.context.triggerKind == 1 and more[head] or answers[head]
     local reply = function() callback(nil, { items = items_at(list, params.position) }) end
@@ -48,7 +53,10 @@ local function server(dispatchers)
       end
       return true, 1
     end,
-    notify = function() return true end,
+    notify = function(_, params)
+      version = vim.tbl_get(params or {}, "textDocument", "version") or version
+      return true
+    end,
     is_closing = function() return false end,
     terminate = function() end,
   }
@@ -76,14 +84,17 @@ def serve(open_neovim, tmp_path):
     return serve_one
 
 
-def partial(*texts: str, character: int, done: bool = False, replaced: int = 0) -> str:
-    """Return Lua code that sends texts that are still growing, for a request at that column of line 0."""
+def partial(*texts: str, character: int, done: bool = False, replaced: int = 0, version: str = "nil") -> str:
+    """Return Lua code that sends texts that are still growing, for a request at that column of line 0.
+
+    `version` is the document's at that request, in Lua; nil: of the last one there.
+    """
     position = f"{{ line = 0, character = {character} }}"
     end = f"{{ line = 0, character = {character + replaced} }}"
     place = f"range = {{ start = {position}, ['end'] = {end} }}"
     items = ", ".join(f"{{ insertText = {json.dumps(text)}, {place} }}" for text in texts)
     return (
-        "tell('draftline/partialCompletion', { id = 'offer', uri = vim.uri_from_bufnr(0), version = 0, "
+        f"tell('draftline/partialCompletion', {{ id = 'offer', uri = vim.uri_from_bufnr(0), version = {version}, "
         f"position = {position}, done = {str(done).lower()}, items = {{ {items} }} }})"
     )
 
@@ -219,6 +230,31 @@ def test_an_answer_for_text_that_is_gone_is_not_shown(serve):
     neovim.type("e")
     neovim.wait_for_ghost(lambda ghost: ghost == "w")
     assert set(neovim.ghosts) == {"", "ew", "w"}
+
+
+def test_streamed_text_for_an_older_version_of_the_document_is_not_drawn(serve):
+    neovim = serve({"x = ": [{"text": "new"}]}, held=["x = "], text="\nprint(x)\n")
+    neovim.type("ix = ")
+    neovim.wait_for_lua("waiting['x = ']", "the request")
+    neovim.lua(partial("older", character=4, version="versions[4] - 1"))
+    neovim.lua(partial("ne", character=4))
+    neovim.wait_for_ghost(lambda ghost: ghost == "ne")
+    assert "older" not in neovim.ghosts
+
+
+def test_nothing_is_drawn_for_a_request_after_another_line_changed(serve):
+    neovim = serve({"x = ": [{"text": "first second"}]}, held=["x = "], text="\nprint(x)\n")
+    neovim.type("ix = ")
+    neovim.wait_for_lua("waiting['x = ']", "the request")
+    neovim.lua(partial("first", character=4))
+    neovim.wait_for_ghost(lambda ghost: ghost == "first")
+    before = neovim.lua("return versions[4]")
+    neovim.lua("vim.api.nvim_buf_set_lines(0, 1, 2, true, { 'print(y)' })")
+    neovim.wait_for_lua(f"versions[4] > {before}", "a request for the new text")
+    neovim.lua(partial("first outdated", character=4, version=str(before)))
+    neovim.lua(partial("another", character=4))
+    neovim.wait_for_ghost(lambda ghost: ghost == "another")
+    assert "first outdated" not in neovim.ghosts
 
 
 def test_streamed_text_that_ends_with_nothing_is_withdrawn(serve):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import psutil
 import pytest
 
@@ -147,6 +149,23 @@ def test_two_windows_share_one_engine(edit, open_window, engine_room, tmp_path):
         window.type("re")
         window.wait_for_ghost(r"turn a \* b")
     assert len(engine_room.hosts()) == 1
+
+
+def test_a_trusted_repository_chooses_neither_program_nor_model(open_window, tmp_path):
+    executed = tmp_path / "executed"
+    trap = tmp_path / "lsp_server" / "__init__.py"
+    trap.parent.mkdir()
+    trap.write_text(f"open({str(executed)!r}, 'w').close()\n")
+    chosen = {"model": "/nowhere", "backend": "fp32", "python": "/nowhere", "serverCommand": ["touch", str(executed)]}
+    (tmp_path / ".vscode").mkdir()
+    settings = json.dumps({f"draftline.{name}": value for name, value in chosen.items()})
+    (tmp_path / ".vscode" / "settings.json").write_text(settings)
+    (tmp_path / ".draftline.toml").write_text('model = "/nowhere"\n')
+    file = tmp_path / "orders.py"
+    file.touch()
+    window = open_window(file)
+    window.wait_for_ready()
+    assert not executed.exists()
 
 
 def test_the_engine_is_killed_and_the_next_key_brings_it_back(edit, engine_room):

@@ -16,7 +16,7 @@ from lsp_server.documents.file_policy import FilePolicy, may_hold_secrets
 from lsp_server.documents.workspace_feed import FILE_BYTES, WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.settings.config import Settings
+from lsp_server.settings.table import Settings
 
 SECRET_NAMES = [
     ".env", ".env.local", ".envrc", "prod.env", ".ENV", "server.pem", "private.key", "id_rsa", "id_ed25519",

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion.request import GrammarMode, Layout
-from lsp_server.settings.config import DEFAULTS, Settings, Source, load, merge
+from lsp_server.settings.config import Source, load, merge
+from lsp_server.settings.table import DEFAULTS, Settings
 
 
 def test_later_sources_win_and_both_spellings_are_known():

@@ -10,8 +10,8 @@ import pytest
 from completion.errors import ConfigurationError
 from completion.request import Mode
 from lsp_server.cli.main import main
-from lsp_server.settings.config import COMPARABLE, DEFAULTS, Settings
 from lsp_server.settings.experiment import NO_ARM, Arm, CurrentExperiment, Experiment, experiment_path
+from lsp_server.settings.table import COMPARABLE, DEFAULTS, Settings
 from lsp_server.telemetry.schema import open_store, store_path
 from lsp_server.telemetry.store import SuggestionRecord, Telemetry
 

@@ -19,11 +19,11 @@ local M = {}
 ---@field read_delay_ms integer how long a suggestion stands before it counts as shown
 ---@field rest_delay_ms integer how long the cursor rests before the server prepares for it
 ---@field hide_with_popup_menu boolean whether the completion menu hides suggestions
----@field settings table<string, any> the server's own settings
+---@field settings table<string, any> the server's own settings; it checks their values itself
 
 ---@type draftline.Options
 local defaults = {
-  cmd = { "python", "-m", "lsp_server", "--stdio" },
+  cmd = { "python", "-P", "-m", "lsp_server", "--stdio" },
   filetypes = { ["*"] = true },
   keys = {
     accept = "<Tab>",
@@ -78,12 +78,32 @@ local function check(given, known, where)
   end
 end
 
+-- The server takes a setting's name in any case, with or without underscores.
+local function folded(name)
+  return (name:gsub("[_-]", ""):lower())
+end
+
+local function check_settings(given)
+  local names = require("draftline.server_settings")
+  local known = {}
+  for _, name in ipairs(names) do
+    known[folded(name)] = true
+  end
+  for name in pairs(given) do
+    if not known[folded(tostring(name))] then
+      local message = "draftline: there is no option `settings.%s`; did you mean `settings.%s`?"
+      error(message:format(name, nearest(tostring(name), vim.list_slice(names))), 0)
+    end
+  end
+end
+
 --- Check and keep the user's options.
 ---@param given draftline.Options?
 function M.set(given)
   given = given or {}
   check(given, defaults, "")
   check(given.keys or {}, defaults.keys, "keys.")
+  check_settings(given.settings or {})
   M.options = vim.tbl_deep_extend("force", defaults, given)
   M.options.cmd = given.cmd or defaults.cmd -- lists are replaced, never merged
   M.is_set_up = true

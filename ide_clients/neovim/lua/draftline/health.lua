@@ -29,12 +29,13 @@ local function check_command()
   local shown = table.concat(command, " ")
   if vim.fn.executable(command[1]) == 0 then
     return vim.health.error(("`%s` is not an executable program"):format(command[1]), {
-      'name the Python that has draftline: `setup({ cmd = { "/path/to/python", "-m", "lsp_server", "--stdio" } })`',
+      'name the Python that has draftline: `setup({ cmd = { "/path/to/python", "-P", "-m", "lsp_server", "--stdio" } })`',
     })
   end
-  local is_python = command[2] == "-m"
-  local probe = is_python and { command[1], "-c", "import " .. command[3] } or { command[1], "--help" }
-  local done = vim.system(probe, { text = true }):wait(10000)
+  local is_module = vim.list_contains(command, "-m")
+  local probe = is_module and { command[1], "-P", "-c", "import lsp_server.__main__" } or { command[1], "--help" }
+  local folder = require("draftline.server").working_folder()
+  local done = vim.system(probe, { text = true, cwd = folder }):wait(10000)
   if done.code ~= 0 then
     return vim.health.error(("`%s` does not start: %s"):format(shown, vim.trim(done.stderr or "")), {
       "install draftline for this Python, or name another one with the option `cmd`",

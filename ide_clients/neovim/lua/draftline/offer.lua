@@ -10,6 +10,8 @@ local M = {}
 ---@field head string the line before the cursor
 ---@field tail string the line after it
 ---@field closed integer how many bytes of the tail were replaced by parts that were accepted
+---@field last_row integer? of a request: the last line that was typed since
+---@field is_outdated boolean? of a request: whether other lines changed since
 
 ---@class draftline.Item
 ---@field text string what belongs at the place, lines ended by "\n"
@@ -87,8 +89,11 @@ function M.read(raw_items, place, encoding, id)
   return { id = id, serial = 0, place = place, items = items, index = 1, is_done = true, is_partly_accepted = false }
 end
 
--- Text between the place and the cursor; nil if the cursor is before it or the line's start was changed.
+-- Text between the place and the cursor; nil if the cursor is before it, or the line's start or other lines changed.
 local function typed_since(place, now)
+  if place.is_outdated then
+    return nil
+  end
   local line = vim.api.nvim_buf_get_lines(place.bufnr, place.row, place.row + 1, false)[1]
   local is_before = now.row < place.row or (now.row == place.row and now.column < place.column)
   if now.bufnr ~= place.bufnr or not line or is_before or line:sub(1, place.column) ~= place.head then

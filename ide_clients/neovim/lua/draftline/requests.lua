@@ -5,6 +5,7 @@ local M = {}
 ---@class draftline.Request
 ---@field place draftline.Place where it was asked
 ---@field position lsp.Position the same as the server knows it
+---@field version integer the buffer's, as the server knows it
 ---@field client integer
 ---@field request integer? its id while it is on its way
 ---@field is_answered boolean?
@@ -35,6 +36,16 @@ end
 ---@param number integer
 function M.forget(number)
   asked[number] = nil
+end
+
+--- Whether streamed text belongs to a question; text for another version of the buffer does not.
+---@param one draftline.Request
+---@param params {uri: string, version: integer, position: lsp.Position}
+---@return boolean
+function M.is_answered_by(one, params)
+  return one.version == params.version
+    and vim.deep_equal(one.position, params.position)
+    and vim.uri_from_bufnr(one.place.bufnr) == params.uri
 end
 
 --- Note that a question has its answer: nothing follows older answers any more.

@@ -6,8 +6,6 @@ local M = {}
 
 M.NAME = "draftline"
 
-local SUGGESTIONS = 3 -- to cycle through, where the user's settings say nothing else
-
 local function on_attach(client, bufnr)
   if not config.wants(vim.bo[bufnr].filetype) then
     return
@@ -19,9 +17,10 @@ local function on_attach(client, bufnr)
   end
 end
 
--- An empty folder to start the server in: `python -m` imports from where it runs, and that must not be a repository
--- that was cloned a moment ago.
-local function working_folder()
+--- An empty folder to start Python in: a `cmd` without `-P` imports from where it runs, and that must not be a repository
+--- that was cloned a moment ago.
+---@return string
+function M.working_folder()
   local folder = vim.fs.joinpath(vim.fn.stdpath("state"), "draftline")
   vim.fn.mkdir(folder, "p")
   return folder
@@ -33,11 +32,10 @@ function M.configuration()
   local options = config.options
   return {
     cmd = options.cmd,
-    cmd_cwd = working_folder(),
+    cmd_cwd = M.working_folder(),
     root_markers = { ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" },
     init_options = vim.tbl_extend("keep", {
       streaming = (config.is_set_up or not vim.lsp.inline_completion) and options.streaming,
-      suggestions = SUGGESTIONS,
     }, options.settings),
     settings = { draftline = options.settings },
     -- short: a cursor's place must not overtake the text that it belongs to

@@ -2,6 +2,7 @@
 -- There is one cursor in insert mode, so there is at most one offer.
 
 local config = require("draftline.config")
+local edits = require("draftline.edits")
 local ghost = require("draftline.ghost")
 local keys = require("draftline.keys")
 local offers = require("draftline.offer")
@@ -139,7 +140,9 @@ local function ask(kind)
   end
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.context = { triggerKind = kind }
-  local one = { place = offers.place_of_cursor(), position = params.position, client = client.id }
+  local version = vim.lsp.util.buf_versions[bufnr]
+  local one = { place = offers.place_of_cursor(), position = params.position, version = version, client = client.id }
+  edits.follow(one.place)
   local number = requests.add(one)
   local is_sent, request = client:request(METHOD, params, function(err, result)
     on_answer(number, err, result)
@@ -163,7 +166,7 @@ function M.on_partial(params, client_id)
     if not one or not client then
       return -- answered, superseded, or gone
     end
-    local is_its = vim.deep_equal(one.position, params.position) and vim.uri_from_bufnr(one.place.bufnr) == params.uri
+    local is_its = requests.is_answered_by(one, params)
     if is_its and one.is_answered and not (offer and offer.serial == number) then
       return -- accepted or put away
     elseif is_its then

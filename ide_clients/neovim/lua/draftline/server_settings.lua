@@ -1,0 +1,28 @@
+-- Names of the server's settings, for the check at `setup()`. Written by scripts/write_settings.py.
+
+return {
+  "enabled",
+  "languages_off",
+  "model",
+  "backend",
+  "threads",
+  "idle_minutes",
+  "debounce_ms",
+  "mode",
+  "max_tokens",
+  "time_budget_ms",
+  "suggestions",
+  "alternatives",
+  "streaming",
+  "layout",
+  "grammar",
+  "cache",
+  "drafting",
+  "max_file_mb",
+  "index_files",
+  "gate",
+  "quiet_ms",
+  "prepare_ms",
+  "telemetry",
+  "log_level",
+}

@@ -1,0 +1,218 @@
+"""The table of settings: type, default, bounds, scope and description of each, and nothing else knows them.
+
+`scripts/write_settings.py` writes docs/settings.md and what the editors declare from it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types as python_types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from completion.backend import Backend
+from completion.request import Alternatives, CacheMode, GrammarMode, Layout, Mode
+from lsp_server.gate.acceptance_model import Strictness
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+_Value = TypeVar("_Value")
+
+
+class Scope(StrEnum):
+    """Who may choose a setting; the values are VS Code's scopes, but for the last."""
+
+    PROJECT = "window"  # everybody, a project's file and a workspace's editor settings included
+    MACHINE = "machine"  # the user, for one machine: what chooses programs, models or resources
+    USER = "application"  # the user, for every machine
+    CLIENT = "client"  # the editor's plugin, which knows what it can show
+
+
+def _setting(
+    *,
+    default: _Value,
+    description: str,
+    low: float = float("-inf"),
+    high: float = float("inf"),
+    scope: Scope = Scope.PROJECT,
+) -> _Value:
+    """A row of the table; `low` and `high` are inclusive, the description is Markdown."""
+    return field(default=default, metadata={"description": description, "low": low, "high": high, "scope": scope})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting of the language server. A file writes `max_tokens`, an editor may also write `maxTokens`."""
+
+    enabled: bool = _setting(default=True, description="Whether draftline suggests anything.")
+    languages_off: tuple[str, ...] = _setting(
+        default=(), description="Languages without suggestions, by the editor's language identifier."
+    )
+    model: str = _setting(
+        default="default",
+        scope=Scope.MACHINE,
+        description="The model: `default`, a packaged model's name, a folder with safetensors, a `.gguf` file, or a "
+        "hub id.",
+    )
+    backend: Backend = _setting(
+        default="auto",
+        scope=Scope.MACHINE,
+        description="How the model is computed; `auto` picks the fastest that the machine and the model allow.",
+    )
+    threads: int = _setting(
+        default=0,
+        low=0,
+        high=1024,
+        scope=Scope.MACHINE,
+        description="Number of CPU threads of the engine; 0 lets the engine choose.",
+    )
+    idle_minutes: float = _setting(
+        default=10.0,
+        low=0.01,
+        high=100_000,
+        scope=Scope.MACHINE,
+        description="Minutes after which an engine without clients exits and gives its memory back.",
+    )
+    debounce_ms: int = _setting(
+        default=60,
+        low=0,
+        high=10_000,
+        description="Pause after a key before the engine is asked, in milliseconds. A manual request does not wait.",
+    )
+    mode: Mode = _setting(
+        default=Mode.AUTO,
+        description="How far a suggestion may reach: `line` to the end of the line, `block` over a block; `auto` "
+        "decides by the syntax at the cursor.",
+    )
+    max_tokens: int = _setting(default=128, low=1, high=4096, description="Maximum length of a suggestion, in tokens.")
+    time_budget_ms: int = _setting(
+        default=0,
+        low=0,
+        high=600_000,
+        description="Maximum time for a suggestion, in milliseconds; 0 sets no limit.",
+    )
+    suggestions: int = _setting(
+        default=3,
+        low=1,
+        high=10,
+        description="Number of suggestions to cycle through. A manual request gets two more.",
+    )
+    alternatives: Alternatives = _setting(
+        default=Alternatives.BRANCHES,
+        description="Where further suggestions come from: `branches` takes another token where the model was least "
+        "certain; `superposed` drafts all of them in one pass and scores them exactly.",
+    )
+    streaming: bool = _setting(
+        default=False,
+        scope=Scope.CLIENT,
+        description="Whether the server sends text while it grows (`draftline/partialCompletion`).",
+    )
+    layout: Layout | Literal["auto"] = _setting(
+        default="auto", description="Order of prefix and suffix in the prompt; `auto` is the model's own order."
+    )
+    grammar: GrammarMode = _setting(
+        default=GrammarMode.STRICT,
+        description="What the language's grammar does: `strict` keeps a suggestion from breaking the file; `prune` "
+        "only drops drafts; `off` switches it off.",
+    )
+    cache: CacheMode = _setting(
+        default=CacheMode.PIE,
+        description="How the engine reuses its cache after an edit: `pie` re-encodes text that moved; `exact` keeps "
+        "only what is unchanged from the start; `off` keeps nothing.",
+    )
+    drafting: bool = _setting(
+        default=True, description="Whether the engine drafts tokens ahead. Drafts change speed, never text."
+    )
+    max_file_mb: float = _setting(
+        default=2.0, low=0.001, high=1000, description="Documents over this many megabytes get no suggestions."
+    )
+    index_files: int = _setting(
+        default=2000,
+        low=0,
+        high=1_000_000,
+        description="Maximum number of workspace files that the drafters learn from; 0 switches that off.",
+    )
+    gate: Strictness = _setting(
+        default=Strictness.NORMAL,
+        description="How strictly suggestions that you would hardly accept are hidden: `off` hides none, `high` "
+        "the most. Manual requests always show.",
+    )
+    quiet_ms: int = _setting(
+        default=1000,
+        low=0,
+        high=60_000,
+        description="Milliseconds without automatic suggestions after you accept or dismiss one, or delete text.",
+    )
+    prepare_ms: int = _setting(
+        default=1500,
+        low=0,
+        high=600_000,
+        description="Pause in typing, in milliseconds, after which the engine prepares its cache for the next key; 0 "
+        "switches that off.",
+    )
+    telemetry: bool = _setting(
+        default=True,
+        scope=Scope.USER,
+        description="Whether counts of shown and accepted suggestions are kept in a database on this machine. Source "
+        "text and file names never are, and nothing is sent.",
+    )
+    log_level: LogLevel = _setting(
+        default="warning",
+        scope=Scope.MACHINE,
+        description="Least severe messages that the server writes to standard error. Source text is never written.",
+    )
+
+
+DEFAULTS: Final = Settings()
+
+# Settings that change what is suggested or when, request by request: they can be compared, and are recorded.
+COMPARABLE = (
+    "mode", "max_tokens", "time_budget_ms", "suggestions", "layout", "grammar", "cache", "drafting", "debounce_ms",
+    "gate",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table.
+
+    Attributes:
+        name: As files write it.
+        kind: The annotation of its field.
+        default: The value where nobody chooses one.
+        description: One or two sentences of Markdown.
+        low: Smallest number that is allowed.
+        high: Largest number that is allowed.
+        scope: Who may choose it.
+    """
+
+    name: str
+    kind: Any
+    default: Any
+    description: str
+    low: float
+    high: float
+    scope: Scope
+
+
+def choices(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type, a Literal or a union of both
+    """What may be written for an enumeration, and what it stands for; empty for any other type."""
+    if isinstance(kind, python_types.UnionType) or get_origin(kind) is Union:
+        return {text: value for part in get_args(kind) for text, value in choices(part).items()}
+    if get_origin(kind) is Literal:
+        return {text: text for text in get_args(kind)}
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return {member.value: member for member in kind}
+    return {}
+
+
+def _table() -> dict[str, Setting]:
+    kinds = get_type_hints(Settings)
+    return {
+        row.name: Setting(name=row.name, kind=kinds[row.name], default=row.default, **row.metadata)
+        for row in dataclasses.fields(Settings)
+    }
+
+
+SETTINGS: Final[Mapping[str, Setting]] = _table()

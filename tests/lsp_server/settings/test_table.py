@@ -1,0 +1,81 @@
+"""The table of settings, and what the documentation and the editors say of it."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lsp_server.settings.config import load
+from lsp_server.settings.table import DEFAULTS, SETTINGS, Scope, choices
+
+ROOT = Path(__file__).parents[3]
+NOT_FROM_PROJECT = [setting for setting in SETTINGS.values() if setting.scope is not Scope.PROJECT]
+OTHER_VALUES = {"model": '"x/y"', "backend": '"fp32"', "threads": "2", "idle_minutes": "5", "streaming": "true"}
+OTHER_VALUES |= {"telemetry": "false", "log_level": '"debug"'}
+
+
+@pytest.fixture(scope="module")
+def manifest():
+    return json.loads((ROOT / "ide_clients" / "vscode" / "package.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def declared(manifest):
+    """The settings that VS Code knows, by their names without the prefix."""
+    sections = manifest["contributes"]["configuration"]
+    return {
+        name.removeprefix("draftline."): value for section in sections for name, value in section["properties"].items()
+    }
+
+
+def camel_case(name):
+    return re.sub(r"_(\w)", lambda found: found[1].upper(), name)
+
+
+def test_the_page_and_the_editors_declarations_are_up_to_date():
+    script = ROOT / "scripts" / "write_settings.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", [one.name for one in SETTINGS.values() if one.scope is not Scope.CLIENT])
+def test_vs_code_can_set_every_setting_within_the_same_bounds(name, declared):
+    setting, said = SETTINGS[name], declared[camel_case(name)]
+    default = said["default"]
+    assert type(setting.default)(default) == setting.default
+    assert said["scope"] == setting.scope
+    assert said["markdownDescription"] == setting.description
+    assert said.get("enum", []) == list(choices(setting.kind))
+    if setting.kind in (int, float):
+        assert (said["minimum"], said["maximum"]) == (setting.low, setting.high)
+
+
+def test_vs_code_takes_programs_models_and_addresses_from_the_users_settings_only(manifest, declared):
+    chosen_by_user = {"python", "serverCommand", "installFrom"}
+    chosen_by_user |= {camel_case(one.name) for one in NOT_FROM_PROJECT if one.scope is not Scope.CLIENT}
+    assert {"model", "backend", "threads"} <= chosen_by_user
+    assert all(declared[name]["scope"] in (Scope.MACHINE, Scope.USER) for name in chosen_by_user)
+    restricted = manifest["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
+    assert set(restricted) == {f"draftline.{name}" for name in chosen_by_user}
+
+
+def test_every_setting_stands_once_on_the_page():
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == sorted(SETTINGS)
+
+
+@pytest.mark.parametrize("name", [setting.name for setting in NOT_FROM_PROJECT])
+def test_a_project_cannot_choose_what_only_the_user_may_and_is_told_so_by_name(name, tmp_path):
+    project, user = tmp_path / "project", tmp_path / "config.toml"
+    project.mkdir()
+    (project / ".draftline.toml").write_text(f"{name} = {OTHER_VALUES[name]}\n")
+    settings, complaints = load(user, [project], [])
+    assert settings == DEFAULTS
+    assert [f'a project cannot set "{name}"' in complaint for complaint in complaints] == [True]
+    user.write_text(f"{name} = {OTHER_VALUES[name]}\n")
+    settings, complaints = load(user, [], [])
+    assert getattr(settings, name) != getattr(DEFAULTS, name)
+    assert not complaints
