@@ -21,7 +21,7 @@ from drafting.draft_tree import ROOT
 
 logger = logging.getLogger(__name__)
 
-_PAST_TOKENS = 512  # a usual prompt; what lies there makes no difference to the time
+_PAST_TOKENS = 512  # a usual prompt
 _SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
 
@@ -40,10 +40,10 @@ def known_costs(loaded: LoadedModel, max_nodes: int) -> StepCosts:
 
 
 def measure_costs(model: CausalModel, max_nodes: int) -> StepCosts:
-    """Time steps of several sizes on top of a past of zeros."""
+    """Time steps of several sizes on top of `_PAST_TOKENS` slots, whatever the slots hold."""
     cache = model.new_cache(_PAST_TOKENS + max_nodes + 1)
-    model.prefill(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32), cache)
-    cache.length = min(_PAST_TOKENS, cache.capacity - max_nodes - 1)
+    last_slot = min(_PAST_TOKENS, cache.capacity - max_nodes - 1) - 1
+    model.prefill(np.zeros(1, dtype=np.int32), np.array([last_slot], dtype=np.int32), cache)
 
     def time_step(nodes: int) -> float:
         started = time.perf_counter()

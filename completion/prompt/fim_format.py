@@ -21,7 +21,7 @@ class FimFormat:
         repository: Opens the repository's name; "" if the family has none.
         file_separator: Opens a file's path; "" if the family has none.
         begin: Must stand first in every prompt; "" if nothing must.
-        layout: The order that was measured best (`draftline models calibrate` measures it again).
+        layout: The order that was measured best (`python -m benchmarks.quality` measures it again).
     """
 
     name: str

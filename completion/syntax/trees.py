@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
-
 from tree_sitter import Node, Parser, Tree
 
 from completion.syntax.languages import LANGUAGES, tree_sitter_language
@@ -24,16 +22,3 @@ def ancestors(node: Node | None) -> list[Node]:
         chain.append(node)
         node = node.parent
     return chain
-
-
-_LANGUAGE_OF_ENDING = {
-    ".py": "python", ".pyi": "python", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript",
-    ".jsx": "javascriptreact", ".ts": "typescript", ".mts": "typescript", ".cts": "typescript",
-    ".tsx": "typescriptreact", ".go": "go", ".rs": "rust", ".java": "java", ".c": "c", ".h": "cpp", ".cc": "cpp",
-    ".cpp": "cpp", ".cxx": "cpp", ".hpp": "cpp", ".hh": "cpp", ".json": "json",
-}  # fmt: skip
-
-
-def language_of(path: str) -> str:
-    """LSP language identifier by a file's ending; "" for one without a grammar."""
-    return _LANGUAGE_OF_ENDING.get(PurePosixPath(path).suffix.lower(), "")

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
-from completion.syntax.trees import language_of
+from completion.syntax.file_endings import language_of
 from completion.workspace.definitions import Definition, Imports, definitions, imports
 from completion.workspace.secret_files import is_secret
 from completion.workspace.similar_snippets import Snippet, most_similar, snippets_of, words_of

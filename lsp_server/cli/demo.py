@@ -7,7 +7,6 @@ import asyncio
 import time
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import PurePath
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -86,12 +85,12 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 def _request(example: Example) -> CompletionRequest:
-    from lsp_server.cli.source_position import LANGUAGES
+    from completion.syntax.file_endings import language_of
 
     return CompletionRequest(
         prefix=example.prefix,
         suffix=example.suffix,
-        language=LANGUAGES[PurePath(example.name).suffix],
+        language=language_of(example.name),
         path=example.name,
         repository="demo",
         document=f"demo/{example.name}",

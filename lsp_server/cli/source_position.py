@@ -7,34 +7,12 @@ from pathlib import Path
 
 from completion.errors import ConfigurationError
 from completion.request import CompletionRequest
+from completion.syntax.file_endings import language_of
 from lsp_server.documents.file_policy import repository_top
 from lsp_server.documents.text_lines import split_lines
 from lsp_server.workspace_reader import read_named
 
 _MOST_BYTES = 8 << 20
-
-LANGUAGES = {
-    ".py": "python",
-    ".pyi": "python",
-    ".js": "javascript",
-    ".mjs": "javascript",
-    ".cjs": "javascript",
-    ".jsx": "javascriptreact",
-    ".ts": "typescript",
-    ".mts": "typescript",
-    ".tsx": "typescriptreact",
-    ".go": "go",
-    ".rs": "rust",
-    ".java": "java",
-    ".c": "c",
-    ".h": "c",
-    ".cc": "cpp",
-    ".cpp": "cpp",
-    ".cxx": "cpp",
-    ".hpp": "cpp",
-    ".json": "json",
-}
-"""LSP language identifiers by file suffix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +64,7 @@ def request_at(position: SourcePosition, **fields: object) -> CompletionRequest:
     return CompletionRequest(
         prefix=position.before,
         suffix=position.after,
-        language=LANGUAGES.get(position.path.suffix.lower(), ""),
+        language=language_of(position.path),
         path=position.path.resolve().relative_to(root).as_posix(),
         repository=root.name,
         document=str(position.path.resolve()),

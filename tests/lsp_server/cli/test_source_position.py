@@ -5,9 +5,10 @@ import os
 import pytest
 
 from completion.errors import ConfigurationError
+from completion.syntax.file_endings import language_of
 from lsp_server.cli.demo import examples
 from lsp_server.cli.main import main
-from lsp_server.cli.source_position import LANGUAGES, read_position, request_at
+from lsp_server.cli.source_position import read_position, request_at
 
 
 def write(folder, data, name="a.py"):
@@ -87,5 +88,5 @@ def test_a_request_names_the_repository_and_the_path_in_it(tmp_path):
 def test_the_demo_ships_eight_places_in_five_languages_or_more():
     shipped = examples()
     assert len(shipped) == 8
-    assert len({LANGUAGES["." + example.name.rpartition(".")[2]] for example in shipped}) >= 5
+    assert len({language_of(example.name) for example in shipped}) >= 5
     assert all(example.prefix.strip() and example.suffix.strip() for example in shipped)

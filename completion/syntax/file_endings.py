@@ -1,0 +1,18 @@
+"""The one map from a file's ending to its LSP language identifier."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+_LANGUAGE_OF_ENDING = {
+    ".py": "python", ".pyi": "python", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript",
+    ".jsx": "javascriptreact", ".ts": "typescript", ".mts": "typescript", ".cts": "typescript",
+    ".tsx": "typescriptreact", ".go": "go", ".rs": "rust", ".java": "java", ".c": "c", ".h": "cpp", ".cc": "cpp",
+    ".cpp": "cpp", ".cxx": "cpp", ".hpp": "cpp", ".hh": "cpp", ".json": "json",
+}  # fmt: skip
+"""Editors take a header as C++ unless told otherwise, and the C++ grammar reads C headers."""
+
+
+def language_of(path: str | PurePath) -> str:
+    """Return the LSP language identifier of a file by its ending; "" for one without a grammar."""
+    return _LANGUAGE_OF_ENDING.get(PurePath(path).suffix.lower(), "")
