@@ -23,7 +23,7 @@ from benchmarks.data import read_records
 from benchmarks.grammar.completions import adds_errors
 from benchmarks.typing.scripts import Script, choose, release_scripts
 from completion.cancellation import CancelToken
-from completion.engine import Engine, EngineSettings
+from completion.engine import Engine, product_settings
 from completion.grammar.grammar import load_grammar
 from completion.model.loading import LoadedModel, load_model
 from completion.request import CacheMode, CompletionEvent, CompletionRequest, GrammarMode
@@ -109,7 +109,7 @@ def ask(engine: Engine, request: CompletionRequest, lacking: str, tally: Tally) 
 
 def run(loaded: LoadedModel, scripts: Sequence[Script], every: int, most: int) -> dict[str, Tally]:
     """Type all sessions; the rows take turns in going first. A file's cache is warm before its first question."""
-    engines = {row: Engine(loaded, EngineSettings()) for row in ROWS}
+    engines = {row: Engine(loaded, product_settings()) for row in ROWS}
     tallies = {row: Tally() for row in ROWS}
     for number, script in enumerate(scripts):
         for turn, (request, lacking) in enumerate(questions(script, every, most)):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from completion.engine import Engine
+from completion.engine import Engine, product_settings
 from completion.errors import DraftlineError
 from completion.host.engine_protocol import LoadedEngine
 from completion.host.metrics import HostMetrics
@@ -127,7 +127,7 @@ class Typist:
     @staticmethod
     def _load(model: str) -> LoadedEngine:
         loaded = load_model(model)
-        return LoadedEngine(Engine(loaded), loaded.name, loaded.device)
+        return LoadedEngine(Engine(loaded, product_settings()), loaded.name, loaded.device)
 
     def index(self, files: dict[str, str]) -> None:
         """Queue an update for every file, as the language server does."""

@@ -19,7 +19,7 @@ from completion.model.loading import LoadedModel
 from completion.postprocess import Dropped
 from completion.prompt.fim_format import detect_format
 from completion.prompt.line_endings import normalised, restored
-from completion.prompt.pace import SHORT_BUDGET, PromptBudget, PromptPace
+from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, SHORT_BUDGET, PromptBudget, PromptPace
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import (
     CacheMode,
@@ -54,6 +54,11 @@ class EngineSettings:
     cold_prompt_s: float = math.inf
     sessions: SessionSettings = field(default_factory=SessionSettings)
     max_nodes: int = 16
+
+
+def product_settings() -> EngineSettings:
+    """Return the settings of the engine in the real host, which bounds prompts by the machine's measured pace."""
+    return EngineSettings(full_prompt_s=FULL_PROMPT_S, cold_prompt_s=COLD_PROMPT_S)
 
 
 class Engine:

@@ -21,7 +21,7 @@ from completion.cache.kv_session import SessionSettings
 from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import line_ends
 from completion.decoding.step_costs import measure_costs
-from completion.engine import Engine, EngineSettings
+from completion.engine import Engine, product_settings
 from completion.model.loading import LoadedModel, load_model
 from completion.request import CompletionRequest, Statistics
 from drafting.calibration import NAMES
@@ -90,7 +90,9 @@ class Bench:
         self.gaps: list[float] = []
         self.drafters = SwitchedDrafters(loaded, max_nodes)
         sessions = SessionSettings(budget_bytes=1 << 28)
-        self.engine = Engine(loaded, EngineSettings(max_nodes=max_nodes, sessions=sessions), self.drafters)
+        # The size of the tree is a parameter of this benchmark. A smaller cache leaves memory for the second model.
+        settings = replace(product_settings(), max_nodes=max_nodes, sessions=sessions)
+        self.engine = Engine(loaded, settings, self.drafters)
 
     def complete(self, case: Case, row: str, request: CompletionRequest) -> Result:
         """Decode one case by one row."""

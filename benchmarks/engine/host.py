@@ -17,7 +17,7 @@ def main() -> None:
     import psutil
 
     import completion.host.engine_loader  # noqa: F401  (what the host itself imports belongs to its memory)
-    from completion.engine import Engine
+    from completion.engine import Engine, product_settings
     from completion.model.loading import load_model
 
     started = time.perf_counter()
@@ -25,7 +25,7 @@ def main() -> None:
     cache, tokens = loaded.model.new_cache(2048), np.arange(2000, dtype=np.int32)
     loaded.model.prefill(tokens[:1], tokens[:1], cache, [0]).argmax()
     load_s = time.perf_counter() - started
-    engine = Engine(loaded)  # its drafters belong to the host's memory, too
+    engine = Engine(loaded, product_settings())  # its drafters belong to the host's memory, too
     loaded.model.prefill(tokens, tokens, cache, [1999]).argmax()
     resident = psutil.Process().memory_info().rss / 2**20
     print(json.dumps({"load_s": load_s, "resident_mb": resident}))

@@ -26,7 +26,7 @@ from rich.table import Table
 from benchmarks.quality.tasks import FILES, Task, open_tasks, sample
 from completion.cancellation import CancelToken
 from completion.decoding.finishing import open_grammar
-from completion.engine import Engine
+from completion.engine import Engine, product_settings
 from completion.grammar.grammar import Grammar, load_grammar
 from completion.model.loading import load_model
 from completion.prompt.healing import heal
@@ -89,7 +89,7 @@ def _request(task: Task, language: str) -> CompletionRequest:
 
 def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Complete every request without and with the constraint."""
-    engine = Engine(load_model(arguments.model))
+    engine = Engine(load_model(arguments.model), product_settings())
     questions = list(open_requests(arguments.completions, arguments.data_dir))
     for language in {request.language for request, _ in questions}:
         load_grammar(language)

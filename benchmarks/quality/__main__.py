@@ -22,7 +22,7 @@ from benchmarks.quality.scoring import score
 from benchmarks.quality.tasks import FILES, SETS, Task, file_tasks, open_tasks, sample
 from completion.backend import Backend
 from completion.cancellation import CancelToken
-from completion.engine import Engine, EngineSettings
+from completion.engine import Engine, product_settings
 from completion.model.loading import load_model
 from completion.request import CompletionEvent, Mode, WorkspaceUpdate
 from completion.workspace.context import WorkspaceContext
@@ -63,7 +63,7 @@ def main() -> None:
 
 def _answer(work: list[tuple[str, Task]], backend: Backend, options: Options) -> Iterator[dict[str, Any]]:
     """Complete each task in each row on one model, a line of the output file for each."""
-    engine = Engine(load_model(options.model, backend=backend, threads=options.threads), EngineSettings())
+    engine = Engine(load_model(options.model, backend=backend, threads=options.threads), product_settings())
     with (options.out or Path(os.devnull)).open("a", encoding="utf-8") as out:
         for number, (row, task) in enumerate(work):
             files = WorkspaceContext()
@@ -139,7 +139,7 @@ def _options() -> Options:
     parser.add_argument("--out", type=Path, help="predictions, one JSON object a line; continued where it exists")
     parser.add_argument("--model", default="default")
     parser.add_argument("--backend", default="auto", choices=["auto", "int8", "bf16", "fp32", "transformers"])
-    parser.add_argument("--context-tokens", type=int, default=EngineSettings().budget.context_tokens)
+    parser.add_argument("--context-tokens", type=int, default=product_settings().budget.context_tokens)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--jobs", type=int, default=2, help="programs that are tested at once")
     given = parser.parse_args()

@@ -30,7 +30,7 @@ from benchmarks.quality.tasks import Task, open_tasks, sample
 from benchmarks.suggestions.report import Answer, figures, print_tables
 from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import make_drafters
-from completion.engine import Engine, EngineSettings
+from completion.engine import Engine, product_settings
 from completion.grammar.constraint import GrammarConstraint
 from completion.model.loading import LoadedModel, load_model
 from completion.request import (
@@ -65,7 +65,7 @@ class Bench:
     """One model; every run starts with what the drafters had learned from the questions before."""
 
     def __init__(self, loaded: LoadedModel, sampling: Sampling, repeats: int) -> None:
-        settings = EngineSettings()
+        settings = product_settings()
         self._drafters = make_drafters(loaded, settings.max_nodes)
         self._engine = Engine(loaded, settings, self._drafters)
         self._sampling, self._repeats = sampling, repeats

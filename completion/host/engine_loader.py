@@ -14,13 +14,12 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
 
     def load(progress: Progress) -> LoadedEngine:
         progress("Importing the libraries.", 0.0)
-        from completion.engine import Engine, EngineSettings  # noqa: PLC0415
+        from completion.engine import Engine, product_settings  # noqa: PLC0415
         from completion.model.loading import FIRST_START, load_model  # noqa: PLC0415
-        from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S  # noqa: PLC0415
 
         loaded = load_model(settings.model, backend=settings.backend, threads=settings.threads, progress=progress)
         with told_if_slow(progress, FIRST_START, 0.95):
-            engine = Engine(loaded, EngineSettings(full_prompt_s=FULL_PROMPT_S, cold_prompt_s=COLD_PROMPT_S))
+            engine = Engine(loaded, product_settings())
             warm_up(engine)
         return LoadedEngine(engine, loaded.name, loaded.device, loaded.model.shape.max_positions)
 

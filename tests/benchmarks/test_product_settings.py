@@ -1,0 +1,34 @@
+"""Benchmarks that run the engine in process use the settings of the product."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from completion.engine import product_settings
+from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def calls(path):
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+
+
+def name_of(call):
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+IN_PROCESS = [path for path in sorted(BENCHMARKS.rglob("*.py")) if "Engine" in map(name_of, calls(path))]
+
+
+def test_the_products_settings_bound_prompts_by_the_machines_pace():
+    assert (product_settings().full_prompt_s, product_settings().cold_prompt_s) == (FULL_PROMPT_S, COLD_PROMPT_S)
+
+
+@pytest.mark.parametrize("path", IN_PROCESS, ids=lambda path: str(path.relative_to(BENCHMARKS)))
+def test_an_engine_in_a_benchmark_starts_from_the_products_settings(path):
+    found = calls(path)
+    assert all(len(call.args) > 1 for call in found if name_of(call) == "Engine")
+    assert "EngineSettings" not in map(name_of, found)
+    assert "product_settings" in map(name_of, found)
