@@ -1,4 +1,4 @@
-# Everything from nothing: each target sets up what it needs in .venv first.
+# Each target first installs what it needs into .venv.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -6,16 +6,16 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 
 .PHONY: demo test check test-editors clean
 
-demo: $(VENV)/.demo                 ## complete real code with the real model; drafts and timings
+demo: $(VENV)/.demo                 ## complete real code with the default model and print drafts and times
 	$(BIN)/draftline demo
 
-test: check test-editors            ## everything that CI runs; the editors first: their set-up brings the browser
+test: check test-editors            ## all checks of CI; the editor tests come first because they install the browser
 	$(BIN)/python -m pytest -m "not (neovim or vscode)"
 
-test-editors: $(VENV)/.dev          ## the real Neovim and the real VS Code, unpacked first
+test-editors: $(VENV)/.dev          ## tests in the real Neovim and VS Code, which are unpacked first
 	PYTHON=$(CURDIR)/$(BIN)/python scripts/test_editors.sh
 
-check: $(VENV)/.dev                 ## lint, format, types, direction of imports
+check: $(VENV)/.dev                 ## lint, format, types, layers of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

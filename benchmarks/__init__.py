@@ -1,1 +1,1 @@
-"""Measurements: `python -m benchmarks.NAME` prints a table, then one JSON object as its last line."""
+"""Measurements. `python -m benchmarks.NAME` prints tables, then one JSON object as its last line."""

@@ -1,4 +1,4 @@
-"""Where the benchmarks' records lie, and how they are read."""
+"""Location and reading of the data files of the benchmarks."""
 
 from __future__ import annotations
 
@@ -9,36 +9,54 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "DRAFTLINE_BENCH_DATA"
+"""Environment variable that names the folder of the data."""
 _BESIDE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def data_dir(argument: str | None = None) -> Path:
-    """The folder of the benchmarks' data: `--data-dir`, else DRAFTLINE_BENCH_DATA, else ../shared/data.
+    """Return the folder of the data: `--data-dir`, else DRAFTLINE_BENCH_DATA, else ../shared/data.
 
     Raises:
-        SystemExit: The folder does not exist; the message says how to name another.
+        SystemExit: The folder does not exist. The message says how to name another one.
     """
     folder = Path(argument or os.environ.get(VARIABLE) or _BESIDE_REPOSITORY)
     if not folder.is_dir():
         raise SystemExit(
-            f"The benchmark data is not at {folder}. Put the *.jsonl.gz record files into a folder and name it with"
-            f" --data-dir or {VARIABLE}; each record has id, language, prefix, suffix and reference."
+            f"The folder of the benchmark data does not exist: {folder}. Put the *.jsonl.gz files into a folder and"
+            f" name it with --data-dir or {VARIABLE}. Each record has id, language, prefix, suffix and reference."
         )
     return folder
 
 
 def read_records(name: str, argument: str | None = None) -> list[dict[str, Any]]:
-    """Every record of one gzipped JSON-lines file.
+    """Return every record of one gzipped JSON-lines file.
 
     Args:
-        name: The file's name within the data folder, such as open_repo_context.jsonl.gz.
-        argument: The benchmark's `--data-dir`, where it was given.
+        name: Name of the file within the data folder, for example open_repo_context.jsonl.gz.
+        argument: Value of `--data-dir`, None if it is not given.
 
     Raises:
         SystemExit: The folder or the file does not exist.
     """
     path = data_dir(argument) / name
     if not path.is_file():
-        raise SystemExit(f"The benchmark data at {path.parent} has no file {name}.")
+        raise SystemExit(
+            f"The benchmark data at {path.parent} has no file {name}. Name a folder with --data-dir or {VARIABLE}."
+        )
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
+
+
+def read_trace(path: Path) -> dict[str, Any]:
+    """Return one gzipped JSON document of the editing-traces collection."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        trace: dict[str, Any] = json.load(file)
+    return trace
+
+
+def read_answers(path: Path | None) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the lines of an `--out` file by (id, row), none if there is no such file."""
+    if path is None or not path.is_file():
+        return {}
+    lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    return {(line["id"], line["row"]): line for line in lines}

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.debounce`: requests that an adaptive wait avoids, and the delay that it adds.
+"""`python -m benchmarks.debounce`: requests that the adaptive wait avoids, and the delay that it adds.
 
-Typists are simulated with a fixed seed: log-normal pauses within words, longer ones between words and lines, thinking
-now and then. Nobody's keystrokes are published with times fine enough to replay.
+The typing is simulated with a fixed seed. Pauses are log-normal: short within words, longer between words and lines,
+and sometimes as long as a thought. No published recording of typing has timestamps fine enough to replay.
 """
 
 from __future__ import annotations
@@ -19,13 +19,22 @@ from rich.table import Table
 from lsp_server.suggesting.typing_rhythm import TypingRhythm
 
 KEYS = 4_000
+"""Number of keys that each typist presses."""
 CONFIGURED_S = 0.06
+"""Configured wait, in seconds: the default of the server."""
 SEED = 20240501
 
 
 @dataclass(frozen=True, slots=True)
 class Typist:
-    """A way of typing: median pauses in seconds within words, between words and lines, and of thoughts."""
+    """A way of typing, as median pauses in seconds.
+
+    Attributes:
+        within_s: Pause between two letters of a word.
+        between_s: Pause between two words or lines.
+        thought_s: Pause for a thought.
+        spread: Standard deviation of the logarithm of a pause.
+    """
 
     name: str
     within_s: float
@@ -34,7 +43,7 @@ class Typist:
     spread: float = 0.45
 
     def pauses(self, random: Random) -> list[float]:
-        """The pause after each key."""
+        """Draw the pause after each key."""
         kinds = random.choices((self.within_s, self.between_s, self.thought_s), (0.78, 0.18, 0.04), k=KEYS)
         return [median * math.exp(random.gauss(0, self.spread)) for median in kinds]
 
@@ -49,7 +58,7 @@ LATENCIES_S = (0.05, 0.2, 0.6)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one policy did: requests sent, those answered before the next key, and their mean wait."""
+    """Result of one policy: requests sent, requests answered before the next key, and their mean wait."""
 
     requests: int
     answered: int
@@ -57,20 +66,20 @@ class Outcome:
 
 
 def run(pauses: list[float], latency_s: float, wait: Callable[[float, float], float]) -> Outcome:
-    """Type; after each key `wait` (told the moment and the latency) says how long to hold the request back."""
+    """Simulate the typing. `wait` gets the time of a key and the latency, and returns how long the request waits."""
     now, requests, waits = 0.0, 0, []
     for pause in pauses:
-        held = wait(now, latency_s)
+        waited_s = wait(now, latency_s)
         now += pause
-        if pause > held:
+        if pause > waited_s:
             requests += 1
-            if pause > held + latency_s:
-                waits.append(held)
+            if pause > waited_s + latency_s:
+                waits.append(waited_s)
     return Outcome(requests, len(waits), mean(waits) if waits else 0.0)
 
 
 def adaptive() -> Callable[[float, float], float]:
-    """The server's policy."""
+    """Return the policy of the server."""
     rhythm = TypingRhythm()
 
     def wait(now: float, latency_s: float) -> float:
@@ -82,7 +91,7 @@ def adaptive() -> Callable[[float, float], float]:
 
 
 def main() -> None:
-    """Compare the adaptive wait with the fixed one for each typist and latency."""
+    """Compare the adaptive wait with the fixed wait for each typist and latency."""
     table = Table(title=f"fixed wait of {1000 * CONFIGURED_S:.0f} ms → adaptive, {KEYS} keys")
     for column in ("typist", "latency ms", "requests", "answered in time", "mean wait ms"):
         table.add_column(column, justify="left" if column == "typist" else "right")

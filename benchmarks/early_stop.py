@@ -1,7 +1,8 @@
-"""`python -m benchmarks.early_stop PREDICTIONS…`: what stopping hopeless continuations early saves, and what it costs.
+"""`python -m benchmarks.early_stop PREDICTIONS…`: what the early stop of unlikely completions saves, and what it costs.
 
-Reads predictions of `python -m benchmarks.quality --out`. Bounds are learned from one half of the tasks (by a hash of
-their names) and judged on the other, beside those that are shipped; with `--train FILE` they are written.
+It reads the predictions of `python -m benchmarks.quality --out`. Bounds are learned from one half of the tasks, chosen
+by a hash of their names. The learned and the shipped bounds are evaluated on the other half. `--train FILE` writes the
+learned bounds.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from benchmarks.quality.tasks import FILES, open_tasks
 from completion.stopping.early_stop import EarlyStop
 
 STEPS = (3, 4, 6, 8, 12, 16, 24)
-"""Tokens after which a bound may change."""
+"""Numbers of tokens at which the bound may change."""
 LOST = 0.01
-"""Share of good suggestions that a bound may cost on the half that it is learned from."""
+"""Share of right suggestions that a bound may stop in the half that it is learned from."""
 SLACK = 1.5
-"""Bounds are widened by this: the worst of some dozens of good suggestions is not the worst there is."""
+"""Factor that widens a learned bound: some dozens of right suggestions do not contain the least likely one."""
 FEWEST = 30
-"""Good suggestions that a bound is learned from at least."""
+"""Minimum number of right suggestions that a bound is learned from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A suggestion's log-probabilities, and whether its first line was right."""
+    """Log-probabilities of the tokens of a suggestion, and whether its first line is right."""
 
     id: str
     log_probabilities: tuple[float, ...]
@@ -40,7 +41,7 @@ class Sample:
 
 
 def learn(samples: list[Sample]) -> EarlyStop:
-    """Bounds that cost at most LOST of the good suggestions at each number of tokens, never looser further on."""
+    """Return bounds that stop at most LOST of the right suggestions at each number of tokens and never loosen."""
     bounds: list[tuple[int, float]] = []
     for tokens in STEPS:
         means = [
@@ -54,13 +55,13 @@ def learn(samples: list[Sample]) -> EarlyStop:
 
 
 def stop_at(stop: EarlyStop, log_probabilities: Iterable[float]) -> int | None:
-    """After how many tokens the continuation is given up; None if it is not."""
+    """Return the number of tokens after which the suggestion is stopped, None if it is not stopped."""
     sums = enumerate(accumulate(log_probabilities), 1)
     return next((tokens for tokens, total in sums if stop.hopeless(tokens, total)), None)
 
 
 def effect(stop: EarlyStop, samples: list[Sample]) -> dict[str, float]:
-    """What the bounds do to some samples."""
+    """Return shares of stopped suggestions and of saved tokens."""
     stops = [stop_at(stop, sample.log_probabilities) for sample in samples]
     tokens = sum(len(sample.log_probabilities) for sample in samples)
     saved = sum(len(s.log_probabilities) - at for s, at in zip(samples, stops, strict=True) if at is not None)
@@ -76,7 +77,7 @@ def effect(stop: EarlyStop, samples: list[Sample]) -> dict[str, float]:
 
 
 def read(paths: list[Path], rows: set[str], data_dir: str | None) -> list[Sample]:
-    """The predictions of some rows that have tokens at all."""
+    """Return the predictions of these rows that have at least one token."""
     references = {task.id: task.reference for task in open_tasks(list(FILES), data_dir)}
     samples = []
     for path in paths:
@@ -89,15 +90,19 @@ def read(paths: list[Path], rows: set[str], data_dir: str | None) -> list[Sample
 
 
 def learning_half(sample: Sample) -> bool:
-    """Whether a task belongs to the half that bounds are learned from."""
+    """Return whether a task belongs to the half that bounds are learned from."""
     return hashlib.sha256(sample.id.encode()).digest()[0] % 2 == 0
 
 
 def main() -> None:
-    """Learn from one half, print the effect on the other."""
+    """Learn from one half of the tasks and print the effect on the other half."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.early_stop", description=__doc__)
     parser.add_argument("predictions", type=Path, nargs="+")
-    parser.add_argument("--rows", default="whole", help="which rows to look at: those in which nothing was given up")
+    parser.add_argument(
+        "--rows",
+        default="whole",
+        help="rows to read, comma-separated; they must run without the early stop (default: %(default)s)",
+    )
     parser.add_argument("--data-dir", help="folder of the open data")
     parser.add_argument("--train", type=Path, metavar="FILE", help="write the learned bounds")
     given = parser.parse_args()

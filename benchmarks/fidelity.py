@@ -1,7 +1,8 @@
-"""How near the forward passes come to float32 transformers on real source code, and whether rows depend on their batch.
+"""`python -m benchmarks.fidelity`: accuracy of the forward passes on real source code against transformers in float32.
 
-`python -m benchmarks.fidelity`: negative log-likelihood, Kullback–Leibler divergence and next-token agreement for each
-path in four languages; then rows scored alone, in chains and in a tree, compared logit by logit. The last line is JSON.
+It prints the negative log-likelihood, the Kullback–Leibler divergence and the agreement of the next token for each
+forward pass in four languages. Then it compares the logits of rows that are scored alone, in chains and in a tree. The
+last line is JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Path = Callable[[Tokens], LogProbabilities]
 
 @dataclass
 class Tally:
-    """Sums over the tokens of one language on one path."""
+    """Sums over the tokens of one language for one path."""
 
     tokens: int = 0
     loss: float = 0.0
@@ -37,20 +38,20 @@ class Tally:
     agreed: int = 0
 
     def add(self, window: Tokens, ours: LogProbabilities, reference: LogProbabilities) -> None:
-        """Count one window: losses of its next tokens, KL(reference ‖ ours), equal argmax."""
+        """Add one window: losses of its next tokens, KL(reference ‖ ours), equal argmax."""
         self.tokens += len(window) - 1
         self.loss -= float(ours[np.arange(len(window) - 1), window[1:]].sum())
         self.divergence += float((np.exp(reference) * (reference - ours))[:-1].sum())
         self.agreed += int((ours.argmax(1) == reference.argmax(1))[:-1].sum())
 
     def means(self) -> dict[str, float]:
-        """Each quantity by token."""
+        """Return the means per token."""
         count = self.tokens
         return {"nll": self.loss / count, "kl": self.divergence / count, "agreement": self.agreed / count}
 
 
 def windows(argument: str | None, language: str, count: int, length: int) -> Iterator[Tokens]:
-    """Starts of different real files."""
+    """Yield the first `length` tokens of `count` different real files."""
     tokenizer = CodeTokenizer.from_folder(prepare("default").folder)
     found = 0
     for record in read_records("open_cursor_positions.jsonl.gz", argument):
@@ -62,14 +63,14 @@ def windows(argument: str | None, language: str, count: int, length: int) -> Ite
 
 
 def normalised(logits: npt.NDArray[np.float32]) -> LogProbabilities:
-    """Log-probabilities.  # [window, vocabulary]."""
+    """Return log-probabilities of logits.  # [window, vocabulary]."""
     shifted: LogProbabilities = logits - logits.max(axis=1, keepdims=True)
     shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return shifted
 
 
 def own_path(model: CausalModel) -> Path:
-    """A path of ours, window by window."""
+    """Return a path that runs a model of draftline."""
 
     def run(window: Tokens) -> LogProbabilities:
         slots = np.arange(len(window), dtype=np.int32)
@@ -80,7 +81,7 @@ def own_path(model: CausalModel) -> Path:
 
 
 def reference_path() -> Path:
-    """Transformers in float32."""
+    """Return a path that runs transformers in float32."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -94,7 +95,7 @@ def reference_path() -> Path:
 
 
 def compare(paths: dict[str, Path], texts: dict[str, list[Tokens]]) -> dict[str, dict[str, dict[str, float]]]:
-    """Means by path and language; the first path is the reference."""
+    """Return means by path and language. The first path is the reference."""
     tallies = {name: {language: Tally() for language in texts} for name in paths}
     for language, some in texts.items():
         for window in some:
@@ -106,7 +107,7 @@ def compare(paths: dict[str, Path], texts: dict[str, list[Tokens]]) -> dict[str,
 
 
 def row_independence(model: CausalModel, window: Tokens) -> dict[str, float | bool]:
-    """Rows of chains against single steps, and the nodes of a tree, whose paths interleave, against their chains."""
+    """Compare rows of chains with single steps, and the nodes of a tree of interleaved paths with the same steps."""
     past, ids = window[:-64], window[-64:]
     cache = model.new_cache(len(window))
     model.prefill(past, np.arange(len(past), dtype=np.int32), cache)
@@ -117,7 +118,7 @@ def row_independence(model: CausalModel, window: Tokens) -> dict[str, float | bo
         for row in range(count):
             argmax_equal &= int(logits.row(row).argmax()) == int(alone[row].argmax())
             largest = max(largest, float(np.abs(logits.row(row) - alone[row]).max()))
-    twice = np.repeat(ids[:32], 2)  # two copies of a chain, node by node: each one's ancestors lie apart
+    twice = np.repeat(ids[:32], 2)  # two copies of a chain, interleaved node by node
     tree = model.score(twice, np.maximum(np.arange(64, dtype=np.int32) - 2, -1), cache)
     tree_largest = max(float(np.abs(tree.row(row) - alone[row // 2]).max()) for row in range(64))
     tree_equal = all(int(tree.row(row).argmax()) == int(alone[row // 2].argmax()) for row in range(64))
@@ -139,11 +140,13 @@ def _single_steps(model: CausalModel, past: Tokens, ids: Tokens) -> npt.NDArray[
 
 
 def main() -> None:
-    """Run and print."""
+    """Print a table, then one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-dir")
-    parser.add_argument("--windows", type=int, default=4, help="files of each language")
-    parser.add_argument("--length", type=int, default=512, help="tokens of each file")
+    parser.add_argument(
+        "--windows", type=int, default=4, help="number of files of each language (default: %(default)s)"
+    )
+    parser.add_argument("--length", type=int, default=512, help="number of tokens of each file (default: %(default)s)")
     arguments = parser.parse_args()
     texts = {
         language: list(windows(arguments.data_dir, language, arguments.windows, arguments.length))

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.filter_harm`: how often the filters would change an answer that is known to be right.
+"""`python -m benchmarks.filter_harm`: share of right answers that the filters would change.
 
-Sends the reference of every open task through the filters, as if the model had written it. No model is needed.
+It sends the reference of each open task through the filters, as if the model had written it. It needs no model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from completion.stopping.mode import decide
 
 
 def first_to_change(task: Task) -> str | None:
-    """The name of the first filter that changes the task's reference, blanks at its end aside; None if none does."""
+    """Return the name of the first filter that changes the reference except its trailing blanks, None if none does."""
     mode = decide(task.prefix, task.document_suffix, task.language) if task.mode is Mode.AUTO else task.mode
     if "\n" in task.reference.strip("\n"):
         mode = Mode.BLOCK
@@ -34,7 +34,7 @@ def first_to_change(task: Task) -> str | None:
 
 
 def main() -> None:
-    """Print a table by data set, then one JSON line."""
+    """Print a table by data set, then one line of JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.filter_harm", description=__doc__)
     parser.add_argument("--data-dir", help="folder of the open data")
     tasks = list(open_tasks([*FILES, MID_LINE], parser.parse_args().data_dir))

@@ -1,10 +1,10 @@
-"""The GPU path: is it right, and how near do its steps come to the memory's bandwidth?
+"""`python -m benchmarks.gpu`: correctness of the GPU path, and the speed of its steps relative to the memory bandwidth.
 
-`python -m benchmarks.gpu` needs torch, numpy and safetensors only and downloads nothing: weights are random, in the
-shapes of the 0.5B, 1.5B and 7B coders. First trees on small models against the plain float32 decoder on the CPU; then
-steps of 1 to 64 rows on 1,024 and 8,192 tokens of past, against the time that reading weights and cache takes, and
-against transformers' own generate where transformers is installed. Without a GPU the same code runs uncaptured, on a
-few layers of the smallest shape, and says so. The last line is JSON.
+It needs only torch, numpy and safetensors and downloads nothing. The weights are random, in the shapes of the coders of
+0.5B, 1.5B and 7B parameters. It scores trees on a small model and compares them with the plain float32 decoder on the
+CPU. Then it times steps of 1 to 64 rows on 1,024 and 8,192 tokens of past, and compares them with the time that reading
+the weights and the cache takes, and with `generate` of transformers where that is installed. Without a GPU the same
+code runs without graphs on a few layers of the smallest shape. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ROTARY = RotaryScaling("default", 1_000_000.0, {})
 
 
 def coder(layers: int, hidden: int, heads: int, kv_heads: int, intermediate: int, head_dim: int) -> Architecture:
-    """A Qwen2.5-Coder shape."""
+    """Return a shape of Qwen2.5-Coder."""
     return Architecture(
         "qwen2", hidden, layers, heads, kv_heads, head_dim, intermediate, 151_936, 32_768, 1e-6, False, _ROTARY
     )
@@ -49,7 +49,7 @@ SHAPES = {
 
 
 def random_weights(architecture: Architecture, dtype: torch.dtype, device: str) -> Weights:
-    """Weights of a plausible size, drawn on the device."""
+    """Return random weights of a realistic scale, drawn on the device."""
     generator = torch.Generator(device).manual_seed(0)
 
     def matrix(out: int, width: int) -> torch.Tensor:
@@ -78,7 +78,7 @@ def random_weights(architecture: Architecture, dtype: torch.dtype, device: str) 
 
 
 def moved(weights: Weights, dtype: torch.dtype, device: str) -> Weights:
-    """The same weights elsewhere."""
+    """Return the weights with another type, on another device."""
 
     def convert(value: object) -> object:
         if isinstance(value, torch.Tensor):
@@ -92,17 +92,17 @@ def moved(weights: Weights, dtype: torch.dtype, device: str) -> Weights:
 
     converted = convert(weights)
     if not isinstance(converted, Weights):
-        raise TypeError("weights convert to weights")
+        raise TypeError(f"The converted weights are a {type(converted).__name__}; this is a bug of the benchmark.")
     return converted
 
 
 def random_tree(count: int, rng: np.random.Generator) -> IntArray:
-    """Parents of a tree, a chain first."""
+    """Return the parents of a tree whose first half is a chain."""
     return np.array([i - 1 if i < count // 2 else rng.integers(-1, i) for i in range(count)], dtype=np.int32)
 
 
 def correctness(device: str, dtype: torch.dtype) -> dict[str, float | bool]:
-    """Trees on a small model: the device's fixed-shape steps against plain float32 on the CPU."""
+    """Compare fixed-shape steps of trees on the device with plain float32 on the CPU, on a small model."""
     architecture = dataclasses.replace(coder(4, 256, 4, 2, 704, 64), vocabulary_size=2048, max_positions=4096)
     weights = random_weights(architecture, torch.float32, "cpu")
     models: list[CausalModel] = [
@@ -132,7 +132,7 @@ def correctness(device: str, dtype: torch.dtype) -> dict[str, float | bool]:
 
 
 def milliseconds(action: Callable[[], object], device: str, repeats: int) -> float:
-    """Median time of a call, to its end on the device."""
+    """Return the median time of a call until it ends on the device."""
     times = []
     for _ in range(repeats + 2):
         _synchronise(device)
@@ -149,14 +149,14 @@ def _synchronise(device: str) -> None:
 
 
 def bandwidth_gb_s(device: str) -> float:
-    """Measured by summing a tensor that no cache holds."""
+    """Measure the memory bandwidth by summing a tensor that is larger than every cache."""
     size = 1 << (31 if device == "cuda" else 28)
     block = torch.ones(size // 4, device=device)
     return size / 1e6 / milliseconds(block.sum, device, 10)
 
 
 def floor_ms(architecture: Architecture, weights: Weights, past: int, bandwidth: float) -> float:
-    """Time to read every weight of a step, and the past's keys and values, once."""
+    """Return the time to read all weights of a step and the keys and values of the past once."""
     element = weights.head.element_size()
     matrices = sum(
         linear.weight.numel()
@@ -168,7 +168,7 @@ def floor_ms(architecture: Architecture, weights: Weights, past: int, bandwidth:
 
 
 def filled_cache(model: GraphedTransformer, past: int) -> TorchCache:
-    """A cache whose past is noise: a step's time does not depend on what was said."""
+    """Return a cache with a random past. The time of a step does not depend on the values."""
     cache = model.new_cache(past + 128)
     for store in (cache.keys, cache.values):
         store.normal_()
@@ -183,7 +183,7 @@ def _step(model: GraphedTransformer, tokens: IntArray, parents: IntArray, cache:
 def step_times(
     name: str, architecture: Architecture, pasts: tuple[int, ...], device: str, dtype: torch.dtype, bandwidth: float
 ) -> dict[str, float]:
-    """Print a line a past; times, share of the floor's speed at one row, and what 32 rows cost against one."""
+    """Print a line for each past. Return times, floor over time at one row, and the cost of 32 rows over one."""
     weights = random_weights(architecture, dtype, device)
     found: dict[str, float] = {}
     model = GraphedTransformer(architecture, weights)
@@ -203,7 +203,7 @@ def step_times(
 
 
 def generate_ms(architecture: Architecture, device: str, dtype: torch.dtype) -> float | None:
-    """Milliseconds a token of transformers' own greedy generate behind 1,024 tokens; None where it is not installed."""
+    """Return milliseconds per token of greedy `generate` of transformers after 1,024 tokens, None if not installed."""
     try:
         from transformers import Qwen2Config, Qwen2ForCausalLM
     except ImportError:
@@ -228,14 +228,18 @@ def generate_ms(architecture: Architecture, device: str, dtype: torch.dtype) -> 
 
 
 def main() -> None:
-    """Run and print."""
+    """Print tables, then one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--layers", type=int, default=2, help="layers of the 0.5B shape where there is no GPU")
+    parser.add_argument(
+        "--layers", type=int, default=2, help="number of layers of the 0.5B shape without a GPU (default: %(default)s)"
+    )
     arguments = parser.parse_args()
     on_gpu = torch.cuda.is_available()
     device, dtype = ("cuda", torch.bfloat16) if on_gpu else ("cpu", torch.float32)
     if not on_gpu:
-        print(f"No GPU here: the same steps run on the CPU, without graphs, on {arguments.layers} layers of 0.5B.")
+        print(
+            f"This machine has no GPU. The steps run on the CPU without graphs, on {arguments.layers} layers of 0.5B."
+        )
     shapes = SHAPES if on_gpu else {"0.5B": dataclasses.replace(SHAPES["0.5B"], layers=arguments.layers)}
     result: dict[str, object] = {
         "device": torch.cuda.get_device_name() if on_gpu else "cpu",

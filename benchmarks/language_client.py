@@ -1,97 +1,98 @@
-"""A bare language client for measurements: it starts the real server and speaks JSON-RPC over its pipes."""
+"""The language client of the benchmarks: it starts the real server over stdio and waits until the engine is ready."""
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
-import subprocess
 import sys
-from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
-Message = dict[str, Any]
+import psutil
+from lsprotocol import types
+from pygls.lsp.client import LanguageClient
+
+from lsp_server.messages import PARTIAL_COMPLETION, STATUS
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+READY_S = 600.0
+"""Bound for a start of the engine, in seconds: on a new machine the model is converted and the kernels are compiled."""
 
 
-class LanguageClient:
-    """One server process and its pipes; used as a context, it ends the server."""
+def _ignore(_params: Any) -> None:  # noqa: ANN401 - the project's own message has no type
+    """Do nothing with a part of an answer."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "lsp_server", "--stdio"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, **environment},
+
+class ServerProcess:
+    """One process of the real language server, with the pygls client that speaks to it.
+
+    Args:
+        options: Settings of the server that differ from its defaults.
+        on_partial: Called with each part of an unfinished answer.
+    """
+
+    def __init__(self, options: Mapping[str, Any], on_partial: Callable[[Any], None] = _ignore) -> None:
+        self.client = LanguageClient("draftline benchmarks", "1")
+        self._options = options
+        self._engine_started = asyncio.Event()
+        self._failure = ""
+        self._listen(on_partial)
+
+    async def start(self, environment: Mapping[str, str]) -> None:
+        """Start the process and wait for its reply to `initialize`.
+
+        Args:
+            environment: Variables that differ from those of this process.
+        """
+        variables = {**os.environ, "PYTHONPATH": str(REPOSITORY), **environment}
+        await self.client.start_io(sys.executable, "-P", "-m", "lsp_server", "--stdio", env=variables)
+        inline = types.InlineCompletionClientCapabilities()
+        await self.client.initialize_async(
+            types.InitializeParams(
+                capabilities=types.ClientCapabilities(
+                    text_document=types.TextDocumentClientCapabilities(inline_completion=inline),
+                    general=types.GeneralClientCapabilities(position_encodings=[types.PositionEncodingKind.Utf32]),
+                ),
+                process_id=os.getpid(),
+                initialization_options={"streaming": True, **self._options},
+            )
         )
-        self._last_id = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.process.stdin is not None:
-            self.process.stdin.close()  # the server ends with its client
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-
-    def initialize(self) -> None:
-        """Send `initialize` and wait for its reply."""
-        self.request("initialize", {"processId": os.getpid(), "rootUri": None, "capabilities": {}})
-
-    def request(self, method: str, params: Message) -> Any:  # noqa: ANN401 - the protocol's results are of any shape
-        """Send a request and wait for its reply; the server's own requests are answered with null meanwhile."""
-        self._last_id += 1
-        self._send({"id": self._last_id, "method": method, "params": params})
-        while True:
-            message = self.read()
-            if message.get("id") == self._last_id and "method" not in message:
-                return message["result"]
-
-    def notify(self, method: str, params: Message) -> None:
-        """Send a notification."""
-        self._send({"method": method, "params": params})
-
-    def wait_for_status(self, kind: str) -> Message:
-        """Read until the server's status is of this kind.
+    async def wait_for_engine(self) -> None:
+        """Send `initialized` and wait until the engine has loaded the model.
 
         Raises:
-            RuntimeError: The engine met an error first.
+            SystemExit: The server reports that the engine failed.
+            TimeoutError: The engine is not ready within `READY_S`.
         """
-        while True:
-            message = self.read()
-            params = message.get("params") or {}
-            if message.get("method") == "draftline/status" and params["kind"] == kind:
-                return dict(params)
-            if message.get("method") == "draftline/status" and params["kind"] == "error":
-                raise RuntimeError(params["message"])
+        self.client.initialized(types.InitializedParams())
+        await asyncio.wait_for(self._engine_started.wait(), READY_S)
+        if self._failure:
+            raise SystemExit(f"The engine did not start: {self._failure}")
 
-    def read(self) -> Message:
-        """The next message; a request of the server is answered with null first.
+    @property
+    def process(self) -> psutil.Process | None:
+        """The server's process, None before `start`."""
+        server = self.client._server  # noqa: SLF001 - pygls has no public attribute for it
+        return psutil.Process(server.pid) if server is not None else None
 
-        Raises:
-            EOFError: The server ended.
-        """
-        stream = self.process.stdout
-        length = 0
-        while stream is not None and (line := stream.readline()).strip():
-            name, _, value = line.partition(b":")
-            length = int(value) if name.lower() == b"content-length" else length
-        if stream is None or not length:
-            raise EOFError("The language server ended.")
-        message: Message = json.loads(stream.read(length))
-        if "method" in message and "id" in message:
-            self._send({"id": message["id"], "result": None})
-        return message
+    async def stop(self) -> None:
+        """End the process by the protocol's `shutdown` and `exit`."""
+        await self.client.shutdown_async(None)
+        self.client.exit(None)
+        await self.client.stop()  # type: ignore[no-untyped-call]
 
-    def _send(self, message: Message) -> None:
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        if self.process.stdin is not None:
-            self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-            self.process.stdin.flush()
+    def _listen(self, on_partial: Callable[[Any], None]) -> None:
+        """Register functions for the server's notifications: pygls sets attributes, which bound methods refuse."""
+
+        def partial(params: Any) -> None:  # noqa: ANN401 - the project's own message has no type
+            on_partial(params)
+
+        def status(params: Any) -> None:  # noqa: ANN401 - see above
+            if params.kind in ("ready", "error"):
+                self._failure = params.message if params.kind == "error" else ""
+                self._engine_started.set()
+
+        self.client.feature(PARTIAL_COMPLETION)(partial)
+        self.client.feature(STATUS)(status)

@@ -1,4 +1,4 @@
-"""What recording costs, and whether a kill loses anything: `python -m benchmarks.telemetry`."""
+"""`python -m benchmarks.telemetry`: cost of recording and of the report, and committed rows that a kill loses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from lsp_server.telemetry.schema import open_store
 from lsp_server.telemetry.store import SuggestionRecord, Telemetry
 
 ROWS = 100_000
+"""Number of recorded suggestions."""
 DAYS = 30
+"""Days that the suggestions are spread over."""
 _LANGUAGES = ("python", "typescript", "go", "rust", "java")
 SAMPLES_UNTIL = 1_700_000_000.0
 _KILL_AFTER_ROWS = 2_000
@@ -32,7 +34,7 @@ _WHOLE_ROWS = 4_000
 
 
 def sample(number: int, chance: random.Random) -> SuggestionRecord:
-    """A plausible suggestion."""
+    """Return the record of a typical suggestion."""
     characters = int(chance.lognormvariate(3.2, 0.9)) + 1
     drafted = chance.randrange(60)
     return SuggestionRecord(
@@ -60,13 +62,13 @@ def sample(number: int, chance: random.Random) -> SuggestionRecord:
 
 
 def make_samples(rows: int, seed: int = 0) -> list[SuggestionRecord]:
-    """Plausible suggestions, the same for the same seed."""
+    """Return records of typical suggestions. The same seed gives the same records."""
     chance = random.Random(seed)
     return [sample(number, chance) for number in range(rows)]
 
 
 def fill(telemetry: Telemetry, samples: Sequence[SuggestionRecord], seed: int = 0) -> float:
-    """Record suggestions with their fates; gives the median cost of one call, in milliseconds."""
+    """Record suggestions and what became of them. Return the median time of one call, in milliseconds."""
     chance = random.Random(seed)
     costs = []
     for record in samples:
@@ -91,7 +93,7 @@ def _decide(telemetry: Telemetry, record: SuggestionRecord, chance: random.Rando
 
 
 def write_and_report(folder: Path) -> tuple[float, float, Report]:
-    """Seconds to write and report ROWS suggestions, milliseconds on the request's path, and the report."""
+    """Return seconds to write and report ROWS suggestions, milliseconds on the request path, and the report."""
     path = folder / "big.sqlite3"
     samples = make_samples(ROWS)
     started = time.perf_counter()
@@ -115,7 +117,7 @@ def _write(path: Path, name: str, rows: int, said: Connection) -> None:
 
 
 def lost_rows(folder: Path) -> int:
-    """Committed rows that are missing after two servers wrote and one was killed in mid-write."""
+    """Return how many committed rows are missing after two servers wrote and one was killed during a write."""
     path = folder / "shared.sqlite3"
     context = multiprocessing.get_context("spawn")
     ears, mouths = zip(*(context.Pipe(duplex=False) for _ in range(2)), strict=True)
@@ -144,14 +146,14 @@ def lost_rows(folder: Path) -> int:
 
 
 def main() -> None:
-    """Measure, print a table, then one line of JSON."""
+    """Print a table, then one line of JSON."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         seconds, request_path_ms, report = write_and_report(folder)
         lost = lost_rows(folder)
     table = Table("what", "measured", "bound", title="Telemetry")
     table.add_row(f"write and report {ROWS:,} suggestions", f"{seconds:.2f} s", "5 s")
-    table.add_row("on the request's path, median", f"{request_path_ms:.4f} ms", "0.2 ms")
+    table.add_row("on the request path, median", f"{request_path_ms:.4f} ms", "0.2 ms")
     table.add_row("committed rows lost by a kill", str(lost), "0")
     table.add_row("acceptance in the sample", f"{report.acceptance.value:.3f}", "about 0.3")
     Console().print(table)

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.typing_ablation`: what each part of draftline is worth to a person who types.
+"""`python -m benchmarks.typing_ablation`: what each part of draftline is worth during typing.
 
-The sessions of `benchmarks.typing` are typed without pauses. At every few keys the same question is asked of engines
-that share one model and lack one part each, in turn, at the same text: how a session goes on never depends on what was
-offered, so the rows differ by the part alone. Every row keeps its own caches and drafters. The last line is JSON.
+The sessions of `benchmarks.typing` are typed without pauses. Every few keys, engines that share one model but lack one
+part each get the same request in turn. A session never depends on what was suggested, so the rows differ by the missing
+part only. Each row has its own caches and drafters. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ ROWS: dict[str, dict[str, Any]] = {
     "k = 1": {"suggestions": 1},
 }
 MAX_TOKENS, SUGGESTIONS = 128, 3
-"""As the language server asks by default."""
+"""Defaults of the language server."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What one row's requests gave.
+    """Results of the requests of one row.
 
     Attributes:
-        first_ms: From the question to the first text, where there was one.
-        whole_ms: To the whole first suggestion.
+        first_ms: Times to the first text, of requests with a suggestion.
+        whole_ms: Times to the complete first suggestion.
         cpu_s: Processor seconds of all requests, alternatives included.
         offered: Requests with a suggestion.
-        right: Those whose first suggestion's first line is what the cursor's line still lacks.
-        right_of_all: Those in which any suggestion does.
-        broken: Those whose first suggestion leaves the file with more syntax errors than it had.
+        right: Requests whose first suggestion completes the line of the cursor exactly.
+        right_of_all: Requests of which any suggestion does so.
+        broken: Requests whose first suggestion adds syntax errors to the file.
     """
 
     first_ms: list[float] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Tally:
 
 
 def questions(script: Script, every: int, most: int) -> Iterator[tuple[CompletionRequest, str]]:
-    """The text at every few keys of a session, and what the cursor's line still lacks there; at most so many."""
+    """Yield a request at every `every`-th key of a session, at most `most`, with the missing part of the line."""
     text, asked = script.text, 0
     for passage in script.passages:
         before, after = text[: passage.offset], text[passage.offset + passage.deleted :]
@@ -86,7 +86,7 @@ def questions(script: Script, every: int, most: int) -> Iterator[tuple[Completio
 
 
 def ask(engine: Engine, request: CompletionRequest, lacking: str, tally: Tally) -> None:
-    """One request, and what it gave."""
+    """Send one request and add its result to the tally."""
     started, cpu = time.perf_counter(), time.process_time()
     first = whole = None
     last = CompletionEvent(())
@@ -108,7 +108,7 @@ def ask(engine: Engine, request: CompletionRequest, lacking: str, tally: Tally) 
 
 
 def run(loaded: LoadedModel, scripts: Sequence[Script], every: int, most: int) -> dict[str, Tally]:
-    """Type all sessions; the rows take turns in going first. A file's cache is warm before its first question."""
+    """Type all sessions. The rows take turns in going first. The cache of a file is warm before its first request."""
     engines = {row: Engine(loaded, product_settings()) for row in ROWS}
     tallies = {row: Tally() for row in ROWS}
     for number, script in enumerate(scripts):
@@ -125,7 +125,7 @@ def run(loaded: LoadedModel, scripts: Sequence[Script], every: int, most: int) -
 
 
 def figures(tallies: dict[str, Tally]) -> dict[str, float]:
-    """What each part is worth: without it over with it."""
+    """Return the figures by name. A ratio is the value without the part over that with all parts."""
     whole, without_drafts, without_pie = tallies[ALL], tallies["no drafts"], tallies["no PIE"]
     without_grammar, one = tallies["no grammar"], tallies["k = 1"]
     return {
@@ -146,7 +146,7 @@ def figures(tallies: dict[str, Tally]) -> dict[str, float]:
 
 
 def print_table(tallies: dict[str, Tally]) -> None:
-    """One row a part that is missing."""
+    """Print one row for each missing part."""
     table = Table()
     columns = (
         "row",
@@ -180,11 +180,17 @@ def _ratio(without: float, whole: float) -> float:
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data-dir", help="where the open data lies")
-    parser.add_argument("--sessions", type=int, default=24, help="files to type in (default: %(default)s)")
-    parser.add_argument("--every", type=int, default=7, help="keys from question to question (default: %(default)s)")
-    parser.add_argument("--questions", type=int, default=8, help="at most, in a session (default: %(default)s)")
-    parser.add_argument("--characters", type=int, default=100, help="of a session at least (default: %(default)s)")
+    parser.add_argument("--data-dir", help="folder of the data")
+    parser.add_argument("--sessions", type=int, default=24, help="number of files to type in (default: %(default)s)")
+    parser.add_argument(
+        "--every", type=int, default=7, help="number of keys between two requests (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--questions", type=int, default=8, help="maximum number of requests of a session (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--characters", type=int, default=100, help="characters typed in a session (default: %(default)s)"
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

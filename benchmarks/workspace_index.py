@@ -1,6 +1,6 @@
-"""How fast a workspace is indexed, edited and searched, and what that costs a request that runs meanwhile.
+"""`python -m benchmarks.workspace_index`: time to index, edit and search a workspace, and the delay of other requests.
 
-The source is real: the Python files of the packages installed beside draftline, tokenised by the default model.
+The source is real: Python files of the packages in this environment, tokenised by the default model.
 """
 
 from __future__ import annotations
@@ -40,18 +40,20 @@ Documents = dict[str, IntArray]
 
 TARGETS = {"index_s": 30.0, "index_mb": 250.0, "latency_ratio_while_indexing": 1.2, "edit_ms": 5.0, "lookup_ms": 0.1}
 LARGEST_FILE_BYTES = 200_000
+"""Maximum size of an indexed file."""
 REQUESTS = 7
+"""Number of requests whose median latency is measured."""
 
 
 def source_files(folder: Path) -> Iterator[Path]:
-    """Python files of ordinary size, in a stable order."""
+    """Yield Python files of ordinary size, in a stable order."""
     for path in sorted(folder.rglob("*.py")):
         if 200 < path.stat().st_size < LARGEST_FILE_BYTES:
             yield path
 
 
 def read_documents(folder: Path, tokens: int, encode: Callable[[str], list[int]]) -> tuple[Documents, dict[str, str]]:
-    """Documents from a folder until they hold so many tokens together, and their text."""
+    """Return documents of a folder with `tokens` tokens in total, and their texts."""
     documents: Documents = {}
     texts: dict[str, str] = {}
     held = 0
@@ -69,14 +71,14 @@ def read_documents(folder: Path, tokens: int, encode: Callable[[str], list[int]]
 
 
 def milliseconds(action: Callable[[], object]) -> float:
-    """How long a call takes."""
+    """Return the time of one call."""
     started = time.perf_counter()
     action()
     return 1e3 * (time.perf_counter() - started)
 
 
 def time_index(documents: Documents) -> tuple[WorkspaceIndex, float]:
-    """Index everything; returns the index and seconds."""
+    """Index all documents. Return the index and the seconds that it took."""
     index = WorkspaceIndex()
 
     def add_all() -> None:
@@ -87,21 +89,21 @@ def time_index(documents: Documents) -> tuple[WorkspaceIndex, float]:
 
 
 def time_edits(index: WorkspaceIndex, documents: Documents, count: int) -> list[float]:
-    """Replace a token in the first third of documents of all sizes, as a keystroke does."""
+    """Insert a token into the first third of documents, as a keystroke does. Return milliseconds."""
     rng = np.random.default_rng(1)
     times: list[float] = []
     for path in rng.choice(sorted(documents), count):
         tokens = documents[path].copy()
         if len(tokens) < 10:
             continue
-        place = int(rng.integers(0, len(tokens) // 3))
-        edited = np.insert(tokens, place, int(tokens[0]))
+        position = int(rng.integers(0, len(tokens) // 3))
+        edited = np.insert(tokens, position, int(tokens[0]))
         times.append(milliseconds(lambda path=path, edited=edited: index.update(path, edited, is_open=True)))  # type: ignore[misc]
     return times
 
 
 def time_lookups(index: WorkspaceIndex, documents: Documents, count: int) -> list[float]:
-    """Search for what stands at random places of the documents."""
+    """Search for the tokens at random positions of the documents. Return milliseconds."""
     rng = np.random.default_rng(2)
     scratch = continuations_scratch()
     everything = np.concatenate(list(documents.values()))
@@ -113,10 +115,10 @@ def time_lookups(index: WorkspaceIndex, documents: Documents, count: int) -> lis
 
 
 class Typist:
-    """A client of the real engine behind its real queue."""
+    """A client of the real engine with its real queue."""
 
     def __init__(self, model: str, texts: Sequence[str]) -> None:
-        """Start the engine's thread; requests complete the middle of `texts`."""
+        """Start the thread of the engine. Requests complete the middle of `texts`."""
         self._texts = texts
         self._documents = itertools.count()
         self._worker = EngineWorker(lambda _progress: self._load(model), HostMetrics(), queue_limit=1_000_000)
@@ -130,13 +132,13 @@ class Typist:
         return LoadedEngine(Engine(loaded, product_settings()), loaded.name, loaded.device)
 
     def index(self, files: dict[str, str]) -> None:
-        """Queue an update for every file, as the language server does."""
+        """Queue an update for each file, as the language server does."""
         for path, text in files.items():
             update = WorkspaceUpdate("workspace", (WorkspaceFile(path, text),))
             self._worker.submit(Job(Urgency.WORKSPACE, update, lambda _event: None))
 
     def median_latency_ms(self) -> float:
-        """Median time from a request to its end; each text is a new document once."""
+        """Return the median time from a request to its end, with one new document for each text."""
         return statistics.median(milliseconds(lambda text=text: self._complete(text)) for text in self._texts)  # type: ignore[misc]
 
     def _complete(self, text: str) -> None:
@@ -153,12 +155,12 @@ class Typist:
         self._worker.submit(Job(Urgency.COMPLETE, request, lambda event: done.set() if _last(event) else None))
         done.wait()
 
-    def busy(self) -> bool:
-        """Whether files still wait to be indexed."""
+    def is_busy(self) -> bool:
+        """Return whether files still wait in the queue."""
         return self._worker.busy
 
     def stop(self) -> None:
-        """End the engine's thread."""
+        """End the thread of the engine."""
         self._worker.stop(60)
 
 
@@ -167,16 +169,16 @@ def _last(event: CompletionEvent | DraftlineError) -> bool:
 
 
 def latency_ratio(model: str, files: dict[str, str]) -> float:
-    """How much longer requests take while a workspace is indexed: each may have to wait for one file's end."""
+    """Return the latency of requests during indexing over that without: each may wait for the end of one file."""
     longest_first = sorted(files.values(), key=len, reverse=True)
     typist = Typist(model, longest_first[10 : 10 + REQUESTS])
-    typist.median_latency_ms()  # compiles what is not compiled yet
+    typist.median_latency_ms()  # compiles kernels
     alone = [typist.median_latency_ms()]
     typist.index(files)
     beside = typist.median_latency_ms()
-    if not typist.busy():
-        raise SystemExit("Indexing ended before the requests did: give more --tokens.")
-    while typist.busy():
+    if not typist.is_busy():
+        raise SystemExit(f"Indexing ended before the {REQUESTS} requests did. Pass a larger number with --tokens.")
+    while typist.is_busy():
         time.sleep(0.1)
     alone.append(typist.median_latency_ms())
     typist.stop()
@@ -186,11 +188,13 @@ def latency_ratio(model: str, files: dict[str, str]) -> float:
 def main() -> None:
     """Print a table, then one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tokens", type=int, default=1_000_000)
-    parser.add_argument("--folder", type=Path, default=Path(sysconfig.get_paths()["purelib"]), help="source to index")
-    parser.add_argument("--model", default="default", help="whose tokenizer")
+    parser.add_argument("--tokens", type=int, default=1_000_000, help="size of the workspace (default: %(default)s)")
+    parser.add_argument(
+        "--folder", type=Path, default=Path(sysconfig.get_paths()["purelib"]), help="folder of the source"
+    )
+    parser.add_argument("--model", default="default", help="model of the requests and of the tokenizer")
     arguments = parser.parse_args()
-    os.environ["DRAFTLINE_STATE_DIR"] = tempfile.mkdtemp()  # what is learned here is nobody's
+    os.environ["DRAFTLINE_STATE_DIR"] = tempfile.mkdtemp()  # the learned state is discarded
     tokenizer = CodeTokenizer.from_folder(prepare(arguments.model).folder)
     documents, texts = read_documents(arguments.folder, arguments.tokens, lambda text: list(tokenizer.encode(text)))
     Drafters(LearnedState.fresh(8), StepCosts({0: 1.0, 4: 1.0}, 4)).warm_up()

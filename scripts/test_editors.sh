@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests both editors for real, from nothing: unpacks Neovim and VS Code, builds the extension, runs every editor test.
-# PYTHON names the interpreter that has draftline's extras "default-model" and "dev" (default: python).
+# Tests the real editors: unpacks Neovim and VS Code, builds the extension, runs all editor tests.
+# PYTHON names an interpreter with the extras "default-model" and "dev" of draftline (default: python).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python}

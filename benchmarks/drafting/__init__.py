@@ -1,1 +1,1 @@
-"""What drafting brings."""
+"""What drafting is worth."""

@@ -1,7 +1,8 @@
-"""What drafting brings: plain decoding against each drafter and all together, on the same model and prompts.
+"""`python -m benchmarks.drafting`: plain decoding against single drafters and all drafters together.
 
-Every case is decoded by every row one after the other on one session, so that all rows see the same cached prompt and
-the same noise of the machine. Texts are compared; where two differ, the model is asked how near a tie it was.
+All rows share the model and the prompts. They decode each case one after the other on one session, so that they have
+the same cached prompt and the same noise of the machine. The completions are compared. Where a drafted completion
+differs from the plain one, the logits show how near a tie the choice was.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from dataclasses import dataclass, replace
 from benchmarks.drafting.difference import gap_at_difference
 from benchmarks.drafting.records import Case, read_cases
 from benchmarks.drafting.transformers_lookup import TheirPromptLookup
-from completion.cache.kv_session import SessionSettings
 from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import line_ends
 from completion.decoding.step_costs import measure_costs
@@ -32,13 +32,14 @@ from drafting.sources.workspace_index import WorkspaceIndex
 PLAIN, LOOKUP, COLD, WARM, COMBINED = "plain", "prompt lookup only", "recycling, cold", "recycling, warm", "combined"
 ROWS = {LOOKUP: ("prompt_lookup",), COLD: ("token_recycling",), WARM: ("token_recycling",), COMBINED: NAMES}
 MAX_NODES = 16
+"""Maximum number of nodes in a draft tree, as in the product."""
 
 
 class SwitchedDrafters(Drafters):
-    """The drafters of one row at a time, behind one engine and its cached prompts."""
+    """Drafters of all rows for one engine and its cached prompts; one row is active at a time."""
 
     def __init__(self, loaded: LoadedModel, max_nodes: int) -> None:
-        """Time the machine once; every row starts with its own empty memory."""
+        """Measure the step costs once. Each row starts with its own empty memory."""
         self._loaded = loaded
         costs = measure_costs(loaded.model, max_nodes)
         special = sorted(loaded.tokenizer.special.values())
@@ -49,29 +50,29 @@ class SwitchedDrafters(Drafters):
         self.warm_up()
 
     def fresh(self) -> LearnedState:
-        """What a new installation knows."""
+        """Return the learned state of a new installation."""
         return LearnedState.fresh(self._loaded.tokenizer.vocabulary_size)
 
     def session(
         self, prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = (), *, single_line: bool = False
     ) -> DraftingSession:
-        """A session of the current row; a cold one has learned nothing yet."""
+        """Return a session of the active row. The cold row starts each session without learned state."""
         if self.current == COLD:
             self.rows[COLD].learned = self.fresh()
         return self.rows[self.current].session(prompt, workspace, tail, single_line=single_line)
 
     def workspace(self, key: str) -> WorkspaceIndex:
-        """Documents go to the row that looks into them."""
+        """Return the index of a workspace. Only the combined row uses it."""
         return self.rows[COMBINED].workspace(key)
 
     def close_workspace(self, key: str) -> None:
-        """Forget a workspace."""
+        """Drop the index of a workspace."""
         self.rows[COMBINED].close_workspace(key)
 
 
 @dataclass(slots=True)
 class Result:
-    """One case decoded by one row."""
+    """Completion of one case by one row."""
 
     case: Case
     row: str
@@ -81,21 +82,19 @@ class Result:
 
 
 class Bench:
-    """An engine whose drafters can be switched, and what it measured."""
+    """An engine with switchable drafters, and its measurements."""
 
     def __init__(self, loaded: LoadedModel, max_nodes: int = MAX_NODES) -> None:
-        """One engine for all rows."""
+        """Make one engine for all rows."""
         self.loaded = loaded
         self.results: list[Result] = []
         self.gaps: list[float] = []
         self.drafters = SwitchedDrafters(loaded, max_nodes)
-        sessions = SessionSettings(budget_bytes=1 << 28)
-        # The size of the tree is a parameter of this benchmark. A smaller cache leaves memory for the second model.
-        settings = replace(product_settings(), max_nodes=max_nodes, sessions=sessions)
+        settings = replace(product_settings(), max_nodes=max_nodes)  # `--max-nodes` is a parameter of this benchmark
         self.engine = Engine(loaded, settings, self.drafters)
 
     def complete(self, case: Case, row: str, request: CompletionRequest) -> Result:
-        """Decode one case by one row."""
+        """Complete one case by one row."""
         self.drafters.current = row
         asked = replace(request, drafting=row != PLAIN)
         *_, last = self.engine.complete(asked, CancelToken())
@@ -104,7 +103,7 @@ class Bench:
         return Result(case, row, request.sampling.temperature > 0, text, last.statistics)
 
     def warm_up(self, cases: Iterable[Case]) -> None:
-        """Let the rows learn from cases that are not measured."""
+        """Train the learning rows on cases that are not measured."""
         for case in cases:
             self.engine.update_workspace(case.workspace)
             self.complete(case, COMBINED, case.request)
@@ -112,7 +111,7 @@ class Bench:
             self.drafters.close_workspace(case.request.workspace)
 
     def measure(self, case: Case, rows: Sequence[str], *, sampled: bool, seed: int) -> None:
-        """Decode one case by plain decoding and by some rows, and compare."""
+        """Complete one case by plain decoding and by `rows`, and compare the completions."""
         request = case.sampled(seed) if sampled else case.request
         self.engine.prepare(request, CancelToken())
         plain = self.complete(case, PLAIN, request)
@@ -125,7 +124,7 @@ class Bench:
                 self.gaps.append(gap_at_difference(self.loaded.model, self.engine, self.drafters, request))
 
     def pairs(self, row: str, choose: Callable[[Result], bool] = lambda _result: True) -> list[tuple[Result, Result]]:
-        """Plain results with the row's results on the same requests."""
+        """Return pairs of the plain result and the result of `row` for the same request."""
         plain: Result | None = None
         found = []
         for result in self.results:
@@ -137,31 +136,31 @@ class Bench:
 
 
 def speedup(pairs: Sequence[tuple[Result, Result]]) -> float:
-    """Decode time of all, plain by drafted."""
+    """Return the total decode time without drafts over that with drafts."""
     plain = sum(before.statistics.decode_ms for before, _ in pairs)
     return plain / max(sum(after.statistics.decode_ms for _, after in pairs), 1e-9)
 
 
 def median_speedup(pairs: Sequence[tuple[Result, Result]]) -> float:
-    """Median of the cases' own speed-ups: other work on the machine disturbs some cases, not the median."""
+    """Return the median of the speed-ups of single cases, which other work on the machine hardly disturbs."""
     return statistics.median(
         before.statistics.decode_ms / max(after.statistics.decode_ms, 1e-9) for before, after in pairs
     )
 
 
 def mean_accepted(pairs: Sequence[tuple[Result, Result]]) -> float:
-    """Tokens of the text for each step, the model's own included; tokens behind the text's end do not count."""
+    """Return completion tokens per step, including the token of the model; tokens after the end do not count."""
     tokens = sum(before.statistics.generated_tokens for before, _ in pairs)
     return tokens / max(sum(after.statistics.steps for _, after in pairs), 1)
 
 
 def identical(pairs: Sequence[tuple[Result, Result]]) -> float:
-    """Share of texts that drafting did not change."""
+    """Return the share of completions that drafting did not change."""
     return sum(before.text == after.text for before, after in pairs) / max(len(pairs), 1)
 
 
 def print_table(bench: Bench) -> None:
-    """Every row over all; the combined row by suite, language and way of drawing."""
+    """Print every row over all cases, then the combined row by suite, language and kind of sampling."""
     print(f"{'':36}{'n':>5}{'speed-up':>10}{'tokens/step':>13}{'identical':>11}")
     for row in ROWS:
         _print_row(row, bench.pairs(row))
@@ -182,7 +181,7 @@ def _print_row(name: str, pairs: Sequence[tuple[Result, Result]]) -> None:
 
 
 def summary(bench: Bench) -> dict[str, object]:
-    """The figures that the project promises."""
+    """Return the figures of the last line by name."""
     combined = bench.pairs(COMBINED)
     suites = sorted({after.case.suite for _, after in combined})
     by_suite = {suite: bench.pairs(COMBINED, lambda r, s=suite: r.case.suite == s) for suite in suites}  # type: ignore[misc]
@@ -206,7 +205,7 @@ def summary(bench: Bench) -> dict[str, object]:
 
 
 def run(bench: Bench, cases: Sequence[Case], single_every: int) -> None:
-    """Measure all cases, greedy and sampled in turns; the single drafters on some of them."""
+    """Measure all cases, each greedily and sampled. Every `single_every`-th case also runs the single drafters."""
     for number, case in enumerate(cases):
         bench.engine.update_workspace(case.workspace)
         rows = list(ROWS) if number % single_every == 0 else [COMBINED]
@@ -218,15 +217,22 @@ def run(bench: Bench, cases: Sequence[Case], single_every: int) -> None:
 def main() -> None:
     """Print a table, then one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=180, help="cases; each is completed greedily and sampled")
-    parser.add_argument("--data-dir", help="folder of the records")
+    parser.add_argument(
+        "--records",
+        type=int,
+        default=180,
+        help="number of cases, each completed greedily and sampled (default: %(default)s)",
+    )
+    parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--model", default="default")
     parser.add_argument("--backend", default="auto", choices=("auto", "int8", "bf16", "fp32", "transformers"))
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--max-nodes", type=int, default=MAX_NODES, help="the largest tree")
-    parser.add_argument("--single-every", type=int, default=3, help="single drafters on every so manieth case")
-    parser.add_argument("--warm-up", type=int, default=24, help="cases to learn from before, not measured")
-    parser.add_argument("--comparisons", type=int, default=10, help="completions by transformers' prompt lookup")
+    parser.add_argument("--max-nodes", type=int, default=MAX_NODES, help="maximum number of nodes in a draft tree")
+    parser.add_argument("--single-every", type=int, default=3, help="run the single drafters on every N-th case")
+    parser.add_argument("--warm-up", type=int, default=24, help="number of cases to learn from, not measured")
+    parser.add_argument(
+        "--comparisons", type=int, default=10, help="number of completions by transformers' prompt lookup"
+    )
     arguments = parser.parse_args()
     started = time.perf_counter()
     loaded = load_model(arguments.model, backend=arguments.backend, threads=arguments.threads)

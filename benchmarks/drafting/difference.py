@@ -1,4 +1,4 @@
-"""Where a drafted text left the plain one, and how near a tie the model's choice was there."""
+"""First difference between a drafted and a plain completion, and how near a tie the model's choice was there."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from drafting.session import Drafters, DraftingSession
 from drafting.verifier import AcceptedPath
 
 LARGEST_GAP = 100.0
-"""Reported where no change of the logits explains a difference."""
+"""Gap that is reported where no change of the logits explains a difference."""
 
 ROUNDS = 30
+"""Rounds of bisection."""
 
 
 class Recorder:
-    """A drafter that keeps what was written; with no session behind it, it guesses nothing."""
+    """A drafter that records the written tokens. Without a session it proposes nothing."""
 
     def __init__(self, session: DraftingSession | None) -> None:
         self.tokens: list[int] = []
@@ -34,22 +35,22 @@ class Recorder:
     def propose(
         self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: Beside = ALONE
     ) -> DraftTree:
-        """What the session proposes."""
+        """Return the proposal of the session."""
         return DraftTree.empty() if self._session is None else self._session.propose(context, allowed, beside)
 
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
-        """Note the written tokens."""
+        """Record the written tokens."""
         self.tokens += path.tokens
         if self._session is not None:
             self._session.observe(tree, best, path, step_ms)
 
 
 def gap_at_difference(model: CausalModel, engine: Engine, drafters: Drafters, request: CompletionRequest) -> float:
-    """Decode again with and without guesses, and compare the first two tokens that differ.
+    """Decode again with and without drafts, and compare the first two tokens that differ.
 
     Returns:
-        How much higher plain decoding scored its own token than the other one: in logits, noise included; 0 if both
-        runs agree this time (what the drafters learned in between changed the trees).
+        Lead of the token of plain decoding over the other token, in logits with sampling noise. 0 if both runs agree
+        this time, because the drafters have learned and propose other trees.
     """
     prompt, drafted = _tokens(engine, drafters, request, drafting=True)
     _, plain = _tokens(engine, drafters, request, drafting=False)
@@ -65,7 +66,7 @@ def gap_at_difference(model: CausalModel, engine: Engine, drafters: Drafters, re
 
 
 def gap(row: FloatArray, sampling: Sampling, position: int, chosen: int, other: int) -> float:
-    """The least that must be added to `other`'s logit for it to be drawn instead of `chosen`, by bisection."""
+    """Return the least addition to the logit of `other` with which it is drawn instead of `chosen`, by bisection."""
     pair = np.array(sorted((chosen, other)), dtype=np.int32)
 
     def flips(added: float) -> bool:
@@ -85,7 +86,7 @@ def gap(row: FloatArray, sampling: Sampling, position: int, chosen: int, other: 
 def _tokens(
     engine: Engine, drafters: Drafters, request: CompletionRequest, *, drafting: bool
 ) -> tuple[list[int], list[int]]:
-    """The prompt's tokens and the tokens written."""
+    """Return the tokens of the prompt and the written tokens."""
     recorders: list[tuple[list[int], Recorder]] = []
     make = drafters.session
 

@@ -1,4 +1,4 @@
-"""The requests of the drafting benchmark: three suites of open data, cut as a user's cursor would cut them."""
+"""Requests of the drafting benchmark: three suites of open data, cut at cursors as in an editor."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ from completion.request import (
 )
 
 SHARES = {"humaneval": 0.35, "release": 0.4, "repository": 0.25}
-"""Of all records, by suite."""
+"""Share of all records, by suite."""
 
 SAMPLED = Sampling(temperature=0.5)
+"""Sampling of the requests that are not greedy."""
 LONGEST = {Mode.LINE: 48, Mode.BLOCK: 64}
+"""Maximum number of tokens, by mode."""
 
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A request, and what the workspace holds meanwhile."""
+    """A request and the files of its workspace."""
 
     suite: str
     language: str
@@ -39,12 +41,12 @@ class Case:
     workspace: WorkspaceUpdate
 
     def sampled(self, seed: int) -> CompletionRequest:
-        """The same request, drawn at random."""
+        """Return the same request with random sampling."""
         return replace(self.request, sampling=replace(SAMPLED, seed=seed))
 
 
 def read_cases(count: int, data: str | None, seed: int = 7) -> list[Case]:
-    """About so many cases of all suites, in an order that is random but always the same."""
+    """Return about `count` cases of all suites, in an order that depends on `seed` only."""
     makers = {"humaneval": _humaneval, "release": _release, "repository": _repository}
     rng = random.Random(seed)
     cases: list[Case] = []
@@ -67,7 +69,7 @@ def _case(suite: str, record: Record, prefix: str, suffix: str, mode: Mode, file
         mode=mode,
         max_tokens=LONGEST[mode],
         cache=CacheMode.EXACT,
-        grammar=GrammarMode.OFF,  # drafting alone is measured
+        grammar=GrammarMode.OFF,  # only drafting is measured
         filters=False,
     )
     update = WorkspaceUpdate(key, tuple(WorkspaceFile(path, text) for path, text in files.items()))
@@ -75,7 +77,7 @@ def _case(suite: str, record: Record, prefix: str, suffix: str, mode: Mode, file
 
 
 def _humaneval(data: str | None) -> list[Case]:
-    """A line, several lines, or a span within lines."""
+    """Return holes of one line, of several lines, and of spans within lines."""
     return [
         _case(
             "humaneval",
@@ -90,7 +92,7 @@ def _humaneval(data: str | None) -> list[Case]:
 
 
 def _release(data: str | None) -> list[Case]:
-    """The first change of a file to its next release, begun; the workspace holds the older release's files."""
+    """Return the first change of each file to its next release; the workspace has the files of the older release."""
     records = read_records("open_release_replay.jsonl.gz", data)
     packages: dict[str, dict[str, str]] = defaultdict(dict)
     for record in records:
@@ -108,7 +110,7 @@ def _release(data: str | None) -> list[Case]:
 
 
 def _repository(data: str | None) -> list[Case]:
-    """The rest of a line that uses a name from another file; the model sees a part of that, the index all of it."""
+    """Return ends of lines that use a name from another file. The prompt has a part of that file, the index all."""
     cases = []
     for record in read_records("open_repo_context.jsonl.gz", data):
         files = {file["path"]: file["text"] for file in record["context"]}

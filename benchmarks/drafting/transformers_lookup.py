@@ -1,4 +1,4 @@
-"""The same completions by transformers' own prompt lookup, on the same weights."""
+"""The same completions by the prompt lookup of transformers, on the same weights."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from completion.request import CompletionRequest
 from drafting.session import Drafters, DraftingSession
 
 LOOKUP_TOKENS = 10
-"""transformers' usual `prompt_lookup_num_tokens`."""
+"""Usual `prompt_lookup_num_tokens` of transformers."""
 
 
 class TheirPromptLookup:
-    """transformers' generate with prompt_lookup_num_tokens, in bfloat16."""
+    """`generate` of transformers with `prompt_lookup_num_tokens`, in bfloat16."""
 
     def __init__(self, model: str, threads: int | None) -> None:
-        """Load the weights once more."""
+        """Load the weights a second time."""
         if threads is not None:
             torch.set_num_threads(threads)
         folder = prepare(model).folder
         self._model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
 
     def ratio(self, engine: Engine, drafters: Drafters, cases: Sequence[Case]) -> float:
-        """Median of (their time / our time) for whole completions of equally many tokens; prompts are not cached."""
+        """Return the median of (their time / our time) for completions of equal length, prompts not cached."""
         self._seconds([1, 2, 3], 2)
         return statistics.median(self._ratio_of(engine, drafters, case) for case in cases) if cases else 0.0
 
@@ -55,7 +55,7 @@ class TheirPromptLookup:
 
     @staticmethod
     def _ours(engine: Engine, request: CompletionRequest) -> tuple[float, int]:
-        """Seconds and generated tokens of a request for a document that was never seen."""
+        """Return the seconds and generated tokens of a request for a new document."""
         started = time.perf_counter()
         *_, last = engine.complete(request, CancelToken())
         seconds = time.perf_counter() - started

@@ -1,1 +1,1 @@
-"""From a key in a real Neovim to text on its screen."""
+"""Time from a key in a real Neovim to the text on its screen."""

@@ -1,8 +1,8 @@
-"""From a key in a real Neovim to the text on its screen, and where the time goes.
+"""`python -m benchmarks.editor_latency`: time from a key in a real Neovim to the text on its screen, by part.
 
-`python -m benchmarks.editor_latency` prints a table and a JSON line. Each sample presses one key at a place where the
-cursor has rested, so that the cache is warm as it is for a person, and watches three clocks that are one: the screen's,
-the language server's, the engine's. The engine is one of our own.
+It prints a table and a JSON line. Each sample presses one key after a pause at the cursor, so that the cache is warm,
+as it is in everyday use. The screen, the language server and the engine use the monotonic clock of one machine. The
+engine is the real one, in private folders.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.editor_latency.neovim_driver import Neovim, NeovimError
-from benchmarks.startup import engine_processes, private_folders
+from benchmarks.engine_processes import engine_processes, private_folders, used_cpu_s
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NEOVIM = REPOSITORY / ".cache" / "neovim" / "root" / "usr" / "bin" / "nvim"
-REST_S = 0.6  # the plugin reports a resting cursor after 0.15 s, then the server prepares the engine
+PAUSE_S = 0.6  # the plugin reports a cursor that stays for 0.15 s, then the server prepares the engine
 LONGEST_S = 15.0
-FIRST_S = 180.0  # after a change of the kernels the first request compiles them
+FIRST_S = 180.0  # the first request compiles kernels that have changed
 QUIET_S = 2.0
 LONGEST_SETTLING_S = 60.0
 
@@ -42,7 +42,7 @@ POINT = """class Point:
         self.x += dx
         self."""
 
-# A text whose end is the cursor, and the key that is pressed there.
+# Text before the cursor, and the key that is pressed.
 PLACES = (
     ("def add(a, b):\n    return a + b\n\n\ndef multiply(a, b):\n    ", "r"),
     ("def area(width, height):\n    return width * height\n\n\ndef perimeter(width, height):\n    ", "r"),
@@ -54,15 +54,15 @@ PLACES = (
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One key, in milliseconds: the parts add up to the total.
+    """Times of one key, in milliseconds. The parts add up to the total.
 
     Attributes:
-        total: From the key press to the text on the screen.
-        editor: From the key press until the server has the request.
-        debounce: The server's chosen wait.
-        server: The server's own work and the way to the engine and back.
-        engine: From the engine's receipt of the request to its first text.
-        render: From the text's arrival at the server to the screen.
+        total: Time from the key press to the text on the screen.
+        editor: Time from the key press until the server has the request.
+        debounce: Wait that the server chose.
+        server: Work of the server, and the transport to the engine and back.
+        engine: Time from the engine's receipt of the request to its first text.
+        render: Time from the arrival of the text at the server to the screen.
     """
 
     total: float
@@ -74,27 +74,27 @@ class Sample:
 
 
 class Log:
-    """What the server with the stopwatch wrote, read as it grows."""
+    """Reader of the growing log of `stopwatch_server`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
 
     def skip(self) -> None:
-        """Forget what was written so far."""
+        """Skip all events that the log has now."""
         self._offset = self._path.stat().st_size
 
     def events(self) -> list[dict[str, Any]]:
-        """Return what was written since the last `skip`."""
+        """Return the events since the last `skip`."""
         with self._path.open("rb") as file:
             file.seek(self._offset)
             return [json.loads(line) for line in file if line.endswith(b"\n")]
 
     def wait_for(self, what: str) -> list[dict[str, Any]]:
-        """Return the events since the last `skip` as soon as one is `what`.
+        """Wait for an event `what` and return all events since the last `skip`.
 
         Raises:
-            NeovimError: It did not come.
+            NeovimError: No such event came within LONGEST_S.
         """
         deadline = time.monotonic() + LONGEST_S
         while time.monotonic() < deadline:
@@ -102,7 +102,7 @@ class Log:
             if any(event["what"] == what for event in events):
                 return events
             time.sleep(0.01)
-        raise NeovimError(f"the server noted no {what!r} within {LONGEST_S} s")
+        raise NeovimError(f"The log of the server has no event {what!r} after {LONGEST_S} s.")
 
 
 def open_editor(program: Path, folder: Path, environment: Mapping[str, str]) -> tuple[Neovim, Log]:
@@ -129,19 +129,19 @@ def open_editor(program: Path, folder: Path, environment: Mapping[str, str]) -> 
 def press(
     neovim: Neovim, log: Log, text: str, key: str, longest_s: float = LONGEST_S
 ) -> tuple[Sample, list[dict[str, Any]]]:
-    """Rest at the end of a text, press a key, and time what appears.
+    """Put the cursor at the end of a text, pause, press a key, and time the suggestion that appears.
 
     Raises:
-        NeovimError: Nothing appeared.
+        NeovimError: No suggestion appeared.
     """
     lines = text.split("\n")
     neovim.request("nvim_buf_set_lines", 0, 0, -1, False, lines)
     neovim.request("nvim_win_set_cursor", 0, [len(lines), max(0, len(lines[-1]) - 1)])
-    neovim.command("set eventignore=InsertEnter")  # entering would ask by itself
+    neovim.command("set eventignore=InsertEnter")  # entering insert mode would send an automatic request
     neovim.type("A")
     neovim.wait_for_lua("vim.api.nvim_get_mode().mode == 'i'", "insert mode")
     neovim.command("set eventignore=")
-    time.sleep(REST_S)
+    time.sleep(PAUSE_S)
     log.skip()
     pressed = time.monotonic()
     neovim.type(key)
@@ -168,29 +168,25 @@ def _sample(events: Sequence[Mapping[str, Any]], pressed: float, shown: float) -
 
 
 def idle_cpu_percent(processes: Sequence[psutil.Process], seconds: float) -> tuple[float, float]:
-    """Wait until what the last key caused has ended, then see what processes use while nobody types.
+    """Wait until the work for the last key has ended, then measure the processes while nothing is typed.
 
     Returns:
-        The share of one core in percent, and how many seconds passed before (caches are prepared, counts written).
+        The use of one core in percent, and the seconds that the work for the last key took (caches, telemetry).
 
     Raises:
-        NeovimError: They work on and on.
+        NeovimError: The processes are still busy after LONGEST_SETTLING_S.
     """
-
-    def used() -> float:
-        return sum(sum(process.cpu_times()[:2]) for process in processes)
-
     started = time.monotonic()
-    before, now = used(), -1.0
+    before, now = used_cpu_s(processes), -1.0
     while now != before:
         if time.monotonic() - started > LONGEST_SETTLING_S:
-            raise NeovimError(f"server and engine still work {LONGEST_SETTLING_S:g} s after the last key")
-        before = used()
+            raise NeovimError(f"Server and engine are still busy {LONGEST_SETTLING_S:g} s after the last key.")
+        before = used_cpu_s(processes)
         time.sleep(QUIET_S)
-        now = used()
+        now = used_cpu_s(processes)
     settled = time.monotonic()
     time.sleep(seconds)
-    return 100 * (used() - now) / seconds, settled - started
+    return 100 * (used_cpu_s(processes) - now) / seconds, settled - started
 
 
 def _percentile(values: Sequence[float], share: float) -> float:
@@ -224,7 +220,7 @@ def _report(
 
 
 def measure(program: Path, rounds: int, idle_s: float) -> dict[str, Any]:
-    """Press every place's key `rounds` times after one warm-up, then watch the idle processes."""
+    """Press the key of each position `rounds` times after one warm-up, then watch the idle processes."""
     samples: list[Sample] = []
     messages: list[float] = []
     sizes: list[float] = []
@@ -249,13 +245,18 @@ def measure(program: Path, rounds: int, idle_s: float) -> dict[str, Any]:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description="Times a key press in a real Neovim.")
-    parser.add_argument("--neovim", type=Path, default=NEOVIM, help="the program (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=6, help="keys at each place (default: %(default)s)")
-    parser.add_argument("--idle-seconds", type=float, default=60.0, help="how long nobody types (default: %(default)s)")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--neovim", type=Path, default=NEOVIM, help="path of the program (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=6, help="number of keys at each position (default: %(default)s)")
+    parser.add_argument(
+        "--idle-seconds",
+        type=float,
+        default=60.0,
+        help="how long the idle processes are watched (default: %(default)s)",
+    )
     chosen = parser.parse_args()
     if not chosen.neovim.exists():
-        sys.exit(f"{chosen.neovim} is not there; run: python scripts/unpack_neovim.py")
+        sys.exit(f"There is no Neovim at {chosen.neovim}. Run: python scripts/unpack_neovim.py")
     print(json.dumps(measure(chosen.neovim, chosen.rounds, chosen.idle_seconds)))
 
 

@@ -1,4 +1,4 @@
-"""A real Neovim with a screen of our own: starts it, types, and waits for what it shows."""
+"""Driver of a real Neovim with an emulated screen: it starts Neovim, types, and waits for what the screen shows."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import Any
 import msgpack
 
 TIMEOUT_S = 30.0
-GHOST_GROUP = "ComplHint"  # where every link of a suggestion's highlight ends
+GHOST_GROUP = "ComplHint"  # the highlight group that all groups of a suggestion link to
 
-# The redraw events that change the screen; each is a method of `Screen`.
+# Redraw events that change the screen. Each one is a method of `Screen`.
 DRAWN = frozenset({
     "grid_resize", "grid_clear", "default_colors_set", "hl_attr_define", "grid_cursor_goto", "grid_line", "grid_scroll",
 })  # fmt: skip
 
 
 class NeovimError(AssertionError):
-    """Neovim answered with an error, or what was awaited did not come."""
+    """Neovim answered with an error, or an expected event did not come in time."""
 
 
 @dataclass(slots=True)
 class Screen:
-    """The grid that Neovim draws on: a character and a highlight number for each cell."""
+    """The grid that Neovim draws: a character and a highlight number for each cell."""
 
     width: int
     height: int
@@ -39,29 +39,29 @@ class Screen:
     cursor: tuple[int, int] = (0, 0)
 
     def grid_resize(self, _grid: int, width: int, height: int) -> None:
-        """The screen has another size and is empty."""
+        """Set the size of the screen and clear it."""
         self.width, self.height = width, height
         self.grid_clear(1)
 
     def grid_clear(self, _grid: int) -> None:
-        """Every cell is blank."""
+        """Clear every cell."""
         self.characters = [[" "] * self.width for _ in range(self.height)]
         self.highlights = [[0] * self.width for _ in range(self.height)]
 
     def default_colors_set(self, foreground: int, background: int, *_rest: int) -> None:
-        """Colours of cells without a highlight."""
+        """Set the colours of cells without a highlight."""
         self.colours = {"foreground": foreground, "background": background}
 
     def hl_attr_define(self, number: int, rgb: dict[str, Any], _cterm: dict[str, Any], info: list[Any]) -> None:
-        """A highlight's number, its look, and the groups it comes from."""
+        """Define the style and the groups of a highlight number."""
         self.styles[number] = (rgb, {part.get("hi_name", "") for part in info})
 
     def grid_cursor_goto(self, _grid: int, row: int, column: int) -> None:
-        """The cursor stands elsewhere."""
+        """Move the cursor."""
         self.cursor = (row, column)
 
     def grid_line(self, _grid: int, row: int, column: int, cells: list[list[Any]], *_rest: object) -> None:
-        """Cells of one row; a missing highlight is that of the cell before."""
+        """Draw cells of one row. A cell without a highlight has that of the cell before it."""
         highlight = 0
         for cell in cells:
             highlight = cell[1] if len(cell) > 1 else highlight
@@ -71,7 +71,7 @@ class Screen:
                 column += 1
 
     def grid_scroll(self, _grid: int, top: int, bottom: int, left: int, right: int, rows: int, _columns: int) -> None:
-        """A region moves up, or down if `rows` is negative."""
+        """Move a region up by `rows`, or down if `rows` is negative."""
         order = range(top, bottom - rows) if rows > 0 else range(bottom - 1, top - rows - 1, -1)
         for row in order:
             self.characters[row][left:right] = self.characters[row + rows][left:right]
@@ -82,7 +82,7 @@ class Screen:
         return ["".join(row).rstrip() for row in self.characters]
 
     def ghost_text(self) -> str:
-        """Return what is drawn as a suggestion, its lines joined by newlines."""
+        """Return the suggestion on the screen, its lines joined by newlines."""
         rows: list[str] = []
         for characters, highlights in zip(self.characters, self.highlights, strict=True):
             pairs = zip(characters, highlights, strict=True)
@@ -96,14 +96,14 @@ class Screen:
 
 
 class Neovim:
-    """One Neovim process with a user interface attached over its own RPC."""
+    """One Neovim process with a user interface attached over its RPC."""
 
     def __init__(
         self, program: Path, arguments: list[str], environment: dict[str, str], *, size: tuple[int, int] = (90, 24)
     ) -> None:
         self.screen = Screen(*size)
-        self.ghosts: list[str] = []  # every different suggestion that stood on the screen, in order
-        self.ghost_times: list[float] = []  # when each appeared, by the monotonic clock
+        self.ghosts: list[str] = []  # suggestions on the screen, in order, each change once
+        self.ghost_times: list[float] = []  # time of each change, by the monotonic clock
         self.errors: list[str] = []
         self._changed = threading.Condition()
         self._answers: dict[int, tuple[Any, Any]] = {}
@@ -118,7 +118,7 @@ class Neovim:
         threading.Thread(target=self._read, daemon=True).start()
         self.request("nvim_ui_attach", *size, {"rgb": True, "ext_linegrid": True, "ext_hlstate": True})
 
-    # ---- asking ----
+    # ---- requests ----
 
     def request(self, method: str, *arguments: object, timeout_s: float = TIMEOUT_S) -> Any:  # noqa: ANN401 - as the API
         """Call an API function and return its answer."""
@@ -128,14 +128,14 @@ class Neovim:
         self._send([0, number, method, list(arguments)])
         self._wait(lambda: number in self._answers or self._closed, f"an answer to {method}", timeout_s)
         if number not in self._answers:
-            raise NeovimError(f"Neovim ended before it answered {method}")
+            raise NeovimError(f"Neovim ended before it answered {method}.")
         error, result = self._answers.pop(number)
         if error:
             raise NeovimError(f"{method}: {error}")
         return result
 
     def lua(self, code: str, *arguments: object) -> Any:  # noqa: ANN401 - as the code
-        """Run Lua code and return its value."""
+        """Run Lua code and return its result."""
         return self.request("nvim_exec_lua", code, list(arguments))
 
     def command(self, command: str) -> None:
@@ -153,17 +153,17 @@ class Neovim:
     # ---- waiting ----
 
     def wait_for(self, condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Wait until a condition on the screen holds; it is asked after every redraw."""
+        """Wait until a condition on the screen holds. It is checked after each redraw."""
         try:
             self._wait(lambda: condition() or self._closed, what, timeout_s)
         except NeovimError as error:
             shown = "\n".join(self.screen.lines())
             raise NeovimError(f"{error}; the screen shows:\n{shown}\nghosts so far: {self.ghosts[-5:]}") from None
         if self._closed:
-            raise NeovimError(f"Neovim ended while waiting for {what}")
+            raise NeovimError(f"Neovim ended while this process waited for {what}.")
 
     def wait_for_lua(self, expression: str, what: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Wait inside Neovim, its events running, until a Lua expression is true."""
+        """Wait in the event loop of Neovim until a Lua expression is true."""
         code = f"return vim.wait({int(timeout_s * 1000)}, function() return {expression} end, 5)"
         if not self.request("nvim_exec_lua", code, [], timeout_s=timeout_s + 5):
             messages = self.request("nvim_exec2", "messages", {"output": True})["output"]
@@ -175,7 +175,7 @@ class Neovim:
         return self.screen.ghost_text()
 
     def wait_for_no_ghost(self) -> None:
-        """Wait until no suggestion stands on the screen."""
+        """Wait until the screen shows no suggestion."""
         self.wait_for(lambda: not self.screen.ghost_text(), "no ghost text")
 
     def close(self) -> None:

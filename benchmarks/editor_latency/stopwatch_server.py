@@ -1,8 +1,13 @@
-"""The real language server with a stopwatch: `python -m benchmarks.editor_latency.stopwatch_server LOG --stdio`.
+"""The real language server with a log of times: `python -m benchmarks.editor_latency.stopwatch_server LOG --stdio`.
 
-Every line of the log is a JSON object with `at`, the machine's monotonic clock in seconds, and `what`: "in" and "out"
-for a message and its size in bytes, "asked" for an editor's request, "wait" for the chosen debounce, "engine" for a
-request to the engine, "first" for its first text, "done" with the engine's own time to it.
+Each line of the log is a JSON object with `at`, the monotonic clock of the machine in seconds, and `what`:
+
+- "in" and "out": a message, with its size in bytes
+- "asked": a request of the editor
+- "wait": the chosen debounce
+- "engine": a request to the engine
+- "first": the first text from the engine
+- "done": the last text, with the time to the first text that the engine measured
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ _REQUEST = b'"textDocument/inlineCompletion"'
 
 
 class Stopwatch:
-    """Writes what happens and when; a line at a time, so that another process can follow."""
+    """Writer of the log. It flushes each line, so that another process can follow."""
 
     def __init__(self, path: Path) -> None:
         self._log = path.open("a", buffering=1, encoding="utf-8")
@@ -39,7 +44,7 @@ class Stopwatch:
 
 
 def install(stopwatch: Stopwatch) -> None:
-    """Put the timed parts in place of the server's own; they do the same."""
+    """Replace parts of the server by subclasses that only add the log."""
 
     class TimedReader(transport.MessageReader):
         async def readexactly(self, size: int) -> bytes:

@@ -1,1 +1,1 @@
-"""What an edit costs with each way to reuse a cache."""
+"""Cost of an edit with each way to reuse a cache."""

@@ -1,7 +1,7 @@
-"""What an edit costs: full prefill, prefix reuse and re-encoded keys (PIE), on recorded editing, side by side.
+"""`python -m benchmarks.edits`: cost of an edit with full prefill, prefix reuse, and re-encoded keys (PIE).
 
-`python -m benchmarks.edits` prints a table for each layout and kind of edit, then one JSON object. The measures are
-described in "Let the Code LLM Edit Itself When You Edit the Code", section 4; the rows share one model and one run.
+It replays recorded editing and prints a table for each layout and kind of edit, then one JSON object. The measures are
+described in "Let the Code LLM Edit Itself When You Edit the Code", section 4. All rows share one model and one run.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ from completion.request import CacheMode, Layout, Sampling
 from drafting.arrays import FloatArray
 
 COMPLETION_TOKENS = 24
+"""Length of the completions that are compared."""
 TYPING_SAMPLE = 4
-"""Every so manieth request of plain typing is compared with full prefill."""
+"""Interval of the requests of plain typing that are compared with full prefill."""
 
 
 class Bench:
-    """One model, its planner, and one session for each row and document."""
+    """One model, its prompt planner, and one session for each row and document."""
 
     def __init__(self, loaded: LoadedModel, layout: Layout) -> None:
         self._loaded, self._layout = loaded, layout
@@ -49,7 +50,7 @@ class Bench:
         self._sessions: dict[tuple[str, str], KVSession] = {}
 
     def run(self, asked: EditRequest, row: Row, *, complete: bool) -> Outcome:
-        """Bring one row's session up to date, time it to the first token's logits, and complete greedily."""
+        """Update the session of one row, time it to the logits of the first token, and complete greedily."""
         prompt = self._planner.plan(replace(asked.request, layout=self._layout))
         session = self._session(asked.session, row)
         if asked.rested:
@@ -104,7 +105,7 @@ def measure(bench: Bench, requests: Sequence[EditRequest]) -> Tally:
             bench.forget()
             last_session = asked.session
         edited = asked.kind not in {Kind.OPEN, Kind.TYPING}
-        # full prefill keeps nothing, so it can be left out where plain typing is exact; a sample shows that it is
+        # Full prefill keeps no state, so it runs only on a sample of plain typing, where the cache stays exact.
         rows = ROWS if asked.kind is not Kind.TYPING or number % TYPING_SAMPLE == 0 else ROWS[1:]
         outcomes = {row.name: bench.run(asked, row, complete=edited) for row in rows}
         for row in rows:
@@ -113,7 +114,7 @@ def measure(bench: Bench, requests: Sequence[EditRequest]) -> Tally:
 
 
 def drift_ratio(loaded: LoadedModel, tokens: Sequence[int]) -> float:
-    """KL to a fresh prefill after 1,000 edits of one place, over that after one: rotations must not add up."""
+    """Return the KL to a fresh prefill after 999 edits of one position over that after one: errors must not add up."""
     settings = SessionSettings(repair_tokens=0, max_edits=10**6)
     plain, edited = list(tokens), [*tokens[:8], tokens[9], *tokens[8:]]
     session = KVSession(loaded.model, settings)
@@ -131,7 +132,7 @@ def drift_ratio(loaded: LoadedModel, tokens: Sequence[int]) -> float:
 
 
 def reencode_ms(loaded: LoadedModel, count: int = 2000) -> float:
-    """Time to shift so many cached tokens by one position."""
+    """Return the median time to shift `count` cached tokens by one position, in milliseconds."""
     cache = loaded.model.new_cache(count + 64)
     loaded.model.prefill(np.zeros(1, np.int32), np.zeros(1, np.int32), cache)
     cache.length = count
@@ -145,7 +146,7 @@ def reencode_ms(loaded: LoadedModel, count: int = 2000) -> float:
 
 
 def keystroke_steps(loaded: LoadedModel, tokens: Sequence[int]) -> float:
-    """Time to the first token's logits when a token is typed behind a 1,000-token prompt, in plain steps."""
+    """Return the time to the first logits after a token is typed at the end of 1,000 tokens, in plain steps."""
     session = KVSession(loaded.model, SessionSettings())
     _ready(session, tokens[:1000])
     ratios = []
@@ -171,14 +172,14 @@ def _ready(session: KVSession, tokens: Sequence[int], mode: CacheMode = CacheMod
 
 
 def _score(loaded: LoadedModel, session: KVSession, tokens: Sequence[int]) -> FloatArray:
-    """Logits behind the last token; what is not in the cache goes through the model as a chain."""
+    """Return the logits after the last token. Tokens outside the cache go through the model as a chain."""
     pending = np.asarray(tokens[len(session.tokens) :], dtype=np.int32)
     chain = np.arange(-1, len(pending) - 1, dtype=np.int32)
     return loaded.model.score(pending, chain, session.cache).row(len(pending) - 1).copy()
 
 
 def gather(data: str | None, count: int) -> list[EditRequest]:
-    """Requests of all sources: a recorded trace, release replays, changed snippets; sessions stay whole."""
+    """Return requests of a recorded trace, of release replays, and of changed snippets, session by session."""
     trace = list(trace_requests(data_dir(data) / "trace_sveltecomponent.json.gz", count // 2))
     replays = list(
         itertools.islice(replay_requests(read_records("open_release_replay.jsonl.gz", data)), 3 * count // 8)
@@ -188,7 +189,7 @@ def gather(data: str | None, count: int) -> list[EditRequest]:
 
 
 def headline(tally: Tally) -> dict[str, float]:
-    """The figures that are asked for, default layout."""
+    """Return the figures of the last line, for the default layout."""
     asked = [kind for kind in Kind if kind is not Kind.OPEN]
     edits = [kind for kind in asked if kind is not Kind.TYPING]
     full, prefix, pie, _ = ROWS
@@ -211,7 +212,7 @@ def headline(tally: Tally) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run everything and print the tables and the figures."""
+    """Print the tables, then one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-dir")
     parser.add_argument("--model", default="default")

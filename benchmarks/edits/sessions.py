@@ -1,10 +1,8 @@
-"""Turns recorded editing into the requests that an editor would send, each with what was typed next."""
+"""Requests that an editor would send during recorded editing, each with the text that was typed next."""
 
 from __future__ import annotations
 
 import difflib
-import gzip
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,21 +10,22 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data import read_trace
 from completion.request import CompletionRequest, ContextFile
 
 TYPED_CHARACTERS = 80
-"""So much of what was typed next is compared with a completion."""
+"""Maximum number of typed characters that are compared with a completion."""
 
-REST_S = 3.0
-"""So long without a key, and the cache is refreshed to exact in the background."""
+PAUSE_S = 3.0
+"""Pause after which the cache is refreshed to exact in the background, in seconds."""
 
 _KEYS_BETWEEN_REQUESTS = 3
-_NEAR = 200  # an edit further away than this is elsewhere in the file
-_GROWN_CHARACTERS = 5_000  # before that the trace's file is shorter than a prompt
+_NEAR = 200  # characters; an edit that is further away counts as a jump
+_GROWN_CHARACTERS = 5_000  # the file of the trace is shorter than a prompt before that
 
 
 class Kind(StrEnum):
-    """What happened since the session's last request."""
+    """Kind of change since the last request of the session."""
 
     OPEN = "open"
     TYPING = "typing on"
@@ -41,11 +40,11 @@ class EditRequest:
     """One request of a session.
 
     Attributes:
-        session: Requests of one session share a document.
-        kind: What happened since the last request of the session.
-        request: What the editor asks.
-        typed: What was really typed next, up to a line's end.
-        rested: The editor was idle before, long enough for an exact refresh of the cache.
+        session: Name of the session. Requests of one session share a document.
+        kind: Kind of change since the last request of the session.
+        request: The request of the editor.
+        typed: Text that was typed next, up to the end of the line.
+        rested: Whether the editor was idle before, long enough for an exact refresh of the cache.
     """
 
     session: str
@@ -56,14 +55,13 @@ class EditRequest:
 
 
 def trace_requests(path: Path, limit: int) -> Iterator[EditRequest]:
-    """Requests while a recorded editing trace is replayed, at the moments where typing goes on.
+    """Yield requests during the replay of a recorded editing trace, wherever typing goes on.
 
     Args:
-        path: A gzipped JSON document of the editing-traces collection.
-        limit: Most requests.
+        path: Gzipped JSON document of the editing-traces collection.
+        limit: Maximum number of requests.
     """
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        trace = json.load(file)
+    trace = read_trace(path)
     patches = [patch for transaction in trace["txns"] for patch in transaction["patches"]]
     seconds = [_seconds(transaction["time"]) for transaction in trace["txns"] for _ in transaction["patches"]]
     text, cursor, count, keys = trace["startContent"], 0, 0, 0
@@ -73,7 +71,7 @@ def trace_requests(path: Path, limit: int) -> Iterator[EditRequest]:
         text = text[:position] + inserted + text[position + deleted :]
         moved, cursor = position + deleted != cursor, position + len(inserted)
         keys = 0 if moved else keys + 1
-        rested = rested or (index > 0 and seconds[index] - seconds[index - 1] >= REST_S)
+        rested = rested or (index > 0 and seconds[index] - seconds[index - 1] >= PAUSE_S)
         typed = _typed_next(patches, index + 1, cursor)
         if len(text) < _GROWN_CHARACTERS or len(typed) < 3 or keys % _KEYS_BETWEEN_REQUESTS or len(inserted) > 8:
             continue
@@ -85,15 +83,15 @@ def trace_requests(path: Path, limit: int) -> Iterator[EditRequest]:
 
 
 def replay_requests(records: Sequence[Mapping[str, Any]]) -> Iterator[EditRequest]:
-    """Requests while files are edited from one release to the next, hunk by hunk.
+    """Yield requests while files are edited from one release to the next, hunk by hunk.
 
-    Every hunk is typed in pieces; between two pieces the hunks above and below it fall into place, as an added import
-    or a colleague's change does; then the cursor jumps to the next hunk.
+    Each hunk is typed in pieces. Between two pieces the hunks above and below it are applied, as an added import or a
+    merge would do. Then the cursor jumps to the next hunk.
     """
     for record in records:
         hunks = _hunks(record["before"], record["after"])
         typed = [index for index, hunk in enumerate(hunks) if len(hunk.new.strip()) >= 12]
-        typed = typed[1::2] or typed  # every other one, so that hunks on both sides are still to come
+        typed = typed[1::2] or typed  # every second hunk, so that hunks on both sides are still missing
         done: set[int] = set()
         for visit, index in enumerate(typed[:3]):
             kind = Kind.JUMP if visit else Kind.OPEN
@@ -108,7 +106,7 @@ def replay_requests(records: Sequence[Mapping[str, Any]]) -> Iterator[EditReques
 
 
 def snippet_requests(records: Sequence[Mapping[str, Any]]) -> Iterator[EditRequest]:
-    """Requests whose document stays while a piece of another file in front of it changes, leaves or comes."""
+    """Yield requests with an unchanged document, while a snippet of another file changes, disappears or appears."""
     for record in records:
         pieces = [ContextFile(piece["path"], piece["text"][:1200]) for piece in record["context"][:3]]
         if len(pieces) < 3:
@@ -124,7 +122,7 @@ def snippet_requests(records: Sequence[Mapping[str, Any]]) -> Iterator[EditReque
 
 @dataclass(frozen=True, slots=True)
 class _Hunk:
-    """Characters `start` to `end` of the old text become `new`."""
+    """Replacement of the characters `start` to `end` of the old text by `new`."""
 
     start: int
     end: int
@@ -141,7 +139,7 @@ def _hunks(before: str, after: str) -> list[_Hunk]:
 
 
 def _render(before: str, hunks: Sequence[_Hunk], done: set[int], index: int, share: float) -> tuple[str, str, str]:
-    """Prefix, suffix and the rest of the line to be typed, `share` of hunk `index` being typed."""
+    """Return the prefix, the suffix and the missing part of the line, with `share` of hunk `index` typed."""
     own = hunks[index]
     at = int(len(own.new) * share)
     prefix = _apply(before[: own.start], hunks, done & set(range(index)), 0) + own.new[:at]
@@ -166,7 +164,7 @@ def _ask(document: str, prefix: str, suffix: str, language: str) -> CompletionRe
 
 
 def _typed_next(patches: Sequence[Sequence[Any]], index: int, cursor: int) -> str:
-    """What the following patches insert at the cursor, one behind the other, up to a line's end."""
+    """Return the text that the following patches insert at the cursor without a gap, up to the end of the line."""
     typed = ""
     for position, deleted, inserted in patches[index : index + TYPED_CHARACTERS]:
         if position != cursor + len(typed) or deleted or len(typed) >= TYPED_CHARACTERS:
@@ -176,7 +174,7 @@ def _typed_next(patches: Sequence[Sequence[Any]], index: int, cursor: int) -> st
 
 
 def _kind(last: tuple[str, str] | None, now: tuple[str, str]) -> Kind:
-    """What changed between two states of (before the cursor, after the cursor)."""
+    """Classify the change between two pairs (text before the cursor, text after it)."""
     if last is None:
         return Kind.OPEN
     (before, after), (prefix, suffix) = last, now

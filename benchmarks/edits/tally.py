@@ -1,4 +1,4 @@
-"""Counts what each way to reuse a cache did, by kind of edit, against full prefill."""
+"""Results of each way to reuse a cache, by kind of edit, compared with full prefill."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One way to bring a cache up to date."""
+    """One way to update a cache."""
 
     name: str
     mode: CacheMode
@@ -48,7 +48,16 @@ ROWS = (
 
 @dataclass(slots=True)
 class Outcome:
-    """What one row did for one request."""
+    """Result of one row for one request.
+
+    Attributes:
+        computed: Tokens that went through the model.
+        prompt: Tokens of the prompt.
+        ms: Time to the logits of the first token.
+        first: The first token.
+        text: The completed line.
+        exact: Whether the cache is equal to that of a fresh prefill.
+    """
 
     computed: int
     prompt: int
@@ -60,23 +69,23 @@ class Outcome:
 
 
 def divergence(reference: FloatArray, other: FloatArray) -> float:
-    """KL(reference ‖ other) of two rows of logits, in nats."""
+    """Return KL(reference ‖ other) of two rows of logits, in nats."""
     p, q = (row - row.max() - np.log(np.exp(row - row.max()).sum()) for row in (reference, other))
     return float(np.sum(np.exp(p) * (p - q)))
 
 
 class Tally:
-    """Outcomes of all rows, by kind of edit."""
+    """Outcomes of all rows by kind of edit."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, Kind], list[tuple[Outcome, Outcome | None, str]]] = defaultdict(list)
 
     def add(self, kind: Kind, row: Row, outcome: Outcome, full: Outcome | None, typed: str) -> None:
-        """Count one outcome, beside that of full prefill where there is one."""
+        """Add one outcome, with the outcome of full prefill where there is one."""
         self._rows[row.name, kind].append((outcome, full, typed))
 
     def summary(self, row: Row, kinds: Iterable[Kind]) -> dict[str, float]:
-        """The figures of one row over some kinds."""
+        """Return the figures of one row over these kinds."""
         every = [case for kind in kinds for case in self._rows[row.name, kind]]
         cases = [(outcome, full, typed) for outcome, full, typed in every if full is not None]
         if not cases:
@@ -101,7 +110,7 @@ class Tally:
         }
 
     def table(self, layout: Layout) -> Table:
-        """All rows and kinds."""
+        """Return a table of all rows and kinds."""
         table = Table("row", "kind", "requests", *_COLUMNS, title=f"layout {layout.value}")
         for row, kind in itertools.product(ROWS, Kind):
             figures = self.summary(row, [kind])

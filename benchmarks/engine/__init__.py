@@ -1,1 +1,1 @@
-"""The cost of a forward pass, beside llama.cpp and transformers."""
+"""Cost of a forward pass, compared with llama.cpp and transformers."""

@@ -1,7 +1,8 @@
-"""Cost of a forward pass: ours, transformers' eager bfloat16, llama.cpp's Q8_0, interleaved in one run.
+"""`python -m benchmarks.engine`: cost of a forward pass in draftline, transformers (bfloat16) and llama.cpp (Q8_0).
 
-`python -m benchmarks.engine`: medians of a step with 1 to 32 rows on a past of 1,232 tokens, of a prefill of as many,
-and load time and resident memory of a host of ours with a session of 2,000 tokens. The last line is JSON.
+The implementations take turns in one run. The benchmark prints medians of a step with 1 to 32 rows on a past of 1,232
+tokens and of a prefill of 1,232 tokens. It also prints the load time and the resident memory of an engine host with a
+session of 2,000 tokens. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 
 PAST = 1232
+"""Number of cached tokens."""
 ROWS = (1, 2, 4, 8, 16, 32)
 STARTS = 5
-"""Starts of a host whose median is told."""
-SETTLE_S = 0.01  # worker threads of the path before spin for a moment after their work
+"""Number of host starts whose median is printed."""
+SETTLE_S = 0.01  # the worker threads of the last implementation spin for a moment after their work
 Times = dict[str, dict[str, list[float]]]  # [path][case] → milliseconds
 
 
 def real_tokens(argument: str | None, count: int) -> Tokens:
-    """Source code of the repository contexts as `count` tokens."""
+    """Return `count` tokens of real source code."""
     tokenizer = CodeTokenizer.from_folder(prepare("default").folder)
     tokens: list[int] = []
     for record in read_records("open_repo_context.jsonl.gz", argument):
@@ -41,7 +43,7 @@ def real_tokens(argument: str | None, count: int) -> Tokens:
 
 
 def milliseconds(action: Callable[[], None]) -> float:
-    """How long one call takes."""
+    """Return the time of one call."""
     time.sleep(SETTLE_S)
     start = time.perf_counter()
     action()
@@ -49,7 +51,7 @@ def milliseconds(action: Callable[[], None]) -> float:
 
 
 def measure(paths: list[ForwardPath], tokens: Tokens, repeats: int) -> Times:
-    """Time every case on every path in turn, so that all see the same moods of the machine."""
+    """Time each case on each path in turn, so that all paths have the same noise of the machine."""
     times: Times = {path.name: {} for path in paths}
 
     def note(path: ForwardPath, case: str, action: Callable[[], None]) -> None:
@@ -63,14 +65,14 @@ def measure(paths: list[ForwardPath], tokens: Tokens, repeats: int) -> Times:
             step = tokens[PAST : PAST + rows]
             for path in paths:
                 if turn == 0:
-                    path.score(step)  # first calls allocate
+                    path.score(step)  # the first call allocates
                 else:
                     note(path, f"rows_{rows}", lambda path=path, step=step: path.score(step))  # type: ignore[misc]
     return times
 
 
 def summary(times: Times) -> dict[str, float]:
-    """Ratios of medians; below 1 is faster than llama.cpp, prefill and speed-ups above 1 are faster."""
+    """Return the figures by name. Ratios of rows below 1, ratios of prefill and speed-ups above 1 favour draftline."""
     median = {path: {case: statistics.median(ms) for case, ms in cases.items()} for path, cases in times.items()}
     ours, eager = median[Ours.name], median[TransformersEager.name]
     found = {f"ms_rows_{rows}": ours[f"rows_{rows}"] for rows in ROWS}
@@ -85,7 +87,7 @@ def summary(times: Times) -> dict[str, float]:
 
 
 def print_table(times: Times) -> None:
-    """Medians, and the fastest in brackets."""
+    """Print the medians, with the fastest time in brackets."""
     cases = [f"rows_{rows}" for rows in ROWS]
     print(f"{'':>18}" + "".join(f"{case:>16}" for case in cases) + f"{'prefill tok/s':>16}")
     for path, found in times.items():
@@ -96,10 +98,10 @@ def print_table(times: Times) -> None:
 
 
 def host_cost(threads: int) -> dict[str, float]:
-    """Load time and resident memory, medians of processes of their own.
+    """Return the load time and resident memory as medians over several processes.
 
-    The first start of a fresh installation fills the caches that all later ones load from (kernels are compiled,
-    weights packed, modules turned to bytecode): it is told apart, as `first_load_s`.
+    The first start of a new installation fills the caches of all later starts: compiled kernels, packed weights, and
+    bytecode. Its load time is `first_load_s`.
     """
     command = [sys.executable, "-m", "benchmarks.engine.host", "--threads", str(threads)]
     starts: list[dict[str, float]] = []
@@ -112,14 +114,18 @@ def host_cost(threads: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run and print."""
+    """Print a table, then one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-dir")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=12)
-    parser.add_argument("--without-llama", action="store_true", help="where llama-cpp-python is not installed")
+    parser.add_argument(
+        "--without-llama",
+        action="store_true",
+        help="skip llama.cpp, for example because llama-cpp-python is not installed",
+    )
     arguments = parser.parse_args()
-    cost = host_cost(arguments.threads)  # first: the other models' memory would slow its loading
+    cost = host_cost(arguments.threads)  # before the other models, whose memory would slow the loading
     tokens = real_tokens(arguments.data_dir, PAST + max(ROWS))
     paths: list[ForwardPath] = [Ours(arguments.threads), TransformersEager(arguments.threads)]
     if not arguments.without_llama:

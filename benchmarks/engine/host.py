@@ -1,4 +1,4 @@
-"""What a host of ours costs: the process that benchmarks.engine starts to measure load time and memory."""
+"""The process that benchmarks.engine starts to measure the load time and memory of an engine host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 
 def main() -> None:
-    """Load as the host does, hold a session of 2,000 tokens, print seconds and megabytes."""
+    """Load the model as the host does, fill a session of 2,000 tokens, and print seconds and megabytes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
@@ -16,7 +16,7 @@ def main() -> None:
     import numpy as np
     import psutil
 
-    import completion.host.engine_loader  # noqa: F401  (what the host itself imports belongs to its memory)
+    import completion.host.engine_loader  # noqa: F401  (the imports of the host count as its memory)
     from completion.engine import Engine, product_settings
     from completion.model.loading import load_model
 
@@ -25,7 +25,7 @@ def main() -> None:
     cache, tokens = loaded.model.new_cache(2048), np.arange(2000, dtype=np.int32)
     loaded.model.prefill(tokens[:1], tokens[:1], cache, [0]).argmax()
     load_s = time.perf_counter() - started
-    engine = Engine(loaded, product_settings())  # its drafters belong to the host's memory, too
+    engine = Engine(loaded, product_settings())  # the drafters count as memory of the host, too
     loaded.model.prefill(tokens, tokens, cache, [1999]).argmax()
     resident = psutil.Process().memory_info().rss / 2**20
     print(json.dumps({"load_s": load_s, "resident_mb": resident}))

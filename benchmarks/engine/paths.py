@@ -1,4 +1,4 @@
-"""The three forward passes that benchmarks.engine times: ours, transformers' eager one, llama.cpp's."""
+"""The forward passes that benchmarks.engine times: draftline, transformers with eager attention, llama.cpp."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from completion.paths import cache_dir
 
 Tokens = npt.NDArray[np.int32]
 CAPACITY = 2048
+"""Size of each cache, in tokens."""
 
 
 class ForwardPath(Protocol):
-    """One implementation of prefill and of scoring rows; every call ends when its logits are there."""
+    """One implementation of prefill and of scoring. Each call returns when its logits are computed."""
 
     name: str
 
     def prefill(self, tokens: Tokens) -> None:
-        """Replace the past by `tokens`, with logits of the last one."""
+        """Replace the past by `tokens` and compute the logits of the last one."""
 
     def score(self, tokens: Tokens) -> None:
-        """Logits for every row of a chain on top of the past, which stays as it was."""
+        """Compute logits for each row of a chain on top of the past, and leave the past unchanged."""
 
 
 class Ours:
-    """draftline's forward pass, on the backend that this machine gets by itself."""
+    """Forward pass of draftline, on the backend that `auto` chooses on this machine."""
 
     name = "draftline"
 
@@ -53,7 +54,7 @@ class Ours:
 
 
 class TransformersEager:
-    """transformers' own module in bfloat16 with eager attention and its dynamic cache."""
+    """The model of transformers in bfloat16 with eager attention and its dynamic cache."""
 
     name = "transformers bf16"
 
@@ -87,7 +88,7 @@ class TransformersEager:
 
 
 class LlamaCpp:
-    """llama.cpp in this process, Q8_0 made from the default model by its own quantiser."""
+    """llama.cpp in this process, with Q8_0 weights that its quantiser makes from the default model."""
 
     name = "llama.cpp Q8_0"
 
@@ -128,12 +129,14 @@ class LlamaCpp:
             batch.token[index], batch.pos[index], batch.logits[index] = token, start + index, wanted[index]
             batch.n_seq_id[index], batch.seq_id[index][0] = 1, 0
         if self._llama.llama_decode(self._context, batch):
-            raise SystemExit("llama.cpp could not decode; is its cache too small?")
+            raise SystemExit(
+                f"llama.cpp could not decode {len(tokens)} tokens. Check that they fit its cache of {CAPACITY} tokens."
+            )
         self._llama.llama_synchronize(self._context)
 
 
 def q8_file() -> Path:
-    """The default model as Q8_0, made once with llama.cpp's quantiser and kept in the cache."""
+    """Return the default model as Q8_0, made once by the quantiser of llama.cpp and kept in the cache."""
     folder = cache_dir() / "benchmarks"
     folder.mkdir(exist_ok=True)
     target = folder / f"{DEFAULT_PACKAGE.name}-q8_0.gguf"
@@ -147,13 +150,15 @@ def q8_file() -> Path:
         failed = llama_cpp.llama_model_quantize(str(source).encode(), str(unfinished).encode(), parameters)
         source.unlink()
         if failed:
-            raise SystemExit("llama.cpp could not quantise the default model to Q8_0.")
+            raise SystemExit(
+                f"llama.cpp could not quantise the default model (status {failed}). Check the free space at {folder}."
+            )
         unfinished.rename(target)
     return target
 
 
 def _ignore(_level: int, _text: bytes, _data: ctypes.c_void_p) -> None:
-    """llama.cpp's log, unread."""
+    """Drop a message of the log of llama.cpp."""
 
 
 _SILENT = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(_ignore)

@@ -1,1 +1,1 @@
-"""How well the gate tells what users accept."""
+"""Quality of the gate's predictions of what users accept."""

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.gate`: how well the gate tells what users accept, on users that it did not see.
+"""`python -m benchmarks.gate`: how well the gate predicts what users accept, on users outside its training data.
 
-Evaluation is nested: for each user, the kinds of inputs, the penalty, the pace of adaptation and the threshold are
-chosen anew on the other users alone. With `--train FILE` the same is done on all users and the weights are written:
-completion/gate.json is made by that.
+The evaluation is nested: for each user, the groups of features, the penalty, the learning rate and the threshold are
+chosen on the other users only. `--train FILE` chooses and trains on all users and writes the weights. It made the
+weights that ship with the language server.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from benchmarks.gate.training import Array, Choice, User, choose, left_out_by_pa
 from lsp_server.gate.acceptance_model import AcceptanceModel, AcceptanceWeights, Strictness
 
 FILE = "coderec_events.jsonl.gz"
+"""Data file: shown suggestions of a published study, with the decisions of its users."""
 KEPT = {Strictness.LOW: 0.99, Strictness.NORMAL: 0.95, Strictness.HIGH: 0.85}
 """Share of acceptances that each strictness keeps."""
 BINS_OF_CALIBRATION = 10
+"""Number of bins of the calibration error."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """One user's decisions under the gate that was chosen and trained on all others.  # Arrays are [decided]."""
+    """Decisions of one user with a gate that was chosen and trained on all others.  # Arrays are [decided]."""
 
     choice: Choice
     probabilities: Array
@@ -38,7 +40,7 @@ class LeftOut:
 
 
 def leave_users_out(users: Sequence[User]) -> list[LeftOut]:
-    """Each user under a gate that nobody's eye but the other users' has tuned."""
+    """Evaluate each user with a gate that was tuned on the other users only."""
     found = []
     for user in users:
         others = [other for other in users if other is not user]
@@ -51,20 +53,20 @@ def leave_users_out(users: Sequence[User]) -> list[LeftOut]:
 
 
 def thresholds(probabilities: Array, outcomes: Array) -> dict[str, float]:
-    """For each strictness the probability that keeps its share of acceptances, of users that were left out."""
+    """Return, for each strictness, the threshold that keeps its share of the acceptances of left-out users."""
     accepted = probabilities[outcomes == 1]
     return {level.value: round(float(np.quantile(accepted, 1 - kept)), 4) for level, kept in KEPT.items()}
 
 
 def auc(probabilities: Array, outcomes: Array) -> float:
-    """Chance that an accepted suggestion is ranked above a rejected one; ties count half."""
+    """Return the probability that an accepted suggestion ranks above a rejected one. Ties count half."""
     accepted, rejected = probabilities[outcomes == 1], probabilities[outcomes == 0]
     above = (accepted[:, None] > rejected[None, :]).mean()
     return float(above + 0.5 * (accepted[:, None] == rejected[None, :]).mean())
 
 
 def calibration_error(probabilities: Array, outcomes: Array) -> float:
-    """Mean distance between said and seen acceptance over equally large bins (expected calibration error)."""
+    """Return the mean distance of predicted and observed acceptance over bins of equal size."""
     order = np.array_split(np.argsort(probabilities), BINS_OF_CALIBRATION)
     return float(
         sum(abs(probabilities[part].mean() - outcomes[part].mean()) * len(part) for part in order) / len(outcomes)
@@ -72,12 +74,12 @@ def calibration_error(probabilities: Array, outcomes: Array) -> float:
 
 
 def shows_avoided(probabilities: Array, outcomes: Array, kept: float = 0.95) -> float:
-    """Share of all suggestions under the threshold that keeps `kept` of the accepted ones."""
+    """Return the share of suggestions below the threshold that keeps `kept` of the accepted ones."""
     return float((probabilities < np.quantile(probabilities[outcomes == 1], 1 - kept)).mean())
 
 
 def decision_ms(gate: AcceptanceModel, user: User) -> float:
-    """Median time of one decision."""
+    """Return the median time of one decision."""
     times = []
     for event in user.events:
         started = time.perf_counter()
@@ -87,7 +89,7 @@ def decision_ms(gate: AcceptanceModel, user: User) -> float:
 
 
 def write_weights(users: Sequence[User], path: Path) -> None:
-    """Choose and train on all users, and write what ships."""
+    """Choose and train on all users, and write the weights."""
     choice = choose(users)
     weights = replace(train(users, choice), thresholds=thresholds(*left_out_by_parts(users, choice)))
     path.write_text(weights.to_json(), encoding="utf-8")
@@ -95,9 +97,9 @@ def write_weights(users: Sequence[User], path: Path) -> None:
 
 
 def main() -> None:
-    """Evaluate on users that were left out; with --train write the weights."""
+    """Evaluate on left-out users. With `--train`, write the weights first."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__)
-    parser.add_argument("--data-dir", help="folder of the open data")
+    parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--train", type=Path, metavar="FILE", help="train on all users and write the weights")
     given = parser.parse_args()
     users = read_users(read_records(FILE, given.data_dir))

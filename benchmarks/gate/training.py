@@ -1,6 +1,6 @@
-"""Trains the gate on the study's sessions: ridge logistic regression.
+"""Training of the gate on the sessions of a study, by ridge logistic regression.
 
-The kinds of inputs and the penalty are chosen by how well they serve users whom parts of the training leave out.
+The groups of features and the penalty are chosen by cross-validation over users.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from lsp_server.gate.acceptance_model import MOST_BIAS, AcceptanceWeights
 from lsp_server.gate.features import Behaviour, Offer, grouped_features
 
 PENALTIES = (50.0, 100.0, 200.0, 400.0, 800.0)
-"""Penalties of squared weights to choose from."""
+"""Candidate penalties of squared weights."""
 LEARNING_RATES = (0.0, 0.05, 0.1, 0.2)
-"""How far one decision may move a user's own bias, to choose from."""
+"""Candidate learning rates: how far one decision may move the bias of a user."""
 FIRST_PENALTY, FIRST_LEARNING_RATE = 200.0, 0.1
-"""With these the kinds of inputs are chosen."""
+"""Penalty and learning rate with which the groups of features are chosen."""
 FOLDS = 5
-"""Parts that the users of the training data are cut into."""
+"""Number of parts that the users of the training data are divided into."""
 
 Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One suggestion that was shown in the study; `accepted` is None where no decision was recorded."""
+    """One suggestion that the study showed. `accepted` is None where no decision was recorded."""
 
     offer: Offer
     accepted: bool | None
@@ -44,10 +44,10 @@ class User:
     """One programmer of the study.
 
     Attributes:
-        events: In order.
-        inputs: Of the decided events, each with what was known before it.  # [decided, features]
+        events: Events in order.
+        inputs: Features of the decided events, each from the state before it.  # [decided, features]
         outcomes: 1 for accepted, 0 for rejected.  # [decided]
-        groups: The features' names by kind, in the order of the columns.
+        groups: Names of the features by group, in the order of the columns.
     """
 
     events: tuple[Event, ...]
@@ -58,7 +58,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What training chooses: kinds of inputs, the penalty of squared weights, the pace of adapting to a user."""
+    """Choices of the training: groups of features, the penalty of squared weights, the learning rate for a user."""
 
     groups: tuple[str, ...]
     penalty: float = FIRST_PENALTY
@@ -66,7 +66,7 @@ class Choice:
 
 
 def read_users(records: list[dict[str, Any]]) -> list[User]:
-    """The study by user."""
+    """Return the events of the study by user."""
     found: dict[int, list[Event]] = defaultdict(list)
     for record in sorted(records, key=lambda r: (r["user_id"], r["event"])):
         at_s = _seconds(record["timestamp"])
@@ -85,7 +85,7 @@ def read_users(records: list[dict[str, Any]]) -> list[User]:
 
 
 def train(users: Sequence[User], choice: Choice) -> AcceptanceWeights:
-    """Ridge logistic regression by Newton's method, without thresholds."""
+    """Fit a ridge logistic regression by Newton's method. The result has no thresholds."""
     columns = _columns(users[0], choice)
     inputs = np.concatenate([user.inputs[:, columns] for user in users])
     means, scales = inputs.mean(0), inputs.std(0) + 1e-3
@@ -102,7 +102,7 @@ def train(users: Sequence[User], choice: Choice) -> AcceptanceWeights:
 
 
 def replay(model: AcceptanceWeights, user: User, choice: Choice) -> Array:
-    """What a user's own gate says before each decision, adapting as it goes; as `Gate` does.  # [decided]."""
+    """Return the probability before each decision of a gate that adapts to the user as `AcceptanceModel` does.  # [decided]."""
     inputs = (user.inputs[:, _columns(user, choice)] - np.array(model.means)) / np.array(model.scales)
     logits = inputs @ np.array(model.weights) + model.bias
     probabilities, user_bias = np.empty(len(logits)), 0.0
@@ -115,10 +115,10 @@ def replay(model: AcceptanceWeights, user: User, choice: Choice) -> Array:
 
 
 def choose(users: Sequence[User]) -> Choice:
-    """The choice with the least loss on parts of these users that the rest was trained without.
+    """Return the choice with the least loss in cross-validation over these users.
 
-    Kinds of inputs are added one by one, the most useful first, while that helps; then the penalty is chosen, and the
-    pace of adaptation.
+    Groups of features are added one by one, the most useful first, while the loss falls. Then the penalty is chosen,
+    then the learning rate.
     """
     best = Choice(())
     least = float("inf")
@@ -135,7 +135,7 @@ def choose(users: Sequence[User]) -> Choice:
 
 
 def left_out_by_parts(users: Sequence[User], choice: Choice) -> tuple[Array, Array]:
-    """Probabilities and outcomes of users under gates that were trained on the other parts.  # 2 × [decided]."""
+    """Return probabilities and outcomes of users with gates trained on the other parts.  # 2 × [decided]."""
     found = []
     for part in range(FOLDS):
         model = train([user for number, user in enumerate(users) if number % FOLDS != part], choice)
@@ -144,7 +144,7 @@ def left_out_by_parts(users: Sequence[User], choice: Choice) -> tuple[Array, Arr
 
 
 def _loss(users: Sequence[User], choice: Choice) -> float:
-    """Mean negative log likelihood."""
+    """Return the mean negative log-likelihood."""
     probabilities, outcomes = left_out_by_parts(users, choice)
     return float(-np.log(np.where(outcomes == 1, probabilities, 1 - probabilities)).mean())
 

@@ -1,1 +1,1 @@
-"""Grammar-constrained decoding: what it rejects, catches and costs."""
+"""Grammar-constrained decoding: false rejections, caught faults, cost."""

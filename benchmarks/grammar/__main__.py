@@ -1,7 +1,7 @@
-"""Grammar-constrained decoding: false rejections, caught faults, sampling, and what it changes in real completions.
+"""`python -m benchmarks.grammar`: false rejections, caught faults, sampling and cost of grammar-constrained decoding.
 
-`python -m benchmarks.grammar` prints a table for each part, then one JSON line. The completions part needs the default
-model and the benchmark data; `--skip-completions` leaves it out.
+It prints a table for each part, then one line of JSON. The part with real completions needs the default model and the
+benchmark data. `--skip-completions` skips it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from completion.grammar.grammar import load_grammar
 from completion.request import GrammarMode
 
 _CUTS_A_FILE = 400
+"""Maximum number of cuts of one file."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(slots=True)
 class Cuts:
-    """Cuts of valid files in one language, and what was rejected there."""
+    """Cuts of valid files in one language, and the false rejections among them."""
 
     files: int = 0
     cuts: int = 0
@@ -42,12 +43,12 @@ class Cuts:
 
     @property
     def rate(self) -> float:
-        """Share of cuts with a false rejection."""
+        """Return the share of cuts with a false rejection."""
         return len(self.false_rejects) / max(1, self.cuts + self.cursors)
 
 
 def measure_cuts(files: list[SourceFile], wanted: int, seed: int) -> Cuts:
-    """Feed parts of valid files in pieces of 1 to 12 bytes: every piece's end is a cut that must not be rejected."""
+    """Feed valid files in pieces of 1 to 12 bytes. The end of each piece is a cut that must not be rejected."""
     found = Cuts()
     rng = random.Random(seed)
     for file in files:
@@ -89,7 +90,7 @@ def _feed(file: SourceFile, found: Cuts, rng: random.Random) -> None:
 
 
 def _place_cursor(file: SourceFile, found: Cuts, rng: random.Random) -> None:
-    """Open a request at a random place, type what really follows, up to a line end, and ask for its longest cut."""
+    """Open a request at a random cursor, feed the text that follows up to a line end, and check its longest cut."""
     text = file.text.decode("utf-8", "replace")
     at = rng.randrange(len(text))
     end = at
@@ -114,7 +115,7 @@ def _place_cursor(file: SourceFile, found: Cuts, rng: random.Random) -> None:
 
 
 def measure_faults(files: list[SourceFile], wanted: int, seed: int) -> Counter[str]:
-    """What caught each of `wanted` single token faults."""
+    """Count what caught each of `wanted` faults of a single token."""
     caught: Counter[str] = Counter()
     rng = random.Random(seed)
     for file in files:
@@ -126,7 +127,7 @@ def measure_faults(files: list[SourceFile], wanted: int, seed: int) -> Counter[s
 
 
 def run_sources(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
-    """False rejections and caught faults in real files of each language."""
+    """Measure false rejections and caught faults in real files of each language."""
     table = Table("language", "files", "cuts", "cursors", "false rejects", "µs a piece", "faults", "caught", "acceptor")
     totals, all_caught = Cuts(), Counter[str]()
     for language, files in sorted(valid_sources(arguments.sources, arguments.seed).items()):
@@ -141,8 +142,8 @@ def run_sources(arguments: argparse.Namespace, console: Console) -> dict[str, An
         totals.false_rejects += cuts.false_rejects
         all_caught += caught
     console.print(table)
-    for place in totals.false_rejects[:20]:
-        console.print("false rejection:", place)
+    for position in totals.false_rejects[:20]:
+        console.print("false rejection:", position)
     return {
         "cuts": totals.cuts + totals.cursors,
         "false_reject_rate": totals.rate,
@@ -153,22 +154,31 @@ def run_sources(arguments: argparse.Namespace, console: Console) -> dict[str, An
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.grammar", description=__doc__)
-    parser.add_argument("--sources", type=Path, help="folder of source files in place of the pinned releases")
-    parser.add_argument("--cuts", type=int, default=2200, help="cuts of real files in each language")
-    parser.add_argument("--faults", type=int, default=200, help="injected faults in each language")
-    parser.add_argument("--completions", type=int, default=12, help="records of each suite and language")
-    parser.add_argument("--skip-completions", action="store_true", help="only the parts that need no model")
-    parser.add_argument("--skip-sources", action="store_true", help="only the completions")
-    parser.add_argument("--model", default="default", help="what the completions part loads")
-    parser.add_argument("--data-dir", help="folder of the open evaluation data")
+    parser.add_argument("--sources", type=Path, help="folder of source files that replaces the pinned releases")
+    parser.add_argument(
+        "--cuts", type=int, default=2200, help="number of cuts of real files in each language (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--faults", type=int, default=200, help="number of injected faults in each language (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--completions",
+        type=int,
+        default=12,
+        help="number of records of each data set and language (default: %(default)s)",
+    )
+    parser.add_argument("--skip-completions", action="store_true", help="run only the parts that need no model")
+    parser.add_argument("--skip-sources", action="store_true", help="run only the completions")
+    parser.add_argument("--model", default="default", help="model of the completions (default: %(default)s)")
+    parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
 
 def main() -> None:
-    """Run every part and print the figures."""
+    """Run each part and print the figures."""
     arguments = parse_arguments()
     console = Console()
     figures: dict[str, Any] = {}

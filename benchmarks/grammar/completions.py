@@ -1,14 +1,14 @@
-"""What the constraint changes in real completions of the open data: errors, exact matches, time.
+"""Effect of the grammar constraint on real completions: syntax errors, exact matches, time.
 
-Records whose language has no grammar here are left out, Objective-C headers that are labelled C or C++ among them.
-Each record is asked twice, without and with the constraint. A completion is *worse* when the file that it makes, joined
-with all that stands around it, has more syntax errors (ERROR and MISSING nodes of tree-sitter's tree, parsed from
-scratch) than the file had: `error_reduction` is the share of them that the constraint takes away. Some references are
-worse themselves (a line that opens what later lines close): a model that guesses them counts as an exact match and as
-an error, and `exact_match_change` counts every exact match that the constraint loses or wins, these included.
+Records without a grammar for their language are left out, for example Objective-C headers that are labelled C or C++.
+Each record is completed twice, without and with the constraint. A completion is *worse* if the completed file has more
+syntax errors than before (ERROR and MISSING nodes of a fresh tree-sitter parse). `error_reduction` is the share of the
+worse completions that the constraint prevents. Some references are worse themselves, for example a line that opens what
+later lines close. A completion that equals such a reference counts as an exact match and as an error.
+`exact_match_change` includes these.
 
-`overhead` is the grammar's share of the decoding time in a document that was prepared, as an editor does where the
-cursor rests; in the other figure the first reading of an unseen document counts as well.
+`overhead` is the grammar's share of the decoding time in a prepared document. Editors have the engine prepare a
+document when typing pauses. `overhead_of_unseen_documents` includes the first parse of an unseen document.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ _IDENTIFIERS = {"c++": "cpp"}
 
 @dataclass(slots=True)
 class Outcome:
-    """Sums over one language's records, for one setting of the grammar.
+    """Sums over the records of one language, for one setting of the grammar.
 
     Attributes:
-        worse: Completions that leave the file with more syntax errors than it had.
-        exact: Completions equal to the reference, blanks at the ends aside.
-        exact_sound: Those of them whose reference leaves the file with no more errors than it had.
-        unsound: References that add errors themselves (a line that opens what the next lines close).
+        worse: Completions that add syntax errors to the file.
+        exact: Completions equal to the reference, except for blanks at both ends.
+        exact_sound: Exact completions whose reference adds no errors.
+        unsound: References that add errors themselves.
+        shown: Completions with text.
         off: Requests that ran without the acceptor.
     """
 
@@ -59,13 +60,13 @@ class Outcome:
     decode_ms: float = 0.0
 
     def add(self, other: Outcome) -> None:
-        """Sum up."""
+        """Add another outcome to this one."""
         for name in Outcome.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 def open_requests(count: int, data_dir: str | None) -> Iterator[tuple[CompletionRequest, str]]:
-    """Requests with their references: at most `count` of each data set and language that has a grammar."""
+    """Yield requests and references, at most `count` of each data set and language that has a grammar."""
     for task in sample(list(open_tasks(list(FILES), data_dir)), count):
         language = _IDENTIFIERS.get(task.language, task.language)
         if language == "typescript" and task.path.endswith(".tsx"):
@@ -88,7 +89,7 @@ def _request(task: Task, language: str) -> CompletionRequest:
 
 
 def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
-    """Complete every request without and with the constraint."""
+    """Complete each request without and with the constraint, and return the figures."""
     engine = Engine(load_model(arguments.model), product_settings())
     questions = list(open_requests(arguments.completions, arguments.data_dir))
     for language in {request.language for request, _ in questions}:
@@ -154,7 +155,7 @@ def _complete(engine: Engine, request: CompletionRequest, reference: str, mode: 
 
 
 def adds_errors(grammar: Grammar, request: CompletionRequest, suggestion: Suggestion) -> bool:
-    """Whether the accepted suggestion leaves more errors in the document than there were."""
+    """Return whether the document has more syntax errors with the suggestion than without it."""
     after = request.suffix[suggestion.replace_after :]
     joined = request.prefix + suggestion.text + after
     return grammar.count_errors(joined.encode()) > grammar.count_errors((request.prefix + request.suffix).encode())
@@ -169,7 +170,7 @@ def _sum(totals: dict[tuple[str, GrammarMode], Outcome], mode: GrammarMode) -> O
 
 
 def _reduction(without: int, strict: int) -> float | None:
-    """Share of the errors that are gone; None where there were none."""
+    """Return the share of the errors that the constraint prevents, None where there were none."""
     return round(1 - strict / without, 4) if without else None
 
 

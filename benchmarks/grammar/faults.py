@@ -1,4 +1,4 @@
-"""Single token faults: one token of a valid file is deleted, doubled, swapped, replaced, or another one inserted."""
+"""Faults of a single token: a token of a valid file is deleted, doubled, swapped, replaced, or inserted."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ KINDS = ("delete", "double", "swap", "replace", "insert")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A file with one wrong token: the rest of its line from that token on, and what stands around.
+    """A file with one wrong token.
 
     Attributes:
-        line: From the fault to its line's end, newline included.
+        line: Text from the fault to the end of its line, newline included.
     """
 
     kind: str
@@ -33,7 +33,7 @@ class Fault:
 
 
 def make_faults(file: SourceFile, count: int, rng: random.Random) -> Iterator[Fault]:
-    """At most `count` faults that make a valid file invalid."""
+    """Yield at most `count` faults that make a valid file invalid."""
     grammar = load_grammar(file.language)
     assert grammar is not None, file.language
     tokens = list(_leaves(grammar.parse(file.text).root_node))
@@ -51,7 +51,7 @@ def make_faults(file: SourceFile, count: int, rng: random.Random) -> Iterator[Fa
 
 
 def _leaves(root: Node) -> Iterator[tuple[int, int]]:
-    """Byte ranges of the tokens of code: no comments, nothing inside a string."""
+    """Yield the byte ranges of the tokens of code, without comments and strings."""
     stack = [root]
     while stack:
         node = stack.pop()
@@ -63,7 +63,7 @@ def _leaves(root: Node) -> Iterator[tuple[int, int]]:
 
 
 def _change(kind: str, tokens: list[tuple[int, int]], text: bytes, rng: random.Random) -> tuple[int, int, bytes]:
-    """Which bytes become which."""
+    """Return the start and end of the replaced bytes, and their replacement."""
     index = rng.randrange(len(tokens) - 1)
     start, end = tokens[index]
     token = text[start:end]
@@ -81,7 +81,7 @@ def _change(kind: str, tokens: list[tuple[int, int]], text: bytes, rng: random.R
 
 
 def catch(fault: Fault, rng: random.Random) -> str:
-    """What noticed the fault by the end of its line: "acceptor", "suffix", "joined", or "" for nothing."""
+    """Return which check caught the fault by the end of its line: "acceptor", "suffix", "joined", or "" for none."""
     opened = GrammarConstraint.open(fault.language, fault.prefix, fault.suffix, GrammarMode.STRICT)
     assert isinstance(opened, GrammarConstraint), (opened, fault.prefix[-80:])
     middle = fault.line.encode()

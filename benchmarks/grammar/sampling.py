@@ -1,10 +1,10 @@
-"""Constrained sampling against brute force: a tiny model over a tiny language, every text enumerated.
+"""Constrained sampling compared with an enumeration of all texts of a tiny model over a tiny language.
 
-The target is the model's next-token distribution restricted, step by step, to tokens that the grammar lets go on, and
-renormalised. Adaptive weighted rejection sampling ("Fast Controlled Generation from Language Models with Adaptive
-Weighted Rejection Sampling") draws from it by removing each rejected token and drawing again. Gumbel noise sorts the
-vocabulary into just such a draw without replacement, and needs no new random number after a rejection: the same
-distribution, from noise that depends on seed and position only.
+The target is the next-token distribution of the model, restricted at each step to the tokens that the grammar accepts,
+and renormalised. Adaptive weighted rejection sampling ("Fast Controlled Generation from Language Models with Adaptive
+Weighted Rejection Sampling") draws from it: it removes each rejected token and draws again. Gumbel noise orders the
+vocabulary as such a draw without replacement. It has the same distribution, needs no new random number after a
+rejection, and depends on the seed and the position only.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ from drafting.arrays import FloatArray
 
 TOKENS = (b"[", b"]", b"1", b",", b"tr", b"ue", b"x")
 LENGTH = 3
+"""Length of the enumerated texts, in tokens."""
 DRAWS = 20_000
+"""Number of drawn texts."""
 
 
 def logits_after(text: tuple[int, ...]) -> FloatArray:
-    """A fixed random model: the next token's logits depend on the last two tokens.  # [tokens]."""
+    """Return the logits of a fixed random model. They depend on the last two tokens.  # [tokens]."""
     rng = np.random.default_rng([7, *text[-2:]])
     return np.asarray(rng.normal(0, 1.5, len(TOKENS)), dtype=np.float32)
 
 
 def total_variation(seed: int, draws: int = DRAWS) -> float:
-    """Half the sum of |drawn share − probability| over all texts of `LENGTH` tokens."""
+    """Return half the sum of |drawn share − probability| over all texts of `LENGTH` tokens."""
     exact = enumerate_texts()
     drawn = Counter(draw_text(seed + number) for number in range(draws))
     texts = set(exact) | set(drawn)
@@ -40,7 +42,7 @@ def total_variation(seed: int, draws: int = DRAWS) -> float:
 
 
 def enumerate_texts() -> dict[tuple[int, ...], float]:
-    """Every text of `LENGTH` tokens that JSON may begin with, and its probability."""
+    """Return each text of `LENGTH` tokens that can begin a JSON document, with its probability."""
     level: dict[tuple[int, ...], tuple[float, Snapshot]] = {(): (1.0, _start())}
     for _ in range(LENGTH):
         after: dict[tuple[int, ...], tuple[float, Snapshot]] = {}
@@ -58,7 +60,7 @@ def enumerate_texts() -> dict[tuple[int, ...], float]:
 
 
 def draw_text(seed: int) -> tuple[int, ...]:
-    """One text, drawn as the engine draws: lazily, best perturbed score first."""
+    """Draw one text as the engine does: lazily, best perturbed score first."""
     text: tuple[int, ...] = ()
     snapshot = _start()
     sampling = Sampling(temperature=1.0, seed=seed)

@@ -1,4 +1,4 @@
-"""Real source files for the grammar benchmark: out of pinned releases on PyPI and npm, or out of a folder."""
+"""Real source files for the grammar benchmark, from pinned releases on PyPI and npm or from a folder."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ ENDINGS = {
     ".json": "json",
 }
 _SIZES = range(200, 40_000)
-# pip asks a source distribution's build backend for its metadata. PKG-INFO has it: a stand-in for every backend runs
-# no code of the package and needs no compiler.
+# pip asks the build backend of a source distribution for its metadata, which PKG-INFO already has. A stand-in for each
+# backend returns that metadata. It runs no code of the package and needs no compiler.
 _BACKENDS = (
     "setuptools.build_meta",
     "flit_core.buildapi",
@@ -64,7 +64,7 @@ _BACKENDS = (
 )
 _STAND_IN = """
 import email, pathlib, sys
-__legacy__ = sys.modules[__name__]  # what pip asks of a project without pyproject.toml
+__legacy__ = sys.modules[__name__]  # the name that pip uses for a project without pyproject.toml
 def get_requires_for_build_wheel(config_settings=None):
     return []
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
@@ -80,7 +80,7 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file that tree-sitter parses without an error."""
+    """A source file; `valid` tells whether tree-sitter parses it without an error."""
 
     name: str
     language: str
@@ -88,9 +88,9 @@ class SourceFile:
 
 
 def valid_sources(folder: Path | None, seed: int) -> dict[str, list[SourceFile]]:
-    """Files by language in a random order; without a folder the pinned releases are fetched into the cache.
+    """Return files by language in random order. Without a folder the pinned releases are downloaded into the cache.
 
-    The files are parsed only when asked for: see `valid`.
+    The files are not parsed here: see `valid`.
     """
     texts = _read_folder(folder) if folder is not None else _read_archives(fetch())
     by_language: dict[str, list[SourceFile]] = {}
@@ -104,13 +104,13 @@ def valid_sources(folder: Path | None, seed: int) -> dict[str, list[SourceFile]]
 
 
 def valid(file: SourceFile) -> bool:
-    """Whether tree-sitter finds no error in the file."""
+    """Return whether tree-sitter parses the file without an error."""
     grammar = load_grammar(file.language)
     return grammar is not None and not grammar.parse(file.text).root_node.has_error
 
 
 def fetch() -> list[Path]:
-    """Archives of the pinned releases; what is in the cache is not fetched again."""
+    """Return the archives of the pinned releases. Archives in the cache are not downloaded again."""
     folder = cache_dir() / "benchmark-sources"
     stand_ins = folder / "backends"
     _write_stand_ins(stand_ins)
@@ -127,12 +127,12 @@ def _pip(requirement: str) -> list[str]:
     return [*pip, "--no-build-isolation", requirement]
 
 
-def _fetch(place: Path, command: list[str], environment: dict[str, str]) -> None:
-    if place.is_dir() and any(place.iterdir()):
+def _fetch(folder: Path, command: list[str], environment: dict[str, str]) -> None:
+    if folder.is_dir() and any(folder.iterdir()):
         return
-    place.mkdir(parents=True, exist_ok=True)
-    print(f"fetching {place.name}", file=sys.stderr)
-    subprocess.run(command, cwd=place, env=environment, check=True, stdout=subprocess.DEVNULL)
+    folder.mkdir(parents=True, exist_ok=True)
+    print(f"downloading {folder.name}", file=sys.stderr)
+    subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
 def _write_stand_ins(folder: Path) -> None:

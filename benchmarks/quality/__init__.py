@@ -1,1 +1,1 @@
-"""How good suggestions are."""
+"""Quality of suggestions."""

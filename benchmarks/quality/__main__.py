@@ -1,6 +1,6 @@
-"""`python -m benchmarks.quality`: how good suggestions are, the whole path beside the raw model and /infill's prompt.
+"""`python -m benchmarks.quality`: quality of suggestions, compared with the bare model and the prompt of /infill.
 
-Predictions are written as they are made (`--out`) and are not made again when the same file is named once more.
+`--out FILE` writes each prediction at once. A later run with the same file makes only the missing predictions.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data import read_answers
 from benchmarks.quality.report import Prediction, keys, print_tables
 from benchmarks.quality.rows import LAYOUT_ROWS, ROWS, rows_for
 from benchmarks.quality.scoring import score
@@ -24,13 +25,13 @@ from completion.backend import Backend
 from completion.cancellation import CancelToken
 from completion.engine import Engine, product_settings
 from completion.model.loading import load_model
-from completion.request import CompletionEvent, Mode, WorkspaceUpdate
+from completion.request import Mode, WorkspaceUpdate
 from completion.workspace.context import WorkspaceContext
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asks for."""
+    """Options of the command line."""
 
     tasks: list[Task]
     rows: tuple[str, ...]
@@ -43,9 +44,9 @@ class Options:
 
 
 def main() -> None:
-    """Answer, score, print tables and one JSON line."""
+    """Make and score the predictions, print tables, then one line of JSON."""
     options = _options()
-    made = _read(options.out)
+    made = read_answers(options.out)
     missing = [
         (row, task)
         for task in options.tasks
@@ -62,7 +63,7 @@ def main() -> None:
 
 
 def _answer(work: list[tuple[str, Task]], backend: Backend, options: Options) -> Iterator[dict[str, Any]]:
-    """Complete each task in each row on one model, a line of the output file for each."""
+    """Complete each task in each row on one model, and write a line of the output file for each."""
     engine = Engine(load_model(options.model, backend=backend, threads=options.threads), product_settings())
     with (options.out or Path(os.devnull)).open("a", encoding="utf-8") as out:
         for number, (row, task) in enumerate(work):
@@ -74,7 +75,7 @@ def _answer(work: list[tuple[str, Task]], backend: Backend, options: Options) ->
             prediction = {
                 "id": task.id,
                 "row": row,
-                "completion": _completion(last, task),
+                "completion": task.inserted(last.suggestions[0]) if last.suggestions else "",
                 "stop": last.stop_reason,
                 "dropped": last.dropped,
                 "log_probabilities": [
@@ -89,17 +90,8 @@ def _answer(work: list[tuple[str, Task]], backend: Backend, options: Options) ->
     engine.close()
 
 
-def _completion(event: CompletionEvent, task: Task) -> str:
-    """The suggested text without what its range replaces: what stands between prefix and suffix in the end."""
-    if not event.suggestions:
-        return ""
-    suggestion = event.suggestions[0]
-    covered = task.document_suffix[: suggestion.replace_after]
-    return suggestion.text.removesuffix(covered)
-
-
 def _score(made: dict[tuple[str, str], dict[str, Any]], options: Options) -> list[Prediction]:
-    """Score every wanted prediction, programs in parallel."""
+    """Score each prediction of the chosen rows. Programs run in parallel."""
     wanted = [
         (task, made[task.id, row])
         for task in options.tasks
@@ -117,31 +109,34 @@ def _score(made: dict[tuple[str, str], dict[str, Any]], options: Options) -> lis
         return list(pool.map(one, wanted))
 
 
-def _read(path: Path | None) -> dict[tuple[str, str], dict[str, Any]]:
-    if path is None or not path.is_file():
-        return {}
-    rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return {(row["id"], row["row"]): row for row in rows}
-
-
 def _options() -> Options:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
-    parser.add_argument("--data", type=Path, action="append", help="a file of records (.jsonl, .jsonl.gz); repeatable")
+    parser.add_argument(
+        "--data", type=Path, action="append", help="file of records (.jsonl, .jsonl.gz), may be repeated"
+    )
     parser.add_argument(
         "--sets",
         default=",".join(FILES),
-        help="which of the open data: " + ", ".join(SETS),
+        help="data sets, comma-separated: " + ", ".join(SETS),
     )
-    parser.add_argument("--data-dir", help="folder of the open data")
-    parser.add_argument("--mode", type=Mode, default=Mode.AUTO, help="line, block or auto, for --data")
-    parser.add_argument("--limit", type=int, default=0, help="at most so many tasks of a data set and language")
-    parser.add_argument("--rows", default="", help="only these rows: " + ", ".join(ROWS) + "; or layouts")
-    parser.add_argument("--out", type=Path, help="predictions, one JSON object a line; continued where it exists")
+    parser.add_argument("--data-dir", help="folder of the data")
+    parser.add_argument(
+        "--mode", type=Mode, default=Mode.AUTO, help="line, block or auto, for --data (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--limit", type=int, default=0, help="maximum number of tasks of each data set and language; 0 for all"
+    )
+    parser.add_argument("--rows", default="", help="rows, comma-separated: " + ", ".join(ROWS) + "; or layouts")
+    parser.add_argument(
+        "--out", type=Path, help="file of predictions, one JSON object a line; an existing file is continued"
+    )
     parser.add_argument("--model", default="default")
     parser.add_argument("--backend", default="auto", choices=["auto", "int8", "bf16", "fp32", "transformers"])
     parser.add_argument("--context-tokens", type=int, default=product_settings().budget.context_tokens)
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--jobs", type=int, default=2, help="programs that are tested at once")
+    parser.add_argument(
+        "--jobs", type=int, default=2, help="number of programs that run at once (default: %(default)s)"
+    )
     given = parser.parse_args()
     if given.data:
         tasks = [task for path in given.data for task in file_tasks(path, given.mode)]

@@ -27,18 +27,18 @@ Measure = Callable[[Score], float | None]
 
 
 def exact(score: Score) -> float:
-    """Exact match."""
+    """Return the exact match of a score."""
     return score.exact_match
 
 
 def mean(predictions: Iterable[Prediction], measure: Measure) -> float | None:
-    """Mean of a measure over those that have it, None where none has."""
+    """Return the mean of a measure over the predictions that have it, None where none has."""
     values = [value for p in predictions if (value := measure(p.score)) is not None]
     return sum(values) / len(values) if values else None
 
 
 def print_tables(predictions: list[Prediction]) -> None:
-    """One table a data set: rows by language, in per cent."""
+    """Print one table for each data set: rows by language, in percent."""
     console = Console(width=120)
     for dataset in dict.fromkeys(p.dataset for p in predictions):
         of_set = [p for p in predictions if p.dataset == dataset]
@@ -66,7 +66,7 @@ Figures = dict[str, float | str | None]
 
 
 def keys(predictions: list[Prediction]) -> Figures:
-    """The figures by name; only pairs of rows that answered the same tasks are compared."""
+    """Return the figures by name. Two rows are compared only on tasks that both have answered."""
 
     def share(datasets: tuple[str, ...], row: str, beside: str, measure: Measure) -> float | None:
         other = {(p.dataset, p.id) for p in predictions if p.row == beside}
@@ -97,7 +97,7 @@ def keys(predictions: list[Prediction]) -> Figures:
 
 
 def _worst_language(predictions: list[Prediction], row: str, beside: str) -> float | None:
-    """The smallest gain in edit similarity of any language of the repository contexts, in points."""
+    """Return the smallest gain in edit similarity of a language of the repository contexts, in points."""
     of_set = [p for p in predictions if p.dataset == "repo_context"]
     gains = []
     for language in {p.language for p in of_set}:
@@ -111,7 +111,7 @@ def _worst_language(predictions: list[Prediction], row: str, beside: str) -> flo
 
 
 def _best_layout(predictions: list[Prediction]) -> str | None:
-    """The raw row with the most exact matches over the tasks that all raw rows answered."""
+    """Return the bare-model row with the most exact matches over the tasks that all such rows have answered."""
     rows = {p.row for p in predictions if p.row.startswith(("infill", "prefix_", "suffix_"))}
     answered = [{(p.dataset, p.id) for p in predictions if p.row == row} for row in rows]
     common = set.intersection(*answered) if len(rows) > 1 else set()

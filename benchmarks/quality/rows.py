@@ -1,4 +1,4 @@
-"""The rows of the quality benchmark: ways to answer the same question, and where each is asked."""
+"""Rows of the quality benchmark: ways to answer the same task, and the data sets of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout
 from completion.workspace.context import WorkspaceContext
 
 LINE_TOKENS = 64
+"""Maximum number of tokens of a line of the bare model."""
 BLOCK_TOKENS = 160
+"""Maximum number of tokens of all other completions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +20,12 @@ class Row:
     """One way to answer.
 
     Attributes:
-        layout: Order of prefix and suffix; None is the model's default.
+        layout: Order of prefix and suffix, None for the default of the model.
         healing: Whether the run before the cursor is healed.
-        whole: The whole completion path (grammar, filters); otherwise the model's text up to the expected end.
-        invoked: Asked by a key: nothing is held back inside a word, and nothing is given up early.
-        context: Whether pieces of the other files, and the imports and open scopes above the window, are shown.
-        backend: The weights' kind where the row insists on one; "" takes the benchmark's.
+        whole: Whether grammar and filters run. Otherwise the row is the text of the bare model up to the expected end.
+        context: Whether the prompt has snippets of other files, and the imports and open scopes above the window.
+        invoked: Whether the request is manual: it is not hidden inside a word, and the early stop is off.
+        backend: Backend of the row, None for that of the command line.
     """
 
     layout: Layout | None = None
@@ -34,9 +36,9 @@ class Row:
     backend: Backend | None = None
 
     def request(self, task: Task, files: WorkspaceContext, context_tokens: int) -> CompletionRequest:
-        """The task as this row asks it. Cached keys are only reused where they are exact.
+        """Return the request of this row for a task. It reuses cached keys only where they are exact.
 
-        The whole path decides itself between a line and a block, unless the task wants a block.
+        The complete path decides between a line and a block, unless the task asks for a block.
         """
         request = CompletionRequest(
             prefix=task.prefix,
@@ -76,11 +78,11 @@ ROWS = {
     "suffix_first_healed": _raw(Layout.SUFFIX_FIRST, healing=True),
     "prefix_only": _raw(Layout.PREFIX_ONLY),
 }
-"""`infill` is the prompt of llama.cpp's /infill (prefix first, nothing healed), `infill_spm` the same with its option
-spm_infill, both on the same weights in the same engine."""
+"""Rows by name. `infill` is the prompt of llama.cpp's /infill: prefix first, no healing. `infill_spm` is that prompt
+with the option spm_infill. Both use the same weights in the same engine."""
 
 LAYOUT_ROWS = ("infill", "prefix_first_healed", "suffix_first", "suffix_first_healed", "infill_spm", "prefix_only")
-"""In this order neighbours share a prompt, which is computed once."""
+"""Rows that compare layouts, in an order in which neighbours share a prompt."""
 
 DEFAULT_ROWS = {
     "single_line": ("whole", "whole_bf16", "whole_unasked", "infill", "suffix_first", "suffix_first_healed"),
@@ -91,8 +93,9 @@ DEFAULT_ROWS = {
     "release_replay": ("whole", "infill"),
     "cursor_positions": ("whole", "whole_no_healing", *LAYOUT_ROWS),
 }
+"""Rows of each data set."""
 
 
 def rows_for(dataset: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """The rows of a data set: those wanted by name, else its defaults, else the whole path beside /infill."""
+    """Return `wanted`, else the default rows of the data set, else the complete path and /infill."""
     return wanted or DEFAULT_ROWS.get(dataset, ("whole", "infill"))

@@ -1,4 +1,4 @@
-"""Scores of a completion: exact match, edit similarity, first line, and pass@1 in a process with narrow limits."""
+"""Scores of a completion: exact match, edit similarity, first line, and pass@1 in a process with limits."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 TIME_LIMIT_S = 10
+"""Time limit of a program."""
 MEMORY_LIMIT_BYTES = 1 << 30
+"""Memory limit of a program."""
 
-# The child writes its token only behind the program's last line: a completion that calls exit() does not pass.
+# The child writes its token after the last line of the program, so a completion that calls exit() does not pass.
 _CHILD = """
 import resource, runpy, sys
 program, proof, token, seconds, memory = sys.argv[1:]
@@ -30,7 +32,7 @@ open(proof, "w").write(token)
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One completion against its reference; `passed` is None where no tests ran. All are shares from 0 to 1."""
+    """Scores of one completion from 0 to 1. `passed` is None where no tests ran."""
 
     exact_match: float
     edit_similarity: float
@@ -39,12 +41,12 @@ class Score:
 
 
 def score(completion: str, reference: str, program: str | None) -> Score:
-    """Compare a completion with its reference, blanks at the ends aside.
+    """Compare a completion with its reference, without trailing blanks.
 
     Args:
-        completion: What was suggested.
-        reference: What stood there.
-        program: Python program with tests around the completion; None to run nothing.
+        completion: Suggested text.
+        reference: Text of the document.
+        program: Python program with the completion and its tests, None to run no program.
     """
     got, wanted = completion.rstrip(), reference.rstrip()
     return Score(
@@ -56,14 +58,14 @@ def score(completion: str, reference: str, program: str | None) -> Score:
 
 
 def first_line(text: str) -> str:
-    """The first line that is not blank, without blanks at its end; "" if there is none."""
+    """Return the first line that is not blank, without trailing blanks; "" if there is none."""
     return next((line.rstrip() for line in text.splitlines() if line.strip()), "")
 
 
 def runs_to_its_end(program: str) -> bool:
-    """Run a Python program with limits on time, memory and files; whether it reached its last line.
+    """Run a Python program with limits on time, memory and files. Return whether it reached its last line.
 
-    This keeps accidents in bounds; it is no protection against malice. Run it in a container.
+    The limits contain accidents. They do not contain malicious code, so run the benchmark in a container.
     """
     with tempfile.TemporaryDirectory(prefix="draftline-score-") as folder:
         source, proof = Path(folder, "program.py"), Path(folder, "proof")

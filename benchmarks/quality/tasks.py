@@ -1,4 +1,4 @@
-"""The questions of the quality benchmark: records of open data, each as an editor would ask it."""
+"""Tasks of the quality benchmark: records of open data, as an editor would send them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.data import read_records
-from completion.request import Mode, WorkspaceFile
+from completion.request import Mode, Suggestion, WorkspaceFile
 
 FILES = {
     "humaneval": "open_humaneval_infilling_even.jsonl.gz",
@@ -26,24 +26,24 @@ FILES = {
 }
 _HUMANEVAL_SETS = {"SingleLine": "single_line", "MultiLine": "multi_line", "RandomSpan": "random_span"}
 MID_LINE = "mid_line"
-"""Parts taken out of lines of `single_line` and `cursor_positions`, with the rest of the line behind the cursor."""
+"""Data set of holes within the lines of `single_line` and `cursor_positions`, with code after the cursor."""
 SETS = (*FILES, *_HUMANEVAL_SETS.values(), MID_LINE)
-"""All names of sets."""
+"""Names of all data sets."""
 
-_AT_WORDS = 0.7  # share of mid-line holes that begin and end at words, as cursors mostly do
-_SHORTEST_LINE = 8  # characters of a line that has a middle
+_AT_WORDS = 0.7  # share of mid-line holes that begin and end at word boundaries, where most cursors are
+_SHORTEST_LINE = 8  # minimum characters of a line with a hole
 _WORD_EDGE = re.compile(r"\b|(?<=\W)(?=\W)")
 _MODES = {"multi_line": Mode.BLOCK, "random_span": Mode.BLOCK, "safim": Mode.AUTO}
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One question with its answer.
+    """One task with its reference.
 
     Attributes:
-        whole_lines: The hole is made of whole lines: an editor's cursor stands on an empty line there, so a line
-            break follows it in the document and is not part of the completion.
-        tests: Python code to run behind the completed program; "" where there is none.
+        whole_lines: Whether the hole consists of whole lines. The cursor of an editor is on an empty line there, so a
+            line break follows it in the document and is not part of the completion.
+        tests: Python code to run after the completed program, "" where there is none.
         files: Other files of the workspace.
     """
 
@@ -61,11 +61,15 @@ class Task:
 
     @property
     def document_suffix(self) -> str:
-        """What stands behind the cursor in an editor."""
+        """Return the text after the cursor in an editor."""
         return "\n" + self.suffix if self.whole_lines else self.suffix
 
+    def inserted(self, suggestion: Suggestion) -> str:
+        """Return the new text between prefix and suffix: the suggestion without the text that its range replaces."""
+        return suggestion.text.removesuffix(self.document_suffix[: suggestion.replace_after])
+
     def program(self, completion: str) -> str | None:
-        """The program with its tests, None where there are none to run."""
+        """Return the program with its tests, None where there are no tests."""
         if self.language != "python" or not self.tests:
             return None
         line_break = "\n" if self.whole_lines else ""
@@ -73,15 +77,15 @@ class Task:
 
 
 def open_tasks(names: list[str], data_dir: str | None) -> Iterator[Task]:
-    """The tasks of the open data, by the names in SETS.
+    """Yield the tasks of the data sets with these names.
 
     Raises:
-        SystemExit: There is no such set.
+        SystemExit: A name is not in SETS.
     """
     parts = _HUMANEVAL_SETS.values()
     for name in names:
         if name not in SETS:
-            raise SystemExit(f"There is no set {name}. Known: {', '.join(SETS)}.")
+            raise SystemExit(f"There is no data set {name!r}. Choose from: {', '.join(SETS)}.")
         if name == MID_LINE:
             yield from filter(None, map(mid_line, open_tasks(["single_line", "cursor_positions"], data_dir)))
             continue
@@ -90,7 +94,7 @@ def open_tasks(names: list[str], data_dir: str | None) -> Iterator[Task]:
 
 
 def file_tasks(path: Path, mode: Mode) -> Iterator[Task]:
-    """The tasks of anybody's file in the same schema, `.jsonl` or `.jsonl.gz`."""
+    """Yield the tasks of a file in the same schema, `.jsonl` or `.jsonl.gz`."""
     data = path.read_bytes()
     text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
     for line in text.split("\n"):
@@ -99,7 +103,7 @@ def file_tasks(path: Path, mode: Mode) -> Iterator[Task]:
 
 
 def tasks_of(record: dict[str, Any], name: str, mode: Mode | None = None) -> list[Task]:
-    """One record's tasks: one, or one for each hunk of a release replay."""
+    """Return the tasks of one record: one, or one for each hunk of a release replay."""
     if "before" in record and "after" in record and "prefix" not in record:
         return list(_replay(record))
     dataset = next((own for key, own in _HUMANEVAL_SETS.items() if key in record.get("source", "")), name)
@@ -123,9 +127,10 @@ def tasks_of(record: dict[str, Any], name: str, mode: Mode | None = None) -> lis
 
 
 def _replay(record: dict[str, Any]) -> Iterator[Task]:
-    """One task a hunk: its first added line is being typed, what comes above is done, what comes below is not.
+    """Yield one task for each hunk, with the cursor in its first added line.
 
-    The cursor is at a column drawn evenly from the line's text, by a hash of the record and the hunk.
+    Hunks above the cursor are applied, hunks below it are not. A hash of the record and the hunk chooses the column of
+    the cursor uniformly from the text of the line.
     """
     before, after = record["before"].splitlines(keepends=True), record["after"].splitlines(keepends=True)
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
@@ -149,9 +154,9 @@ def _replay(record: dict[str, Any]) -> Iterator[Task]:
 
 
 def mid_line(task: Task) -> Task | None:
-    """A task whose hole is a part of the line that the task's cursor stands on; None where the line is too short.
+    """Return a task with a hole within the line of the cursor, None where the line is too short.
 
-    Where the hole begins and ends is drawn by the task's name: the same every time.
+    The name of the task is the seed of the position of the hole, so each run has the same holes.
     """
     start = task.prefix.rfind("\n") + 1
     line, line_break, below = (task.prefix[start:] + task.reference + task.document_suffix).partition("\n")
@@ -160,10 +165,10 @@ def mid_line(task: Task) -> Task | None:
     if len(line.strip()) < _SHORTEST_LINE:
         return None
     draw = Random(task.id)
-    places = list(range(indent, len(line.rstrip())))
+    columns = list(range(indent, len(line.rstrip())))
     if draw.random() < _AT_WORDS:
-        places = [place for place in places if _WORD_EDGE.match(line, place)]
-    begin, end = sorted(draw.sample(places, 2)) if len(places) > 1 else (0, 0)
+        columns = [column for column in columns if _WORD_EDGE.match(line, column)]
+    begin, end = sorted(draw.sample(columns, 2)) if len(columns) > 1 else (0, 0)
     if not line[begin:end].strip():
         return None
     return replace(
@@ -179,7 +184,7 @@ def mid_line(task: Task) -> Task | None:
 
 
 def sample(tasks: list[Task], limit: int) -> list[Task]:
-    """At most `limit` tasks of each data set and language, chosen by a hash of their names: the same every time."""
+    """Return at most `limit` tasks of each data set and language, chosen by a hash of their names."""
     ordered = sorted(tasks, key=lambda task: hashlib.sha256(task.id.encode()).digest())
     counts: dict[tuple[str, str], int] = {}
     chosen = []

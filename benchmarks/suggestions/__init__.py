@@ -1,1 +1,1 @@
-"""Several suggestions for one question."""
+"""Several suggestions for one request."""

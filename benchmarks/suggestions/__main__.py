@@ -1,12 +1,15 @@
-"""`python -m benchmarks.suggestions`: several suggestions for one question, what they cost and what they are worth.
+"""`python -m benchmarks.suggestions`: cost and value of several suggestions for one request.
 
-Each question of the open data is answered with one suggestion, with k exact branches, with k superposed drafts, and
-with k nucleus samples that are k requests. All rows take the same path (grammar, filters, drafting) and start from the
-same learned drafters; `plain` are the samples without drafting, a token a pass, as the published figure has them. Each
-time is taken twice: from question to last suggestion with a prompt that is computed first (`time_ratio`), and with one
-that is cached, as while somebody types (`time_ratio_cached_prompt`). Samples are compared with a cached prompt: plain
-(`speedup_over_samples`) and drafted for (`speedup_over_drafted_samples`). Answers are written as they are made
-(`--out`), and are not made again when the same file is named once more.
+Each task of the open data is answered with one suggestion, with k exact branches, with k superposed drafts, and with k
+nucleus samples, which are k requests. All rows have the same grammar, filters and drafting and start with the same
+learned drafters. The row `plain` is nucleus sampling without drafting, one token per forward pass, as in the published
+figure.
+
+The benchmark reports each time to the last suggestion twice. `time_ratio` includes the computation of the prompt.
+`time_ratio_cached_prompt` does not, because the prompt is cached during typing. `speedup_over_samples` compares with
+plain samples, `speedup_over_drafted_samples` with drafted ones, both with a cached prompt.
+
+`--out FILE` writes each answer at once. A later run with the same file makes only the missing answers.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data import read_answers
 from benchmarks.quality.rows import ROWS as QUALITY_ROWS
 from benchmarks.quality.scoring import Score, score
 from benchmarks.quality.tasks import SETS as KNOWN_SETS
@@ -54,7 +58,7 @@ ROWS = ("one", *(f"{kind}_{count}" for count in COUNTS for kind in KINDS), f"{PL
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One answer as it came: its suggestions, and when the first of them and the last event were there."""
+    """One answer: its last event, and the times of the complete first suggestion and of the last event."""
 
     event: CompletionEvent
     first_ms: float
@@ -62,7 +66,7 @@ class Run:
 
 
 class Bench:
-    """One model; every run starts with what the drafters had learned from the questions before."""
+    """One model. Each run starts with what the drafters learned from earlier tasks."""
 
     def __init__(self, loaded: LoadedModel, sampling: Sampling, repeats: int) -> None:
         settings = product_settings()
@@ -72,7 +76,7 @@ class Bench:
         self._context_tokens = settings.budget.context_tokens
 
     def answer(self, task: Task) -> Iterator[dict[str, Any]]:
-        """Every row's answer to one task."""
+        """Yield the answer of each row to one task."""
         files = WorkspaceContext()
         files.update(WorkspaceUpdate("", task.files))
         request = replace(QUALITY_ROWS["whole"].request(task, files, self._context_tokens), document=task.id)
@@ -82,7 +86,7 @@ class Bench:
         learned = self._drafters.learned
         after_one = learned
         rows: dict[str, list[list[Run]]] = {row: [] for row in ROWS}
-        for _ in range(self._repeats):  # rows take turns: what else the machine does meets them all
+        for _ in range(self._repeats):  # rows take turns, so that all have the same noise of the machine
             for row in ROWS:
                 self._drafters.learned = copy.deepcopy(learned)
                 rows[row].append([self._timed(asked) for asked in self._requests(row, request)])
@@ -110,15 +114,15 @@ class Bench:
 
 
 def _same(event: CompletionEvent, last: CompletionEvent) -> bool:
-    """Whether an event has the whole first suggestion of the last one."""
+    """Return whether an event has the complete first suggestion of the last event."""
     return bool(last.suggestions) and event.suggestions[0].text == last.suggestions[0].text
 
 
 def _joined(repeats: list[list[Run]], task: Task) -> dict[str, Any]:
-    """The suggestions of a row's requests, and the least time that they took."""
+    """Return the suggestions of the requests of a row, and their shortest time over all repeats."""
     suggestions = [suggestion for run in repeats[0] for suggestion in run.event.suggestions]
     return {
-        "texts": [_completion(suggestion, task) for suggestion in suggestions],
+        "texts": [task.inserted(suggestion) for suggestion in suggestions],
         "parses": [_parses(suggestion, task) for suggestion in suggestions],
         "log_probabilities": [round(suggestion.log_probability, 4) for suggestion in suggestions],
         "first_ms": round(min(runs[0].first_ms for runs in repeats), 3),
@@ -126,13 +130,8 @@ def _joined(repeats: list[list[Run]], task: Task) -> dict[str, Any]:
     }
 
 
-def _completion(suggestion: Suggestion, task: Task) -> str:
-    """The suggested text without what its range replaces: what stands between prefix and suffix in the end."""
-    return suggestion.text.removesuffix(task.document_suffix[: suggestion.replace_after])
-
-
 def _parses(suggestion: Suggestion, task: Task) -> bool:
-    """Whether the document has no more syntax errors with the suggestion than before."""
+    """Return whether the suggestion adds no syntax errors to the document."""
     grammar = GrammarConstraint.open(task.language, task.prefix, task.document_suffix, GrammarMode.STRICT, "")
     replaced = len(task.document_suffix[: suggestion.replace_after].encode())
     text = suggestion.text.encode()
@@ -140,11 +139,11 @@ def _parses(suggestion: Suggestion, task: Task) -> bool:
 
 
 def main() -> None:
-    """Answer, score, print a table and one JSON line."""
+    """Make and score the answers, print tables, then one line of JSON."""
     options = _options()
     tasks = list(open_tasks(options.sets.split(","), options.data_dir))
     tasks = sample(tasks, options.limit) if options.limit else tasks
-    made = _read(options.out)
+    made = read_answers(options.out)
     missing = [task for task in tasks if not all((task.id, row) in made for row in ROWS)]
     if missing:
         sampling = Sampling(options.temperature, options.top_p)
@@ -162,7 +161,7 @@ def main() -> None:
 
 
 def _score(made: dict[tuple[str, str], dict[str, Any]], tasks: list[Task], jobs: int) -> list[Answer]:
-    """Score every suggestion, programs in parallel."""
+    """Score each suggestion. Programs run in parallel."""
     texts = {(task, text) for task in tasks for row in ROWS for text in made[task.id, row]["texts"] or [""]}
 
     def one(pair: tuple[Task, str]) -> Score:
@@ -190,25 +189,31 @@ def _score(made: dict[tuple[str, str], dict[str, Any]], tasks: list[Task], jobs:
     ]
 
 
-def _read(path: Path | None) -> dict[tuple[str, str], dict[str, Any]]:
-    if path is None or not path.is_file():
-        return {}
-    lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return {(line["id"], line["row"]): line for line in lines}
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.suggestions", description=__doc__)
-    parser.add_argument("--sets", default=SETS, help="which of the open data: " + ", ".join(KNOWN_SETS))
-    parser.add_argument("--data-dir", help="folder of the open data")
-    parser.add_argument("--limit", type=int, default=2, help="at most so many tasks of a data set and language; 0: all")
-    parser.add_argument("--repeats", type=int, default=1, help="runs of each row, of which the fastest counts")
-    parser.add_argument("--temperature", type=float, default=0.8, help="of the nucleus samples")
-    parser.add_argument("--top-p", type=float, default=0.95, help="of the nucleus samples")
-    parser.add_argument("--out", type=Path, help="answers, one JSON object a line; continued where it exists")
+    parser.add_argument("--sets", default=SETS, help="data sets, comma-separated: " + ", ".join(KNOWN_SETS))
+    parser.add_argument("--data-dir", help="folder of the data")
+    parser.add_argument(
+        "--limit",
+        type=int,
+        default=2,
+        help="maximum number of tasks of each data set and language; 0 for all (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=1, help="number of runs of each row; the fastest counts (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--temperature", type=float, default=0.8, help="temperature of the nucleus samples (default: %(default)s)"
+    )
+    parser.add_argument("--top-p", type=float, default=0.95, help="top-p of the nucleus samples (default: %(default)s)")
+    parser.add_argument(
+        "--out", type=Path, help="file of answers, one JSON object a line; an existing file is continued"
+    )
     parser.add_argument("--model", default="default")
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--jobs", type=int, default=2, help="programs that are tested at once")
+    parser.add_argument(
+        "--jobs", type=int, default=2, help="number of programs that run at once (default: %(default)s)"
+    )
     return parser.parse_args()
 
 

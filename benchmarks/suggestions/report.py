@@ -12,7 +12,7 @@ from benchmarks.quality.scoring import Score
 from benchmarks.quality.tasks import Task
 
 DEFAULT = "branches"
-"""The kind of alternatives that requests get unless they ask for the other."""
+"""Default kind of alternatives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Answer:
     """All suggestions of one row for one task.
 
     Attributes:
-        scores: One for each suggestion; that of an empty text where there is none.
-        first_ms: When the first suggestion was complete.
-        total_ms: When the last event came; the sum over requests where the row takes several.
-        prompt_ms: What computing the prompt took before.
+        scores: One score for each suggestion; the score of an empty text where there is no suggestion.
+        first_ms: Time to the complete first suggestion.
+        total_ms: Time to the last event, summed over the requests of the row.
+        prompt_ms: Time to compute the prompt before.
     """
 
     task: Task
@@ -42,7 +42,7 @@ Figures = dict[str, float | None]
 
 
 def by_row(answers: Sequence[Answer]) -> Rows:
-    """Answers of each row, in the order of the tasks."""
+    """Return the answers of each row in the order of the tasks."""
     rows: Rows = {}
     for answer in answers:
         rows.setdefault(answer.row, []).append(answer)
@@ -50,26 +50,26 @@ def by_row(answers: Sequence[Answer]) -> Rows:
 
 
 def best(answers: Sequence[Answer], measure: Callable[[Score], float | None]) -> float | None:
-    """Mean over tasks of the best suggestion's value, in per cent; tasks without one are left out."""
+    """Return the mean over tasks of the best value of a suggestion, in percent. Tasks without a value are left out."""
     values = [[value for score in answer.scores if (value := measure(score)) is not None] for answer in answers]
     found = [max(one) for one in values if one]
     return 100 * sum(found) / len(found) if found else None
 
 
 def distinct_share(answers: Sequence[Answer]) -> float:
-    """How many of the offered suggestions say something that no other of the same answer does, blanks aside."""
+    """Return the share of suggestions that differ from all others of their answer, blanks ignored."""
     offered = sum(len(answer.texts) for answer in answers)
     return sum(len({"".join(text.split()) for text in answer.texts}) for answer in answers) / max(offered, 1)
 
 
 def time_ratio(answers: Sequence[Answer], one: Sequence[Answer], *, prompt: bool = False) -> float:
-    """Time of a row against one suggestion, all tasks together; with `prompt` what computing it took counts in both."""
+    """Return the time of a row over that of one suggestion; `prompt` adds the time of the prompt to both."""
     before = sum(answer.prompt_ms for answer in one) if prompt else 0.0
     return (before + sum(a.total_ms for a in answers)) / (before + sum(a.total_ms for a in one))
 
 
 def print_tables(answers: list[Answer]) -> None:
-    """One table of all rows, one of times by data set, one of what shared starts are worth."""
+    """Print one table of all rows and one of times by data set."""
     rows, console = by_row(answers), Console(width=140)
     table = Table(title=f"{len(rows['one'])} questions")
     columns = ("row", "offered", "time, prompt cached", "time", "first arrives", "exact", "similarity", "pass@k")
@@ -112,12 +112,12 @@ def _cells(part: Sequence[Answer], one: Sequence[Answer]) -> list[str]:
 
 
 def _arrival(part: Sequence[Answer], one: Sequence[Answer]) -> float:
-    """When the first suggestion is complete, against one suggestion alone."""
+    """Return the time to the complete first suggestion over that of one suggestion alone."""
     return sum(a.first_ms for a in part) / sum(a.first_ms for a in one)
 
 
 def figures(answers: list[Answer]) -> Figures:
-    """The figures by name; those without a kind's name are of the default kind."""
+    """Return the figures by name. A figure without the name of a kind is of the default kind."""
     rows = by_row(answers)
     one = rows["one"]
     found: Figures = {}
@@ -160,9 +160,10 @@ def _gain(part: Sequence[Answer], beside: Sequence[Answer], measure: Callable[[S
 
 
 def shared_starts(answers: Sequence[Answer]) -> Figures:
-    """Where suggestions disagree: is the first one right, is only what all of them share right, how much text is it?
+    """Return how often, and for how many characters, the first suggestion and the shared start are right.
 
-    Right means that the document's own text begins with it, up to blanks at the end.
+    Only answers with several suggestions count. A text is right if the document continues with it, trailing blanks
+    ignored.
     """
     disagreeing = [answer for answer in answers if len(answer.texts) > 1]
     right = {"whole": 0.0, "shared": 0.0}
@@ -182,8 +183,8 @@ def shared_starts(answers: Sequence[Answer]) -> Figures:
 
 
 def shared_start(texts: Sequence[str]) -> str:
-    """What all texts begin with, cut back to where a word ends."""
-    first, last = min(texts), max(texts)  # in alphabetical order the two that agree least
+    """Return the common start of all texts, cut back to the end of a word."""
+    first, last = min(texts), max(texts)  # the two that differ first, since all others lie between them
     count = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
     shared = first[:count]
     rest = [text[len(shared) : len(shared) + 1] for text in texts]

@@ -1,1 +1,1 @@
-"""A person types real code, with draftline and with llama.vim."""
+"""A simulated person types real code with draftline and with llama.vim."""

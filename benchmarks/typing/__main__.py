@@ -1,8 +1,8 @@
-"""`python -m benchmarks.typing`: a person types real code, with draftline and with llama.vim.
+"""`python -m benchmarks.typing`: a simulated person types real code with draftline and with llama.vim.
 
-When is the right text there? Release replays and a recorded editing trace are typed key by key at a person's rhythm,
-through the real language server and through a real llama-server behind llama.vim's own logic: on this machine, in one
-run, session by session in turn. The last line is JSON.
+The benchmark measures when the right text is on the screen. Release replays and a recorded editing trace are typed key
+by key in a human rhythm: once through the real language server, once through a real llama-server with the logic of
+llama.vim. All rows run on this machine in one run and take turns session by session. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
-
-import psutil
 
 from benchmarks.data import data_dir, read_records
+from benchmarks.engine_processes import used_cpu_s
 from benchmarks.typing.assistant import Assistant
 from benchmarks.typing.draftline import DraftlineEditor
 from benchmarks.typing.host import stale_requests
@@ -30,19 +28,13 @@ from benchmarks.typing.scripts import Passage, Script, choose, release_scripts, 
 from benchmarks.typing.tally import RowTally, SessionRecord
 
 OURS, THEIRS = "draftline", "llama.vim"
-OUR_ROWS: dict[str, dict[str, Any]] = {
-    OURS: {},
-    "no drafts": {"drafting": False},
-    "no PIE": {"cache": "exact"},
-    "no grammar": {"grammar": "off"},
-    "k = 1": {"suggestions": 1},
-}
 THEIR_ROWS: dict[str, tuple[str, ...]] = {
     THEIRS: (),
     "llama.vim, n-gram": ("--spec-default",),
     "llama.vim, suffix first": ("--spm-infill",),
 }
-ROWS = (OURS, THEIRS, "llama.vim, n-gram", "llama.vim, suffix first", "no drafts", "no PIE", "no grammar", "k = 1")
+"""Arguments of llama-server for each row."""
+ROWS = (OURS, *THEIR_ROWS)
 
 _TRACE = "trace_sveltecomponent.json.gz"
 _WARM_UP = Script("warm-up", "python", "warm_up.py", "import sys\n\n\n", (Passage(11, 0, "def main():\n"),), 12)
@@ -50,7 +42,7 @@ _MB = 1e6
 
 
 def scripts(options: argparse.Namespace) -> list[Script]:
-    """The sessions of a run."""
+    """Return the sessions of a run."""
     if options.data is not None:
         opener = gzip.open if options.data.suffix == ".gz" else open
         with opener(options.data, "rt", encoding="utf-8") as lines:
@@ -64,7 +56,7 @@ def scripts(options: argparse.Namespace) -> list[Script]:
 def rounds(
     chosen: Sequence[str], others_a_round: int, sessions: Sequence[Script]
 ) -> Iterator[tuple[Script, list[str]]]:
-    """Who types which session, in turn: the two that are compared always, of the others some; the order changes."""
+    """Yield each session with its rows in changing order: the two that are compared, and some others in turn."""
     compared = [row for row in chosen if row in (OURS, THEIRS)]
     others = [row for row in chosen if row not in compared]
     for turn, script in enumerate(sessions):
@@ -75,13 +67,13 @@ def rounds(
 
 
 async def session(assistant: Assistant, script: Script, seed: int) -> SessionRecord:
-    """Type one script, and note what it cost."""
+    """Type one script and record its cost."""
     person = Person(assistant, script, Habits(), seed)
     await person.begin()
-    before_s, started = _cpu_s(assistant.processes), time.monotonic()
+    before_s, started = used_cpu_s(assistant.processes), time.monotonic()
     record = await person.work()
     record.seconds = time.monotonic() - started
-    record.cpu_s = _cpu_s(assistant.processes) - before_s
+    record.cpu_s = used_cpu_s(assistant.processes) - before_s
     record.resident_mb = sum(process.memory_info().rss for process in assistant.processes) / _MB
     return record
 
@@ -91,18 +83,14 @@ def _sentence(row: str, record: SessionRecord) -> str:
     return f"{row:24} {record.language:11} {typed}, {record.cpu_s:5.1f} s of processor"
 
 
-def _cpu_s(processes: Sequence[psutil.Process]) -> float:
-    return sum(sum(process.cpu_times()[:2]) for process in processes)
-
-
 def _assistant(row: str, options: argparse.Namespace) -> Assistant:
-    if row in OUR_ROWS:
-        return DraftlineEditor(row, {**OUR_ROWS[row], "threads": options.threads})
+    if row == OURS:
+        return DraftlineEditor(row, {"threads": options.threads})
     return LlamaVimEditor(row, THEIR_ROWS[row], options.threads, options.seed)
 
 
 async def run(options: argparse.Namespace) -> None:
-    """Start everybody, let them type in turn, print."""
+    """Start all rows, type the sessions in turn, and print the results."""
     found: dict[str, list[SessionRecord]] = {row: [] for row in options.rows}
     started = time.monotonic()
     async with AsyncExitStack() as stack:
@@ -125,7 +113,7 @@ async def run(options: argparse.Namespace) -> None:
     figures = {row: tally.figures() for row, tally in tallies.items()}
     print_table(figures)
     if options.plot is not None:
-        draw({row: tally for row, tally in tallies.items() if row == OURS or row in THEIR_ROWS}, options.plot)
+        draw(tallies, options.plot)
     if OURS in figures and THEIRS in figures:
         print(json.dumps(headline(figures[OURS], figures[THEIRS], stale)))
 
@@ -133,20 +121,24 @@ async def run(options: argparse.Namespace) -> None:
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, metavar="FILE", help="other replays: JSON lines with before and after")
-    parser.add_argument("--data-dir", help="where the open data lies")
-    parser.add_argument("--sessions", type=int, default=10, help="files to type in (default: %(default)s)")
     parser.add_argument(
-        "--seconds", type=float, default=780, help="no new session after so long (default: %(default)s)"
+        "--data", type=Path, metavar="FILE", help="file of other replays: JSON lines with before and after"
     )
-    parser.add_argument("--characters", type=int, default=100, help="typed in a session (default: %(default)s)")
+    parser.add_argument("--data-dir", help="folder of the data")
+    parser.add_argument("--sessions", type=int, default=10, help="number of files to type in (default: %(default)s)")
     parser.add_argument(
-        "--others", type=int, default=2, help="rows a session beside the first two (default: %(default)s)"
+        "--seconds", type=float, default=780, help="time after which no session starts (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--characters", type=int, default=100, help="characters typed in a session (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--others", type=int, default=2, help="number of other rows in each session, in turn (default: %(default)s)"
     )
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="ROW", help=", ".join(ROWS))
-    parser.add_argument("--threads", type=int, default=2, help="of each engine (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each engine (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--plot", type=Path, metavar="SVG", help="draw the times to first text into this file")
+    parser.add_argument("--plot", type=Path, metavar="SVG", help="file for a plot of the times to the first text")
     asyncio.run(run(parser.parse_args()))
 
 

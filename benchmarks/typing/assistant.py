@@ -1,4 +1,4 @@
-"""What benchmarks.typing needs of an assistant, and what ours and theirs share: the text and the log of requests."""
+"""Interface of the assistants of benchmarks.typing, and their common document with its log of requests."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _WORD = re.compile(r"\s*\S+?\b|\s*\S+")
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A text that stands at the cursor.
+    """A suggestion on the screen.
 
     Attributes:
-        id: Names the request that it comes from.
-        text: What would be inserted.
-        replaced: The text behind the cursor that it takes the place of.
-        since_s: Since when it, or what it is the rest of, has stood there.
+        id: Name of the request that it comes from.
+        text: Text that accepting inserts.
+        replaced: Text after the cursor that accepting removes.
+        since_s: Time since which it has been on the screen. Typing its start does not change this time.
     """
 
     id: str
@@ -34,91 +34,91 @@ class Offer:
 
     @property
     def first_line(self) -> str:
-        """Up to the first line's end."""
+        """Return the first line."""
         return self.text.partition("\n")[0]
 
     @property
     def first_word(self) -> str:
-        """The first word or sign with the blanks before it."""
+        """Return the first word or symbol, with the blanks before it."""
         found = _WORD.match(self.first_line)
         return found.group() if found else ""
 
     def first_line_is(self, rest: str) -> bool:
-        """Whether the first line is exactly what the line still lacks."""
+        """Return whether the first line completes the line of the cursor exactly."""
         line = rest.partition("\n")[0]
         return self.first_line in (line, line + self.replaced)
 
     def fits(self, part: str, rest: str) -> bool:
-        """Whether inserting a part of the text leaves nothing that must be changed again."""
+        """Return whether inserting this part of the text leaves nothing to correct."""
         return part == rest + self.replaced if self.replaced else rest.startswith(part)
 
     def narrowed(self, typed: str) -> Offer | None:
-        """What is left of it when its beginning was typed; None if something else was, or nothing is left."""
+        """Return the part after `typed`; None if the text does not start with `typed` or nothing is left."""
         left = self.text.removeprefix(typed)
         return replace(self, text=left) if left and len(left) < len(self.text) else None
 
 
 class Assistant(Protocol):
-    """An editor with a completion server behind it."""
+    """An editor with a completion server."""
 
     name: str
 
     @property
     def text(self) -> str:
-        """The document."""
+        """Return the document."""
 
     @property
     def cursor(self) -> int:
-        """Where the person types, in characters."""
+        """Return the cursor, in characters from the start."""
 
     @property
     def processes(self) -> Sequence[psutil.Process]:
-        """Everything that works for this assistant and would not run without it."""
+        """Return all processes that run for this assistant only."""
 
     async def start(self) -> None:
-        """Start every process, and wait until the model is loaded."""
+        """Start all processes and wait until the model is loaded."""
 
     async def open(self, script: Script) -> None:
         """Open a file."""
 
     def move(self, offset: int) -> None:
-        """Put the cursor somewhere."""
+        """Move the cursor."""
 
     def edit(self, start: int, deleted: int, inserted: str) -> None:
-        """Change the text; the cursor stands behind the change."""
+        """Change the text. The cursor is at the end of the change afterwards."""
 
     def ask(self, expected: str | None) -> None:
-        """A key was pressed: ask as the editor does.
+        """Send a request as the editor does after a key.
 
         Args:
-            expected: What will be typed from here on, for the log alone; None after a slip, which is not judged.
+            expected: Text that will be typed next, for the log only. None after a typing error, which is not scored.
         """
 
     def offer(self) -> Offer | None:
-        """What stands at the cursor now."""
+        """Return the suggestion on the screen."""
 
     def accept(self, offer: Offer, length: int) -> None:
-        """Insert the first characters of an offer."""
+        """Insert the first `length` characters of a suggestion."""
 
     async def settle(self) -> None:
-        """Wait until nothing works any more."""
+        """Wait until all requests have ended."""
 
     async def close(self) -> None:
         """Close the file."""
 
     def take_requests(self) -> list[RequestRecord]:
-        """The requests since the last call; they and the text that came for them are forgotten here."""
+        """Return the requests since the last call, and reset the log."""
 
     @property
     def received_characters(self) -> int:
-        """How much text came in this session, used or not."""
+        """Return the number of suggested characters of this session, used or not."""
 
     async def stop(self) -> None:
-        """End every process that was started for it."""
+        """End all processes of this assistant."""
 
 
 class Buffer:
-    """A document with a cursor, and the requests that were made for it."""
+    """A document with a cursor and a log of requests."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -127,11 +127,11 @@ class Buffer:
         self.received_characters = 0
 
     def load(self, script: Script) -> None:
-        """Start with a file."""
+        """Load a file."""
         self.text, self.cursor, self.requests, self.received_characters = script.text, 0, [], 0
 
     def apply(self, start: int, deleted: int, inserted: str) -> None:
-        """Change the text and put the cursor behind the change."""
+        """Change the text and move the cursor to the end of the change."""
         self.text = self.text[:start] + inserted + self.text[start + deleted :]
         self.cursor = start + len(inserted)
 
@@ -142,5 +142,5 @@ class Buffer:
 
 
 def now_s() -> float:
-    """The clock of every time in this benchmark."""
+    """Return the time by the clock of this benchmark."""
     return time.monotonic()

@@ -1,4 +1,4 @@
-"""Our side of benchmarks.typing: an editor that speaks to the real language server over stdio."""
+"""draftline in benchmarks.typing: an editor that speaks to the real language server over stdio."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from typing import Any
 import psutil
 from lsprotocol import types
 
+from benchmarks.engine_processes import engine_processes, private_folders
+from benchmarks.language_client import ServerProcess
 from benchmarks.typing.assistant import Buffer, Offer, now_s
 from benchmarks.typing.scripts import Script
-from benchmarks.typing.server import TypingServer
 from benchmarks.typing.tally import RequestRecord
 from lsp_server.messages import (
     ACCEPTED_COMMAND,
@@ -25,15 +27,21 @@ from lsp_server.messages import (
     DID_SHOW,
 )
 
-_SHOWN_S = 0.75  # editors report a text as shown once it stood so long
-_REST_S = 0.15  # and a cursor as resting
+_SHOWN_S = 0.75  # time on the screen after which editors report a suggestion as shown
+_PAUSE_S = 0.15  # time after which editors report the position of a cursor
 _SETTLED_S = 0.2
 _LONGEST_SETTLING_S = 60.0
 
 
 @dataclass(slots=True)
 class _Asked:
-    """The newest request: where it was made, whether its answer is still to come, and its record where it waits."""
+    """The newest request.
+
+    Attributes:
+        version: Version of the document in which it was sent.
+        answered: Set when the answer is there.
+        record: Its record, None once text has come or if a suggestion was on the screen already.
+    """
 
     id: str
     version: int
@@ -45,14 +53,16 @@ class DraftlineEditor(Buffer):
     """One editor window with a language server and an engine host of its own.
 
     Args:
-        name: The row's name.
+        name: Name of the row.
         options: Settings of the server that differ from its defaults.
     """
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__()
         self.name = name
-        self._server = TypingServer(options)
+        self._server = ServerProcess(options, self._on_partial)
+        self._folders = ExitStack()
+        self._environment: dict[str, str] = {}
         self._client = self._server.client
         self._ids = itertools.count(1)
         self._uri = ""
@@ -64,21 +74,24 @@ class DraftlineEditor(Buffer):
         self._shown_from = 0
         self._reported = ""
         self._received: dict[str, int] = {}
-        self._rest: asyncio.TimerHandle | None = None
+        self._pause: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
-        """Start the server, and wait until its engine is ready."""
-        await self._server.start(self._on_partial)
+        """Start the server and wait until its engine is ready."""
+        self._environment = self._folders.enter_context(private_folders())
+        await self._server.start(self._environment)
+        await self._server.wait_for_engine()
 
     @property
     def processes(self) -> Sequence[psutil.Process]:
-        """The language server and the engine's host."""
-        return self._server.processes
+        """Return the language server and its engine host."""
+        server = self._server.process
+        return [*([server] if server is not None else []), *engine_processes(self._environment)]
 
     @property
     def socket_path(self) -> Path:
-        """Where this editor's engine listens."""
-        return self._server.socket_path
+        """Return the socket of the engine of this editor."""
+        return next(Path(self._environment["DRAFTLINE_RUNTIME_DIR"]).glob("*.sock"))
 
     async def open(self, script: Script) -> None:
         """See `Assistant`."""
@@ -94,16 +107,16 @@ class DraftlineEditor(Buffer):
         self._asked = self._shown = None
 
     def move(self, offset: int) -> None:
-        """See `Assistant`; the server hears of it once the cursor rests."""
+        """See `Assistant`. The server gets the new position after a pause."""
         self._take_away("cursorMoved")
         self._cancel_asked()
         self.cursor = offset
-        self._rest = asyncio.get_running_loop().call_later(_REST_S, self._tell_rest)
+        self._pause = asyncio.get_running_loop().call_later(_PAUSE_S, self._report_cursor)
 
     def edit(self, start: int, deleted: int, inserted: str) -> None:
         """See `Assistant`."""
-        if self._rest is not None:
-            self._rest.cancel()
+        if self._pause is not None:
+            self._pause.cancel()
         range_ = types.Range(self._position(start), self._position(start + deleted))
         typed_on = start == self.cursor and not deleted
         self.apply(start, deleted, inserted)
@@ -123,7 +136,7 @@ class DraftlineEditor(Buffer):
             self._shown = left
 
     def ask(self, expected: str | None) -> None:
-        """See `Assistant`: the older request is withdrawn, as VS Code does."""
+        """See `Assistant`. Cancels the older request, as VS Code does."""
         self._cancel_asked()
         record = None
         if self._shown is None:
@@ -160,7 +173,7 @@ class DraftlineEditor(Buffer):
             self._client.protocol.notify(DID_ACCEPT_PARTLY, {"item": self._item(offer), "acceptedLength": units})
 
     async def settle(self) -> None:
-        """Wait until the last request is answered and nothing more comes.
+        """Wait until the last request is answered and no more text comes.
 
         Raises:
             JsonRpcException: A request was answered with an error.
@@ -177,6 +190,7 @@ class DraftlineEditor(Buffer):
     async def stop(self) -> None:
         """See `Assistant`."""
         await self._server.stop()
+        self._folders.close()
 
     def _on_partial(self, params: Any) -> None:  # noqa: ANN401 - our own message has no type
         asked = self._asked
@@ -201,14 +215,14 @@ class DraftlineEditor(Buffer):
                 asked.record.refuse(now_s())
             return
         first = items[0]
-        assert first.command is not None, "our server's items have a command"
-        assert first.command.arguments is not None, "that names the completion"
-        assert first.range is not None, "and a range"
+        assert first.command is not None, "each item of the server has a command"
+        assert first.command.arguments is not None, "the command names the suggestion"
+        assert first.range is not None, "each item of the server has a range"
         end = self._offset(first.range.end.line, first.range.end.character)
         self._show(asked, str(first.command.arguments[0]), str(first.insert_text), end, done=True)
 
     def _show(self, asked: _Asked, id_: str, text: str, end: int, *, done: bool) -> None:
-        """Put a text on the screen and into the log of the request that waited for it."""
+        """Put a suggestion on the screen and into the record of its request."""
         replaced = self.text[self.cursor : end]
         before = self._shown
         since_s = before.since_s if before is not None and before.id == id_ else now_s()
@@ -221,13 +235,13 @@ class DraftlineEditor(Buffer):
             self._shown_record.came(now_s(), typed + text, replaced, done=done)
 
     def _end_shown(self) -> None:
-        """The text on the screen has served."""
+        """Remove the suggestion from the screen after it was used."""
         if self._shown_record is not None:
             self._shown_record.end(now_s())
         self._shown = self._shown_record = None
 
     def _take_away(self, reason: str) -> None:
-        """The text on the screen goes, with a word to the server."""
+        """Remove the suggestion from the screen and report the reason to the server."""
         if self._shown is not None:
             self._client.protocol.notify(DID_REJECT, {"id": self._shown.id, "reason": reason})
             if self._shown_record is not None:
@@ -244,7 +258,7 @@ class DraftlineEditor(Buffer):
             self._client.cancel_request(types.CancelParams(asked.id))
         self._asked = None
 
-    def _tell_rest(self) -> None:
+    def _report_cursor(self) -> None:
         position = self._position(self.cursor)
         params = {"uri": self._uri, "position": {"line": position.line, "character": position.character}}
         self._client.protocol.notify(DID_MOVE_CURSOR, params)

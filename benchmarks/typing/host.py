@@ -1,4 +1,4 @@
-"""What benchmarks.typing reads of the engine's own metrics: whether cancelled work ran on."""
+"""Metrics of the engine that benchmarks.typing reads: requests that ran on after they were cancelled."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _STEP, _CANCEL, _QUEUE = "draftline_step_seconds", "draftline_cancel_seconds", "
 
 
 async def stale_requests(socket_path: Path) -> int:
-    """Requests that still ran one step after a newer one had cancelled them, or that waited longer than a step for one.
+    """Count the requests that ran for longer than a step after their cancellation or that waited longer for another.
 
-    A step is the longest forward pass of the run, of a piece of a prompt or of decoding, as the engine timed them.
+    A step is the longest forward pass of the run, of prefill or of decoding, in the times of the engine.
     """
     transport = httpx.AsyncHTTPTransport(uds=str(socket_path))
     async with httpx.AsyncClient(transport=transport, base_url="http://engine") as client:
@@ -26,14 +26,14 @@ async def stale_requests(socket_path: Path) -> int:
 
 
 def longest(text: str, name: str) -> float:
-    """The bucket, by its upper edge in seconds, that the longest observation fell into."""
+    """Return the upper edge of the bucket of the longest observation, in seconds."""
     buckets = _buckets(text, name)
     total = buckets[-1][1]
     return next((edge for edge, count in buckets if count == total), 0.0)
 
 
 def above(text: str, name: str, seconds: float) -> int:
-    """How many observations were longer."""
+    """Return the number of longer observations."""
     buckets = _buckets(text, name)
     return int(buckets[-1][1] - max((count for edge, count in buckets if edge <= seconds), default=0.0))
 
@@ -44,6 +44,6 @@ def _sentence(text: str, name: str) -> str:
 
 
 def _buckets(text: str, name: str) -> list[tuple[float, float]]:
-    """Upper edge and cumulative count of a histogram."""
+    """Return the upper edges and cumulative counts of a histogram."""
     family = next(family for family in text_string_to_metric_families(text) if family.name == name)
     return [(float(one.labels["le"]), one.value) for one in family.samples if one.name.endswith("_bucket")]

@@ -1,6 +1,6 @@
-"""llama.vim's view of a document: the lines around the cursor, the cache of answers, the ring of extra chunks.
+"""Context of llama.vim: the lines around the cursor, the cache of answers, the ring of extra chunks.
 
-Source: autoload/llama.vim of ggml-org/llama.vim, January 2026; the numbers are its defaults.
+Source: autoload/llama.vim of ggml-org/llama.vim, January 2026. The numbers are its defaults.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RING_CHUNKS = 16
 RING_CHUNK_LINES = 64
 RING_SCOPE = 1024
 LOOK_BACK = 128
-"""An answer serves a cursor that stands so many characters behind the place of its request."""
+"""Maximum number of characters between the cursor of a request and a later cursor that its answer serves."""
 
 _QUEUED_CHUNKS = 16
 _TRIMMED_LINES = 3
@@ -29,10 +29,10 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LocalContext:
-    """What a request sends of the document.
+    """The part of the document that a request sends.
 
     Attributes:
-        line_suffix: What stands behind the cursor on its line, "" on a line of blanks.
+        line_suffix: Text after the cursor on its line, "" on a blank line.
     """
 
     prefix: str
@@ -43,12 +43,12 @@ class LocalContext:
 
     @property
     def key(self) -> Key:
-        """What the cache knows it by."""
+        """Return the key of the cache."""
         return self.prefix + self.middle, self.suffix
 
     @property
     def keys(self) -> list[Key]:
-        """The same without the first one to three lines, for when the window has moved down."""
+        """Return the key, and the keys without the first one to three lines, for a window that has moved down."""
         found, prefix = [self.key], self.prefix
         for _ in range(_TRIMMED_LINES):
             prefix = prefix.partition("\n")[2]
@@ -59,14 +59,14 @@ class LocalContext:
 
 
 def local_context(lines: Sequence[str], row: int, column: int, answer: Sequence[str], last_indent: int) -> LocalContext:
-    """The context at a cursor, or at the end of an answer as if it had been accepted there.
+    """Return the context at a cursor, or at the end of an answer as if it had been accepted.
 
     Args:
-        lines: The document.
-        row: The cursor's line, from 0.
-        column: Its place there.
-        answer: Lines of an answer; none for the cursor itself.
-        last_indent: The indentation of the request before.
+        lines: Lines of the document.
+        row: Line of the cursor, from 0.
+        column: Column of the cursor, from 0.
+        answer: Lines of an answer, none for the cursor itself.
+        last_indent: Indentation of the last request.
     """
     after = lines[row + 1 : row + 1 + N_SUFFIX]
     if not answer:
@@ -88,13 +88,13 @@ def _joined(lines: Sequence[str]) -> str:
 
 
 class AnswerCache:
-    """Answers by context, the least recently used one goes first."""
+    """Answers by context. The least recently used one is evicted first."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[Key, str] = OrderedDict()
 
     def insert(self, keys: Sequence[Key], answer: str) -> None:
-        """Keep an answer."""
+        """Store an answer."""
         for key in keys:
             if key not in self._answers and len(self._answers) >= MAX_CACHE_KEYS:
                 self._answers.popitem(last=False)
@@ -102,11 +102,11 @@ class AnswerCache:
             self._answers.move_to_end(key)
 
     def has(self, keys: Sequence[Key]) -> bool:
-        """Whether one of them is known."""
+        """Return whether one of the keys has an answer."""
         return any(key in self._answers for key in keys)
 
     def find(self, context: LocalContext) -> str | None:
-        """The rest of what is known for a cursor, or for one behind it as far as what was typed since agrees."""
+        """Return the answer for a cursor, or the end of an answer for an earlier cursor if the typing since agrees."""
         if context.key in self._answers:
             self._answers.move_to_end(context.key)
             return self._answers[context.key]
@@ -122,10 +122,10 @@ class AnswerCache:
 
 @dataclass(slots=True)
 class ChunkRing:
-    """Chunks of files that go along with every request, and those that wait to be taken in.
+    """Chunks of files that each request sends, and queued chunks.
 
     Attributes:
-        random: Decides which part of a long text becomes a chunk.
+        random: Source of the choice which part of a long text becomes a chunk.
     """
 
     random: Random
@@ -133,12 +133,12 @@ class ChunkRing:
     queued: list[tuple[str, list[str]]] = field(default_factory=list)
 
     def pick(self, name: str, text: Sequence[str], *, evict: bool) -> None:
-        """Queue a chunk of a text, unless there is one like it.
+        """Queue a chunk of a text, unless there is a similar one.
 
         Args:
-            name: The file's.
-            text: Lines.
-            evict: Whether one like it makes room for the new one.
+            name: Name of the file.
+            text: Lines of the text.
+            evict: Whether a similar chunk is replaced by the new one.
         """
         if len(text) < 3:
             return
@@ -154,12 +154,12 @@ class ChunkRing:
         self.queued.append((name, chunk))
 
     def evict_near(self, around: Sequence[str]) -> None:
-        """Drop chunks like the text around the cursor: they would only be repeated."""
+        """Drop chunks that are similar to the text around the cursor, which the request sends anyway."""
         chunk = self._part(around)
         self.chunks = [entry for entry in self.chunks if similarity(entry[1], chunk) <= _TOO_SIMILAR_NEAR]
 
     def take_in(self) -> bool:
-        """Move one chunk from the queue into the ring; False if none waits."""
+        """Move one chunk from the queue into the ring. Return False if the queue is empty."""
         if not self.queued:
             return False
         del self.chunks[: max(0, len(self.chunks) - RING_CHUNKS + 1)]
@@ -167,7 +167,7 @@ class ChunkRing:
         return True
 
     def extra(self) -> list[dict[str, str]]:
-        """The chunks as /infill takes them."""
+        """Return the chunks in the format of /infill."""
         return [{"text": _joined(lines), "filename": name} for name, lines in self.chunks]
 
     def _part(self, text: Sequence[str]) -> list[str]:
@@ -177,7 +177,7 @@ class ChunkRing:
 
 
 def similarity(one: Sequence[str], other: Sequence[str]) -> float:
-    """Of two chunks, by their words: 0 to 1."""
+    """Return the similarity of two chunks by their words, from 0 to 1."""
     words, others = (re.split(r"\W+", "\n".join(lines)) for lines in (one, other))
     known = set(words)
     return 2 * sum(word in known for word in others) / (len(words) + len(others))

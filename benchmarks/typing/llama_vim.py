@@ -1,8 +1,8 @@
-"""Their side of benchmarks.typing: an editor with llama.vim, which asks a real llama-server.
+"""llama.vim in benchmarks.typing: an editor with the logic of the plugin and a real llama-server.
 
-Source: autoload/llama.vim of ggml-org/llama.vim, January 2026: what is sent on CursorMovedI, what is cached, the
-speculative request behind a shown answer. In two things it is served better than by the plugin: requests start no curl,
-and answers are streamed, so that text counts and shows when it is there, not when it is complete.
+Source: autoload/llama.vim of ggml-org/llama.vim, January 2026: the request on CursorMovedI, the cache, the speculative
+request after a shown answer. Two things are faster here than in the plugin: requests start no curl process, and answers
+are streamed, so that text is shown when its first tokens are there and not when the answer is complete.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from benchmarks.typing.tally import RequestRecord
 
 N_PREDICT = 128
 FIRST_PREDICT_MS = 250
-"""The plugin's own bound of a request that is made for a key; a speculative one has the configured bound."""
+"""Time limit that the plugin sets for a request after a key. A speculative request has the configured limit."""
 T_MAX_PREDICT_MS = 500
 T_MAX_PROMPT_MS = 500
 MAX_LINE_SUFFIX = 8
-_AGAIN_S = 0.1  # a request is tried again so long after another one is under way
+_RETRY_S = 0.1  # time until a request is tried again while another one runs
 _RING_UPDATE_S = 1.0
-_RESTING_S = 3.0
+_PAUSE_S = 3.0
 _CHUNK_MOVES = 32
 _TIMEOUT_S = 120.0
 
 
 @dataclass(slots=True)
 class _Asked:
-    """A request that is under way.
+    """A running request.
 
     Attributes:
-        lines: The document when it was made.
-        record: Where it is logged; None for a speculative one, which nobody waits for.
-        content: What came so far.
+        lines: Lines of the document when the request was sent.
+        record: Record of the request, None for a speculative one.
+        content: Text that has come so far.
     """
 
     id: str
@@ -66,7 +66,7 @@ class _Asked:
     content: str = ""
 
     def rest_at(self, context: LocalContext) -> str | None:
-        """What of the content is left at another cursor."""
+        """Return the part of the content after another cursor, None if it does not fit there."""
         (start, suffix), (now, suffix_now) = self.context.key, context.key
         typed = now.removeprefix(start)
         if suffix != suffix_now or len(typed) != len(now) - len(start) or not self.content.startswith(typed):
@@ -78,10 +78,10 @@ class LlamaVimEditor(Buffer):
     """One editor with llama.vim and a server of its own.
 
     Args:
-        name: The row's name.
-        options: Arguments of the server beside the preset's.
-        threads: Of the server.
-        seed: Of the plugin's random choices, and of the server's sampling.
+        name: Name of the row.
+        options: Arguments of the server in addition to the preset.
+        threads: Number of threads of the server.
+        seed: Seed of the random choices of the plugin and of the sampling of the server.
     """
 
     def __init__(self, name: str, options: Sequence[str], threads: int, seed: int) -> None:
@@ -89,7 +89,7 @@ class LlamaVimEditor(Buffer):
         self.name = name
         self._server = LlamaServer(options, threads)
         self._seed = seed
-        # A connection of its own for each request, as the plugin's curl has.
+        # Each request has its own connection, like the curl process of the plugin.
         self._http = httpx.AsyncClient(timeout=_TIMEOUT_S, limits=httpx.Limits(max_keepalive_connections=0))
         self._ids = itertools.count(1)
         self._name = ""
@@ -107,16 +107,16 @@ class LlamaVimEditor(Buffer):
         self._expected: str | None = None
 
     async def start(self) -> None:
-        """Start the server, and wait until its model is loaded."""
+        """Start the server and wait until its model is loaded."""
         await self._server.start()
 
     @property
     def processes(self) -> Sequence[psutil.Process]:
-        """The server; the plugin's own work is not counted."""
+        """Return the server. The work of the plugin is not counted."""
         return self._server.processes
 
     async def open(self, script: Script) -> None:
-        """See `Assistant`; another file's answers and chunks stay, as they do in an editor."""
+        """See `Assistant`. Answers and chunks of other files stay, as they do in an editor."""
         self.load(script)
         self._name, self._picked_row, self._is_normal_mode = script.path, -9999, True
         self._updates = asyncio.create_task(self._update_ring())
@@ -130,7 +130,7 @@ class LlamaVimEditor(Buffer):
         self._shown = None
 
     def move(self, offset: int) -> None:
-        """See `Assistant`: in normal mode nothing is asked, and the ring takes chunks in."""
+        """See `Assistant`. In normal mode the plugin sends no request, and queued chunks join the ring."""
         self.cursor, self._is_normal_mode, self._shown = offset, True, None
         self._moved_s = now_s()
 
@@ -140,7 +140,7 @@ class LlamaVimEditor(Buffer):
         self.apply(start, deleted, inserted)
 
     def ask(self, expected: str | None) -> None:
-        """See `Assistant`: CursorMovedI hides, looks into the cache, then asks the server."""
+        """See `Assistant`. CursorMovedI hides the text, reads the cache, then sends a request."""
         self._expected, self._moved_s = expected, now_s()
         shown, self._shown = self._shown, None
         self._try_hint(shown)
@@ -155,7 +155,7 @@ class LlamaVimEditor(Buffer):
         self.edit(self.cursor, 0, offer.text[:length])
 
     async def settle(self) -> None:
-        """Wait until the server is idle: nothing of this session may cost the next one time."""
+        """Wait until the server is idle, so that this session does not delay the next one."""
         self._is_normal_mode = True
         while self._job is not None or self._timer is not None:
             if self._timer is not None:
@@ -175,16 +175,16 @@ class LlamaVimEditor(Buffer):
         before = self.text[: self.cursor]
         return before.count("\n"), len(before) - before.rfind("\n") - 1
 
-    def _fim(self, place: tuple[int, int] | None, answer: Sequence[str]) -> None:
-        """`llama#fim`: ask for the cursor (place None), or for what follows an answer that is shown."""
+    def _fim(self, cursor: tuple[int, int] | None, answer: Sequence[str]) -> None:
+        """Send a request for the cursor (None), or for the text after a shown answer; `llama#fim` of the plugin."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._job is not None:
-            self._timer = asyncio.get_running_loop().call_later(_AGAIN_S, self._again, place, answer)
+            self._timer = asyncio.get_running_loop().call_later(_RETRY_S, self._retry, cursor, answer)
             return
         lines = self.text.split("\n")
-        row, column = place or self._row_column()
+        row, column = cursor or self._row_column()
         if row >= len(lines):
             return
         context = local_context(lines, row, column, answer, self._last_indent)
@@ -201,12 +201,12 @@ class LlamaVimEditor(Buffer):
         self._job = asyncio.create_task(self._ask_server(asked))
         self._pick_far(lines, row)
 
-    def _again(self, place: tuple[int, int] | None, answer: Sequence[str]) -> None:
+    def _retry(self, cursor: tuple[int, int] | None, answer: Sequence[str]) -> None:
         self._timer = None
-        self._fim(place, answer)
+        self._fim(cursor, answer)
 
     async def _ask_server(self, asked: _Asked) -> None:
-        """Send a request; its text shows as it grows where nothing else does, and goes into the cache when complete."""
+        """Send a request. Its growing text is shown if no other text is. Its complete text goes into the cache."""
         body = self._body(asked.context, T_MAX_PREDICT_MS if asked.record is None else FIRST_PREDICT_MS)
         async with httpx_sse.aconnect_sse(self._http, "POST", f"{self._server.url}/infill", json=body) as source:
             source.response.raise_for_status()
@@ -235,10 +235,10 @@ class LlamaVimEditor(Buffer):
             self._try_hint(self._shown)
 
     def _try_hint(self, before: Offer | None) -> None:
-        """`s:fim_try_hint`: show what the cache holds for the cursor, and ask for what follows it.
+        """Show the cached answer for the cursor and request the text after it; `s:fim_try_hint` of the plugin.
 
         Args:
-            before: What was shown so far: text that is the rest of it has stood there since.
+            before: The text shown so far. A text that is its end or its extension keeps the time of its appearance.
         """
         self._shown = None
         if self._is_normal_mode:
@@ -278,10 +278,10 @@ class LlamaVimEditor(Buffer):
         }
 
     async def _update_ring(self) -> None:
-        """`s:ring_update`: in normal mode or at rest a waiting chunk joins the ring, and the server reads it."""
+        """Move queued chunks into the ring in normal mode or in a pause, and send them; `s:ring_update`."""
         while True:
             await asyncio.sleep(_RING_UPDATE_S)
-            if (self._is_normal_mode or now_s() - self._moved_s >= _RESTING_S) and self._ring.take_in():
+            if (self._is_normal_mode or now_s() - self._moved_s >= _PAUSE_S) and self._ring.take_in():
                 body = {"id_slot": 0, "input_prefix": "", "input_suffix": "", "prompt": "", "n_predict": 0}
                 body |= {"input_extra": self._ring.extra(), "samplers": [], "cache_prompt": True}
                 (await self._http.post(f"{self._server.url}/infill", json=body)).raise_for_status()
@@ -291,7 +291,7 @@ class LlamaVimEditor(Buffer):
         self._ring.pick(self._name, self.text.split("\n")[max(0, row - half) : row + half + 1], evict=True)
 
     def _pick_far(self, lines: Sequence[str], row: int) -> None:
-        """Chunks above and below the window, where the cursor has moved far."""
+        """Queue chunks above and below the window after the cursor has moved far."""
         if abs(row - self._picked_row) <= _CHUNK_MOVES:
             return
         self._ring.pick(self._name, lines[max(0, row - RING_SCOPE) : max(1, row - N_PREFIX + 1)], evict=False)

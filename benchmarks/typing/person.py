@@ -1,6 +1,6 @@
-"""The person of benchmarks.typing: when each key is pressed, what is read, and what is accepted.
+"""The simulated person of benchmarks.typing: when a key is pressed, and which suggestions are accepted.
 
-Pauses belong to the characters of the text, not to the moment: whoever helps, the same text meets the same rhythm.
+Pauses are drawn for the characters of the text, so that each assistant meets the same rhythm.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from benchmarks.typing.tally import KeyRecord, SessionRecord
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """How a person types; medians of log-normal pauses in seconds.
+    """How a person types. Pauses are log-normal; their medians are in seconds.
 
     Attributes:
-        within_s: Between two letters.
-        between_s: Before a word or a sign.
-        line_s: Before a line's end.
-        thought_s: Of a thought, which comes before one key in `keys_a_thought`.
-        look_s: Between reaching another place and the first key there.
-        spread: Standard deviation of a pause's logarithm.
-        burst: A burst's pauses are so many times as long as others.
-        keys_a_burst: Mean length of a burst, and of what lies between two bursts.
-        keys_a_slip: One letter in so many is a wrong one, noticed and deleted.
-        read_s: A text is taken in when it has stood so long.
-        fewest: Characters that a text must save.
+        within_s: Pause between two letters.
+        between_s: Pause before a word or a symbol.
+        line_s: Pause before the end of a line.
+        thought_s: Pause for a thought.
+        look_s: Pause between reaching another position and the first key there.
+        spread: Standard deviation of the logarithm of a pause.
+        burst: Factor of the pauses within a burst of quick keys.
+        keys_a_thought: Mean number of keys between two thoughts.
+        keys_a_burst: Mean number of keys of a burst, and between two bursts.
+        keys_a_slip: Mean number of letters between two wrong letters, which are noticed and deleted.
+        read_s: Time on the screen after which a suggestion has been read.
+        fewest: Minimum number of characters that an accepted suggestion saves.
     """
 
     within_s: float = 0.14
@@ -51,14 +52,14 @@ class Habits:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """The pause before a character is typed, and the wrong letter that is typed first, "" for none."""
+    """The pause before a character, and the wrong letter that is typed first, "" for none."""
 
     pause_s: float
     slip: str = ""
 
 
 def strokes(passage: Passage, habits: Habits, random: Random) -> list[Stroke]:
-    """One stroke for each character of a passage; bursts and thoughts come and go."""
+    """Draw one stroke for each character of a passage."""
     found: list[Stroke] = []
     hurried, before = False, " "
     for character in passage.typed:
@@ -87,7 +88,7 @@ class Person:
         self._next_key_s = 0.0
 
     async def begin(self) -> None:
-        """Open the file, and have one request answered where typing will begin: what a cold cache costs is left out."""
+        """Open the file and wait for one answer where typing begins. This leaves out the cost of a cold cache."""
         assistant, offset = self._assistant, self._script.passages[0].offset
         await assistant.open(self._script)
         assistant.move(offset)
@@ -98,12 +99,14 @@ class Person:
         assistant.take_requests()
 
     async def work(self) -> SessionRecord:
-        """Do all of the script and close the file; every wait is the person's own."""
+        """Type the script in the person's rhythm, close the file, and return the record."""
         script, assistant = self._script, self._assistant
         self._next_key_s = time.monotonic()
         left, cursor = script.length, -1
         for passage in script.passages:
-            plan = strokes(passage, self._habits, self._random)  # drawn even if not reached: the same for everybody
+            plan = strokes(
+                passage, self._habits, self._random
+            )  # drawn even if the session ends before: the same for each assistant
             if left <= 0:
                 break
             if passage.offset != cursor:
@@ -121,12 +124,12 @@ class Person:
         return self._record
 
     async def _go_to(self, offset: int) -> None:
-        """Put the cursor elsewhere and look round."""
+        """Move the cursor and pause."""
         self._assistant.move(offset)
         await self._pause(self._habits.look_s * math.exp(self._random.gauss(0, self._habits.spread / 2)))
 
     async def _type(self, passage: Passage, text: str, plan: list[Stroke], most: int) -> int:
-        """Type a passage or the first `most` characters of it; returns how many."""
+        """Type at most `most` characters of a passage. Return how many."""
         assistant, index, end = self._assistant, 0, min(len(passage.typed), most)
         while index < end:
             stroke, rest = plan[index], passage.typed[index:]
@@ -149,7 +152,7 @@ class Person:
         return min(index, end)
 
     async def _slip(self, letter: str) -> None:
-        """A wrong letter, noticed a moment later; what is offered behind it is not looked at."""
+        """Type a wrong letter and delete it. Suggestions after it are ignored."""
         assistant, cursor = self._assistant, self._assistant.cursor
         assistant.edit(cursor, 0, letter)
         assistant.ask(None)
@@ -160,7 +163,7 @@ class Person:
         self._record.keys += 2
 
     async def _pause(self, seconds: float) -> None:
-        """Wait until a moment, not for a time: how long the assistant's own code took does not add up."""
+        """Wait until the time of the next key, so that the time of the assistant's code does not add up."""
         self._next_key_s = max(self._next_key_s + seconds, time.monotonic())
         await asyncio.sleep(self._next_key_s - time.monotonic())
 
@@ -169,7 +172,7 @@ class Person:
         self._record.looks.append(KeyRecord(pause_s, offer is not None, right))
 
     def _acceptable(self, offer: Offer | None, rest: str) -> int:
-        """How many characters of an offer are accepted: all, its first line, its first word; 0 for none."""
+        """Return how many characters are accepted: all, the first line, the first word, or 0."""
         if offer is None or time.monotonic() - offer.since_s < self._habits.read_s:
             return 0
         parts = (offer.text,) if offer.replaced else (offer.text, offer.first_line, offer.first_word)

@@ -1,4 +1,4 @@
-"""What benchmarks.typing prints and draws: the table of rows, the ratios of the last line, the plot of first texts."""
+"""Output of benchmarks.typing: the table of rows, the ratios of the last line, the plot of times to the first text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLOURS = ("#2e9e6b", "#c05746", "#d49a3a", "#7a5ea8")
 
 
 def print_table(rows: Mapping[str, Figures]) -> None:
-    """A column for each row of the comparison: what is compared is then side by side."""
+    """Print one column for each row of the comparison."""
     table = Table("", *rows)
     for name in next(iter(rows.values())):
         table.add_row(name, *(_cell(name, figures[name]) for figures in rows.values()))
@@ -34,7 +34,7 @@ def _cell(name: str, value: float | None) -> str:
 
 
 def headline(ours: Figures, theirs: Figures, stale_requests: int) -> dict[str, float | None]:
-    """The figures of the last line; None where one side showed too little."""
+    """Return the figures of the last line, None where a side has too few suggestions."""
 
     def slower(name: str) -> float | None:
         return ratio(theirs[name], ours[name])
@@ -57,20 +57,20 @@ def headline(ours: Figures, theirs: Figures, stale_requests: int) -> dict[str, f
 
 
 def draw(rows: Mapping[str, RowTally], path: Path) -> None:
-    """How the first texts of each row came in, as a share of its requests over time: a curve for each, as SVG."""
+    """Draw the distribution of the times to the first text of each row into an SVG file."""
     import matplotlib as mpl
 
     mpl.use("svg")
     from matplotlib import pyplot as plt
 
-    plt.rcParams["svg.hashsalt"] = "typing"  # the same figures make the same file
+    plt.rcParams["svg.hashsalt"] = "typing"  # the same figures give the same file
     figure, axes = plt.subplots(figsize=(8, 4.2))
     for (name, tally), colour in zip(rows.items(), _COLOURS, strict=False):
         found = [(0.001, 0.0), *curve(waits(tally.requests, lambda request: request.first_text_s))]
         seconds, shares = zip(*found, strict=True)
         axes.step([1e3 * one for one in seconds], [100 * one for one in shares], where="post", label=name, color=colour)
     axes.set(xscale="log", xlim=(10, 20_000), ylim=(0, 100), xlabel="milliseconds after the key or the request",
-             ylabel="of the texts that came, %", title="Time to first text")  # fmt: skip
+             ylabel="suggestions on the screen, %", title="Time to first text")  # fmt: skip
     axes.grid(visible=True, which="both", alpha=0.25)
     axes.legend(loc="lower right", frameon=False)
     figure.tight_layout()

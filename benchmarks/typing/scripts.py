@@ -1,10 +1,8 @@
-"""What a person types in benchmarks.typing: real changes as places in a file, what goes there, what is typed there."""
+"""Scripts of benchmarks.typing: real changes as positions in a file, with the text to delete and to type there."""
 
 from __future__ import annotations
 
 import difflib
-import gzip
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,22 +10,24 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-FEWEST_CHARACTERS = 60
-"""A change in which less is typed is no session."""
+from benchmarks.data import read_trace
 
-_LIKE_BEFORE = 0.5  # lines that resemble those they replace are edited word by word, others are written anew
-_NEAR_CHARACTERS = 4  # words changed so near to each other are changed in one go
+FEWEST_CHARACTERS = 60
+"""Minimum number of typed characters of a session."""
+
+_LIKE_BEFORE = 0.5  # similarity from which lines are edited word by word; others are typed anew
+_NEAR_CHARACTERS = 4  # changed words with less text between them are one change
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 _BLANKS = re.compile(r"[ \t]*")
-_GROWN_CHARACTERS = 5_000  # of the trace: shorter, the file is hardly one
+_GROWN_CHARACTERS = 5_000  # minimum length of the file of the trace
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A place where something changes: `deleted` characters go at once, then `typed` is typed.
+    """One change: `deleted` characters are removed at once, then `typed` is typed.
 
     Attributes:
-        offset: Where, in the text as it is once all passages before are done.
+        offset: Position of the change in the text after all earlier passages.
     """
 
     offset: int
@@ -37,10 +37,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One session: a file, and how it changes.
+    """One session: a file and its changes.
 
     Attributes:
-        length: The session ends when so many characters stand there, typed or accepted.
+        length: Number of written characters, typed or accepted, after which the session ends.
     """
 
     id: str
@@ -52,12 +52,12 @@ class Script:
 
 
 def key_unit(passage: Passage, text: str, index: int) -> str:
-    """What the next key writes: a character, or a line's end with the indentation that the editor adds to it.
+    """Return the text of the next key: a character, or a line end with the indentation that the editor adds.
 
     Args:
-        passage: Where is typed.
-        text: The document before the passage began.
-        index: How much of the passage stands there.
+        passage: The passage that is typed.
+        text: The document before the passage.
+        index: Number of characters of the passage that are written.
     """
     rest = passage.typed[index:]
     before = passage.typed[index - 1] if index else text[passage.offset - 1 : passage.offset] or "\n"
@@ -69,16 +69,16 @@ def key_unit(passage: Passage, text: str, index: int) -> str:
 
 
 def keys_of(text: str) -> int:
-    """How many keys it takes to type a text, the editor indenting."""
+    """Return the number of keys of a text if the editor indents."""
     return len(re.sub(r"\n[ \t]*", "\n", text))
 
 
 def release_scripts(records: Sequence[Mapping[str, Any]], characters: int) -> list[Script]:
-    """A session for each release replay in which enough is typed.
+    """Return a session for each release replay with enough typed text.
 
     Args:
-        records: With `before` and `after`, whole files.
-        characters: Where a session ends.
+        records: Records with whole files as `before` and `after`.
+        characters: Maximum number of typed characters of a session.
     """
     return [
         script
@@ -89,15 +89,14 @@ def release_scripts(records: Sequence[Mapping[str, Any]], characters: int) -> li
 
 
 def trace_scripts(path: Path, characters: int, count: int) -> list[Script]:
-    """Sessions cut from a recorded editing trace, with its own order of places and its own deletions.
+    """Return sessions of a recorded editing trace, with its order of positions and its deletions.
 
     Args:
-        path: A gzipped JSON document of the editing-traces collection.
-        characters: Where a session ends.
-        count: How many, spread over the trace.
+        path: Gzipped JSON document of the editing-traces collection.
+        characters: Maximum number of typed characters of a session.
+        count: Number of sessions, spread over the trace.
     """
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        trace = json.load(file)
+    trace = read_trace(path)
     patches = [patch for transaction in trace["txns"] for patch in transaction["patches"]]
     found: list[Script] = []
     text, wanted = trace["startContent"], [len(patches) * (2 * turn + 1) // (2 * count) for turn in range(count)]
@@ -113,7 +112,7 @@ def trace_scripts(path: Path, characters: int, count: int) -> list[Script]:
 
 
 def choose(releases: Sequence[Script], traces: Sequence[Script], count: int, seed: int) -> list[Script]:
-    """A sample in random order, every eighth session one of the trace."""
+    """Return a sample in random order. Every eighth session is one of the trace."""
     drawn = Random(seed).sample(list(releases), len(releases))
     left, others = iter(drawn), iter(traces)
     mixed = (next(others, None) if turn % 8 == 3 else None for turn in range(count))
@@ -122,7 +121,7 @@ def choose(releases: Sequence[Script], traces: Sequence[Script], count: int, see
 
 
 def passages(before: str, after: str) -> Iterator[Passage]:
-    """How a person turns one text into another, from top to bottom."""
+    """Yield the changes that turn one text into another, from top to bottom."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     written = 0
     for tag, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -135,7 +134,7 @@ def passages(before: str, after: str) -> Iterator[Passage]:
 
 
 def _opened_line(offset: int, typed: str) -> Passage:
-    """New lines are opened behind the line above them: the text below stays on lines of its own."""
+    """Return a passage that opens new lines at the end of the line above them."""
     if offset and typed.endswith("\n"):
         return Passage(offset - 1, 0, "\n" + typed[:-1])
     return Passage(offset, 0, typed)
@@ -166,7 +165,7 @@ def _replacement(offset: int, gone: str, typed: str) -> Iterator[Passage]:
 
 
 def _joined(patches: Sequence[Sequence[Any]]) -> list[Passage]:
-    """Single keys as passages: what was typed on at one place belongs together."""
+    """Return single keys as passages. Keys without a gap belong to one passage."""
     found: list[Passage] = []
     for position, deleted, inserted in patches:
         last = found[-1] if found else None

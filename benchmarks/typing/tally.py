@@ -1,4 +1,4 @@
-"""What benchmarks.typing records, and what it makes of it: quantiles of waits that were cut short, shares, ratios."""
+"""Records of benchmarks.typing, and their figures: quantiles of censored waits, shares, ratios."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from enum import IntEnum
 
 @dataclass(slots=True)
 class RequestRecord:
-    """A request that found no text at the cursor: what it waited for, and what came. Moments in seconds, of one clock.
+    """A request without a suggestion on the screen. Times are in seconds of one clock.
 
     Attributes:
-        asked_s: When the key was pressed, or the request sent.
-        expected: What was to be typed there; None where that is not judged.
-        first_text_s: When the first text for it stood there.
-        first_line_s: When the last character of its first line stood there.
-        done_s: When it was complete.
-        ended_s: When the next key made it pointless, or the session ended.
-        text: What came, from the place where it was asked for.
-        replaced: What stands behind the cursor and is replaced by the text.
-        contradicted: Something else was typed than came.
-        line_grew_s: When its first line last became longer.
-        refused: It was answered with nothing: there was no text to wait for.
+        asked_s: Time of the key or of the request.
+        expected: Text that will be typed next, None if the request is not scored.
+        first_text_s: Time of the first text.
+        first_line_s: Time of the last character of the first line.
+        done_s: Time of the complete answer.
+        ended_s: Time of the next key that made the request obsolete, or of the end of the session.
+        text: Text that came, from the cursor of the request.
+        replaced: Text after the cursor that the suggestion replaces.
+        contradicted: Whether other text was typed than came.
+        refused: Whether the answer was empty.
+        line_grew_s: Time at which the first line last grew.
     """
 
     asked_s: float
@@ -38,7 +38,7 @@ class RequestRecord:
     line_grew_s: float | None = None
 
     def came(self, now_s: float, text: str, replaced: str, *, done: bool) -> None:
-        """Text came, all of it so far."""
+        """Record the whole text that has come so far."""
         if text and self.first_text_s is None:
             self.first_text_s = now_s
         if text.partition("\n")[0] != self.text.partition("\n")[0]:
@@ -50,19 +50,19 @@ class RequestRecord:
         self.text, self.replaced = text, replaced
 
     def end(self, now_s: float, *, contradicted: bool = False) -> None:
-        """Nobody waits for more."""
+        """Record the end of the wait."""
         if self.ended_s is None:
             self.ended_s, self.contradicted = now_s, contradicted
 
     def refuse(self, now_s: float) -> None:
-        """It was answered, with nothing."""
+        """Record an empty answer."""
         if self.first_text_s is None:
             self.refused = True
             self.end(now_s)
 
     @property
     def exact(self) -> bool | None:
-        """Whether the first line is just what the line lacked; None where that cannot be said."""
+        """Return whether the first line completes the line exactly, None if that is unknown."""
         if self.expected is None or self.first_text_s is None:
             return None
         line, found = self.expected.partition("\n")[0], self.text.partition("\n")[0]
@@ -73,11 +73,12 @@ class RequestRecord:
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """What stood at the cursor just before a key.
+    """The state of the screen before a key.
 
     Attributes:
-        offered: Any text.
-        right: Its first line was what the line lacked.
+        pause_s: Pause before the key.
+        offered: Whether there was a suggestion.
+        right: Whether its first line completed the line exactly.
     """
 
     pause_s: float
@@ -90,14 +91,17 @@ class SessionRecord:
     """One script with one assistant.
 
     Attributes:
-        characters: Written, by keys or by accepting.
-        keys: Pressed, those that accept included.
-        saved_characters: Written by accepting.
-        saved_keys: Keys less than without the assistant.
-        cpu_s: Processor seconds of everything that worked for the assistant.
-        resident_mb: Its memory at the end.
-        seconds: How long it took.
-        received_characters: Text that came, used or not.
+        characters: Written characters, typed or accepted.
+        keys: Pressed keys, accepting keys included.
+        accepts: Number of accepted suggestions or parts.
+        saved_characters: Characters written by accepting.
+        saved_keys: Keys that accepting saved.
+        cpu_s: Processor seconds of all processes of the assistant.
+        resident_mb: Memory of these processes at the end.
+        seconds: Duration of the session.
+        received_characters: Suggested characters, used or not.
+        looks: State of the screen before each key.
+        requests: Requests without a suggestion on the screen.
     """
 
     id: str
@@ -116,7 +120,7 @@ class SessionRecord:
 
 
 class Ending(IntEnum):
-    """How a wait ended; at the same moment what came counts before what was cut short."""
+    """How a wait ended. The order decides between waits of equal length: arrivals count first."""
 
     CAME = 0
     REFUSED = 1
@@ -125,19 +129,20 @@ class Ending(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Wait:
-    """How long something took, or how long it had taken until something else ended the wait."""
+    """Duration of a wait, until its event or until something else ended it."""
 
     seconds: float
     ending: Ending
 
 
 def curve(waits: Sequence[Wait]) -> list[tuple[float, float]]:
-    """Moments in seconds, and the share that had come by then of what would ever have come, had no wait been cut short.
+    """Return the estimated distribution of the arrivals, as pairs of seconds and a cumulative share.
 
-    The cumulative incidence of coming beside refusals, as a share of its last value. Source: Aalen, Johansen, "An
-    Empirical Transition Matrix for Non-homogeneous Markov Chains Based on Censored Observations", section 3; with
-    nothing refused or cut short it is the plain distribution. It needs that what cuts a wait short (the next key) does
-    not depend on how long it would have lasted: the pauses are drawn beforehand.
+    It is the cumulative incidence of arrivals with refusals as the competing event, as a share of its last value.
+    Source: Aalen, Johansen, "An Empirical Transition Matrix for Non-homogeneous Markov Chains Based on Censored
+    Observations", section 3. Without refused or cut waits it is the empirical distribution. It assumes that the event
+    that cuts a wait, the next key, does not depend on the length of the wait. This holds because the pauses are drawn
+    before the session.
     """
     left, waiting, come = len(waits), 1.0, 0.0
     found: list[tuple[float, float]] = []
@@ -152,12 +157,12 @@ def curve(waits: Sequence[Wait]) -> list[tuple[float, float]]:
 
 
 def quantile(waits: Sequence[Wait], share: float) -> float | None:
-    """The time within which a share of what came would have come; None if nothing did."""
+    """Return a quantile of the arrivals in seconds, None if there are none."""
     return next((seconds for seconds, come in curve(waits) if come >= share - 1e-12), None)
 
 
 def waits(requests: Sequence[RequestRecord], moment: Callable[[RequestRecord], float | None]) -> list[Wait]:
-    """How long requests waited for a moment."""
+    """Return the waits of requests for the event whose time `moment` returns."""
     found: list[Wait] = []
     for request in requests:
         at = moment(request)
@@ -170,26 +175,26 @@ def waits(requests: Sequence[RequestRecord], moment: Callable[[RequestRecord], f
 
 @dataclass(frozen=True, slots=True)
 class RowTally:
-    """All sessions of one row."""
+    """Sessions of one row."""
 
     sessions: tuple[SessionRecord, ...]
 
     @property
     def requests(self) -> list[RequestRecord]:
-        """Every request."""
+        """Return all requests."""
         return [request for session in self.sessions for request in session.requests]
 
     def total(self, value: Callable[[SessionRecord], float]) -> float:
-        """A sum over sessions."""
+        """Return the sum of a value over the sessions."""
         return sum(value(session) for session in self.sessions)
 
     def milliseconds(self, moment: Callable[[RequestRecord], float | None], share: float) -> float | None:
-        """A quantile of the waits for a moment."""
+        """Return a quantile of the waits for an event, in milliseconds."""
         found = quantile(waits(self.requests, moment), share)
         return None if found is None else 1e3 * found
 
     def figures(self) -> dict[str, float | None]:
-        """Everything that is reported of a row, by name; None where too little was seen."""
+        """Return the figures of the row by name, None where there is no data."""
         looks = [look for session in self.sessions for look in session.looks]
         exact = [request.exact for request in self.requests if request.exact is not None]
         answered = sum(request.first_text_s is not None for request in self.requests)
@@ -223,5 +228,5 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def ratio(numerator: float | None, denominator: float | None) -> float | None:
-    """One figure over another; None where one is missing or the lower one is nothing."""
+    """Return the ratio, None if a value is missing or the denominator is 0."""
     return numerator / denominator if numerator is not None and denominator else None

@@ -1,4 +1,4 @@
-"""The gate's evaluation: the replay is the product's own gate, and nobody is judged by what was chosen on them."""
+"""The evaluation of the gate: the replay equals the gate of the product, and no user is in their own training data."""
 
 import random
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def record(user, event, *, accepted, log_probability):
 
 @pytest.fixture(scope="module")
 def users():
-    """Six users who accept what the model is sure of, mostly; one decision in ten was not recorded."""
+    """Six users who mostly accept what the model is sure of. One decision in ten is not recorded."""
     chance = random.Random(1)
     records = []
     for user in range(6):

@@ -1,4 +1,4 @@
-"""The quality benchmark asks as an editor would, scores as it says, and runs programs within limits."""
+"""The quality benchmark sends the requests of an editor, computes its scores, and runs programs within limits."""
 
 from benchmarks.quality.report import Prediction, keys
 from benchmarks.quality.scoring import Score, first_line, runs_to_its_end, score

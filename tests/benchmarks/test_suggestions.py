@@ -1,4 +1,4 @@
-"""The benchmark of several suggestions counts what it says."""
+"""The benchmark of several suggestions computes its figures as documented."""
 
 from benchmarks.quality.scoring import Score
 from benchmarks.quality.tasks import Task

@@ -1,4 +1,4 @@
-"""The replay of benchmarks.typing: what is typed, what is counted, what llama.vim would send."""
+"""The replay of benchmarks.typing: the typed text, the figures, the requests of llama.vim."""
 
 import tempfile
 from concurrent.futures import Future
@@ -58,7 +58,7 @@ def test_passages_hold_at_the_edges_of_a_file(before, after):
     assert replayed(before, passages(before, after)) == after
 
 
-def test_a_new_line_is_opened_behind_the_line_above():
+def test_a_new_line_is_opened_at_the_end_of_the_line_above():
     assert next(iter(passages("a\nc\n", "a\nb\nc\n"))) == Passage(1, 0, "\nb")
 
 
@@ -103,7 +103,7 @@ def test_refused_requests_are_no_waits():
     assert quantile(came + [Wait(0.05, Ending.REFUSED)] * 30, 0.5) == pytest.approx(0.5)
 
 
-def test_an_estimate_finds_the_true_median_behind_keys_and_refusals():
+def test_the_estimate_finds_the_true_median_in_spite_of_keys_and_refusals():
     random = Random(1)
     found = []
     for _ in range(20_000):
@@ -181,7 +181,7 @@ def test_llama_vim_asks_for_what_follows_an_answer_as_if_it_were_accepted():
     assert (context.middle, context.suffix) == ("    c = b", "\n    \n    return b\n\n")
 
 
-def test_llama_vim_finds_an_answer_behind_the_cursor():
+def test_llama_vim_finds_an_answer_for_an_earlier_cursor():
     cache = AnswerCache()
     asked = local_context(["a", "  x = "], 1, 6, (), -1)
     cache.insert(asked.keys, "total + 1")
@@ -210,7 +210,7 @@ QUICK = Habits(within_s=1e-4, between_s=1e-4, line_s=1e-4, thought_s=1e-4, look_
 
 
 class Knowing(Buffer):
-    """Offers what will be typed, up to so many characters, always or never rightly."""
+    """An assistant that suggests the next `length` characters, always or never right."""
 
     name, processes = "knowing", ()
 
@@ -265,7 +265,7 @@ async def test_whatever_is_accepted_the_same_text_is_written(assistant):
     assert record.characters == sum(len(passage.typed) for passage in script.passages)
 
 
-async def test_what_is_saved_is_what_was_accepted():
+async def test_saved_characters_are_the_accepted_ones():
     script = Script("a", "python", "a.py", BEFORE, tuple(passages(BEFORE, AFTER)), 10_000)
     figures = {}
     for name, assistant in (("none", Knowing(0)), ("wrong", Knowing(7, is_right=False)), ("right", Knowing(400))):
@@ -298,7 +298,7 @@ draftline_cancel_seconds_sum 1.0
 """
 
 
-def test_what_ran_on_longer_than_a_step_is_counted():
+def test_requests_that_run_on_for_longer_than_a_step_are_counted():
     assert above(EXPOSITION, "draftline_cancel_seconds", 0.05) == 2
     assert above(EXPOSITION, "draftline_cancel_seconds", 0.1) == 1
     assert longest(EXPOSITION.replace("5.0", "4.0"), "draftline_cancel_seconds") == 0.1

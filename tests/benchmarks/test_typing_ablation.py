@@ -1,4 +1,4 @@
-"""The ablation asks at what is typed: its questions together with what the line lacks make up the finished text."""
+"""The requests of the ablation: each prefix and the missing part of its line are a start of the finished text."""
 
 from benchmarks.typing.scripts import Passage, Script
 from benchmarks.typing_ablation import ALL, ROWS, Tally, figures, questions
@@ -18,7 +18,7 @@ def test_each_question_lacks_the_rest_of_its_line():
         assert FINISHED[len(written) :][:1] in ("\n", "")
 
 
-def test_no_question_where_the_line_lacks_nothing_and_none_behind_the_last():
+def test_no_request_where_the_line_is_complete_and_none_above_the_maximum():
     lacking = [lacking for _, lacking in questions(SCRIPT, 1, 99)]
     assert all(one.strip() for one in lacking)
     assert len(list(questions(SCRIPT, 2, 3))) == 3
