@@ -1,8 +1,10 @@
-"""Fixtures for every test: tiny real models, made once a session."""
+"""Fixtures of all tests: tiny real models, made once a session, and private folders."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +44,17 @@ def tiny_qwen2(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a random 2-layer Llama model with the same tokenizer and a tied head."""
     return write_tiny_model(tmp_path_factory.mktemp("models") / "tiny-llama", "llama")
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield a private folder for the runtime, state, cache and settings; its path is short enough for a socket."""
+    folder = Path(tempfile.mkdtemp(prefix="dl-"))
+    for name in ("RUNTIME", "STATE", "CACHE"):
+        monkeypatch.setenv(f"DRAFTLINE_{name}_DIR", str(folder / name.lower()))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

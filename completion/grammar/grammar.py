@@ -11,7 +11,8 @@ from completion.grammar.indentation import IndentationRule
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.compiled_lexer import CompiledLexer
 from completion.grammar.lr.tables import Tables
-from completion.grammar.prefix_memory import PrefixMemory, common_length
+from completion.grammar.prefix_memory import PrefixMemory
+from completion.syntax.changed_span import changed_span
 from completion.syntax.languages import LANGUAGES, LanguageRow, language_address, tree_sitter_language
 
 _KEPT_DOCUMENTS = 4
@@ -51,9 +52,8 @@ def _point(text: bytes, offset: int) -> Point:
 
 def _change(old: bytes, new: bytes) -> tuple[int, int, bytes]:
     """Start and end of the bytes of the old text that differ, and what stands there in the new one."""
-    start = common_length(old, new)
-    shared_end = common_length(old[start:][::-1], new[start:][::-1])
-    return start, len(old) - shared_end, new[start : len(new) - shared_end]
+    start, old_end, new_end = changed_span(old, new)
+    return start, old_end, new[start:new_end]
 
 
 class Grammar:

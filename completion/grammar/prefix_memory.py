@@ -13,6 +13,7 @@ from completion.errors import PrefixTooLargeError
 from completion.grammar.enclosing_item import passed_over
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.advance import Snapshot
+from completion.syntax.changed_span import common_length
 
 _KEPT_TEXTS = 8
 MAX_READ_BYTES = 200_000  # about a second, when nothing of the text is known
@@ -110,15 +111,3 @@ def _chunk_ends(text: bytes, offset: int) -> Iterator[int]:
             end = text.rfind(b"\n", offset, min(offset + _CHUNK_BYTES, fine)) + 1 or end
         yield end
         offset = end
-
-
-def common_length(one: bytes, other: bytes) -> int:
-    """How many first bytes agree, by bisection: comparing slices is fast."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

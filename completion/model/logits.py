@@ -1,4 +1,4 @@
-"""Scores of the next token that lie in host memory: best token, best few, whole rows."""
+"""Logits in host memory: the best token, the best few tokens, whole rows."""
 
 from __future__ import annotations
 
@@ -19,33 +19,43 @@ _KEPT = 8
 
 
 class DenseLogits:
-    """Logits of some rows as one array.  # [rows, vocabulary_size]."""
+    """Logits as one array.
 
-    __slots__ = ("_best", "_tokens", "_values")
+    Args:
+        values: Logits; a row may be longer than the vocabulary.  # [rows, ≥ vocabulary_size]
+        vocabulary_size: Number of columns that are tokens; all by default.
+    """
 
-    def __init__(self, values: FloatArray) -> None:
-        self._values = values
+    __slots__ = ("_best", "_tokens", "size", "values")
+
+    def __init__(self, values: FloatArray, vocabulary_size: int | None = None) -> None:
+        self.values = values
+        self.size = values.shape[1] if vocabulary_size is None else vocabulary_size
         self._tokens = np.zeros((len(values), 0), dtype=np.int32)
         self._best = np.zeros((len(values), 0), dtype=np.float32)
 
     def argmax(self) -> IntArray:
-        """The best token of each row, the lowest id among equals.  # [rows]."""
+        """Return the best token of each row, the lowest id among equals.  # [rows]."""
         return self.top(1)[0][:, 0]
 
     def top(self, count: int) -> tuple[IntArray, FloatArray]:
-        """The best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
+        """Return the best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
         if self._tokens.shape[1] < count:
-            rows, kept = len(self._values), max(count, _KEPT)
+            rows, kept = len(self.values), max(count, _KEPT)
             self._tokens = np.zeros((rows, kept), dtype=np.int32)
             self._best = np.full((rows, kept), -np.inf, dtype=np.float32)
-            _top(self._values, self._tokens, self._best)
+            self._find(self._tokens, self._best)
         return self._tokens[:, :count], self._best[:, :count]
 
     def row(self, index: int) -> FloatArray:
-        """One row, read-only.  # [vocabulary_size]."""
-        row = self._values[index]
+        """Return one row, read-only.  # [vocabulary_size]."""
+        row = self.values[index, : self.size]
         row.flags.writeable = False
         return row
+
+    def _find(self, tokens: IntArray, best: FloatArray) -> None:
+        """Write the best tokens of each row and their logits.  # [rows, kept] twice."""
+        _top(self.values[:, : self.size], tokens, best)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -81,21 +91,20 @@ def _insert(tokens: IntArray, best: FloatArray, token: int, value: np.float32) -
     tokens[place] = token
 
 
-class PanelLogits:
-    """Logits with the largest of every 64 beside them, which makes the best few tokens cheap to find.
+class PanelLogits(DenseLogits):
+    """Logits with the largest of every 64, which makes the best few tokens cheap to find.
 
-    Attributes:
+    Args:
         values: Logits, a row longer than the vocabulary.  # [rows, panels · 64]
         largest: The largest of every 64.  # [rows, panels]
-        size: Of the vocabulary.
+        vocabulary_size: Number of columns that are tokens.
     """
 
-    __slots__ = ("_best", "_tokens", "largest", "size", "values")
+    __slots__ = ("largest",)
 
     def __init__(self, values: FloatArray, largest: FloatArray, vocabulary_size: int) -> None:
-        self.values, self.largest, self.size = values, largest, vocabulary_size
-        self._tokens = np.zeros((len(values), 0), dtype=np.int32)
-        self._best = np.zeros((len(values), 0), dtype=np.float32)
+        super().__init__(values, vocabulary_size)
+        self.largest = largest
 
     @classmethod
     def joined(cls, parts: list[PanelLogits], order: npt.NDArray[np.int64]) -> PanelLogits:
@@ -105,24 +114,9 @@ class PanelLogits:
         values = np.concatenate([part.values for part in parts])[order]
         return cls(values, np.concatenate([part.largest for part in parts])[order], parts[0].size)
 
-    def argmax(self) -> IntArray:
-        """The best token of each row, the lowest id among equals.  # [rows]."""
-        return self.top(1)[0][:, 0]
-
-    def top(self, count: int) -> tuple[IntArray, FloatArray]:
-        """The best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
-        if self._tokens.shape[1] < count:
-            rows, kept = len(self.values), max(count, _KEPT)
-            self._tokens = np.zeros((rows, kept), dtype=np.int32)
-            self._best = np.full((rows, kept), -np.inf, dtype=np.float32)
-            _top_of_panels(self.values[:, : self.size], self.largest, self._tokens, self._best)
-        return self._tokens[:, :count], self._best[:, :count]
-
-    def row(self, index: int) -> FloatArray:
-        """One row, read-only.  # [vocabulary_size]."""
-        row = self.values[index, : self.size]
-        row.flags.writeable = False
-        return row
+    def _find(self, tokens: IntArray, best: FloatArray) -> None:
+        """See `DenseLogits`."""
+        _top_of_panels(self.values[:, : self.size], self.largest, tokens, best)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -46,7 +46,8 @@ def _serve(options: argparse.Namespace) -> int:
     from completion.host.engine_loader import engine_loader
     from completion.host.engine_protocol import LoadedEngine
     from completion.host.process.address import HostAddress
-    from completion.host.process.lifetime import ALREADY_RUNNING, serve
+    from completion.host.process.exit_status import ALREADY_RUNNING
+    from completion.host.process.lifetime import serve
     from completion.host.process.sockets import tcp_address
     from completion.host.server import HostSettings
     from completion.paths import state_dir

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lsprotocol import types
 
+from completion.syntax.changed_span import changed_span
 from lsp_server.documents.text_lines import Edit, Place, PositionEncoding, TextLines, join_surrogates
 from lsp_server.documents.workspace_folders import path_of
 from lsp_server.empty_reason import EmptyReason
@@ -75,24 +76,10 @@ class Document:
         """Take a whole new text, but report only the part that differs."""
         text = join_surrogates(text)
         old = self.lines.text()
-        shortest = min(len(old), len(text))
-        head = _common_length(old, text, shortest)
-        tail = _common_length(old[::-1], text[::-1], shortest - head)
-        start = self.lines.advance(Place(0, 0), head)
+        start, old_end, new_end = changed_span(old, text)
+        place = self.lines.advance(Place(0, 0), start)
         self.lines = TextLines(text)
-        return Edit(start, old[head : len(old) - tail], text[head : len(text) - tail])
-
-
-def _common_length(left: str, right: str, limit: int) -> int:
-    """Length of the longest common beginning, at most `limit`, by bisection on slice equality."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[low:middle] == right[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+        return Edit(place, old[start:old_end], text[start:new_end])
 
 
 def _unfit(text: str) -> EmptyReason | None:

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 from completion.errors import EngineUnavailableError
 from completion.host.process.address import DEFAULT_MODEL_NAME, HostAddress, host_address, normal_model
+from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
 from completion.paths import writing_to
 from completion.version import version
 
 if TYPE_CHECKING:
     import psutil
 
-# Exit statuses that need no words here: an orderly end, no model (clients were told), another host was faster.
-_EXPECTED = (0, 70, 75)
+_EXPECTED = (0, LOADING_FAILED, ALREADY_RUNNING)
+"""Exit statuses of a host that need no error here."""
 _STDERR_BYTES = 1_000_000
 
 

@@ -1,6 +1,5 @@
 """The replay of benchmarks.typing: the typed text, the figures, the requests of llama.vim."""
 
-import tempfile
 from concurrent.futures import Future
 from random import Random
 
@@ -304,8 +303,7 @@ def test_requests_that_run_on_for_longer_than_a_step_are_counted():
     assert longest(EXPOSITION.replace("5.0", "4.0"), "draftline_cancel_seconds") == 0.1
 
 
-async def test_a_server_that_answers_with_an_error_ends_the_benchmark(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where the server's folder is made
+async def test_a_server_that_answers_with_an_error_ends_the_benchmark():
     editor = DraftlineEditor("draftline", {})
     answer = Future()
     editor._client.protocol.send_request = lambda *_arguments, **_options: answer

@@ -1,10 +1,7 @@
-"""A clock that tests move, private folders, a paced engine behind a real host socket, and real server processes."""
+"""A clock that tests move, a paced engine behind a real host socket, and real server processes."""
 
 import asyncio
-import shutil
-import tempfile
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
 
@@ -14,17 +11,6 @@ from completion.host.server import HostServer, HostSettings
 from tests.completion.host.paced_engine import PacedEngine
 from tests.lsp_server.real_client import RealClient
 from tests.lsp_server.scripted_editor import settle
-
-
-@pytest.fixture
-def runtime(monkeypatch):
-    """A private folder; pytest's own are too long for a socket's path."""
-    folder = Path(tempfile.mkdtemp(prefix="dl-"))
-    for name in ("RUNTIME", "STATE", "CACHE"):
-        monkeypatch.setenv(f"DRAFTLINE_{name}_DIR", str(folder / name.lower()))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
-    yield folder
-    shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -12,15 +12,13 @@ from filelock import FileLock, Timeout
 from completion.backend import BACKENDS
 from completion.host.engine_protocol import EngineLoader
 from completion.host.process.address import HostAddress, host_address
+from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
 from completion.host.process.log import configure_log
 from completion.host.process.sockets import tcp_socket, unix_socket
 from completion.host.server import HostServer, HostSettings
 from completion.paths import writing_to
 
 logger = logging.getLogger(__name__)
-
-ALREADY_RUNNING = 75  # EX_TEMPFAIL of sysexits.h: another process holds the lock
-LOADING_FAILED = 70  # EX_SOFTWARE: clients were told why
 
 
 def parse_settings(arguments: Sequence[str]) -> HostSettings:

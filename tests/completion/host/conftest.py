@@ -1,9 +1,7 @@
-"""A host on a private socket inside the test's own event loop, and folders with short paths for sockets."""
+"""A host on a private socket inside the event loop of the test."""
 
 import asyncio
-import shutil
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -14,16 +12,6 @@ from completion.host.engine_protocol import EngineLoader
 from completion.host.process.sockets import tcp_socket, unix_socket
 from completion.host.server import HostServer, HostSettings
 from tests.completion.host.paced_engine import PacedEngine
-
-
-@pytest.fixture
-def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A private folder; pytest's own are too long for a socket's path."""
-    folder = Path(tempfile.mkdtemp(prefix="dl-"))
-    for name in ("RUNTIME", "STATE", "CACHE"):
-        monkeypatch.setenv(f"DRAFTLINE_{name}_DIR", str(folder / name.lower()))
-    yield folder
-    shutil.rmtree(folder)
 
 
 @asynccontextmanager

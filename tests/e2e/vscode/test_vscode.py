@@ -7,30 +7,9 @@ import json
 import psutil
 import pytest
 
+from tests.e2e.sample_documents import CART, LIBRARY, MULTIPLY
+
 pytestmark = [pytest.mark.vscode, pytest.mark.real_model]
-
-CART = '''class Cart:
-    """Items that somebody wants to buy."""
-
-    def __init__(self) -> None:
-        self.prices: dict[str, float] = {}
-
-    def add(self, name: str, price: float) -> None:
-        self.prices[name] = price
-
-    def remove(self, name: str) -> None:
-        '''
-LIBRARY = '''class Library:
-    """Books that can be lent, each some number of times."""
-
-    def __init__(self) -> None:
-        self.copies: dict[str, int] = {}
-        self.readers: dict[str, list[str]] = {}
-
-    def lend(self, title: str, reader: str) -> bool:
-        """Lend a copy to a reader; False if all copies are out."""
-        '''
-MULTIPLY = "def add(a, b):\n    return a + b\n\n\ndef multiply(a, b):\n    "
 
 
 def test_ghost_text_grows_while_it_is_generated_and_tab_accepts_it(edit):

@@ -1,0 +1,24 @@
+"""Difference of two versions of a text: the one span that changed."""
+
+from __future__ import annotations
+
+from typing import AnyStr
+
+
+def common_length(one: AnyStr, other: AnyStr) -> int:
+    """Return the length of the common start, by bisection: comparing slices is fast."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def changed_span(old: AnyStr, new: AnyStr) -> tuple[int, int, int]:
+    """Return where the texts begin to differ, and where the difference ends in the old and in the new text."""
+    start = common_length(old, new)
+    tail = common_length(old[start:][::-1], new[start:][::-1])
+    return start, len(old) - tail, len(new) - tail
