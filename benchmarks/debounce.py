@@ -6,6 +6,7 @@ and sometimes as long as a thought. No published recording of typing has timesta
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 from collections.abc import Callable
@@ -92,6 +93,7 @@ def adaptive() -> Callable[[float, float], float]:
 
 def main() -> None:
     """Compare the adaptive wait with the fixed wait for each typist and latency."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     table = Table(title=f"fixed wait of {1000 * CONFIGURED_S:.0f} ms → adaptive, {KEYS} keys")
     for column in ("typist", "latency ms", "requests", "answered in time", "mean wait ms"):
         table.add_column(column, justify="left" if column == "typist" else "right")

@@ -6,18 +6,22 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psutil
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
+from pygls.protocol import default_converter
 
 from lsp_server.messages import PARTIAL_COMPLETION, STATUS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 READY_S = 600.0
 """Bound for a start of the engine, in seconds: on a new machine the model is converted and the kernels are compiled."""
+
+_converter = cache(default_converter)  # one for all clients, because each new one takes about 50 ms to set up
 
 
 def _ignore(_params: Any) -> None:  # noqa: ANN401 - the project's own message has no type
@@ -33,7 +37,7 @@ class ServerProcess:
     """
 
     def __init__(self, options: Mapping[str, Any], on_partial: Callable[[Any], None] = _ignore) -> None:
-        self.client = LanguageClient("draftline benchmarks", "1")
+        self.client = LanguageClient("draftline benchmarks", "1", converter_factory=_converter)
         self._options = options
         self._engine_started = asyncio.Event()
         self._failure = ""

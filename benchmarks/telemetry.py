@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import multiprocessing
 import os
@@ -147,6 +148,7 @@ def lost_rows(folder: Path) -> int:
 
 def main() -> None:
     """Print a table, then one line of JSON."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         seconds, request_path_ms, report = write_and_report(folder)
