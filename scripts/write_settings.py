@@ -1,6 +1,6 @@
-"""Write what depends on the table of settings, lsp_server/settings/table.py: the page and what the editors declare.
+"""Write the files that depend on the table of settings, lsp_server/settings/table.py: docs/settings.md and package.json.
 
-`python scripts/write_settings.py` rewrites the files that are stale; with `--check` it names them and fails.
+`python scripts/write_settings.py` rewrites stale files. With `--check` it names them and fails.
 """
 
 from __future__ import annotations

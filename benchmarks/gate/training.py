@@ -102,7 +102,7 @@ def train(users: Sequence[User], choice: Choice) -> AcceptanceWeights:
 
 
 def replay(model: AcceptanceWeights, user: User, choice: Choice) -> Array:
-    """Return the probability before each decision of a gate that adapts to the user as `AcceptanceModel` does.  # [decided]."""
+    """Return the probability before each decision of a gate that adapts as `AcceptanceModel` does.  # [decided]."""
     inputs = (user.inputs[:, _columns(user, choice)] - np.array(model.means)) / np.array(model.scales)
     logits = inputs @ np.array(model.weights) + model.bias
     probabilities, user_bias = np.empty(len(logits)), 0.0
