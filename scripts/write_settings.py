@@ -1,4 +1,4 @@
-"""Write the files that depend on the table of settings, lsp_server/settings/table.py: docs/settings.md and package.json.
+"""Write the files that depend on the table of settings, lsp_server/settings/table.py. `FILES` lists them.
 
 `python scripts/write_settings.py` rewrites stale files. With `--check` it names them and fails.
 """
@@ -67,7 +67,7 @@ def lua_names(_text: str) -> str:
 
 
 def values(setting: Setting) -> str:
-    """Return what a setting may be, for a cell of the page's tables."""
+    """Return the valid values of a setting, for a table cell."""
     if get_origin(setting.kind) is tuple:
         return "list of strings"
     if choices(setting.kind):
@@ -105,8 +105,8 @@ FILES: dict[str, Callable[[str], str]] = {
 
 def main() -> int:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description="Write what depends on the table of settings.")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail and name the files that are stale")
+    parser = argparse.ArgumentParser(description="Write the files that depend on the table of settings.")
+    parser.add_argument("--check", action="store_true", help="write no file; name the stale files and return 1")
     is_check = parser.parse_args().check
     stale = []
     for name, write in FILES.items():
