@@ -12,7 +12,8 @@ from pygls.lsp.server import LanguageServer
 from lsp_server import client_registration
 from lsp_server.client_settings import ClientSettings
 from lsp_server.documents.documents import Document, DocumentStore
-from lsp_server.documents.text_lines import Edit, Place, PositionEncoding
+from lsp_server.documents.position_encoding import PositionEncoding
+from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_start
 from lsp_server.empty_reason import EmptyReason

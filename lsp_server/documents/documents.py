@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from lsprotocol import types
 
 from completion.syntax.changed_span import changed_span
-from lsp_server.documents.text_lines import Edit, Place, PositionEncoding, TextLines, join_surrogates
+from lsp_server.documents.position_encoding import PositionEncoding
+from lsp_server.documents.text_lines import Edit, Place, TextLines, join_surrogates
 from lsp_server.documents.workspace_folders import path_of
 from lsp_server.empty_reason import EmptyReason
 
-_CONTROL_CHARACTERS = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\b\x1b")
 _BINARY_SHARE = 0.01
 
 
@@ -34,8 +34,6 @@ class Document:
     version: int
     lines: TextLines
     notebook: str = ""
-    _unfit: EmptyReason | None = field(default=None, repr=False)
-    _unfit_known: bool = field(default=False, repr=False)
 
     def apply(
         self,
@@ -45,7 +43,6 @@ class Document:
     ) -> list[Edit]:
         """Bring the text to a new version; says what each change replaced."""
         self.version = version
-        self._unfit_known = False
         return [self._apply_one(change, encoding) for change in changes]
 
     def place(self, position: types.Position, encoding: PositionEncoding) -> Place:
@@ -60,15 +57,15 @@ class Document:
         """Why this text gets no completion at all, or None: too large, binary, or not UTF-8 on disk."""
         if len(self.lines) > limit_bytes:
             return EmptyReason.TOO_LARGE
-        if not self._unfit_known:
-            self._unfit = _unfit(self.lines.text())
-            self._unfit_known = True
-        return self._unfit
+        counts = self.lines.counts
+        if counts.nul or counts.control > len(self.lines) * _BINARY_SHARE:
+            return EmptyReason.BINARY
+        return EmptyReason.NOT_UTF8 if counts.surrogate else None
 
     def _apply_one(self, change: types.TextDocumentContentChangeEvent, encoding: PositionEncoding) -> Edit:
         if isinstance(change, types.TextDocumentContentChangePartial):
-            start = self.place(change.range.start, encoding)
             end = self.place(change.range.end, encoding)
+            start = self.place(change.range.start, encoding)  # last: it is where the next position will be near
             return self.lines.replace(start, end, change.text)
         return self._replace_all(change.text)
 
@@ -80,22 +77,6 @@ class Document:
         place = self.lines.advance(Place(0, 0), start)
         self.lines = TextLines(text)
         return Edit(place, old[start:old_end], text[start:new_end])
-
-
-def _unfit(text: str) -> EmptyReason | None:
-    if "\0" in text or sum(map(text.count, _CONTROL_CHARACTERS)) > len(text) * _BINARY_SHARE:
-        return EmptyReason.BINARY
-    if not _is_encodable(text):
-        return EmptyReason.NOT_UTF8
-    return None
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 class DocumentStore:

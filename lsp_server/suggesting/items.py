@@ -6,7 +6,8 @@ from typing import Any
 
 from lsprotocol import types
 
-from lsp_server.documents.text_lines import PositionEncoding, split_lines, units_from_column
+from lsp_server.documents.position_encoding import PositionEncoding, units_from_column
+from lsp_server.documents.text_lines import split_lines
 from lsp_server.messages import ACCEPTED_COMMAND
 from lsp_server.suggesting.narrowing import Remainder
 from lsp_server.suggesting.query import Answer, Query

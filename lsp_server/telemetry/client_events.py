@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from lsp_server.documents.text_lines import PositionEncoding, column_from_units
+from lsp_server.documents.position_encoding import PositionEncoding, column_from_units
 from lsp_server.messages import ItemName, PartAccepted, Rejected, Rejection
 from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.query import Answer, Query

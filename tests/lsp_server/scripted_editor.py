@@ -8,7 +8,8 @@ from lsprotocol import types
 
 from completion.request import CompletionEvent, CompletionRequest, Statistics, Suggestion
 from lsp_server.documents.documents import DocumentStore
-from lsp_server.documents.text_lines import Place, PositionEncoding
+from lsp_server.documents.position_encoding import PositionEncoding
+from lsp_server.documents.text_lines import Place
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.settings.experiment import NO_ARM
 from lsp_server.settings.table import Settings

@@ -7,7 +7,8 @@ from lsprotocol import types
 
 from lsp_server.documents import text_lines
 from lsp_server.documents.documents import Document, DocumentStore
-from lsp_server.documents.text_lines import Place, PositionEncoding, TextLines
+from lsp_server.documents.position_encoding import PositionEncoding
+from lsp_server.documents.text_lines import Place, TextLines
 from lsp_server.empty_reason import EmptyReason
 
 ENCODINGS = list(PositionEncoding)
@@ -74,6 +75,8 @@ def test_any_sequence_of_edits_gives_what_editing_one_string_gives(text, edits, 
         assert document.lines.text() == model
         assert len(document.lines) == len(model)
         assert document.lines.end.line + 1 == len(naive_lines(model))
+        assert document.lines.offset(edit.start) == len(document.lines.between(Place(0, 0), edit.start))
+    assert document.lines.counts == TextLines(model).counts
     assert [document.lines.line(i) for i in range(document.lines.end.line + 1)] == [
         model[start:end] for start, end in naive_lines(model)
     ]
@@ -85,8 +88,9 @@ def test_a_position_splits_the_text_where_the_naive_model_does_and_converts_back
     lines = TextLines(text)
     place = lines.place_at(*position, encoding)
     offset = naive_offset(lines.text(), *position, encoding)
-    assert lines.before(place) == lines.text()[:offset]
-    assert lines.after(place) == lines.text()[offset:]
+    assert lines.offset(place) == offset
+    assert lines.last_before(place, 5) == lines.text()[max(0, offset - 5) : offset]
+    assert lines.first_after(place, 5) == lines.text()[offset : offset + 5]
     assert lines.place_at(place.line, lines.units_at(place, encoding), encoding) == place
 
 
@@ -97,7 +101,7 @@ def test_a_whole_new_text_reports_only_the_part_that_differs(old, new):
     before = TextLines(old)
     (edit,) = document.apply([types.TextDocumentContentChangeWholeDocument(new)], 1, PositionEncoding.UTF16)
     assert document.lines.text() == pair_up(new)
-    head = before.before(edit.start) if edit.start <= before.end else before.text()
+    head = before.between(Place(0, 0), edit.start) if edit.start <= before.end else before.text()
     rest = before.text()[len(head) :]
     if "\r\n" not in old + new:  # a place never stands between the two
         assert rest.startswith(edit.removed)
@@ -107,9 +111,10 @@ def test_a_whole_new_text_reports_only_the_part_that_differs(old, new):
 @given(TEXTS, st.integers(0, 40))
 def test_advance_counts_code_points_over_line_ends(text, count):
     lines = TextLines(text)
-    assert len(lines.before(lines.advance(Place(0, 0), count))) <= min(count, len(lines))
+    offset = lines.offset(lines.advance(Place(0, 0), count))
+    assert offset <= min(count, len(lines))
     if not set("\r") & set(text):
-        assert len(lines.before(lines.advance(Place(0, 0), count))) == min(count, len(lines))
+        assert offset == min(count, len(lines))
 
 
 def test_form_feed_and_unicode_separators_are_not_line_ends():
@@ -133,21 +138,75 @@ def test_the_window_before_the_cursor_stays_the_same_while_a_few_lines_are_typed
     lines = TextLines("0123456789\n" * 1000)
     starts = set()
     for _ in range(20):
-        before = lines.before(lines.end, limit=1000)
+        before = lines.before(lines.end, 1000)
         assert len(before) <= 1000
         starts.add(len(lines) - len(before))
         lines.replace(lines.end, lines.end, "typed\n")
     assert len(starts) <= 2
 
 
-def test_an_edit_of_a_big_file_reads_its_own_line_only(monkeypatch):
-    lines = TextLines("some line of code here\n" * 200_000)
-    split, read = text_lines.split_lines, []
-    monkeypatch.setattr(text_lines, "split_lines", lambda text: read.append(len(text)) or split(text))
-    for column in range(100):
-        lines.replace(Place(100_000, column), Place(100_000, column), "x")
-    assert len(read) == 100
-    assert max(read) <= 123
+@given(TEXTS, st.integers(0, 40), st.integers(1, 12))
+def test_a_window_around_the_cursor_has_at_most_its_limit_and_touches_the_cursor(text, count, limit):
+    lines = TextLines(text)
+    place = lines.advance(Place(0, 0), count)
+    whole_before, whole_after = lines.between(Place(0, 0), place), lines.between(place, lines.end)
+    before, after = lines.before(place, limit), lines.after(place, limit)
+    assert max(len(before), len(after)) <= limit
+    assert whole_before.endswith(before)
+    assert whole_after.startswith(after)
+    assert before == whole_before or len(whole_before) > limit
+    assert after == whole_after or len(whole_after) > limit
+
+
+def test_a_window_consists_of_whole_lines_where_they_are_shorter_than_its_limit():
+    lines = TextLines("0123456789\n" * 100)
+    assert lines.before(Place(50, 4), 100).startswith("0123456789\n")
+    assert lines.after(Place(50, 4), 100).endswith("0123456789\n")
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS)
+def test_lines_are_cut_where_a_scan_of_single_characters_cuts_them(text):
+    lines = text_lines.split_lines(text)
+    assert "".join(lines) == text
+    assert [line.rstrip("\r\n") for line in lines] == [text[start:end] for start, end in naive_lines(text)]
+
+
+def characters_read(monkeypatch, lines, line):
+    """How many characters 100 typed keys, 100 deletions and the positions between them look at."""
+    read = []
+    for name in ("split_lines", "join_surrogates", "units_from_column", "column_from_units"):
+        real = getattr(text_lines, name)
+        monkeypatch.setattr(
+            text_lines, name, lambda text, *rest, real=real: read.append(len(text)) or real(text, *rest)
+        )
+    document = Document("file:///a", "python", 0, lines)
+    column = 2 * lines.line_length(line) // 3
+    start = lines.units_at(Place(line, column), PositionEncoding.UTF16)
+    read.clear()  # a jump looks at the line once
+    for key in range(100):
+        at = (line, start + key)
+        document.apply([change(at, at, "x")], key, PositionEncoding.UTF16)
+        place = document.place(types.Position(line, start + key + 1), PositionEncoding.UTF16)
+        assert document.position(place, PositionEncoding.UTF16).character == start + key + 1
+    for key in reversed(range(100)):
+        document.apply([change((line, start + key), (line, start + key + 1), "")], key, PositionEncoding.UTF16)
+    return sum(read)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("some line of code here\n" * 50_000, 25_000), ("x" * 1_000_000, 0), ("é漢😀, " * 200_000, 0)],
+    ids=["many lines", "one line", "one line beyond ASCII"],
+)
+def test_a_key_in_a_big_file_reads_no_more_than_what_it_touches(monkeypatch, text, line):
+    assert characters_read(monkeypatch, TextLines(text), line) < 10_000
+
+
+def test_defect_2_a_last_line_without_a_line_end_is_split_in_linear_work():
+    """With a pattern that tries again from every character this takes hours."""
+    assert text_lines.split_lines("x" * 2_000_000) == ["x" * 2_000_000]
+    assert TextLines("a\n" + "y" * 2_000_000).end == Place(1, 2_000_000)
 
 
 @pytest.mark.parametrize(

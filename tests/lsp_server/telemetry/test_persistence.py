@@ -113,9 +113,9 @@ def test_what_is_followed_is_what_lies_between_the_surviving_marks(before, accep
     (state,) = followed.tracker._accepted.values()
     lines = followed.document.lines
     first, last = marks.index(True), len(marks) - marks[::-1].index(True)
-    assert lines.before(state.start) in {lines.text()[:at] for at in range(first + 1)}
-    assert len(lines.before(state.start)) <= first
-    assert len(lines.before(state.end)) >= last
+    assert lines.between(Place(0, 0), state.start) in {lines.text()[:at] for at in range(first + 1)}
+    assert len(lines.between(Place(0, 0), state.start)) <= first
+    assert len(lines.between(Place(0, 0), state.end)) >= last
 
 
 @pytest.mark.parametrize("checkpoint", CHECKPOINTS_S)

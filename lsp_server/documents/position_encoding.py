@@ -1,0 +1,48 @@
+"""Columns of a line in the units that the client counts in (LSP 3.17, PositionEncodingKind)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class PositionEncoding(StrEnum):
+    """What a position's `character` counts (LSP 3.17, PositionEncodingKind)."""
+
+    UTF8 = "utf-8"
+    UTF16 = "utf-16"
+    UTF32 = "utf-32"
+
+
+def column_from_units(line: str, units: int, encoding: PositionEncoding) -> int:
+    """Code points before `units` code units of `line`; a position inside a character moves to its start."""
+    if encoding is PositionEncoding.UTF32 or line.isascii():
+        return min(units, len(line))
+    if encoding is PositionEncoding.UTF16:
+        data = line.encode("utf-16-le", "surrogatepass")
+        cut = min(units * 2, len(data))
+        if 0 < cut < len(data) and _is_high(data[cut - 1]) and _is_low(data[cut + 1]):
+            cut -= 2
+        return len(data[:cut].decode("utf-16-le", "surrogatepass"))
+    data = line.encode("utf-8", "surrogatepass")
+    cut = min(units, len(data))
+    while 0 < cut < len(data) and data[cut] & 0xC0 == 0x80:
+        cut -= 1
+    return len(data[:cut].decode("utf-8", "surrogatepass"))
+
+
+def units_from_column(line: str, column: int, encoding: PositionEncoding) -> int:
+    """Code units of the first `column` code points of `line`."""
+    before = line[:column]
+    if encoding is PositionEncoding.UTF32 or before.isascii():
+        return len(before)
+    if encoding is PositionEncoding.UTF16:
+        return len(before.encode("utf-16-le", "surrogatepass")) // 2
+    return len(before.encode("utf-8", "surrogatepass"))
+
+
+def _is_high(high_byte: int) -> bool:
+    return 0xD8 <= high_byte <= 0xDB
+
+
+def _is_low(high_byte: int) -> bool:
+    return 0xDC <= high_byte <= 0xDF
