@@ -13,6 +13,7 @@ class EmptyReason(StrEnum):
     NOT_OPEN = "not_open"
     OUTDATED = "outdated"
     TOO_LARGE = "too_large"
+    LINE_TOO_LONG = "line_too_long"
     BINARY = "binary"
     NOT_UTF8 = "not_utf8"
     SECRET_FILE = "secret_file"
@@ -46,6 +47,7 @@ _SENTENCES = {
     EmptyReason.NOT_OPEN: "The editor has not opened this document here.",
     EmptyReason.OUTDATED: "The document changed in the meantime.",
     EmptyReason.TOO_LARGE: "The document is larger than max_file_mb.",
+    EmptyReason.LINE_TOO_LONG: "The line is longer than 10,000 characters.",
     EmptyReason.BINARY: "The document is binary.",
     EmptyReason.NOT_UTF8: "The document is not valid UTF-8.",
     EmptyReason.SECRET_FILE: "The file may hold secrets: it is never read.",
@@ -68,6 +70,7 @@ _LASTING = frozenset(
         EmptyReason.DISABLED,
         EmptyReason.LANGUAGE_OFF,
         EmptyReason.TOO_LARGE,
+        EmptyReason.LINE_TOO_LONG,
         EmptyReason.BINARY,
         EmptyReason.NOT_UTF8,
         EmptyReason.SECRET_FILE,

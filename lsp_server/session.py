@@ -178,6 +178,7 @@ class Session:
     def _closed(self, document: Document) -> None:
         self.completer.clear(document.uri)
         self.gate.forget(document.uri)
+        self.signals.forget(document)
         self.recorder.document_closed(document)
         self.preparer.forget(document)
         self.feed.changed(document)
@@ -222,7 +223,7 @@ class Session:
         self.preparer.soon_again()
 
     async def _prepare(self, document: Document, place: Place) -> None:
-        if self.gate.document_refusal(document) is None:
+        if self.gate.refusal(document, place) is None:
             settings, _ = self._settings.of(document.uri)
             await self.engine.prepare(self._builder.build(document, place, settings))
 

@@ -140,11 +140,18 @@ class DocumentStore:
         closed = [self.close(item.uri) for item in items]
         return [document for document in closed if document is not None]
 
-    def text_above(self, document: Document) -> str:
-        """Text of the cells above a notebook's cell in its language, as one program; "" for a plain document."""
+    def text_above(self, document: Document, limit: int) -> str:
+        """Text of the cells above a notebook's cell in its language, as one program; "" for a plain document.
+
+        Cells that end more than `limit` code points above are left out.
+        """
         order = self._notebooks.get(document.notebook, [])
         if document.uri not in order:
             return ""
-        above = (self._documents.get(uri) for uri in order[: order.index(document.uri)])
-        texts = [cell.lines.text().rstrip("\r\n") for cell in above if cell and cell.language == document.language]
-        return "".join(f"{text}\n\n" for text in texts)
+        texts: list[str] = []
+        for uri in reversed(order[: order.index(document.uri)]):
+            cell = self._documents.get(uri)
+            if cell is not None and cell.language == document.language and limit > 0:
+                texts.append(cell.lines.before(cell.lines.end, limit).rstrip("\r\n") + "\n\n")
+                limit -= len(texts[-1])
+        return "".join(reversed(texts))

@@ -21,11 +21,12 @@ class Offer:
 
     Attributes:
         text: The suggestion.
-        prefix: The document before the cursor.
+        prefix: The document before the cursor, or the last part of it.
         suffix_length: Characters after the cursor.
         tokens: Tokens of the suggestion.
         mean_log_probability: Mean over its tokens; None if the model names none.
         at_s: Now, in seconds of any clock.
+        left_out: Characters of the document before `prefix`.
     """
 
     text: str
@@ -34,6 +35,12 @@ class Offer:
     tokens: int
     mean_log_probability: float | None
     at_s: float
+    left_out: int = 0
+
+    @property
+    def offset(self) -> int:
+        """Characters of the document before the cursor."""
+        return self.left_out + len(self.prefix)
 
 
 @dataclass(slots=True)
@@ -80,6 +87,21 @@ def grouped_features(offer: Offer, behaviour: Behaviour) -> dict[str, dict[str, 
         "typing": _typing(offer, behaviour),
         "probability_in_place": _probability_in_place(probability["log_probability"], shape, place),
     }
+
+
+def typed_between(earlier: str, now: str, count: int) -> str | None:
+    """The last `count` characters of the text before a cursor if only they are new, None otherwise.
+
+    Args:
+        earlier: The text before the earlier cursor, or the last part of it.
+        now: The same of the later cursor.
+        count: How many characters further the later cursor stands.
+    """
+    if not 0 <= count <= len(now):
+        return None
+    kept = len(now) - count
+    common = min(kept, len(earlier))
+    return now[kept:] if now[kept - common : kept] == earlier[len(earlier) - common :] else None
 
 
 def features(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
@@ -176,7 +198,7 @@ def _typing(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
     if not behaviour.shown:
         return dict.fromkeys(_TYPING, 0.0) | {"dwell": 1.2, "since_event": math.log1p(5.0)}
     before = behaviour.shown[-1]
-    typed = offer.prefix[len(before.prefix) :] if offer.prefix.startswith(before.prefix) else None
+    typed = typed_between(before.prefix, offer.prefix, offer.offset - before.offset)
     since = 5.0 if behaviour.last_event_s is None else max(0.0, offer.at_s - behaviour.last_event_s)
     elapsed = max(0.2, offer.at_s - before.at_s)
     return {
@@ -188,7 +210,7 @@ def _typing(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
         "typed_speed": math.log1p(len(typed) / elapsed) if typed else 0.0,
         "typed_line_break": float("\n" in (typed or "")),
         "typed_what_was_shown": float(bool(typed) and before.text.startswith(typed or "")),
-        "deleted": float(len(offer.prefix) < len(before.prefix)),
+        "deleted": float(offer.offset < before.offset),
     }
 
 

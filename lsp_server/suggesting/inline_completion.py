@@ -147,7 +147,7 @@ class InlineCompleter:
         return generation.remainders(situation_at(document, place)) is not None
 
     async def _decide(self, query: Query, desk: _Desk, ticket: _Ticket) -> Answer:
-        refusal = self._gate.document_refusal(query.document)
+        refusal = self._gate.refusal(query.document, query.place)
         source = self._source()
         if refusal or source is None:
             desk.clear()
@@ -240,7 +240,7 @@ class InlineCompleter:
 
     def _holds_back(self, query: Query, generation: Generation) -> bool:
         strictness = Strictness.OFF if query.invoked else query.settings.gate
-        generation.held_back = self._gate.acceptance.holds_back(generation, strictness)
+        generation.held_back = self._gate.acceptance.holds_back(query.document.uri, generation, strictness)
         return generation.held_back
 
     def _drop_unclaimed(self, desk: _Desk, ticket: _Ticket) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from completion.request import Suggestion
+from lsp_server.gate.features import typed_between
 
 CLOSERS = frozenset(")]}>\"'`")
 """Characters that editors add by themselves after the cursor when their opener is typed."""
@@ -15,10 +16,29 @@ MOST_CLOSERS = 3
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The text around a cursor, whole, with line ends as the document has them."""
+    """The text around a cursor as far as narrowing and the gate look, with line ends as the document has them.
+
+    Attributes:
+        prefix: The document before the cursor, or the last part of it.
+        suffix: The document after the cursor, or the first part of it.
+        left_out_before: Characters of the document before `prefix`.
+        left_out_after: Characters of the document after `suffix`.
+    """
 
     prefix: str
     suffix: str
+    left_out_before: int = 0
+    left_out_after: int = 0
+
+    @property
+    def offset(self) -> int:
+        """Characters of the document before the cursor."""
+        return self.left_out_before + len(self.prefix)
+
+    @property
+    def remaining(self) -> int:
+        """Characters of the document after the cursor."""
+        return self.left_out_after + len(self.suffix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +81,20 @@ def remainder(
 
 def typed_since(start: Situation, now: Situation) -> str | None:
     """What was typed since the start; None if anything else changed."""
-    if not now.prefix.startswith(start.prefix) or _closer_difference(start, now) is None:
+    if _closer_difference(start, now) is None:
         return None
-    return now.prefix[len(start.prefix) :]
+    return typed_between(start.prefix, now.prefix, now.offset - start.offset)
 
 
 def _closer_difference(start: Situation, now: Situation) -> int | None:
     """How many closers the editor added after the cursor (> 0) or stepped over (< 0); None: another change."""
-    added = len(now.suffix) - len(start.suffix)
+    added = now.remaining - start.remaining
     if abs(added) > MOST_CLOSERS:
         return None
     longer, shorter = (now.suffix, start.suffix) if added >= 0 else (start.suffix, now.suffix)
-    head = longer[: abs(added)]
-    return added if longer.endswith(shorter) and CLOSERS.issuperset(head) else None
+    closers, kept = longer[: abs(added)], longer[abs(added) :]
+    common = min(len(kept), len(shorter))
+    return added if kept[:common] == shorter[:common] and CLOSERS.issuperset(closers) else None
 
 
 def _replaced(start: Situation, now: Situation, replace_after: int, text: str) -> int | None:

@@ -17,6 +17,9 @@ from lsp_server.suggesting.narrowing import Remainder, Situation
 MORE_WHERE_INVOKED = 2
 """Who asks by a key looks for something else than what came by itself."""
 
+SITUATION_CHARACTERS = 8_000
+"""Code points kept on each side of a request's cursor: what narrowing and the gate compare. Suggestions are shorter."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -72,8 +75,11 @@ class Answer:
 
 
 def situation_at(document: Document, place: Place) -> Situation:
-    """The text around a place."""
-    return Situation(document.lines.before(place), document.lines.after(place))
+    """The text around a place, `SITUATION_CHARACTERS` on each side."""
+    lines = document.lines
+    prefix, suffix = lines.last_before(place, SITUATION_CHARACTERS), lines.first_after(place, SITUATION_CHARACTERS)
+    offset = lines.offset(place)
+    return Situation(prefix, suffix, offset - len(prefix), len(lines) - offset - len(suffix))
 
 
 def answer_from(query: Query, generation: Generation) -> Answer | None:

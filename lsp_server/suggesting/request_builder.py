@@ -26,10 +26,11 @@ class RequestBuilder:
         self, document: Document, place: Place, settings: Settings, *, suggestions: int = 1, invoked: bool = False
     ) -> CompletionRequest:
         """The request for a completion at a place."""
-        above = self._documents.text_above(document)
+        before = document.lines.before(place, PREFIX_CHARACTERS)
+        above = self._documents.text_above(document, PREFIX_CHARACTERS - len(before))
         path, repository, workspace = self._where(document)
         return CompletionRequest(
-            prefix=above + document.lines.before(place, PREFIX_CHARACTERS),
+            prefix=above + before,
             suffix=document.lines.after(place, SUFFIX_CHARACTERS),
             language=document.language,
             path=path,

@@ -16,6 +16,9 @@ _REST_MAY_FOLLOW = re.compile(r"[\s)\]}>\"'`,;:.]*")
 
 BYTES_PER_MB = 1_000_000
 
+LONGEST_LINE_CHARACTERS = 10_000
+"""Length of the longest line with suggestions, in code points: longer ones are minified code or data."""
+
 
 @dataclass(slots=True)
 class _Quiet:
@@ -44,16 +47,17 @@ class RequestPolicy:
         self._quiet: dict[str, _Quiet] = {}
         self.acceptance = AcceptanceGate(clock)
 
-    def document_refusal(self, document: Document) -> EmptyReason | None:
-        """Why nothing is ever suggested in this document, None if something may be."""
+    def refusal(self, document: Document, place: Place) -> EmptyReason | None:
+        """Why nothing is suggested here, manually triggered or not; None if something may be."""
         settings = self._settings()
         if not settings.enabled:
             return EmptyReason.DISABLED
         if document.language in settings.languages_off:
             return EmptyReason.LANGUAGE_OFF
-        return self._refusal_of_file(document.notebook or document.uri) or document.unfit(
-            int(settings.max_file_mb * BYTES_PER_MB)
-        )
+        refusal = self._refusal_of_file(document.notebook or document.uri)
+        refusal = refusal or document.unfit(int(settings.max_file_mb * BYTES_PER_MB))
+        is_long = document.lines.line_length(place.line) > LONGEST_LINE_CHARACTERS
+        return refusal or (EmptyReason.LINE_TOO_LONG if is_long else None)
 
     def automatic_refusal(self, document: Document, place: Place) -> EmptyReason | None:
         """Why nothing is suggested here and now unless it is asked for."""
@@ -81,6 +85,7 @@ class RequestPolicy:
     def forget(self, uri: str) -> None:
         """The document was closed."""
         self._quiet.pop(uri, None)
+        self.acceptance.forget(uri)
 
     def _keep_quiet(self, uri: str, reason: EmptyReason) -> None:
         self._quiet[uri] = _Quiet(self._clock() + self._settings().quiet_ms / 1000, reason)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lsp_server.documents.documents import Document
 from lsp_server.documents.position_encoding import PositionEncoding, column_from_units
+from lsp_server.documents.text_lines import Place
 from lsp_server.messages import ItemName, PartAccepted, Rejected, Rejection
 from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.query import Answer, Query
@@ -18,14 +21,15 @@ REMEMBERED_OFFERS = 200
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """A completion that the client was given, as it was last answered."""
+    """A completion that the client was given, as it was last answered.
 
-    query: Query
-    answer: Answer
+    Attributes:
+        texts: What each suggestion inserts, by its index; a client may name one that it was not given.
+    """
 
-    def text(self, index: int) -> str:
-        """A suggestion's text; "" if the client names one that it was not given."""
-        return next((left.text for left in self.answer.remainders if left.index == index), "")
+    document: Document
+    place: Place
+    texts: Mapping[int, str]
 
 
 class ClientEvents:
@@ -43,10 +47,17 @@ class ClientEvents:
 
     def offered(self, query: Query, answer: Answer) -> None:
         """A client was given a completion, or more of one."""
-        self._offers[answer.id] = _Offer(query, answer)
+        self._offers[answer.id] = _Offer(
+            query.document, query.place, {left.index: left.text for left in answer.remainders}
+        )
         self._offers.move_to_end(answer.id)
         while len(self._offers) > REMEMBERED_OFFERS:
             self._offers.popitem(last=False)
+
+    def forget(self, document: Document) -> None:
+        """A document was closed."""
+        for id_ in [id_ for id_, offer in self._offers.items() if offer.document is document]:
+            del self._offers[id_]
 
     def shown(self, item: ItemName) -> None:
         """A suggestion stood on the screen long enough to be read."""
@@ -58,16 +69,16 @@ class ClientEvents:
         """A word or a line of a suggestion was inserted; the rest stays on offer."""
         offer = self._offers.get(event.item.id)
         if offer is not None:
-            text = offer.text(event.item.index)
+            text = offer.texts.get(event.item.index, "")
             part = text[: column_from_units(text, event.length, PositionEncoding.UTF16)]
-            self._recorder.accepted(offer.query, event.item.id, part, whole=False)
+            self._recorder.accepted(offer.document, offer.place, event.item.id, part, whole=False)
 
     def accepted(self, item: ItemName) -> None:
         """A suggestion was inserted whole."""
         offer = self._offers.pop(item.id, None)
         if offer is not None:
-            uri = offer.query.document.uri
-            self._recorder.accepted(offer.query, item.id, offer.text(item.index), whole=True)
+            uri = offer.document.uri
+            self._recorder.accepted(offer.document, offer.place, item.id, offer.texts.get(item.index, ""), whole=True)
             self._gate.acceptance.accepted(item.id)
             self._gate.note_acceptance(uri)
             self._completer.clear(uri)
@@ -79,7 +90,7 @@ class ClientEvents:
             return
         self._recorder.rejected(event.id, event.reason)
         self._gate.acceptance.rejected(event.id)
-        uri = offer.query.document.uri
+        uri = offer.document.uri
         if event.reason is Rejection.DISMISSED:
             self._gate.note_rejection(uri)
             self._completer.clear(uri)

@@ -12,6 +12,9 @@ from lsp_server.documents.text_lines import Edit, Place, split_lines
 
 CHECKPOINTS_S = (30, 120, 300, 600)
 
+MEASURED_CHARACTERS = 20_000
+"""Most characters of what stands there now that are compared: the work grows with the product of both lengths."""
+
 
 @dataclass(frozen=True, slots=True)
 class Remains:
@@ -51,7 +54,7 @@ class _Accepted:
         """Compare what stands there now, and go on to the next checkpoint."""
         after_s = CHECKPOINTS_S[self.passed]
         self.passed += 1
-        now = self.document.lines.between(self.start, self.end)
+        now = self.document.lines.between(self.start, self.end)[:MEASURED_CHARACTERS]
         share = Levenshtein.normalized_similarity(self.text, now)
         return Remains(self.id, after_s, share, int(LCSseq.similarity(self.text, now)))
 

@@ -96,14 +96,14 @@ class SuggestionRecorder:
         if self._telemetry is not None:
             self._telemetry.shown(id_)
 
-    def accepted(self, query: Query, id_: str, text: str, *, whole: bool) -> None:
-        """A text was inserted where its query was made; its edit may come a moment before or after this."""
+    def accepted(self, document: Document, place: Place, id_: str, text: str, *, whole: bool) -> None:
+        """A text was inserted at a place; its edit may come a moment before or after this."""
         if self._telemetry is None:
             return
         self._telemetry.accepted(id_, len(text), whole=whole)
-        if not self._persistence.accepted(id_, query.document, query.place, text):
-            announced = _Announced(id_, query.place, text, self._clock() + _EDIT_MAY_FOLLOW_S)
-            self._announced.setdefault(query.document.uri, []).append(announced)
+        if not self._persistence.accepted(id_, document, place, text):
+            announced = _Announced(id_, place, text, self._clock() + _EDIT_MAY_FOLLOW_S)
+            self._announced.setdefault(document.uri, []).append(announced)
         self._wait_for_checkpoint()
 
     def rejected(self, id_: str, how: str) -> None:

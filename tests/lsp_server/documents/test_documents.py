@@ -242,7 +242,7 @@ def test_cells_of_a_notebook_are_documents_that_know_the_code_above():
     )
     notebook = types.NotebookDocument("n", "jupyter", 1, cells)
     store.open_notebook(types.DidOpenNotebookDocumentParams(notebook, items))
-    assert store.text_above(store.get("c3")) == "import os\n\n"
+    assert store.text_above(store.get("c3"), 1000) == "import os\n\n"
     new_cell, new_item = cell("c0", "python", "import re")
     array = types.NotebookCellArrayChange(start=0, delete_count=1, cells=[new_cell])
     store.change_cells(
@@ -251,5 +251,6 @@ def test_cells_of_a_notebook_are_documents_that_know_the_code_above():
             array, did_open=[new_item], did_close=[types.TextDocumentIdentifier("c1")]
         ),
     )
-    assert store.text_above(store.get("c3")) == "import re\n\n"
+    assert store.text_above(store.get("c3"), 1000) == "import re\n\n"
+    assert store.text_above(store.get("c3"), 0) == ""
     assert store.get("c1") is None

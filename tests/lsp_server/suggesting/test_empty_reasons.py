@@ -121,6 +121,7 @@ REACHED = {
     EmptyReason.DISABLED: lambda: refused(ScriptedEditor("x", enabled=False), invoked=True),
     EmptyReason.LANGUAGE_OFF: lambda: refused(ScriptedEditor("x", languages_off=("python",)), invoked=True),
     EmptyReason.TOO_LARGE: lambda: refused(ScriptedEditor("x" * 2000, max_file_mb=0.001), invoked=True),
+    EmptyReason.LINE_TOO_LONG: lambda: refused(ScriptedEditor("x" * 10_001), invoked=True),
     EmptyReason.BINARY: lambda: refused(ScriptedEditor("\0"), invoked=True),
     EmptyReason.NOT_UTF8: lambda: refused(ScriptedEditor("\udce9"), invoked=True),
     EmptyReason.SECRET_FILE: lambda: reach_file(EmptyReason.SECRET_FILE),
