@@ -231,9 +231,9 @@ class TextLines:
         return "".join((self._lines[start.line][start.column :], *middle, self._lines[end.line][: end.column]))
 
     def replace(self, start: Place, end: Place, text: str) -> Edit:
-        """Put `text` in the place of what lies between two places, and say what that changed.
+        r"""Put `text` in the place of what lies between two places, and say what that changed.
 
-        Only the characters on both sides of the edit can become one with it: \\r with \\n, or half a surrogate pair.
+        Only the characters on both sides of the edit can become one with it: \r with \n, or half a surrogate pair.
         """
         start, end = sorted((self.clamp(start), self.clamp(end)))
         removed = self.between(start, end)
