@@ -6,11 +6,11 @@ import types as python_types
 import psutil
 import pytest
 
-from lsp_server.documents import Document
-from lsp_server.text_lines import Place
+from lsp_server.documents.documents import Document
+from lsp_server.documents.text_lines import Place
 from tests.lsp_server.real_client import steps
 from tests.lsp_server.scripted_editor import URI, settle
-from tests.lsp_server.test_recorded_session import RecordedEditor
+from tests.lsp_server.telemetry.test_recorded_session import RecordedEditor
 
 CHARACTERS = 1_900_000
 FILE = "file:///nowhere/bundle.js"
