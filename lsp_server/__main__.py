@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 gc.disable()  # the protocol's types are many and live on: looking through them costs a tenth of the time to start
 
+from completion.errors import DraftlineError  # noqa: E402
 from lsp_server.server_log import configure_log  # noqa: E402
 from lsp_server.transport import serve_stdio, serve_tcp  # noqa: E402
 
@@ -22,15 +23,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.enable()
     chosen = _parser().parse_args(arguments)
     configure_log()
-    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
-        if chosen.tcp is not None:
-            asyncio.run(serve_tcp(chosen.tcp))
-        else:
-            # Whatever else prints in this process goes to standard error: standard output is the protocol's alone.
-            with os.fdopen(os.dup(1), "wb") as protocol_out:
-                os.dup2(2, 1)
-                asyncio.run(serve_stdio(0, protocol_out))
+    try:
+        with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+            _serve(chosen.tcp)
+    except DraftlineError as error:
+        print(f"draftline: {error}", file=sys.stderr)  # noqa: T201
+        return 1
     return 0
+
+
+def _serve(port: int | None) -> None:
+    if port is not None:
+        asyncio.run(serve_tcp(port, _token(port)))
+    else:
+        # Whatever else prints in this process goes to standard error: standard output is the protocol's alone.
+        with os.fdopen(os.dup(1), "wb") as protocol_out:
+            os.dup2(2, 1)
+            asyncio.run(serve_stdio(0, protocol_out))
+
+
+def _token(port: int) -> str:
+    """The secret of a server on TCP, made at its first start."""
+    from completion.host.process.sockets import tcp_address  # noqa: PLC0415 - standard input and output need none
+    from completion.paths import state_dir  # noqa: PLC0415
+
+    path = state_dir() / "server-token"
+    token = tcp_address(f"127.0.0.1:{port}", None, path).token
+    print(f"Clients must send the token in {path} as initializationOptions.token.", file=sys.stderr)  # noqa: T201
+    return token
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,9 +12,10 @@ from cattrs import Converter
 from lsprotocol import converters, types
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
-from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage, LanguageServerProtocol
+from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage
 
 from lsp_server import messages
+from lsp_server.protocol import AnsweringProtocol
 
 if TYPE_CHECKING:
     from lsp_server.session import Session
@@ -42,14 +43,17 @@ class DraftlineServer(LanguageServer):
         introduced: Set once the client has said who it is.
     """
 
-    def __init__(self) -> None:
+    protocol: AnsweringProtocol
+
+    def __init__(self, token: str = "") -> None:
         super().__init__(
             "draftline",
             "",
             notebook_document_sync=_NOTEBOOKS,
-            protocol_cls=LanguageServerProtocol,
+            protocol_cls=AnsweringProtocol,
             converter_factory=_converter,
         )
+        self.protocol.token = token
         for method in _PYGLS_DOCUMENT_HANDLERS:
             del self.protocol.fm.builtin_features[method]
         self.protocol.server_info = types.ServerInfo("draftline")
@@ -89,9 +93,9 @@ class DraftlineServer(LanguageServer):
         _log.error("%s: %s\n%s", source.__name__, kind, frames)
 
 
-def create_server() -> DraftlineServer:
-    """A server with every handler registered."""
-    server = DraftlineServer()
+def create_server(token: str = "") -> DraftlineServer:
+    """A server with every handler registered; with a token it serves only a client that shows it."""
+    server = DraftlineServer(token)
     _register_life(server)
     _register_documents(server)
     _register_completion(server)
@@ -125,6 +129,7 @@ def _register_life(server: DraftlineServer) -> None:
 
     @server.feature(types.SHUTDOWN)
     async def shutdown(*_params: None) -> None:
+        server.protocol.cancel_requests()
         await server.close()
 
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)

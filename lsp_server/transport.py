@@ -6,40 +6,69 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
 from typing import BinaryIO
 
-from pygls.io_ import StdoutWriter, run_async
+from pygls.io_ import StdoutWriter
 
 from lsp_server.process_end import wait_for_end
+from lsp_server.protocol import UnknownClientError
 from lsp_server.server import DraftlineServer, create_server
 
 _log = logging.getLogger(__name__)
-_pygls_log = logging.getLogger("pygls.loop")  # what the loop logs may quote a message: see server_log
 
 _CHUNK_BYTES = 1 << 16
+_CONTENT_LENGTH = re.compile(rb"Content-Length: *(\d{1,12})\r?\n", re.IGNORECASE)
+
+_LARGEST_BODY_BYTES = 1 << 30
+_LARGEST_FIRST_BODY_BYTES = 1 << 20
+"""Largest message of a client that has not shown its token."""
+
+_INTRODUCTION_S = 10.0
+"""Time that a client on TCP has to show its token."""
 
 
 class MessageReader:
-    """Reads what pygls' loop asks for; bytes that are not UTF-8 become lone surrogates instead of a lost message."""
+    """Reads messages: header lines, an empty line, and as many bytes as the header Content-Length says."""
 
     def __init__(self, stream: asyncio.StreamReader) -> None:
         self._stream = stream
 
-    async def readline(self) -> bytes:
-        """One header line; handlers that the last message started get their first step before it."""
-        await asyncio.sleep(0)
-        return await self._stream.readline()
+    async def next_body(self, limit_bytes: int) -> bytes:
+        """The body of the next message, b"" at the end; a header that announces more than the limit is ignored."""
+        size = 0
+        while line := await self._header_line():
+            announced = _CONTENT_LENGTH.fullmatch(line)
+            if announced and size == 0 and int(announced[1]) <= limit_bytes:
+                size = int(announced[1])
+            elif size and not line.strip():
+                return await self._body(size)
+        return b""
 
-    async def readexactly(self, size: int) -> bytes:
-        """One message body, empty if the client left in the middle of it."""
+    async def _header_line(self) -> bytes:
+        """One line, b"" at the end; of one that is longer than the stream's buffer only the end."""
+        await asyncio.sleep(0)  # handlers that the last message started get their first step before the next
+        is_long = False
+        while True:
+            try:
+                line = await self._stream.readuntil(b"\n")
+            except asyncio.LimitOverrunError as error:
+                await self._stream.readexactly(error.consumed)
+                is_long = True
+            except asyncio.IncompleteReadError:
+                return b""
+            else:
+                return b"the end of a long line\n" if is_long else line
+
+    async def _body(self, size: int) -> bytes:
+        """A message's bytes, b"" if the client left in the middle of it."""
         try:
-            body = await self._stream.readexactly(size)
+            return await self._stream.readexactly(size)
         except asyncio.IncompleteReadError:
             return b""
-        return body.decode("utf-8", "surrogateescape").encode("utf-8", "surrogatepass")
 
 
 async def serve_stdio(protocol_in: int, protocol_out: BinaryIO) -> None:
@@ -61,14 +90,20 @@ async def serve_stdio(protocol_in: int, protocol_out: BinaryIO) -> None:
         watch.cancel()
 
 
-async def serve_tcp(port: int) -> None:
-    """Serve clients on the loopback address until the process is stopped; each has a server of its own."""
+async def serve_tcp(port: int, token: str) -> None:
+    """Serve clients on the loopback address until the process is stopped; each has a server of its own.
+
+    Every process of this machine can connect, and any web page can send an HTTP request here. So a client must show the
+    token in its first message, or is disconnected.
+    """
 
     async def on_client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server = create_server()
+        server = create_server(token)
         server.protocol.set_writer(writer)
+        timer = asyncio.get_running_loop().call_later(_INTRODUCTION_S, _close_stranger, server, writer)
         with contextlib.suppress(SystemExit, ConnectionError):  # `exit` ends this client's connection only
             await _serve(server, reader)
+        timer.cancel()
         writer.close()
 
     listener = await asyncio.start_server(on_client, "127.0.0.1", port)
@@ -78,11 +113,20 @@ async def serve_tcp(port: int) -> None:
         await listener.serve_forever()
 
 
+def _close_stranger(server: DraftlineServer, writer: asyncio.StreamWriter) -> None:
+    if not server.protocol.is_introduced:
+        writer.close()
+
+
 async def _serve(server: DraftlineServer, stream: asyncio.StreamReader) -> None:
+    reader, protocol = MessageReader(stream), server.protocol
     try:
-        await run_async(
-            threading.Event(), MessageReader(stream), server.protocol, _pygls_log, server.report_server_error
-        )
+        while body := await reader.next_body(
+            _LARGEST_BODY_BYTES if protocol.is_introduced or not protocol.token else _LARGEST_FIRST_BODY_BYTES
+        ):
+            protocol.receive(body)
+    except UnknownClientError as error:
+        _log.warning("A client was disconnected: %s", error)
     finally:
         await server.close()
 

@@ -47,9 +47,9 @@ def install(stopwatch: Stopwatch) -> None:
     """Replace parts of the server by subclasses that only add the log."""
 
     class TimedReader(transport.MessageReader):
-        async def readexactly(self, size: int) -> bytes:
-            body = await super().readexactly(size)
-            stopwatch.note("in", size=size)
+        async def next_body(self, limit_bytes: int) -> bytes:
+            body = await super().next_body(limit_bytes)
+            stopwatch.note("in", size=len(body))
             if _REQUEST in body:
                 stopwatch.note("asked")
             return body

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,8 @@ from lsp_server.process_end import wait_for_end
 from tests.lsp_server.real_client import COMMAND, environment
 
 CANARY = "CANARY_d41d8cd9"
+PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
+SERVER_NOT_INITIALIZED = -32002
 
 
 def message(**fields):
@@ -156,12 +159,49 @@ async def test_bytes_that_are_not_utf8_do_not_lose_the_message(spawn):
     assert "The document is not valid UTF-8." in sentences
 
 
-async def test_every_tcp_client_has_a_session_of_its_own(spawn):
+async def listening(spawn):
+    """A server on TCP with its port and token."""
     process = await spawn("--tcp", "0")
+    path = Path(re.search(rb"token in (\S+)", await process.stderr.readline())[1].decode())
     port = int(re.search(rb":(\d+)", await process.stderr.readline())[1])
+    return process, port, await asyncio.to_thread(path.read_text)
+
+
+@pytest.mark.parametrize("options", [{}, {"token": "guessed"}, {"token": 7}], ids=["none", "wrong", "no text"])
+async def test_defect_12_a_tcp_client_without_the_token_is_refused_and_disconnected(spawn, options):
+    _, port, _ = await listening(spawn)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(initialize(**options) + message(id=2, method="workspace/executeCommand", params={"command": "x"}))
+    assert (await reply(reader, 1))["error"]["code"] == INVALID_REQUEST
+    assert await reader.read() == b""
+
+
+async def test_defect_12_a_web_pages_request_does_nothing(spawn):
+    _, port, _ = await listening(spawn)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    body = message(
+        id=2, method="workspace/executeCommand", params={"command": "draftline.accepted", "arguments": ["x"]}
+    )
+    writer.write(b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + body + initialize())
+    assert (await reply(reader, 2))["error"]["code"] == SERVER_NOT_INITIALIZED
+    assert (await reply(reader, 1))["error"]["code"] == INVALID_REQUEST
+    assert await reader.read() == b""
+
+
+async def test_defect_12_a_token_file_is_its_users_alone_and_a_large_first_message_is_not_read(spawn, runtime):
+    _, port, token = await listening(spawn)
+    assert (runtime / "state" / "server-token").stat().st_mode & 0o077 == 0
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"Content-Length: 2000000\r\n\r\n\r\n" + initialize(token=token.strip()))
+    assert "result" in await reply(reader, 1)
+    writer.close()
+
+
+async def test_every_tcp_client_has_a_session_of_its_own(spawn):
+    process, port, token = await listening(spawn)
     connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
     for reader, writer in connections:
-        writer.write(initialize())
+        writer.write(initialize(token=token.strip()))
         assert "result" in await reply(reader, 1)
     first, second = connections
     first[1].write(message(id=2, method="shutdown"))

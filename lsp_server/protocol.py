@@ -1,0 +1,151 @@
+"""JSON-RPC as pygls speaks it, with an answer to every request, also to one that is malformed or out of order."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+from pygls.exceptions import (
+    JsonRpcException,
+    JsonRpcInvalidRequest,
+    JsonRpcParseError,
+    JsonRpcServerNotInitialized,
+)
+from pygls.protocol import LanguageServerProtocol
+from pygls.protocol.json_rpc import RPCMessage, RPCRequest
+
+from completion.errors import DraftlineError
+
+if TYPE_CHECKING:
+    from pygls.protocol.json_rpc import MessageCallback, MessageHandler, MsgId
+
+_LONGEST_NUMBER = 20
+
+
+class UnknownClientError(DraftlineError):
+    """A client on TCP did not show the server's token."""
+
+    code = "unknown_client"
+
+
+class AnsweringProtocol(LanguageServerProtocol):
+    """pygls' protocol without its silences.
+
+    Attributes:
+        token: Secret that `initialize` must carry in `initializationOptions.token`; "" requires none.
+        is_introduced: Whether a client's `initialize` was accepted.
+    """
+
+    token = ""
+    is_introduced = False
+    _is_closing = False
+
+    def receive(self, body: bytes) -> None:
+        """Handle one message; a request that cannot be read is answered with an error.
+
+        Raises:
+            UnknownClientError: The client shall be disconnected.
+        """
+        data: Any = None
+        try:
+            data = _read(body)
+            message = self.structure_message(data)
+        except JsonRpcException as error:
+            self._server.report_server_error(error, JsonRpcException)
+            if data is None or ("method" in data and "id" in data):
+                self._send_error((data or {}).get("id"), error)
+        else:
+            self.handle_message(message)
+
+    def handle_message(self, message: RPCMessage) -> None:
+        """Handle a message that comes in its time; refuse a request that does not, and ignore a notification."""
+        refusal = self._refusal(message)
+        if refusal is None:
+            super().handle_message(message)
+        elif isinstance(message, RPCRequest):
+            self._send_error(message.id, refusal)
+
+    def cancel_requests(self) -> None:
+        """Cancel what is worked on, except the request that calls this.
+
+        pygls does the same at the end of `shutdown`, but trips over the requests that end at once.
+        """
+        own = (self._request_futures.get(self.msg_id or ""), asyncio.current_task())
+        for future in [one for one in self._request_futures.values() if one not in own]:
+            future.cancel()
+
+    def _refusal(self, message: RPCMessage) -> JsonRpcException | None:
+        method = getattr(message, "method", types.EXIT)
+        if method == types.EXIT:
+            return None
+        if isinstance(message, types.InitializeRequest):
+            if self.is_introduced:
+                return JsonRpcInvalidRequest("The server is initialized already.")
+            self._check_token(message)
+            self.is_introduced = True
+        if not self.is_introduced:
+            return JsonRpcServerNotInitialized("The first request must be initialize.")
+        if self._is_closing:
+            return JsonRpcInvalidRequest("The server is shutting down.")
+        self._is_closing = method == types.SHUTDOWN
+        return None
+
+    def _check_token(self, message: types.InitializeRequest) -> None:
+        """Compare the client's token, and take it out of what is read as settings."""
+        options = message.params.initialization_options
+        shown = options.pop("token", "") if isinstance(options, dict) else ""
+        if self.token and not hmac.compare_digest(str(shown).encode("utf-8", "replace"), self.token.encode()):
+            error = UnknownClientError("initializationOptions.token is not the server's token.")
+            self._send_error(message.id, JsonRpcInvalidRequest(str(error)))
+            raise error
+
+    def _send_error(self, id_: object, error: JsonRpcException) -> None:
+        self._send_data(
+            {
+                "jsonrpc": self.VERSION,
+                "id": id_ if isinstance(id_, str | int) else None,
+                "error": {"code": error.code, "message": error.message},
+            }
+        )
+
+    def _execute_handler(
+        self,
+        msg_id: MsgId,
+        handler: MessageHandler,
+        callback: MessageCallback,
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        """Run a handler; pygls would keep the future of every notification and command for good."""
+        super()._execute_handler(msg_id, handler, callback, args, kwargs)
+        future = self._request_futures.get(msg_id)
+        if future is not None:
+            future.add_done_callback(lambda _future: self._request_futures.pop(msg_id, None))
+
+    def _handle_response(self, msg_id: MsgId, result: object = None, error: types.ResponseError | None = None) -> None:
+        """Take a client's response, unless nobody waits for it any more."""
+        future: Future[Any] | None = self._request_futures.get(msg_id)
+        if future is not None and future.done():
+            del self._request_futures[msg_id]
+        else:
+            super()._handle_response(msg_id, result, error)
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    """A message as plain JSON; bytes that are not UTF-8 become lone surrogates instead of a lost message."""
+    try:
+        data = json.loads(body.decode("utf-8", "surrogateescape"), parse_int=_bounded_integer)
+    except (ValueError, RecursionError) as error:
+        raise JsonRpcParseError(f"The message is no JSON that can be read ({type(error).__name__}).") from error
+    if not isinstance(data, dict) or "jsonrpc" not in data or not isinstance(data.get("method", ""), str):
+        raise JsonRpcInvalidRequest("The message is no JSON-RPC 2.0 message.")
+    return data
+
+
+def _bounded_integer(digits: str) -> int:
+    """A number; of one that is larger than any in the protocol only the first digits count."""
+    return int(digits[:_LONGEST_NUMBER])
