@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import sys
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 from pygls.exceptions import (
     JsonRpcException,
+    JsonRpcInternalError,
     JsonRpcInvalidRequest,
     JsonRpcParseError,
     JsonRpcServerNotInitialized,
@@ -59,7 +61,7 @@ class AnsweringProtocol(LanguageServerProtocol):
             if data is None or ("method" in data and "id" in data):
                 self._send_error((data or {}).get("id"), error)
         else:
-            self.handle_message(message)
+            self._handle(message)
 
     def handle_message(self, message: RPCMessage) -> None:
         """Handle a message that comes in its time; refuse a request that does not, and ignore a notification."""
@@ -77,6 +79,15 @@ class AnsweringProtocol(LanguageServerProtocol):
         own = (self._request_futures.get(self.msg_id or ""), asyncio.current_task())
         for future in [one for one in self._request_futures.values() if one not in own]:
             future.cancel()
+
+    def _handle(self, message: RPCMessage) -> None:
+        try:
+            self.handle_message(message)
+        except UnknownClientError:
+            raise
+        except Exception:  # noqa: BLE001 - the protocol's boundary: no message may end the server
+            error = JsonRpcInternalError.of(sys.exc_info())
+            self._server.report_server_error(error, JsonRpcException)
 
     def _refusal(self, message: RPCMessage) -> JsonRpcException | None:
         method = getattr(message, "method", types.EXIT)

@@ -32,7 +32,7 @@ class EngineLink:
         self._status = status
         self._new_progress = new_progress
         self._on_ready = on_ready
-        self._progress = new_progress()
+        self._progress: LoadingProgress | None = None
         self._options: EngineOptions | None = None
         self._client: EngineClient | None = None
         self._was_ready = False
@@ -99,10 +99,11 @@ class EngineLink:
         kind = kinds.get(engine.state, StatusKind.STARTING)
         self._status.update(kind=kind, message=engine.sentence, model=engine.model, device=engine.device)
         if engine.state in ("starting", "loading"):
+            self._progress = self._progress or self._new_progress()
             self._progress.report(engine.percent, engine.sentence)
-        else:
+        elif self._progress is not None:
             self._progress.end(engine.sentence)
-            self._progress = self._new_progress()
+            self._progress = None
         if engine.state == "ready":
             self._was_ready = True
             self._on_ready()
