@@ -46,6 +46,8 @@ class Session:
         self._settings = ClientSettings(server, self.folders)
         self._shows_progress = False
         self._is_recording = False
+        self._is_closed = False
+        self._applying = asyncio.Lock()
         self.status = StatusReporter(server.protocol.notify)
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
         self.feed = WorkspaceFeed(self.folders, self.documents, self.engine.update_workspace, lambda: self.settings)
@@ -95,8 +97,10 @@ class Session:
             self.completer.clear(document.uri)
             self.recorder.document_closed(document)
         await self.feed.close()
-        await self.engine.close()
-        await self.recorder.close()
+        async with self._applying:
+            self._is_closed = True
+            await self.engine.close()
+            await self.recorder.close()
 
     # --- settings and folders ---------------------------------------------------------------------------------------
 
@@ -121,10 +125,14 @@ class Session:
         await self.feed.files_changed(params.changes)
 
     async def _use_settings(self) -> None:
-        if self.settings.telemetry != self._is_recording:
-            self._is_recording = self.settings.telemetry
-            await self.recorder.switch(store_path() if self._is_recording else None)
-        await self.engine.use(self.settings)
+        """Bring the engine and the recorder to the settings of now, whichever change of them this was called for."""
+        async with self._applying:
+            if self._is_closed:
+                return
+            if self.settings.telemetry != self._is_recording:
+                self._is_recording = self.settings.telemetry
+                await self.recorder.switch(store_path() if self._is_recording else None)
+            await self.engine.use(self.settings)
 
     # --- documents --------------------------------------------------------------------------------------------------
 

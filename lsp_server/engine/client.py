@@ -57,6 +57,7 @@ class EngineClient:
         self._connection: EngineConnection | None = None
         self._lease: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
+        self._is_closed = False
         self._failure: tuple[float, DraftlineError] | None = None
 
     async def connect(self) -> EngineStatus:
@@ -66,6 +67,7 @@ class EngineClient:
             DraftlineError: The host cannot be started or reached, or the model cannot be loaded.
         """
         async with self._connecting:
+            self._check_open()
             if self.status.state == "ready":
                 return self.status
             if self._failure is not None and self._clock() < self._failure[0]:
@@ -144,8 +146,13 @@ class EngineClient:
                 await connection.close()
 
     async def close(self) -> None:
-        """Give the lease back."""
+        """Give the lease back, for good: what is still connecting ends with an error."""
+        self._is_closed = True
         await self._disconnect()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise EngineUnavailableError("The connection to the engine was closed.")
 
     def _live(self) -> EngineConnection:
         if self._connection is None:
@@ -182,7 +189,9 @@ class EngineClient:
             DraftlineError: It answers, but refuses us.
         """
         await self._disconnect()
-        self._connection = await self._open()
+        connection = await self._open()
+        self._check_open()
+        self._connection = connection
         found: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._lease = asyncio.create_task(self._follow(self._connection, found))
         try:
@@ -258,7 +267,8 @@ class EngineClient:
         self.status = status
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
-        self._on_status(status)
+        if not self._is_closed:
+            self._on_status(status)
 
 
 def _connection(socket_path: Path | None, options: EngineOptions) -> EngineConnection:

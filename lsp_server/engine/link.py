@@ -81,12 +81,13 @@ class EngineLink:
 
     async def close(self) -> None:
         """Let the engine go; it ends by itself when nobody needs it."""
-        if self._connecting is not None:
-            self._connecting.cancel()
-            await asyncio.gather(self._connecting, return_exceptions=True)
-        if self._client is not None:
-            await self._client.close()
+        client, connecting = self._client, self._connecting
         self._client, self._connecting, self._was_ready, self._options = None, None, False, None
+        if connecting is not None:
+            connecting.cancel()
+            await asyncio.gather(connecting, return_exceptions=True)
+        if client is not None:
+            await client.close()
 
     async def _connect(self, client: EngineClient) -> None:
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import itertools
+import reprlib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +22,9 @@ PROJECT_FILE = ".draftline.toml"
 _FILE_BYTES = 64 * 1024
 
 _NAMES = {name.replace("_", "").lower(): name for name in SETTINGS}
+# Bounds of what a hostile repository makes us compare and complain of.
+_MOST_KEYS = 100
+_LONGEST_KEY = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,11 @@ def merge(sources: Sequence[Source]) -> tuple[Settings, list[str]]:
     chosen: dict[str, Any] = {}
     complaints: list[str] = []
     for source in sources:
-        for key, value in source.values.items():
+        if len(source.values) > _MOST_KEYS:
+            complaints.append(
+                f"{source.name} has {len(source.values)} keys. All after the first {_MOST_KEYS} are left out."
+            )
+        for key, value in itertools.islice(source.values.items(), _MOST_KEYS):
             try:
                 name = _known_name(key, source)
                 chosen[name] = _checked(name, value, source, key)
@@ -67,7 +76,9 @@ def read_file(path: Path, project: Path | None) -> tuple[Source | None, list[str
         return Source(str(path), tomllib.loads(content.decode("utf-8")), trusted=project is None), []
     except FileNotFoundError:
         return None, []
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except RecursionError:
+        return None, [f"{path} cannot be read (values are nested too deeply). Its settings are left out."]
+    except (OSError, ValueError) as error:  # not TOML, not UTF-8, or a number of thousands of digits
         return None, [f"{path} cannot be read ({error}). Its settings are left out."]
 
 
@@ -106,6 +117,7 @@ def _known_name(key: str, source: Source) -> str:
     folded = key.replace("_", "").replace("-", "").lower()
     name = _NAMES.get(folded)
     if name is None:
+        key, folded = key[:_LONGEST_KEY], folded[:_LONGEST_KEY]
         nearest = difflib.get_close_matches(folded, _NAMES, n=1, cutoff=0.0)[0]
         raise ConfigurationError(f'{source.name}: there is no setting "{key}". The nearest is "{_NAMES[nearest]}".')
     if not source.trusted and SETTINGS[name].scope is not Scope.PROJECT:
@@ -120,11 +132,19 @@ def _checked(name: str, value: Any, source: Source, key: str) -> Any:  # noqa: A
     setting = SETTINGS[name]
     converted = _convert(setting.kind, value)
     if converted is None:
-        raise ConfigurationError(f'{source.name}: "{key}" is {value!r}; it must be {_describe(setting.kind)}.')
+        raise ConfigurationError(f'{source.name}: "{key}" is {_shown(value)}; it must be {_describe(setting.kind)}.')
     if isinstance(converted, int | float) and not setting.low <= converted <= setting.high:
         bounds = f"between {setting.low:g} and {setting.high:g}"
-        raise ConfigurationError(f'{source.name}: "{key}" is {value!r}; it must lie {bounds}.')
+        raise ConfigurationError(f'{source.name}: "{key}" is {_shown(value)}; it must lie {bounds}.')
     return converted
+
+
+def _shown(value: object) -> str:
+    """A wrong value as a complaint names it: shortened where it is long, for the client may send anything."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python prints no number of more than 4,300 digits
+        return "a number of thousands of digits"
 
 
 def _convert(kind: Any, value: Any) -> Any:  # noqa: ANN401 - see above

@@ -1,5 +1,6 @@
 """Settings of the real server process: the user's, a folder's, changed while it runs."""
 
+import psutil
 from lsprotocol import types
 
 from lsp_server.telemetry.schema import open_store, store_path
@@ -50,3 +51,21 @@ async def test_an_unknown_setting_is_named_with_the_nearest(paced, start_client)
     await client.ready()
     said = [message.message for message in client.lsp.log_messages]
     assert said.count('initializationOptions: there is no setting "max_tokns". The nearest is "max_tokens".') == 1
+
+
+async def test_defect_14_many_quick_changes_of_settings_leave_no_socket_open(paced, start_client):
+    client = await start_client()
+    await client.ready()
+    client.open(URI, "x =")
+    steps(paced, 3)
+    assert len(await client.complete(URI, 0, 3, invoked=True)) == 1
+    process = psutil.Process(client.lsp._server.pid)
+    before = len(process.net_connections("unix"))
+    for threads in range(1, 41):
+        settings = {"draftline": {"threads": threads, "telemetry": threads % 2 == 0}}
+        client.lsp.workspace_did_change_configuration(types.DidChangeConfigurationParams(settings))
+    steps(paced, 1000)
+    while not await client.complete(URI, 0, 3, invoked=True):
+        pass  # the last of the connections is not there yet
+    await client.lsp.workspace_execute_command_async(types.ExecuteCommandParams("draftline.accepted", ["unknown"]))
+    assert len(process.net_connections("unix")) <= before + 1

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion.request import GrammarMode, Layout
-from lsp_server.settings.config import Source, load, merge
+from lsp_server.settings.config import PROJECT_FILE, Source, load, merge
 from lsp_server.settings.table import DEFAULTS, Settings
 
 
@@ -106,3 +106,34 @@ def test_no_input_raises_and_every_key_is_used_or_named(values):
             tuple(value) if isinstance(value, list) else value
         )
         assert named or used or isinstance(value, int | float)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("max_tokens = " + "9" * 5_000, "digits"),
+        ("max_tokens = 0x" + "f" * 5_000, '"max_tokens" is a number of thousands of digits'),
+        ("max_tokens = " + "[" * 100_000, "nested too deeply"),
+        ("max_tokens = " + "{a = " * 100_000, "nested too deeply"),
+        ("max_tokens" + ".a" * 5_000 + " = 1", '"max_tokens" is {'),
+        ("max_tokens = '" + "x" * 1_000_000 + "'", "it must be a whole number"),
+        ("k" * 1_000_000 + " = 1", 'there is no setting "kkk'),
+        ("\n".join(f"k{number} = 1" for number in range(10_000)), "10000 keys"),
+    ],
+    ids=["digits", "hexadecimal", "arrays", "tables", "dotted", "long value", "long key", "many keys"],
+)
+def test_defect_14_hostile_settings_are_complained_of_in_a_few_words_and_the_others_hold(tmp_path, text, complaint):
+    (tmp_path / PROJECT_FILE).write_text(text)
+    settings, complaints = load(tmp_path / "none.toml", [tmp_path], [Source("editor", {"debounce_ms": 7})])
+    assert settings == dataclasses.replace(DEFAULTS, debounce_ms=7)
+    assert any(complaint in one for one in complaints)
+    assert sum(map(len, complaints)) < 20_000
+
+
+def test_a_client_may_send_numbers_and_lists_of_any_size():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    _, complaints = merge([Source("editor", {"max_tokens": 10**5_000, "languages_off": deep, "threads": -(10**5_000)})])
+    assert len(complaints) == 3
+    assert sum(map(len, complaints)) < 1_000
