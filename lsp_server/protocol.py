@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-import sys
+import traceback
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
@@ -85,9 +85,9 @@ class AnsweringProtocol(LanguageServerProtocol):
             self.handle_message(message)
         except UnknownClientError:
             raise
-        except Exception:  # noqa: BLE001 - the protocol's boundary: no message may end the server
-            error = JsonRpcInternalError.of(sys.exc_info())
-            self._server.report_server_error(error, JsonRpcException)
+        except Exception as error:  # noqa: BLE001 - the protocol's boundary: no message may end the server
+            frames = {"traceback": traceback.format_tb(error.__traceback__)}
+            self._server.report_server_error(JsonRpcInternalError(type(error).__name__, data=frames), JsonRpcException)
 
     def _refusal(self, message: RPCMessage) -> JsonRpcException | None:
         method = getattr(message, "method", types.EXIT)

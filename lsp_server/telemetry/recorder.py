@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from completion.errors import StorageError
 from completion.request import Statistics
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Edit, Place
@@ -18,8 +16,6 @@ from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.query import Answer, Query
 from lsp_server.telemetry.persistence import PersistenceTracker, Remains
 from lsp_server.telemetry.store import SuggestionRecord, Telemetry
-
-_log = logging.getLogger(__name__)
 
 _WHOLE_FILE_CHARACTERS = 2000
 """A longer insertion is a reload, a paste or a formatter, not writing."""
@@ -64,10 +60,7 @@ class SuggestionRecorder:
         """Record into the store at a path, or stop recording."""
         await self.close()
         if path is not None:
-            try:
-                self._telemetry = await asyncio.to_thread(Telemetry, path, self._wall_clock)
-            except StorageError as error:
-                _log.warning("%s", error)
+            self._telemetry = Telemetry(path, self._wall_clock)
 
     async def close(self) -> None:
         """Write what is left."""
@@ -84,7 +77,7 @@ class SuggestionRecorder:
         if answer.generation is None:
             self.refused(query.document.language, answer.reason or "")
         else:
-            self._telemetry.save(self._record(query, answer, answer.generation, self._telemetry))
+            self._telemetry.save(self._record(query, answer, answer.generation))
 
     def refused(self, language: str, reason: str) -> None:
         """A request was answered with nothing before the engine was asked."""
@@ -146,7 +139,7 @@ class SuggestionRecorder:
         self._persistence.tick()
         self._wait_for_checkpoint()
 
-    def _record(self, query: Query, answer: Answer, generation: Generation, telemetry: Telemetry) -> SuggestionRecord:
+    def _record(self, query: Query, answer: Answer, generation: Generation) -> SuggestionRecord:
         now = self._clock()
         first_text = answer.remainders[0].text if answer.remainders else ""
         last = generation.last
@@ -154,7 +147,7 @@ class SuggestionRecorder:
             id=generation.id,
             at=self._wall_clock() - (now - query.received),
             language=query.document.language,
-            document=telemetry.document_key(query.document.uri),
+            document=query.document.uri,
             model=self._model(),
             variant=variant_of(query.settings),
             experiment=query.arm.experiment,

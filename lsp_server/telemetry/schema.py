@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -90,24 +91,38 @@ def store_path() -> Path:
     return state_dir() / "telemetry.sqlite3"
 
 
-def open_store(path: Path) -> sqlite3.Connection:
+def open_store(path: Path, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
     """Open the store, make or migrate it where needed; several processes may have it open.
+
+    Args:
+        path: The store.
+        timeout_s: Time that a statement waits for another process.
 
     Raises:
         StorageError: A newer draftline made it, or it cannot be opened.
     """
     try:
-        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # counts only before the first table is made
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        _migrate(connection, path)
+        connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None)
+        with contextlib.ExitStack() as on_failure:
+            on_failure.callback(connection.close)
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # counts only before the first table is made
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            _migrate(connection, path)
+            on_failure.pop_all()
     except sqlite3.Error as error:
         raise StorageError(
             f"The telemetry store {path} cannot be used ({error}). Run: draftline telemetry clear"
         ) from error
     path.chmod(0o600)
     return connection
+
+
+def is_locked(error: BaseException) -> bool:
+    """Whether another process has the store locked: the same may succeed later."""
+    cause = error.__cause__ if isinstance(error, StorageError) else error
+    code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_OK)
+    return (code & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)  # the low byte of an extended code
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 from completion.errors import StorageError
 from completion.request import Statistics
 from lsp_server.telemetry.schema import MIGRATIONS, open_store
-from lsp_server.telemetry.store import SuggestionRecord, Telemetry, clear, shrink
+from lsp_server.telemetry.store import SuggestionRecord, Telemetry, clear
+from lsp_server.telemetry.writer import Outcome, StoreWriter, Write, shrink
 
 NOW = 1_700_000_000.0
 
@@ -100,13 +101,18 @@ def test_documents_are_salted_hashes_that_differ_between_stores(tmp_path):
     keys = set()
     for name in ("one", "two"):
         telemetry = Telemetry(tmp_path / name)
-        assert telemetry.document_key("file:///a.py") == telemetry.document_key("file:///a.py")
-        keys.add(telemetry.document_key("file:///a.py"))
+        telemetry.save(record("1", document="file:///a.py"))
+        telemetry.save(record("2", document="file:///a.py"))
         telemetry.close()
+        ((key,),) = rows(tmp_path / name, "SELECT DISTINCT document FROM suggestions")
+        keys.add(key)
     assert len(keys) == 2
+    assert not any("a.py" in key for key in keys)
 
 
 def test_the_store_is_its_users_alone(store, telemetry):
+    telemetry.shown("a")
+    assert telemetry.flush()
     assert store.stat().st_mode & 0o077 == 0
 
 
@@ -124,17 +130,84 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows(store):
     assert rows(store, "SELECT requests FROM refusals") == [(1,)]
 
 
-def test_a_newer_store_and_a_damaged_one_are_refused_with_what_to_do(store):
+def test_a_newer_store_and_a_damaged_one_are_refused_with_what_to_do(store, caplog):
     connection = sqlite3.connect(store)
     connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     connection.close()
     with pytest.raises(StorageError, match="newer draftline"):
-        Telemetry(store)
+        open_store(store)
     store.write_bytes(b"not a database" * 100)
     with pytest.raises(StorageError, match="telemetry clear"):
-        Telemetry(store)
+        open_store(store)
+    telemetry = Telemetry(store)
+    for _ in range(3):
+        telemetry.shown("a")
+        assert telemetry.flush()
+    assert len(caplog.messages) == 1
+    assert "telemetry clear" in caplog.text
     clear(store)
-    Telemetry(store).close()
+    telemetry.shown("a")
+    telemetry.close()
+    assert rows(store, "SELECT * FROM suggestions") == []
+
+
+@pytest.fixture
+def lock(store):
+    """Another process's transaction that does not end."""
+    connection = open_store(store)
+    connection.execute("BEGIN IMMEDIATE")
+    yield connection
+    connection.close()
+
+
+def test_defect_14_a_locked_store_delays_neither_the_start_nor_the_events_behind_it(store, lock):
+    telemetry = Telemetry(store)
+    telemetry.save(record("a"))
+    assert not telemetry.flush(0)
+    lock.execute("ROLLBACK")
+    telemetry.shown("a")
+    assert telemetry.flush()
+    assert rows(store, "SELECT id, shown FROM suggestions") == [("a", 1)]
+    telemetry.close()
+
+
+def test_defect_14_the_end_waits_for_one_attempt_at_a_locked_store_and_says_what_is_lost(store, lock, caplog):
+    telemetry = Telemetry(store)
+    telemetry.save(record("a"))
+    telemetry.close()
+    assert not telemetry._thread.is_alive()
+    assert caplog.messages == [f"1 events could not be recorded: another process locks {store}."]
+
+
+def test_defect_14_a_lock_as_the_store_shrinks_neither_ends_the_writer_nor_doubles_what_is_written(store):
+    writer = StoreWriter(store, size_limit_bytes=1)
+    one = Write(
+        "INSERT INTO refusals VALUES (1, 'python', 'disabled', 1) ON CONFLICT DO UPDATE SET requests = requests + 1", ()
+    )
+    assert writer.write([one]) is Outcome.WRITTEN
+    other = sqlite3.connect(store, isolation_level=None)
+
+    def lock_before_shrinking(statement):
+        if "page_count" in statement:
+            other.execute("BEGIN IMMEDIATE")
+
+    writer._connection.set_trace_callback(lock_before_shrinking)
+    assert writer.write([one] * 4999) is Outcome.WRITTEN
+    assert other.in_transaction
+    other.close()
+    writer._connection.set_trace_callback(None)
+    assert writer.write([one]) is Outcome.WRITTEN
+    writer.close()
+    assert rows(store, "SELECT requests FROM refusals") == [(5001,)]
+
+
+@pytest.mark.parametrize("value", ["lone \udce9", 1 << 70], ids=["no UTF-8", "no 64-bit number"])
+def test_what_the_store_cannot_hold_does_not_end_the_writer(store, telemetry, value):
+    telemetry.refused(value, "") if isinstance(value, str) else telemetry.written("python", value)
+    assert telemetry.flush()
+    telemetry.save(record("a"))
+    assert telemetry.flush()
+    assert rows(store, "SELECT id FROM suggestions") == [("a",)]
 
 
 def test_a_store_over_its_limit_drops_its_oldest_rows(store, telemetry):
