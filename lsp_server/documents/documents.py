@@ -65,7 +65,7 @@ class Document:
     def _apply_one(self, change: types.TextDocumentContentChangeEvent, encoding: PositionEncoding) -> Edit:
         if isinstance(change, types.TextDocumentContentChangePartial):
             end = self.place(change.range.end, encoding)
-            start = self.place(change.range.start, encoding)  # last: it is where the next position will be near
+            start = self.place(change.range.start, encoding)  # last: the next position is near it
             return self.lines.replace(start, end, change.text)
         return self._replace_all(change.text)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lsp_server.documents.position_encoding import PositionEncoding, column_from_units, units_from_column
 
-_LINE = re.compile(r"[^\r\n]+(?:\r\n?|\n)?|\r\n?|\n")  # never gives back what it took: linear in the text
+_LINE = re.compile(r"[^\r\n]+(?:\r\n?|\n)?|\r\n?|\n")  # never backtracks: linear in the text
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL_CHARACTERS = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\b\x1b")
 
