@@ -15,7 +15,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage
 
 from lsp_server import messages
-from lsp_server.protocol import AnsweringProtocol
+from lsp_server.wire.protocol import AnsweringProtocol
 
 if TYPE_CHECKING:
     from lsp_server.session import Session

@@ -14,9 +14,9 @@ from typing import BinaryIO
 
 from pygls.io_ import StdoutWriter
 
-from lsp_server.process_end import wait_for_end
-from lsp_server.protocol import UnknownClientError
 from lsp_server.server import DraftlineServer, create_server
+from lsp_server.wire.process_end import wait_for_end
+from lsp_server.wire.protocol import UnknownClientError
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.process_end import wait_for_end
+from lsp_server.wire.process_end import wait_for_end
 from tests.lsp_server.real_client import COMMAND, environment
 
 CANARY = "CANARY_d41d8cd9"

@@ -1,0 +1,1 @@
+"""How messages travel: the JSON-RPC protocol, and the end of the client's process."""
