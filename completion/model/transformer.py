@@ -10,6 +10,7 @@ from typing import Literal
 from completion.errors import ModelError
 from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
+from completion.model.store.disk import storage_errors
 from completion.paths import cache_dir
 
 Backend = Literal["auto", "int8", "bf16", "fp32"]
@@ -77,7 +78,8 @@ def _load_int8(folder: Path, threads: int | None) -> Transformer:
     from completion.model.worker_threads import usable_threads  # noqa: PLC0415
 
     packed = cache_dir() / "packed"
-    packed.mkdir(exist_ok=True)
+    with storage_errors(packed):
+        packed.mkdir(exist_ok=True)
     model = QuantizedTransformer(load_packed(folder, packed), threads or usable_threads())
     model.warm_up()
     return model

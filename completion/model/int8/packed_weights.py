@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import mmap
 import os
 import shutil
@@ -18,15 +19,27 @@ import numpy as np
 import numpy.typing as npt
 from filelock import FileLock
 
-from completion.errors import ModelDamagedError, StorageError, UnsupportedModelError
+from completion.errors import ModelDamagedError, UnsupportedModelError
 from completion.model.architecture import Architecture, read_architecture
+from completion.model.int8.block_sums import (
+    BLOCK_BYTES,
+    SumArray,
+    sampled_sums_agree,
+    sealed,
+    sums_of,
+    sums_of_file,
+    unsealed,
+)
 from completion.model.int8.kernels.attention_product import VALUE_CHANNELS
 from completion.model.int8.kernels.int8_product import CHANNELS
 from completion.model.int8.kernels.vector import LANES
+from completion.model.store.disk import storage_errors, sync_files
 from completion.model.worker_threads import usable_threads
 from drafting.arrays import FloatArray, IntArray
 
-FORMAT = 1
+logger = logging.getLogger(__name__)
+
+FORMAT = 2
 """Raised when the packed layout changes: older files are then packed again."""
 _ALIGNMENT = 4096
 _HALF_PANEL = CHANNELS // 2
@@ -53,7 +66,7 @@ class PackedWeights:
 
 
 def load_packed(folder: Path, cache_folder: Path) -> PackedWeights:
-    """The packed form of a model folder, packed now if it is not in the cache.
+    """The packed form of a model folder, packed now if it is not in the cache or is damaged there.
 
     Raises:
         UnsupportedModelError: The kernels cannot run sizes like the model's.
@@ -61,10 +74,15 @@ def load_packed(folder: Path, cache_folder: Path) -> PackedWeights:
         StorageError: The packed file cannot be written.
     """
     target = cache_folder / f"{folder.name[:40]}-{_fingerprint(folder)}"
-    with FileLock(cache_folder / f"{target.name}.lock"):
-        if not target.is_dir():
-            _pack_atomically(folder, target)
-    return _map(target)
+    with storage_errors(cache_folder), FileLock(cache_folder / f"{target.name}.lock"):
+        if target.is_dir():
+            try:
+                return _map(target)
+            except ModelDamagedError as damage:
+                logger.warning("%s They are packed again.", damage)
+                shutil.rmtree(target)
+        _pack_atomically(folder, target)
+        return _map(target)
 
 
 def _fingerprint(folder: Path) -> str:
@@ -76,17 +94,13 @@ def _fingerprint(folder: Path) -> str:
 
 def _pack_atomically(folder: Path, target: Path) -> None:
     """Write into a folder of another name, then rename it: a half-written one is never read."""
+    unfinished = Path(tempfile.mkdtemp(prefix=".packing-", dir=target.parent))
     try:
-        unfinished = Path(tempfile.mkdtemp(prefix=".packing-", dir=target.parent))
-        try:
-            _write(folder, unfinished)
-            unfinished.rename(target)
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
-    except OSError as error:
-        raise StorageError(
-            f"The packed weights cannot be written to {target.parent} ({error.strerror}). Free some space there."
-        ) from error
+        _write(folder, unfinished)
+        sync_files(unfinished)
+        unfinished.rename(target)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _write(folder: Path, target: Path) -> None:
@@ -95,12 +109,13 @@ def _write(folder: Path, target: Path) -> None:
     index: dict[str, tuple[int, str, tuple[int, ...]]] = {}
     with (target / "weights.bin").open("wb") as file:
         for name, section in _sections(folder, architecture):
-            file.seek(-file.tell() % _ALIGNMENT, os.SEEK_CUR)
+            file.seek(-file.tell() % (BLOCK_BYTES if name == _MAPPED else _ALIGNMENT), os.SEEK_CUR)
             index[name] = (file.tell(), section.dtype.str, section.shape)
             file.write(np.ascontiguousarray(section).data)
-        file.truncate(file.tell())
-    header = {"architecture": architecture.to_json(), "sections": index}
-    (target / "index.json").write_text(json.dumps(header))
+        file.truncate(file.tell() + -file.tell() % BLOCK_BYTES)
+    sums = sums_of_file(target / "weights.bin").tolist()
+    header = {"architecture": architecture.to_json(), "sections": index, "sums": sums}
+    (target / "index.json").write_text(sealed(json.dumps(header)), encoding="utf-8")
 
 
 def check_sizes(architecture: Architecture) -> None:
@@ -179,11 +194,20 @@ def _padded(array: Section) -> Section:
 
 
 def _map(target: Path) -> PackedWeights:
-    header = json.loads((target / "index.json").read_text())
-    path = target / "weights.bin"
+    """The packed file in memory.
+
+    Raises:
+        ModelDamagedError: It is not what was written.
+    """
+    header, path = _header(target), target / "weights.bin"
+    sums, size = np.array(header["sums"], np.uint64), header["sections"][_MAPPED][0]
+    if not path.is_file() or path.stat().st_size != len(sums) * BLOCK_BYTES:
+        raise ModelDamagedError(f"The packed weights in {path} are cut short.")
+    memory = _in_huge_pages(path, size, sums)
+    if not sampled_sums_agree(path, sums, size // BLOCK_BYTES):
+        raise _changed(path)
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    memory = _in_huge_pages(path, header["sections"][_MAPPED][0])
     sections = {
         name: np.frombuffer(mapped if name == _MAPPED else memory, np.dtype(kind), int(np.prod(shape)), offset).reshape(
             shape
@@ -193,8 +217,29 @@ def _map(target: Path) -> PackedWeights:
     return PackedWeights(Architecture.from_json(header["architecture"]), sections)
 
 
-def _in_huge_pages(path: Path, size: int) -> mmap.mmap:
-    """The file's first `size` bytes in memory of 2 MB pages where the system has them.
+def _header(target: Path) -> dict[str, Any]:
+    """The content of `index.json`.
+
+    Raises:
+        ModelDamagedError: It is missing, or not what was written.
+    """
+    path = target / "index.json"
+    try:
+        body = unsealed(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, UnicodeDecodeError):
+        body = None
+    if body is None:
+        raise _changed(path)
+    header: dict[str, Any] = json.loads(body)
+    return header
+
+
+def _changed(path: Path) -> ModelDamagedError:
+    return ModelDamagedError(f"The packed weights in {path} are not what was written.")
+
+
+def _in_huge_pages(path: Path, size: int, sums: SumArray) -> mmap.mmap:
+    """The file's first `size` bytes in memory of 2 MB pages where the system has them, checked against their sums.
 
     Reading all weights once a step misses the page table's cache all the time otherwise: a step took 15.4 ms from the
     mapped file, 12.7 ms from huge pages.
@@ -207,17 +252,23 @@ def _in_huge_pages(path: Path, size: int) -> mmap.mmap:
         memory.madvise(mmap.MADV_HUGEPAGE)
     with memoryview(memory) as view, ThreadPoolExecutor(usable_threads()) as pool:
         starts = range(0, size, _READ_BYTES)
-        read = sum(pool.map(lambda start: _read_into(view[start : start + _READ_BYTES], path, start), starts))
-    if read != size:
-        raise ModelDamagedError(f"The packed weights in {path} are cut short. Delete that folder and start again.")
+        parts = [(view[start : start + _READ_BYTES], path, start, sums) for start in starts]
+        agree = all(list(pool.map(lambda part: _read_checked(*part), parts)))
+        for part, *_ in parts:
+            part.release()
+    if not agree:
+        raise _changed(path)
     return memory
 
 
-def _read_into(view: memoryview, path: Path, offset: int) -> int:
-    """Fill memory from a place in a file; how many bytes there were."""
+def _read_checked(view: memoryview, path: Path, offset: int, sums: SumArray) -> bool:
+    """Fill memory from a position in a file; whether it holds what the sums say."""
     with path.open("rb") as file:
         file.seek(offset)
-        return file.readinto(view)
+        if file.readinto(view) != len(view):
+            return False
+    first, count = offset // BLOCK_BYTES, len(view) // BLOCK_BYTES
+    return bool(np.array_equal(sums_of(view), sums[first : first + count]))
 
 
 def group_width(width: int, limit: int) -> int:

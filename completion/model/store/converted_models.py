@@ -15,7 +15,7 @@ from typing import TypedDict
 from filelock import FileLock, Timeout
 
 from completion.errors import StorageError
-from completion.model.store.disk import sha256_of, storage_errors
+from completion.model.store.disk import sha256_of, storage_errors, sync_files
 from completion.paths import cache_dir
 from completion.progress import Progress
 
@@ -105,7 +105,7 @@ def convert_once(source: Source, fill: Callable[[Path, Progress], None], progres
     target = source.folder
     if is_complete(target):
         return target
-    with _lock_held(target, progress, source.converted_bytes), storage_errors(target.parent):
+    with storage_errors(target.parent), _lock_held(target, progress, source.converted_bytes):
         if not is_complete(target):  # the process that we waited for may have made it
             _make(source, target, fill, progress)
     return target
@@ -113,7 +113,7 @@ def convert_once(source: Source, fill: Callable[[Path, Progress], None], progres
 
 def remove(folder: Path, progress: Progress) -> int:
     """Delete a converted model and what was packed from it; returns how many bytes that frees."""
-    with _lock_held(folder, progress, expected_bytes=0), storage_errors(folder.parent):
+    with storage_errors(folder.parent), _lock_held(folder, progress, expected_bytes=0):
         doomed = [folder, *packed_forms(folder)]
         size = sum(folder_bytes(path) for path in doomed)
         for path in doomed:
@@ -148,6 +148,7 @@ def _make(source: Source, target: Path, fill: Callable[[Path, Progress], None], 
         fill(partial, progress)
         progress("Checking what was written", 1.0)
         _write_record(source, partial)
+        sync_files(partial)
         if target.exists():
             shutil.rmtree(target)
         os.replace(partial, target)  # noqa: PTH105 -- says that it is atomic

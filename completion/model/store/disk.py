@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from pathlib import Path
 from completion.errors import StorageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.EISDIR}
 _MOVE = "Set DRAFTLINE_CACHE_DIR to a folder with more room, or free some."
 
 
@@ -53,3 +54,19 @@ def sha256_of(path: Path) -> str:
     """Checksum of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync_files(folder: Path) -> None:
+    """Bring a folder's files to the disk, so that a rename that follows never shows them empty after a power cut.
+
+    Raises:
+        OSError: The disk cannot take them.
+    """
+    for path in [*folder.iterdir(), folder]:
+        if os.name == "nt" and path.is_dir():  # Windows opens no folders
+            continue
+        handle = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
