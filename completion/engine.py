@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from completion.alternatives.further_suggestions import alternatives, in_order
 from completion.cache.kv_session import KVSession, KVSessions, SessionSettings
 from completion.cancellation import CancelToken
-from completion.decoding.drafting_setup import make_drafters, save_learned
+from completion.decoding.drafting_setup import keep_calibration, make_drafters
 from completion.decoding.finishing import open_grammar
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
@@ -139,8 +139,8 @@ class Engine:
             index.update(file.path, self._tokenizer.encode(file.text), is_open=file.open)
 
     def close(self) -> None:
-        """Write down what the drafters learned."""
-        save_learned(self._drafters, self._digest)
+        """Write down how far the drafters' guesses can be trusted."""
+        keep_calibration(self._drafters, self._digest)
 
     def _begin(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> Task:
         """Plan the prompt, bring the document's cache up to date for it, and open the grammar.

@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from drafting.arrays import FloatArray, IntArray
-from drafting.calibration import NAMES
+from drafting.calibration import NAMES, CalibrationArrays
 from drafting.candidate_pool import empty_pool, lay_out, learn_path
 from drafting.combined import Sources, draft, expand, grow
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import DraftTree
 from drafting.drafter import ALONE, Beside
-from drafting.learned_state import LearnedState
+from drafting.learned_state import usual_calibration
 from drafting.sources.ngram_index import GAP, MAX_MATCH
 from drafting.sources.ngram_model import NgramModel
 from drafting.sources.prompt_lookup import PromptLookup
-from drafting.sources.token_recycling import recycle
+from drafting.sources.token_recycling import RecyclingArrays, empty_recycling, recycle
 from drafting.sources.workspace_index import WorkspaceIndex
 from drafting.verifier import AcceptedPath
 
@@ -31,14 +31,15 @@ class Drafters:
     """Everything that outlives a request: what was learned, and what the open workspaces hold.
 
     Attributes:
-        learned: Grows with every step; save it now and then.
+        calibration: How far guesses can be trusted; learned at every step, the same for all workspaces.
         costs: What a step with N nodes costs on this machine; grows with every step.
     """
 
     def __init__(
         self,
-        learned: LearnedState,
+        calibration: CalibrationArrays,
         costs: StepCosts,
+        vocabulary_size: int,
         enabled: Sequence[str] = NAMES,
         special: Sequence[int] = (),
         line_ends: Sequence[int] = (),
@@ -46,19 +47,22 @@ class Drafters:
         """Join the parts.
 
         Args:
-            learned: What earlier processes learned.
+            calibration: What earlier processes learned, or the usual one.
             costs: Timings of steps.
+            vocabulary_size: Tokens of the model.
             enabled: Names of the sources that may guess.
             special: Tokens that hold a prompt together and are no text: no match crosses one, none is guessed.
             line_ends: Tokens that hold a line break: nothing is guessed behind them where one line is wanted.
         """
-        self.learned = learned
+        self.calibration = calibration
         self.costs = costs
         self.enabled = np.array([name in enabled for name in NAMES])
         self.special = np.array(sorted(special), dtype=np.int32)
-        self.line_ends = np.zeros(len(learned.recycling.single), dtype=np.bool_)
+        self.line_ends = np.zeros(vocabulary_size, dtype=np.bool_)
         self.line_ends[list(line_ends)] = True
+        self._vocabulary_size = vocabulary_size
         self._workspaces: dict[str, WorkspaceIndex] = {}
+        self._recycling: dict[str, RecyclingArrays] = {}
         self._no_documents = WorkspaceIndex(budget_tokens=0)
 
     def session(
@@ -68,13 +72,13 @@ class Drafters:
 
         Args:
             prompt: The whole prompt, text after the cursor included.
-            workspace: Whose documents may be drawn from; "" for none.
+            workspace: Whose documents and recycled candidates may be drawn from; "" for no documents.
             tail: The tokens before the cursor, where the prompt does not end with them.
             single_line: The text ends with its first line.
         """
         final = self.line_ends if single_line else self.line_ends[:0]
         index = self._workspaces.get(workspace, self._no_documents)
-        return DraftingSession(self, prompt, index, tail or prompt, final)
+        return DraftingSession(self, prompt, index, self.recycling(workspace), tail or prompt, final)
 
     def ngrams(self, prompt: Sequence[int], workspace: str = "") -> NgramModel:
         """Counts of what followed what in a prompt and in a workspace; no count crosses a special token."""
@@ -87,13 +91,28 @@ class Drafters:
             self._workspaces[key] = WorkspaceIndex()
         return self._workspaces[key]
 
+    def recycling(self, key: str) -> RecyclingArrays:
+        """What the model held likely in a workspace, empty at first; "" is all documents outside any workspace.
+
+        It could give back what was written there, so it stays in memory and goes with the workspace.
+        """
+        if key not in self._recycling:
+            self._recycling[key] = empty_recycling(self._vocabulary_size)
+        return self._recycling[key]
+
+    def size_bytes(self, key: str) -> int:
+        """Memory that a workspace takes."""
+        index, recycling = self._workspaces.get(key), self._recycling.get(key, ())
+        return (index.size_bytes if index else 0) + sum(array.nbytes for array in recycling)
+
     def close_workspace(self, key: str) -> None:
         """Give a workspace's memory back."""
         self._workspaces.pop(key, None)
+        self._recycling.pop(key, None)
 
     def warm_up(self) -> None:
         """Compile everything, so that no request waits for it (seconds on a machine's first run, then from a cache)."""
-        scratch = Drafters(LearnedState.fresh(8), StepCosts({0: 1.0, 4: 1.0}, 4))
+        scratch = Drafters(usual_calibration(), StepCosts({0: 1.0, 4: 1.0}, 4), vocabulary_size=8)
         scratch.workspace("").update("path", [1, 2, 3, 4])
         scratch.workspace("").update("path", [1, 2, 4])
         session = scratch.session([1, 2, 3, 1, 2])
@@ -110,6 +129,7 @@ class DraftingSession:
         drafters: Drafters,
         prompt: Sequence[int],
         workspace: WorkspaceIndex,
+        recycling: RecyclingArrays,
         tail: Sequence[int],
         final: npt.NDArray[np.bool_],
     ) -> None:
@@ -119,6 +139,7 @@ class DraftingSession:
         self._length = len(prompt)
         self._tail = _window(np.full(MAX_MATCH, GAP, dtype=np.int32), tail)
         self._workspace = workspace
+        self._recycling = recycling
         self._final = final
         self._pool = empty_pool(drafters.costs.max_nodes)
         self._sure: Sequence[int] = ()
@@ -128,11 +149,11 @@ class DraftingSession:
         self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: Beside = ALONE
     ) -> DraftTree:
         """Guess what follows, as `Drafter.propose` says."""
-        pool, calibration = self._pool, self._drafters.learned.calibration
+        pool, calibration = self._pool, self._drafters.calibration
         sources = Sources(
             self._prompt.arrays,
             self._workspace.arrays,
-            self._drafters.learned.recycling,
+            self._recycling,
             self._drafters.enabled,
             self._final,
         )
@@ -195,10 +216,10 @@ class DraftingSession:
         self._drafters.costs.observe(len(tree), step_ms)
         if path.tokens[: len(self._sure)] == self._sure:
             written = np.asarray(path.tokens[len(self._sure) :], dtype=np.int32)
-            learn_path(self._pool, self._drafters.learned.calibration, written, int(self._constrained))
+            learn_path(self._pool, self._drafters.calibration, written, int(self._constrained))
         tokens = np.concatenate((self._tail[-1:], tree.tokens))
         before = np.concatenate((self._tail[-2:-1], tokens[tree.parents + 1]))
-        recycle(self._drafters.learned.recycling, before, tokens, np.ascontiguousarray(best, dtype=np.int32))
+        recycle(self._recycling, before, tokens, np.ascontiguousarray(best, dtype=np.int32))
         self._prompt.observe(path.tokens)
         self._tail = _window(self._tail, path.tokens)
         self._length += len(path.tokens)

@@ -25,7 +25,7 @@ from completion.engine import Engine, product_settings
 from completion.model.loading import LoadedModel, load_model
 from completion.request import CompletionRequest, Statistics
 from drafting.calibration import NAMES
-from drafting.learned_state import LearnedState
+from drafting.learned_state import usual_calibration
 from drafting.session import Drafters, DraftingSession
 from drafting.sources.workspace_index import WorkspaceIndex
 
@@ -40,26 +40,27 @@ class SwitchedDrafters(Drafters):
 
     def __init__(self, loaded: LoadedModel, max_nodes: int) -> None:
         """Measure the step costs once. Each row starts with its own empty memory."""
-        self._loaded = loaded
         costs = measure_costs(loaded.model, max_nodes)
         special = sorted(loaded.tokenizer.special.values())
-        ends = line_ends(loaded.tokenizer)
-        super().__init__(self.fresh(), costs, NAMES, special, ends)
-        self.rows = {row: Drafters(self.fresh(), costs, names, special, ends) for row, names in ROWS.items()}
+        ends, size = line_ends(loaded.tokenizer), loaded.tokenizer.vocabulary_size
+        super().__init__(usual_calibration(), costs, size, NAMES, special, ends)
+
+        def fresh(row: str) -> Drafters:
+            return Drafters(usual_calibration(), costs, size, ROWS[row], special, ends)
+
+        self._fresh = fresh
+        self.rows = {row: fresh(row) for row in ROWS}
         self.current = COMBINED
         self.warm_up()
-
-    def fresh(self) -> LearnedState:
-        """Return the learned state of a new installation."""
-        return LearnedState.fresh(self._loaded.tokenizer.vocabulary_size)
 
     def session(
         self, prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = (), *, single_line: bool = False
     ) -> DraftingSession:
         """Return a session of the active row. The cold row starts each session without learned state."""
         if self.current == COLD:
-            self.rows[COLD].learned = self.fresh()
-        return self.rows[self.current].session(prompt, workspace, tail, single_line=single_line)
+            self.rows[COLD] = self._fresh(COLD)
+        key = workspace if self.current == COMBINED else ""  # the others look into no workspace
+        return self.rows[self.current].session(prompt, key, tail, single_line=single_line)
 
     def workspace(self, key: str) -> WorkspaceIndex:
         """Return the index of a workspace. Only the combined row uses it."""

@@ -15,7 +15,6 @@ plain samples, `speedup_over_drafted_samples` with drafted ones, both with a cac
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import os
 import sys
@@ -25,6 +24,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from benchmarks.data import read_answers
 from benchmarks.quality.rows import ROWS as QUALITY_ROWS
@@ -83,17 +85,28 @@ class Bench:
         started = time.perf_counter()
         self._engine.prepare(request, CancelToken())
         prompt_ms = 1e3 * (time.perf_counter() - started)
-        learned = self._drafters.learned
-        after_one = learned
+        learned = after_one = self._learned()
         rows: dict[str, list[list[Run]]] = {row: [] for row in ROWS}
         for _ in range(self._repeats):  # rows take turns, so that all have the same noise of the machine
             for row in ROWS:
-                self._drafters.learned = copy.deepcopy(learned)
+                self._learn(learned)
                 rows[row].append([self._timed(asked) for asked in self._requests(row, request)])
-                after_one = self._drafters.learned if row == "one" else after_one
-        self._drafters.learned = after_one
+                after_one = self._learned() if row == "one" else after_one
+        self._learn(after_one)
         for row, repeats in rows.items():
             yield {"id": task.id, "row": row, "prompt_ms": round(prompt_ms, 2)} | _joined(repeats, task)
+
+    def _learned(self) -> list[npt.NDArray[Any]]:
+        """A copy of what the drafters learned; the questions name no workspace."""
+        return [array.copy() for array in self._memory()]
+
+    def _learn(self, learned: list[npt.NDArray[Any]]) -> None:
+        """Go back to what the drafters had learned."""
+        for array, values in zip(self._memory(), learned, strict=True):
+            np.copyto(array, values)
+
+    def _memory(self) -> list[npt.NDArray[Any]]:
+        return [*self._drafters.calibration, *self._drafters.recycling("")]
 
     def _requests(self, row: str, request: CompletionRequest) -> list[CompletionRequest]:
         kind, _, count = row.partition("_")

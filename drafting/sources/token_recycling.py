@@ -1,4 +1,4 @@
-"""Guess what the model itself held likely after the same tokens before, in any text.
+"""Guess what the model itself held likely after the same tokens before, in any text of the workspace.
 
 Source: "Turning Trash into Treasure: Accelerating Inference of Large Language Models with Token Recycling": a matrix
 of the top candidates after each token, refreshed by every row that is scored, rejected guesses included. Here a row

@@ -15,6 +15,7 @@ _COMMANDS = {
     "demo": "lsp_server.cli.demo",
     "doctor": "lsp_server.cli.doctor",
     "experiment": "lsp_server.cli.experiment",
+    "forget": "lsp_server.cli.forget",
     "models": "lsp_server.cli.models",
     "report": "lsp_server.cli.report.command",
     "serve": "lsp_server.cli.serve",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from drafting.calibration import CLASSES, SOURCES, WEIGHT_SETS, CalibrationArrays, learn, probability
 from drafting.draft_budget import StepCosts
-from drafting.learned_state import LearnedState
+from drafting.learned_state import delete_token_files, load_calibration, save_calibration, usual_calibration
 from drafting.session import Drafters
 from drafting.sources.token_recycling import PAIR_ROWS, PROBES, claim_pair, empty_recycling, find_pair, recycle
 from drafting.verifier import accept_path
@@ -18,11 +19,11 @@ VOCABULARY = 50
 
 
 @pytest.fixture
-def learned() -> LearnedState:
-    state = LearnedState.fresh(VOCABULARY)
-    drafters = Drafters(state, StepCosts({0: 10.0, 8: 12.0}, 8))
+def drafters() -> Drafters:
+    """Drafters that saw four tokens again and again, in a workspace."""
+    shared = Drafters(usual_calibration(), StepCosts({0: 10.0, 8: 12.0}, 8), VOCABULARY)
     context = [1, 2, 3, 4] * 4
-    session = drafters.session(context)
+    session = shared.session(context, "workspace")
     for _ in range(10):
         tree = session.propose(context)
         depths, count = tree.depths, len(context)
@@ -30,53 +31,91 @@ def learned() -> LearnedState:
         best = np.tile(np.arange(8, dtype=np.int32), (len(tree) + 1, 1))
         session.observe(tree, best, path, 10.0)
         context += path.tokens
-    return state
+    return shared
 
 
-def test_a_saved_state_is_read_back(learned, tmp_path):
-    path = tmp_path / "folder" / "state"
-    learned.save(path, "model-a")
-    read = LearnedState.load(path, "model-a", VOCABULARY)
-    for saved, loaded in zip(
-        (*learned.recycling, *learned.calibration), (*read.recycling, *read.calibration), strict=True
-    ):
-        assert np.array_equal(saved, loaded)
-    assert [entry.name for entry in path.parent.iterdir()] == ["state"]
+def is_usual(calibration: CalibrationArrays) -> bool:
+    return all(map(np.array_equal, calibration, usual_calibration()))
+
+
+def test_a_saved_calibration_is_read_back(drafters, tmp_path):
+    path = tmp_path / "folder" / "calibration.json"
+    save_calibration(drafters.calibration, path, "model-a")
+    read = load_calibration(path, "model-a")
+    assert all(map(np.array_equal, read, drafters.calibration))
+    assert not is_usual(read)
+    assert [entry.name for entry in path.parent.iterdir()] == ["calibration.json"]
 
 
 def test_nothing_saved_is_a_fresh_start(tmp_path):
-    state = LearnedState.load(tmp_path / "state", "model-a", VOCABULARY)
-    assert (state.recycling.single < 0).all()
+    assert is_usual(load_calibration(tmp_path / "calibration.json", "model-a"))
+
+
+def test_defect_7_what_is_saved_does_not_depend_on_which_tokens_were_written(tmp_path):
+    """The same evidence about other tokens gives the same file: nothing in it can give text back."""
+    files = []
+    for first in (1, 11, 31):
+        shared = Drafters(usual_calibration(), StepCosts({0: 10.0, 8: 12.0}, 8), VOCABULARY)
+        context = [first, first + 1, first + 2] * 5
+        session = shared.session(context, "workspace")
+        tree = session.propose(context)
+        path = accept_path(tree, lambda _row, token=first: token)
+        tops = np.tile(np.arange(first, first + 8, dtype=np.int32), (len(tree) + 1, 1))
+        session.observe(tree, tops, path, 10.0)
+        save_calibration(shared.calibration, file := tmp_path / str(first), "model-a")
+        files.append(file.read_bytes())
+    assert len(set(files)) == 1
+
+
+def test_defect_7_recycled_candidates_stay_in_their_workspace_and_go_with_it(drafters):
+    assert (drafters.recycling("workspace").single[1] >= 0).any()
+    assert (drafters.recycling("another").single < 0).all()
+    drafters.close_workspace("workspace")
+    assert (drafters.recycling("workspace").single < 0).all()
+
+
+def test_defect_7_files_of_earlier_versions_are_deleted(tmp_path):
+    for name in ("0a1b.npz", "0a1b.npz.refused", "0a1b.npzk3j2", "0a1b.json"):
+        (tmp_path / name).write_bytes(b"tokens")
+    delete_token_files(tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["0a1b.json"]
+
+
+def with_number(data: bytes, name: str, value: float) -> bytes:
+    table = json.loads(data)
+    table[name][0][0] = value
+    return json.dumps(table).encode()
 
 
 @pytest.mark.parametrize(
     ("damage", "digest", "reason"),
     [
         (lambda data: data, "model-b", "another model"),
-        (lambda data: data[:-100] + bytes([data[-100] ^ 1]) + data[-99:], "model-a", "altered"),
-        (lambda data: data[: len(data) // 2], "model-a", "altered"),
-        (lambda _data: b"not ours at all", "model-a", "no file of learned"),
-        (lambda _data: b"", "model-a", "no file of learned"),
-        (lambda data: data.replace(b"drafting-1", b"drafting-0", 1), "model-a", "another version"),
+        (lambda data: data[: len(data) // 2], "model-a", "not a calibration file"),
+        (lambda _data: b"\x00not ours", "model-a", "not a calibration file"),
+        (lambda _data: b"", "model-a", "not a calibration file"),
+        (lambda data: data.replace(b"calibration-1", b"calibration-0", 1), "model-a", "of this version"),
+        (lambda data: with_number(data, "right", 1e9), "model-a", "more guesses were right"),
+        (lambda data: with_number(data, "weights", float("nan")), "model-a", "finite numbers"),
+        (lambda data: with_number(data, "seen", "many"), "model-a", "cannot be used"),
     ],
 )
-def test_a_file_that_does_not_fit_is_set_aside_with_a_message(learned, tmp_path, caplog, damage, digest, reason):
-    path = tmp_path / "state"
-    learned.save(path, "model-a")
+def test_a_file_that_does_not_fit_is_deleted_with_a_message(drafters, tmp_path, caplog, damage, digest, reason):
+    path = tmp_path / "calibration.json"
+    save_calibration(drafters.calibration, path, "model-a")
     path.write_bytes(damage(path.read_bytes()))
     with caplog.at_level(logging.WARNING):
-        state = LearnedState.load(path, digest, VOCABULARY)
-    assert (state.recycling.single < 0).all()
+        assert is_usual(load_calibration(path, digest))
     assert reason in caplog.text
-    assert [entry.name for entry in tmp_path.iterdir()] == ["state.refused"]
+    assert not list(tmp_path.iterdir())
 
 
-def test_a_failed_write_leaves_the_old_file(learned, tmp_path):
-    path = tmp_path / "state"
+def test_a_failed_write_leaves_the_old_file(drafters, tmp_path):
+    path = tmp_path / "calibration.json"
     path.mkdir()  # a folder cannot be replaced by a file
-    with pytest.raises(OSError, match="state"):
-        learned.save(path, "model-a")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["state"]
+    with pytest.raises(OSError, match="calibration"):
+        save_calibration(drafters.calibration, path, "model-a")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["calibration.json"]
 
 
 def untrained() -> CalibrationArrays:

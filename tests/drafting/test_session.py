@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from drafting.calibration import NAMES
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT, DraftTree
-from drafting.learned_state import LearnedState
+from drafting.learned_state import usual_calibration
 from drafting.session import Drafters
 from drafting.verifier import accept_path
 
@@ -20,7 +20,7 @@ NO_TOPS = np.zeros((16, 0), dtype=np.int32)
 
 
 def drafters(enabled=NAMES, costs=COSTS) -> Drafters:
-    return Drafters(LearnedState.fresh(VOCABULARY), costs, enabled, special=(30, 31, 32), line_ends=(33,))
+    return Drafters(usual_calibration(), costs, VOCABULARY, enabled, special=(30, 31, 32), line_ends=(33,))
 
 
 def model(context: tuple[int, ...], table: int) -> np.ndarray:
@@ -163,13 +163,13 @@ def test_a_pruned_tree_teaches_as_well():
     tree = DraftTree.empty()
     best = np.array([[9, 8, 7, 6, 5, 4, 3, 2]], dtype=np.int32)
     session.observe(tree, best, accept_path(tree, lambda _row: 9), 20.0)
-    assert shared.learned.recycling.single[3, :2].tolist() == [9, 8]
+    assert shared.recycling("").single[3, :2].tolist() == [9, 8]
 
 
 @pytest.mark.parametrize("cost", [1000.0])
 def test_nothing_is_proposed_where_a_row_costs_a_step(cost):
     costs = StepCosts({0: 1.0, 15: cost}, 15)
-    dear = Drafters(LearnedState.fresh(VOCABULARY), costs)
+    dear = Drafters(usual_calibration(), costs, VOCABULARY)
     assert len(dear.session(list(range(20)) * 2).propose(list(range(20)) * 2)) == 0
 
 

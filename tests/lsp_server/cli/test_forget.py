@@ -1,0 +1,37 @@
+"""Defect 7: `draftline forget` leaves nothing that was learned or recorded, and no engine that would write it again."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from lsp_server.cli.main import main
+
+
+@pytest.fixture
+def state(monkeypatch):
+    folder = Path(tempfile.mkdtemp(prefix="dl-"))
+    for name in ("RUNTIME", "STATE"):
+        monkeypatch.setenv(f"DRAFTLINE_{name}_DIR", str(folder / name.lower()))
+    yield folder / "state"
+    shutil.rmtree(folder)
+
+
+def test_everything_learned_and_recorded_is_deleted(state, tiny_qwen2, tmp_path, capsys):
+    engine = ["--model", str(tiny_qwen2), "--backend", "fp32"]
+    source = tmp_path / "a.py"
+    source.write_text("def add(first, second):\n    return first + second\n")
+    (state / "drafting").mkdir(parents=True)
+    (state / "drafting" / "0a1b.npz").write_bytes(b"tokens of an earlier version")
+    assert main(["complete", f"{source}:2:12", "--max-tokens", "4", *engine]) == 0
+    assert not (state / "drafting" / "0a1b.npz").exists()  # the engine deletes it when it finds it
+    assert main(["forget"]) == 0
+    assert main(["serve", "--stop", *engine]) == 1  # none runs
+    assert not [path for path in state.rglob("*") if path.is_file() and path.parent.name != "run"]
+    assert "Ended the engine" in capsys.readouterr().out
+
+
+def test_with_nothing_to_forget_it_says_nothing(state, capsys):
+    assert main(["forget"]) == 0
+    assert capsys.readouterr().out == ""
