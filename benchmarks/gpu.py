@@ -170,6 +170,7 @@ def floor_ms(architecture: Architecture, weights: Weights, past: int, bandwidth:
 def filled_cache(model: GraphedTransformer, past: int) -> TorchCache:
     """Return a cache with a random past. The time of a step does not depend on the values."""
     cache = model.new_cache(past + 128)
+    cache.reserve(past + 128)
     for store in (cache.keys, cache.values):
         store.normal_()
     cache.length = past

@@ -23,13 +23,14 @@ from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, SHORT_BUDGET, P
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import (
     CacheMode,
+    Closing,
     CompletionEvent,
     CompletionRequest,
     Suggestion,
     WorkspaceUpdate,
 )
 from completion.stopping.mode import cursor_context
-from completion.workspace.context import WorkspaceContext
+from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
 from drafting.session import Drafters
 
 FIRST_STEP_TOKENS = 8
@@ -46,6 +47,7 @@ class EngineSettings:
         cold_prompt_s: Where hardly anything of a prompt is cached and computing it would take longer, a short one
             around the cursor answers first; `Engine.prepare` brings the full one.
         sessions: Bounds of the key-value sessions.
+        workspaces_bytes: Memory of all workspaces' context and drafts.
         max_nodes: The largest draft tree; what pays is decided step by step.
     """
 
@@ -53,6 +55,7 @@ class EngineSettings:
     full_prompt_s: float = math.inf
     cold_prompt_s: float = math.inf
     sessions: SessionSettings = field(default_factory=SessionSettings)
+    workspaces_bytes: int = BUDGET_BYTES
     max_nodes: int = 16
 
 
@@ -81,7 +84,7 @@ class Engine:
         self._sessions = KVSessions(loaded.model, settings.sessions, self._pace.note)
         self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
         self._digest = loaded.digest
-        self._workspaces: dict[str, WorkspaceContext] = {}
+        self._workspaces = Workspaces(self._drafters, loaded.tokenizer, settings.workspaces_bytes)
         self._clock = clock
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
@@ -131,12 +134,14 @@ class Engine:
 
     def update_workspace(self, update: WorkspaceUpdate) -> None:
         """Bring the drafters' index of a workspace, and what the model may see of it, up to date."""
-        self._workspaces.setdefault(update.workspace, WorkspaceContext()).update(update)
-        index = self._drafters.workspace(update.workspace)
-        for path in update.removed:
-            index.remove(path)
-        for file in update.changed:
-            index.update(file.path, self._tokenizer.encode(file.text), is_open=file.open)
+        self._workspaces.update(update)
+
+    def forget(self, closing: Closing) -> None:
+        """Give back the memory of documents and workspaces that nobody uses any more."""
+        for document in closing.documents:
+            self._sessions.close(document)
+        for workspace in closing.workspaces:
+            self._workspaces.close(workspace)
 
     def close(self) -> None:
         """Write down how far the drafters' guesses can be trusted."""
@@ -179,11 +184,9 @@ class Engine:
         return 2 * computed > len(prompt.tokens) and self._pace.seconds(computed) > self._cold_prompt_s
 
     def _with_context(self, request: CompletionRequest, budget_tokens: int) -> CompletionRequest:
-        """The request with pieces of other files, if it brings none itself and its workspace is known."""
-        files = self._workspaces.get(request.workspace)
-        if files is None or request.context:
-            return request
-        return replace(request, context=files.choose(request, budget_tokens))
+        """The request with pieces of other files of its workspace, if it brings none itself."""
+        chosen = self._workspaces.context(request, budget_tokens)
+        return request if request.context else replace(request, context=chosen)
 
 
 def _whole(suggestions: Sequence[Suggestion], request: CompletionRequest, record: RunRecord) -> CompletionEvent:

@@ -213,6 +213,19 @@ class WorkspaceFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Closing:
+    """What a client no longer uses: nothing of it stays in memory unless another client uses it.
+
+    Attributes:
+        documents: Keys as in `CompletionRequest.document`.
+        workspaces: Keys as in `CompletionRequest.workspace`.
+    """
+
+    documents: tuple[str, ...] = ()
+    workspaces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceUpdate:
     """What changed in a workspace since the last update: feeds the drafters' index, never the model directly.
 

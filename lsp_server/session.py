@@ -50,7 +50,7 @@ class Session:
         self._applying = asyncio.Lock()
         self.status = StatusReporter(server.protocol.notify)
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
-        self.feed = WorkspaceFeed(self.folders, self.documents, self.engine.update_workspace, lambda: self.settings)
+        self.feed = WorkspaceFeed(self.folders, self.documents, self.engine.send, lambda: self.settings)
         self._background: set[asyncio.Task[None]] = set()
         self.gate = RequestPolicy(lambda: self.settings, self.feed.refusal_of, clock)
         self._builder = RequestBuilder(self.documents, self.folders)
@@ -113,6 +113,7 @@ class Session:
         """Roots came or went."""
         self.folders.remove(params.event.removed)
         self.folders.add(params.event.added)
+        self.feed.folders_closed(folder.uri for folder in params.event.removed)
         self._settings.load()
         await self._use_settings()
         await self.feed.scan()
@@ -189,7 +190,7 @@ class Session:
         self.signals.forget(document)
         self.recorder.document_closed(document)
         self.preparer.forget(document)
-        self.feed.changed(document)
+        self.feed.closed(document)
 
     # --- completion -------------------------------------------------------------------------------------------------
 

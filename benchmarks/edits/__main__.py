@@ -135,6 +135,7 @@ def reencode_ms(loaded: LoadedModel, count: int = 2000) -> float:
     """Return the median time to shift `count` cached tokens by one position, in milliseconds."""
     cache = loaded.model.new_cache(count + 64)
     loaded.model.prefill(np.zeros(1, np.int32), np.zeros(1, np.int32), cache)
+    cache.reserve(count + 1)
     cache.length = count
     times = []
     for turn in range(20):

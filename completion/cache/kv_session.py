@@ -13,7 +13,7 @@ import numpy as np
 from completion.cache.kv_plan import CachePlan, plan_exact, plan_pie
 from completion.cancellation import CancelToken
 from completion.errors import PromptTooLongError, UnsupportedModelError
-from completion.model.causal_model import CausalModel, KVCache, ModelShape
+from completion.model.causal_model import CausalModel, KVCache
 from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import Prompt
 from completion.request import CacheMode
@@ -37,9 +37,9 @@ class SessionSettings:
     """Bounds of the sessions.
 
     Attributes:
-        capacity: Slots of one session: the longest prompt with what is generated and drafted behind it.
+        capacity: Most slots of one session: the longest prompt with what is generated and drafted behind it.
         spare_slots: Slots kept free behind the prompt for that.
-        budget_bytes: Keys and values of all sessions together; the least recently used session goes first.
+        budget_bytes: Memory that all sessions may hold when a request opens one; the least recently used goes first.
         chunk_tokens: Tokens computed between two looks at the cancel token.
         repair_tokens: First tokens of a reused run that are computed again.
         max_edits: A token that was reused across so many changes before it is computed again.
@@ -80,7 +80,7 @@ class KVSession:
         self._settings = settings
         self._note_piece = note_piece
         self.budget: PromptBudget | None = None
-        self.cache: KVCache = model.new_cache(min(settings.capacity, model.shape.max_positions))
+        self.cache: KVCache = model.new_cache(settings.capacity)
         self._movable = True
         self.tokens: list[int] = []
         self.edits: IntArray = np.zeros(0, dtype=np.int32)
@@ -103,6 +103,7 @@ class KVSession:
                 f"The prompt has {len(prompt.tokens)} tokens, but {self.cache.capacity - self._settings.spare_slots} "
                 "fit beside the completion. Lower the prompt's budgets (prefix, suffix, context)."
             )
+        self.cache.reserve(len(prompt.tokens))
         plan = self.plan(prompt, mode)
         try:
             self._reuse(plan, wanted)
@@ -155,7 +156,7 @@ class KVSession:
     @property
     def room(self) -> int:
         """Slots that can be used at all."""
-        return min(self.cache.capacity, self._model.shape.max_positions)
+        return self.cache.capacity
 
     def reopen(self, length: int) -> list[int]:
         """Make what lies behind the first `length` tokens a chain of rows again; gives those tokens."""
@@ -222,7 +223,6 @@ class KVSessions:
         self._settings = settings
         self._note_piece = note_piece
         self._sessions: OrderedDict[str, KVSession] = OrderedDict()
-        self._bytes_per_token = bytes_per_token(model.shape)
 
     def open(self, document: str) -> KVSession:
         """The session of a document, made if need be; it becomes the most recently used one."""
@@ -244,9 +244,4 @@ class KVSessions:
             self._sessions.popitem(last=False)
 
     def _held_bytes(self) -> int:
-        return sum(len(session.tokens) for session in self._sessions.values()) * self._bytes_per_token
-
-
-def bytes_per_token(shape: ModelShape) -> int:
-    """Size of one token's keys and values in float32."""
-    return 2 * 4 * shape.layers * shape.kv_heads * shape.head_dim
+        return sum(session.cache.size_bytes for session in self._sessions.values())

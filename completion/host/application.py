@@ -14,7 +14,7 @@ from completion.errors import DraftlineError
 from completion.host.dialects import llama_cpp as host_llama
 from completion.host.dialects import openai as host_openai
 from completion.host.dialects import tabby as host_tabby
-from completion.host.dialects.draftline import complete, health, lease, metrics, prepare, workspace
+from completion.host.dialects.draftline import close, complete, health, lease, metrics, prepare, workspace
 from completion.host.errors import error_response
 from completion.host.guard import Guard
 from completion.host.services import Host
@@ -23,6 +23,7 @@ _ROUTES = [
     Route("/v1/complete", complete, methods=["POST"]),
     Route("/v1/prepare", prepare, methods=["POST"]),
     Route("/v1/workspace", workspace, methods=["POST"]),
+    Route("/v1/close", close, methods=["POST"]),
     Route("/v1/lease", lease, methods=["GET"]),
     Route("/health", health, methods=["GET"]),
     Route("/metrics", metrics, methods=["GET"]),

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from completion.cancellation import CancelToken
 from completion.progress import Progress
-from completion.request import CompletionEvent, CompletionRequest, WorkspaceUpdate
+from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
 
 class EngineLike(Protocol):
@@ -22,6 +22,9 @@ class EngineLike(Protocol):
 
     def update_workspace(self, update: WorkspaceUpdate) -> None:
         """Learn what changed in a workspace."""
+
+    def forget(self, closing: Closing) -> None:
+        """Give back the memory of what nobody uses any more."""
 
     def close(self) -> None:
         """Write down what was learned and give everything back."""

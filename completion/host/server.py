@@ -7,14 +7,16 @@ import logging
 import os
 import socket
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType
 
 import uvicorn
 
 from completion.backend import Backend
-from completion.errors import DraftlineError
+from completion.errors import DraftlineError, EngineUnavailableError
 from completion.host.application import application
+from completion.host.clients import HostClients
 from completion.host.connections import ConnectionLimits, LimitedProtocol
 from completion.host.engine_protocol import EngineLoader, LoadedEngine
 from completion.host.metrics import HostMetrics
@@ -24,7 +26,8 @@ from completion.host.process.log import log_loop_errors
 from completion.host.process.sockets import BACKLOG, TcpAddress
 from completion.host.services import Host
 from completion.host.state import HostState
-from completion.host.worker import EngineWorker
+from completion.host.worker import EngineWorker, Job, Urgency
+from completion.request import Closing
 
 logger = logging.getLogger(__name__)
 
@@ -116,9 +119,14 @@ class HostServer:
         self._metrics.ready.set(1)
         self._state.ready(outcome.model_name, outcome.device, outcome.context_tokens)
 
+    def _forget(self, closing: Closing) -> None:
+        with suppress(EngineUnavailableError):  # an engine that stops gives everything back
+            self._worker.submit(Job(Urgency.WORKSPACE, closing, deliver=lambda _: None))
+
     def _configuration(self) -> uvicorn.Config:
         settings = self._settings
-        host = Host(self._state, self._worker, self._metrics, self._idle, started=time.monotonic())
+        clients = HostClients(self._forget)
+        host = Host(self._state, self._worker, clients, self._metrics, self._idle, started=time.monotonic())
         token = settings.tcp.token if settings.tcp else ""
 
         class Protocol(LimitedProtocol):

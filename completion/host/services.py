@@ -9,6 +9,7 @@ from typing import Any
 
 import psutil
 
+from completion.host.clients import HostClients
 from completion.host.metrics import HostMetrics
 from completion.host.process.idle import IdleWatch
 from completion.host.state import HostPhase, HostState
@@ -24,6 +25,7 @@ class Host:
 
     state: HostState
     worker: EngineWorker
+    clients: HostClients
     metrics: HostMetrics
     idle: IdleWatch
     started: float

@@ -7,10 +7,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion, WorkspaceUpdate
+from completion.request import (
+    Closing,
+    CompletionEvent,
+    CompletionRequest,
+    Statistics,
+    StopReason,
+    Suggestion,
+    WorkspaceUpdate,
+)
 
 
-def encode(message: CompletionRequest | CompletionEvent | WorkspaceUpdate) -> bytes:
+def encode(message: CompletionRequest | CompletionEvent | WorkspaceUpdate | Closing) -> bytes:
     """One message as JSON in UTF-8, without line breaks."""
     return json.dumps(asdict(message), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 

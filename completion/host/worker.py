@@ -18,7 +18,7 @@ from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngi
 from completion.host.errors import EngineFailedError, QueueFullError
 from completion.host.metrics import HostMetrics
 from completion.progress import Progress, silent
-from completion.request import CompletionEvent, CompletionRequest, WorkspaceUpdate
+from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Job:
     """
 
     urgency: Urgency
-    payload: CompletionRequest | WorkspaceUpdate
+    payload: CompletionRequest | WorkspaceUpdate | Closing
     deliver: Deliver
     cancel: CancelToken = field(default_factory=CancelToken)
     superseded: bool = False
@@ -81,7 +81,7 @@ class EngineWorker:
         self._thread.start()
 
     def submit(self, job: Job) -> None:
-        """Queue a job, and cancel what it makes pointless.
+        """Queue a job, and cancel what it makes pointless; a `Closing` always finds room, since it gives memory back.
 
         A completion or preparation replaces older ones of the same document; a completion also ends every
         preparation, since those are guesses, and hurries completions of other documents.
@@ -100,7 +100,8 @@ class EngineWorker:
                 elif job.urgency is Urgency.COMPLETE:
                     older.cancel.hurry()
             waiting = sum(1 for other in self._waiting() if other.urgency == job.urgency)
-            if waiting >= self._queue_limit * (_WORKSPACE_FACTOR if job.urgency is Urgency.WORKSPACE else 1):
+            limit = self._queue_limit * (_WORKSPACE_FACTOR if job.urgency is Urgency.WORKSPACE else 1)
+            if waiting >= limit and not isinstance(job.payload, Closing):
                 raise QueueFullError(f"{waiting} requests wait for the model. Try again in a second.")
             heapq.heappush(self._jobs, (job.urgency, next(self._numbers), job))
             self._metrics.queue_length.set(len(self._jobs))
@@ -191,6 +192,8 @@ class EngineWorker:
         payload = job.payload
         if isinstance(payload, WorkspaceUpdate):
             engine.update_workspace(payload)
+        elif isinstance(payload, Closing):
+            engine.forget(payload)
         elif job.urgency is Urgency.PREPARE:
             engine.prepare(payload, job.cancel)
         else:

@@ -41,8 +41,10 @@ class Logits(Protocol):
 class KVCache(Protocol):
     """Keys and values of one token sequence. A slot is a position: slot s holds the token at position s.
 
+    Memory is allocated as slots are used: `prefill`, `score`, `superpose` and `rearrange` reserve what they write.
+
     Attributes:
-        capacity: Slots that exist.
+        capacity: Most slots that the cache may ever have.
         length: Committed slots 0 .. length-1; what lies behind is scratch space.
         kept: Rows behind them that stay when the next ones are scored.
     """
@@ -50,6 +52,17 @@ class KVCache(Protocol):
     capacity: int
     length: int
     kept: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that is allocated."""
+
+    def reserve(self, needed: int) -> None:
+        """Allocate slots 0 .. needed-1 at once, so that computing them piece by piece copies nothing.
+
+        Raises:
+            ModelError: `capacity` is smaller.
+        """
 
     def truncate(self, length: int) -> None:
         """Forget every slot from `length` on, and all rows behind the past."""
@@ -87,7 +100,7 @@ class CausalModel(Protocol):
     shape: ModelShape
 
     def new_cache(self, capacity: int) -> KVCache:
-        """An empty cache of at least `capacity` slots."""
+        """An empty cache that may have `capacity` slots, as far as the model's positions reach."""
 
     def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
         """Compute tokens into given slots; row i sees every slot ≤ slots[i] (causal by position).

@@ -8,9 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from completion.errors import ModelError
 from drafting.arrays import IntArray
 
 NO_ROWS = np.empty(0, dtype=np.int32)
+GROWTH_SLOTS = 256
+"""Slots in multiples of which a cache grows: a usual completion fits behind its prompt without growing again."""
 
 
 def depths_of(parents: IntArray) -> IntArray:
@@ -42,17 +45,44 @@ class TreeCache(ABC):
     """What every cache does alike: keep track of its past and of the tree behind it. Slot length + i holds row i.
 
     Attributes:
-        capacity: Slots that exist.
+        capacity: Most slots that the cache may ever have.
+        slots: Slots that are allocated.
         length: Committed slots; what lies behind is scratch space.
         parents: Parents of the rows behind them.  # [rows]
         kept: So many first rows stay when the next ones are scored; the others are written over.
     """
 
-    __slots__ = ("capacity", "kept", "length", "parents")
+    __slots__ = ("capacity", "kept", "length", "parents", "slots")
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
+        self.slots = 0
         self.settle(0)
+
+    def reserve(self, needed: int) -> None:
+        """Allocate slots 0 .. needed-1 and some more, keeping what the allocated ones hold.
+
+        A cache grows by a quarter at least, so that single tokens seldom copy it: all copies of its life together are
+        at most four times its final size.
+
+        Raises:
+            ModelError: The cache may not have so many slots.
+        """
+        if needed > self.capacity:
+            raise ModelError(f"{needed} slots are needed, but the cache has {self.capacity}.")
+        if needed > self.slots:
+            steps = -(-(needed + needed // 4) // GROWTH_SLOTS)
+            self.slots = min(steps * GROWTH_SLOTS, self.capacity)
+            self.resize(self.slots)
+
+    @property
+    @abstractmethod
+    def size_bytes(self) -> int:
+        """Memory that is allocated."""
+
+    @abstractmethod
+    def resize(self, slots: int) -> None:
+        """Allocate arrays of at least so many slots, zero where the old arrays, which are fewer, hold nothing."""
 
     @abstractmethod
     def copy_slots(self, sources: IntArray, targets: IntArray) -> None:

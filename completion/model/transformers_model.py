@@ -14,6 +14,7 @@ import torch
 
 from completion.errors import ModelError, UnsupportedModelError
 from completion.model.causal_model import KVCache, Logits, ModelShape
+from completion.model.dense.kv_cache import lengthened
 from completion.model.draft_rows import TreeCache, tree_places
 from completion.model.logits import DenseLogits
 from drafting.arrays import FloatArray, IntArray
@@ -49,13 +50,24 @@ class TransformersCache(TreeCache):
     """
 
     def __init__(self, model: TransformersModel, capacity: int) -> None:
-        shape = (model.shape.layers, model.shape.kv_heads, capacity, model.shape.head_dim)
+        shape = (model.shape.layers, model.shape.kv_heads, 0, model.shape.head_dim)
         self._keys, self._computed_keys, self._values = (torch.zeros(shape, dtype=model.dtype) for _ in range(3))
-        self._computed_at = torch.zeros(capacity, dtype=torch.int64)  # position that a slot's key was computed for
+        self._computed_at = torch.zeros(0, dtype=torch.int64)  # position that a slot's key was computed for
         self._model = model
         self._slots = torch.empty(0, dtype=torch.int64)
         self._span = 0
-        super().__init__(capacity)
+        super().__init__(min(capacity, model.shape.max_positions))
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that is allocated."""
+        return 3 * self._keys.nbytes
+
+    def resize(self, slots: int) -> None:
+        """Allocate slots, and copy what the old ones hold."""
+        stores = (self._keys, self._computed_keys, self._values)
+        self._keys, self._computed_keys, self._values = (lengthened(store, 2, slots) for store in stores)
+        self._computed_at = lengthened(self._computed_at, 0, slots)
 
     def begin(self, slots: torch.Tensor, positions: torch.Tensor, span: int) -> None:
         """Say where the next forward pass writes, and how many slots it reads.  slots, positions: # [rows]."""
@@ -85,6 +97,7 @@ class TransformersCache(TreeCache):
         Raises:
             UnsupportedModelError: The family's positions are not plain rotary ones.
         """
+        self.reserve(len(sources))
         moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources))))
         if len(moved):
             frequencies = self._model.rotary_frequencies()
@@ -142,7 +155,7 @@ class TransformersModel:
         return model
 
     def new_cache(self, capacity: int) -> TransformersCache:
-        """An empty cache of `capacity` slots."""
+        """An empty cache that may have `capacity` slots; see `CausalModel.new_cache`."""
         return TransformersCache(self, capacity)
 
     @torch.inference_mode()
@@ -212,7 +225,7 @@ class TransformersModel:
     @torch.inference_mode()
     def _first_layer_key(self, position: int) -> torch.Tensor:
         """Key of one token at a position, in the first layer, where nothing else depends on it."""
-        cache = self.new_cache(1)
+        cache = self._own(self.new_cache(1), 1)
         slot = np.zeros(1, dtype=np.int32)
         token = slot + self.shape.vocabulary_size // 2  # the first ones are often padding, and zero
         self._forward(_Rows(token, slot, slot + position, np.ones((1, 1), dtype=np.bool_)), cache, ())
@@ -221,10 +234,7 @@ class TransformersModel:
     def _own(self, cache: KVCache, needed: int) -> TransformersCache:
         if not isinstance(cache, TransformersCache):
             raise ModelError(f"A cache of type {type(cache).__name__} belongs to another model.")
-        if needed > min(cache.capacity, self.shape.max_positions):
-            raise ModelError(
-                f"{needed} slots are needed; the cache has {cache.capacity}, the model {self.shape.max_positions}."
-            )
+        cache.reserve(needed)
         return cache
 
     def _forward(

@@ -13,7 +13,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from completion.errors import DraftlineError
-from completion.request import WorkspaceFile, WorkspaceUpdate
+from completion.request import Closing, WorkspaceFile, WorkspaceUpdate
 from completion.workspace.secret_files import is_secret
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.file_policy import FilePolicy, is_noise, is_rule_file, may_hold_secrets
@@ -58,7 +58,7 @@ class WorkspaceFeed:
         self,
         folders: WorkspaceFolders,
         documents: DocumentStore,
-        send: Callable[[WorkspaceUpdate], Awaitable[None]],
+        send: Callable[[WorkspaceUpdate | Closing], Awaitable[None]],
         settings: Callable[[], Settings],
         rest_s: float = _REST_S,
     ) -> None:
@@ -70,6 +70,8 @@ class WorkspaceFeed:
         self._policies: dict[Path, FilePolicy] = {}
         self._waiting: dict[_Known, None] = {}
         self._sent: set[_Known] = set()
+        self._closed_documents: set[str] = set()
+        self._closed_folders: set[str] = set()
         self._worker: asyncio.Task[None] | None = None
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
@@ -94,10 +96,22 @@ class WorkspaceFeed:
         self._enqueue([*opened, *found, *gone] if limit else [*gone], rest_s=0)
 
     def changed(self, document: Document) -> None:
-        """An open document's text is new, or the document was opened or closed: its file is sent after a rest."""
+        """An open document's text is new, or the document was opened: its file is sent after a rest."""
         known = self._known(document.notebook or document.uri)
         if known is not None and not document.notebook and self._settings().index_files:
             self._enqueue([known], rest_s=self._rest_s)
+
+    def closed(self, document: Document) -> None:
+        """A document was closed: after a rest the engine forgets it, and its file is sent as it is on disk."""
+        self._closed_documents.add(document.uri)
+        self.changed(document)
+        self._start(self._rest_s)
+
+    def folders_closed(self, uris: Iterable[str]) -> None:
+        """Folders were closed: the engine forgets them before it is told anything else."""
+        self._closed_folders.update(uris)
+        self._sent = {known for known in self._sent if known.folder.uri not in self._closed_folders}
+        self._start(rest_s=0)
 
     async def files_changed(self, events: Sequence[types.FileEvent]) -> None:
         """Files changed on disk."""
@@ -125,19 +139,33 @@ class WorkspaceFeed:
         for known in files:
             self._waiting.pop(known, None)
             self._waiting[known] = None
-        if self._waiting and (self._worker is None or self._worker.done()):
+        if self._waiting:
+            self._start(rest_s)
+
+    def _start(self, rest_s: float) -> None:
+        if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._work(rest_s))
 
     async def _work(self, rest_s: float) -> None:
         await asyncio.sleep(rest_s)
-        while self._waiting:
-            batch = await self._next_batch()
+        while self._waiting or self._closed_documents or self._closed_folders:
+            closing = self._next_closing()
             try:
-                for update in batch:
+                if closing != Closing():
+                    await self._send(closing)
+                for update in await self._next_batch():
                     await self._send(update)
             except DraftlineError as error:
                 _log.info("The workspace could not be sent: %s", error)
                 self._waiting.clear()  # an engine that comes back is told everything again
+
+    def _next_closing(self) -> Closing:
+        """What was closed since the last time, but for documents that are open again."""
+        documents = tuple(uri for uri in self._closed_documents if self._documents.get(uri) is None)
+        closing = Closing(documents, tuple(self._closed_folders))
+        self._closed_documents.clear()
+        self._closed_folders.clear()
+        return closing
 
     async def _next_batch(self) -> list[WorkspaceUpdate]:
         files: dict[str, list[WorkspaceFile]] = {}

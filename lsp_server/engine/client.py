@@ -11,10 +11,11 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
 from completion.host.process.address import check_private
-from completion.request import CompletionEvent, CompletionRequest, WorkspaceUpdate
+from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
 from lsp_server.engine.status import EngineStatus, status_of
 from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
@@ -129,6 +130,15 @@ class EngineClient:
         await self.connect()
         async with self._watched():
             await self._live().post("/v1/workspace", update)
+
+    async def forget(self, closing: Closing) -> None:
+        """Tell what is no longer used; does nothing while the host is not ready, since it then holds nothing of ours.
+
+        Raises:
+            DraftlineError: The host refuses it.
+        """
+        if self.status.state == "ready":
+            await self._live().post("/v1/close", closing)
 
     async def health(self) -> dict[str, Any] | None:
         """The health of a host that runs, without starting one; None when there is none or it hangs.
@@ -274,4 +284,4 @@ class EngineClient:
 def _connection(socket_path: Path | None, options: EngineOptions) -> EngineConnection:
     from lsp_server.engine.http import EngineConnection  # noqa: PLC0415 - see the module's docstring
 
-    return EngineConnection(socket_path, options.url, options.token)
+    return EngineConnection(socket_path, options.url, options.token, uuid4().hex if options.is_editor else "")

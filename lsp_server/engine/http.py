@@ -14,8 +14,9 @@ from httpx_sse import EventSource, SSEError
 
 from completion import errors
 from completion.errors import DraftlineError, EngineUnavailableError
+from completion.host.clients import CLIENT_HEADER
 from completion.host.wire import decode_event, encode
-from completion.request import CompletionEvent, CompletionRequest, WorkspaceUpdate
+from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.launcher import HostGoneError, HostSilentError
 
 _CONNECT_S = 5.0
@@ -29,8 +30,9 @@ _T = TypeVar("_T")
 class EngineConnection:
     """Speaks to one host over its Unix socket, or over TCP with a token."""
 
-    def __init__(self, socket_path: Path | None, url: str = "", token: str = "") -> None:
+    def __init__(self, socket_path: Path | None, url: str = "", token: str = "", client: str = "") -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers |= {CLIENT_HEADER: client} if client else {}
         self._http = httpx.AsyncClient(
             # Reading certificates takes 20 ms, and a socket has none.
             transport=httpx.AsyncHTTPTransport(
@@ -72,7 +74,7 @@ class EngineConnection:
                     return
         raise HostGoneError("The engine ended in the middle of a request.")
 
-    async def post(self, path: str, message: CompletionRequest | WorkspaceUpdate) -> None:
+    async def post(self, path: str, message: CompletionRequest | WorkspaceUpdate | Closing) -> None:
         """Send what has no answer.
 
         Raises:

@@ -43,6 +43,8 @@ class EngineOptions:
         idle_s: How long the host outlives its last client; used by the client that starts it.
         url: A host on another machine, for example "http://10.0.0.2:8012"; "" is the local one, started on demand.
         token: The bearer token for `url`.
+        is_editor: The host forgets the documents and workspaces that only this client used when it closes them or
+            leaves; what a command on a terminal used stays for the next one.
         program: What starts a local host; arguments are appended.
     """
 
@@ -52,6 +54,7 @@ class EngineOptions:
     idle_s: float = 600.0
     url: str = ""
     token: str = ""
+    is_editor: bool = False
     # -P: the folder that the editor was opened in must not be able to replace our modules.
     program: tuple[str, ...] = (sys.executable, "-P", "-m", "completion.host")
 

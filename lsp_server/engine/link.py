@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from completion.errors import DraftlineError
-from completion.request import CompletionRequest, WorkspaceUpdate
+from completion.request import Closing, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.status import EngineStatus
@@ -50,6 +50,7 @@ class EngineLink:
             backend=settings.backend,
             threads=settings.threads,
             idle_s=settings.idle_minutes * 60,
+            is_editor=True,
         )
         if options != self._options:
             await self.close()
@@ -70,14 +71,18 @@ class EngineLink:
         except DraftlineError as error:
             _log.info("Not prepared: %s", error)
 
-    async def update_workspace(self, update: WorkspaceUpdate) -> None:
-        """Send a part of the workspace.
+    async def send(self, message: WorkspaceUpdate | Closing) -> None:
+        """Send a part of the workspace, or what was closed.
 
         Raises:
             DraftlineError: The engine is not ready or refuses it.
         """
-        if self._client is not None:
-            await self._client.update_workspace(update)
+        if self._client is None:
+            return
+        if isinstance(message, Closing):
+            await self._client.forget(message)
+        else:
+            await self._client.update_workspace(message)
 
     async def close(self) -> None:
         """Let the engine go; it ends by itself when nobody needs it."""

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from completion.cancellation import CancelToken
 from completion.engine import Engine, EngineSettings
 from completion.errors import CancelledError
-from completion.request import CacheMode, CompletionRequest, GrammarMode, Layout, Mode, Sampling, StopReason
+from completion.request import (
+    CacheMode,
+    Closing,
+    CompletionRequest,
+    GrammarMode,
+    Layout,
+    Mode,
+    Sampling,
+    StopReason,
+    WorkspaceFile,
+    WorkspaceUpdate,
+)
 
 PREFIX = "class Stack:\n    def __init__(self):\n        self.items = []\n\n    def push(self, item):\n        self.it"
 SUFFIX = "\n\n    def pop(self):\n        return self.items.pop()\n"
@@ -164,3 +175,17 @@ def test_exact_caching_and_a_fast_machine_always_see_the_full_prompt(tiny_model,
     engine = Engine(tiny_model, EngineSettings(cold_prompt_s=cold_prompt_s))
     engine.prepare(dataclasses.replace(request, document="another"), CancelToken())
     assert last(engine, request).statistics.prompt_tokens == full
+
+
+def test_defect_1_a_closed_document_and_workspace_leave_no_trace_in_the_next_answer(tiny_model):
+    """The next request computes its whole prompt, finds no context, and the text is the same."""
+    engine = Engine(tiny_model)
+    request = dataclasses.replace(FREE, workspace="w", document="closed")
+    engine.update_workspace(WorkspaceUpdate("w", (WorkspaceFile("a.py", PREFIX + SUFFIX),)))
+    first, cached = last(engine, request), last(engine, request)
+    engine.forget(Closing(("closed",), ("w",)))
+    engine.update_workspace(WorkspaceUpdate("w", (WorkspaceFile("a.py", PREFIX + SUFFIX),)))
+    again = last(engine, request)
+    assert cached.statistics.kept_tokens > 0
+    assert (again.statistics.kept_tokens, again.statistics.computed_tokens) == (0, first.statistics.computed_tokens)
+    assert text_of(again) == text_of(first)

@@ -5,6 +5,7 @@ import os
 
 from lsprotocol import types
 
+from completion.request import Closing
 from tests.lsp_server.real_client import steps
 
 NOTEBOOK = "file:///n.ipynb"
@@ -104,3 +105,36 @@ async def test_a_pipe_in_the_workspace_delays_neither_the_index_nor_the_end(pace
     while "a.py" not in {file.path for update in paced.updates for file in update.changed}:
         assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
     await client.stop()
+
+
+async def test_defect_1_the_engine_forgets_what_is_closed(paced, start_client, tmp_path):
+    (tmp_path / "a.py").write_text("text")
+    client = await start_client(folders=[tmp_path])
+    await client.ready()
+    uri, folder = (tmp_path / "a.py").as_uri(), types.WorkspaceFolder(tmp_path.as_uri(), "project")
+    for document in (uri, "untitled:1"):
+        client.open(document, "text")
+        client.lsp.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(document)))
+    client.lsp.workspace_did_change_workspace_folders(
+        types.DidChangeWorkspaceFoldersParams(types.WorkspaceFoldersChangeEvent(added=[], removed=[folder]))
+    )
+    found = Closing()
+    while {*found.documents} < {uri, "untitled:1"} or not found.workspaces:
+        assert await asyncio.to_thread(paced.forgot.acquire, timeout=10)
+        found = Closing(
+            tuple(key for closing in paced.forgotten for key in closing.documents),
+            tuple(key for closing in paced.forgotten for key in closing.workspaces),
+        )
+    assert found.workspaces == (tmp_path.as_uri(),)
+
+
+async def test_defect_1_the_engine_forgets_what_an_editor_used_that_is_gone(paced, start_client, tmp_path):
+    (tmp_path / "a.py").write_text("text")
+    client = await start_client(folders=[tmp_path])
+    client.open((tmp_path / "a.py").as_uri(), "text")
+    await client.ready()
+    while not paced.updates:
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+    await client.stop()
+    assert await asyncio.to_thread(paced.forgot.acquire, timeout=10)
+    assert tmp_path.as_uri() in paced.forgotten[0].workspaces

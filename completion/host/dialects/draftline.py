@@ -8,7 +8,8 @@ from collections.abc import AsyncGenerator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.schema import WORKSPACE, parse_body, parse_request
+from completion.host.clients import CLIENT_HEADER
+from completion.host.dialects.schema import CLOSING, WORKSPACE, parse_body, parse_request
 from completion.host.services import Host
 from completion.host.state import HostPhase
 from completion.host.stream import EventStreamResponse, sse_message, with_errors
@@ -19,7 +20,9 @@ from completion.host.worker import Job, Urgency
 async def complete(request: Request) -> Response:
     """`POST /v1/complete`: cumulative suggestions as server-sent events; `?wait=1` waits while the model loads."""
     host: Host = request.app.state.host
-    stream = host.open_stream(parse_request(await request.body()))
+    asked = parse_request(await request.body())
+    host.clients.uses(_client(request), document=asked.document, workspace=asked.workspace)
+    stream = host.open_stream(asked)
     wait = request.query_params.get("wait") == "1"
     if not wait:
         stream.submit()
@@ -36,7 +39,9 @@ async def complete(request: Request) -> Response:
 async def prepare(request: Request) -> Response:
     """`POST /v1/prepare`: bring the cache up to date for a request that may follow."""
     host: Host = request.app.state.host
-    host.prepare(parse_request(await request.body()))
+    asked = parse_request(await request.body())
+    host.clients.uses(_client(request), document=asked.document, workspace=asked.workspace)
+    host.prepare(asked)
     return Response(status_code=202)
 
 
@@ -44,7 +49,15 @@ async def workspace(request: Request) -> Response:
     """`POST /v1/workspace`: what changed in a workspace; accepted before the model is loaded, too."""
     host: Host = request.app.state.host
     update = parse_body(WORKSPACE, await request.body())
+    host.clients.uses(_client(request), workspace=update.workspace)
     host.worker.submit(Job(Urgency.WORKSPACE, update, deliver=lambda _: None))
+    return Response(status_code=202)
+
+
+async def close(request: Request) -> Response:
+    """`POST /v1/close`: documents and workspaces that the client no longer uses."""
+    host: Host = request.app.state.host
+    host.clients.close(_client(request), parse_body(CLOSING, await request.body()))
     return Response(status_code=202)
 
 
@@ -53,7 +66,8 @@ async def lease(request: Request) -> Response:
     host: Host = request.app.state.host
 
     async def messages() -> AsyncGenerator[bytes]:
-        with host.idle.in_use(), host.metrics.leases.track_inprogress():
+        connected = host.clients.connected(_client(request))
+        with host.idle.in_use(), host.metrics.leases.track_inprogress(), connected:
             async for status in host.state.changes():
                 yield sse_message(json.dumps(host.health()).encode())
                 if status.phase is HostPhase.STOPPING:
@@ -72,3 +86,8 @@ async def metrics(request: Request) -> Response:
     """`GET /metrics`: Prometheus' text format."""
     host: Host = request.app.state.host
     return Response(host.metrics.exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _client(request: Request) -> str:
+    """The client's name, "" for one without."""
+    return request.headers.get(CLIENT_HEADER, "")

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from completion.host.errors import BodyInvalidError
 from completion.request import (
     MAX_TOKENS_LIMIT,
+    Closing,
     CompletionRequest,
     ContextFile,
     Sampling,
@@ -18,11 +19,12 @@ from completion.request import (
 
 T = TypeVar("T")
 
-for _type in (CompletionRequest, ContextFile, Sampling, WorkspaceFile, WorkspaceUpdate):
+for _type in (Closing, CompletionRequest, ContextFile, Sampling, WorkspaceFile, WorkspaceUpdate):
     with_config(ConfigDict(extra="forbid", strict=True))(_type)
 
 REQUEST: TypeAdapter[CompletionRequest] = TypeAdapter(CompletionRequest)
 WORKSPACE: TypeAdapter[WorkspaceUpdate] = TypeAdapter(WorkspaceUpdate)
+CLOSING: TypeAdapter[Closing] = TypeAdapter(Closing)
 
 MOST_STOPS = 64
 """Stop strings of a request; the event loop searches the text for each of them."""

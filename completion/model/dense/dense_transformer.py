@@ -60,9 +60,8 @@ class DenseTransformer:
         self._cosines, self._sines = (torch.from_numpy(table).to(self.device) for table in tables)
 
     def new_cache(self, capacity: int) -> TorchCache:
-        """An empty cache of `capacity` slots."""
-        shape = (self.shape.layers, self.shape.kv_heads, capacity, self.shape.head_dim)
-        return TorchCache(shape, self.weights.embeddings.dtype, self._cosines, self._sines)
+        """An empty cache that may have `capacity` slots; see `CausalModel.new_cache`."""
+        return TorchCache(self.shape, capacity, self.weights.embeddings.dtype, self._cosines, self._sines)
 
     @torch.inference_mode()
     def prefill(
@@ -103,17 +102,14 @@ class DenseTransformer:
         return TorchLogits(self.logits(hidden))
 
     def own(self, cache: KVCache, needed: int) -> TorchCache:
-        """The cache, if it is one of this kind and has so many slots.
+        """The cache, if it is one of this kind, with so many slots allocated.
 
         Raises:
-            ModelError: It is not, or has not.
+            ModelError: It is not, or may not have so many.
         """
         if not isinstance(cache, TorchCache):
             raise ModelError(f"A cache of type {type(cache).__name__} belongs to another model.")
-        if needed > min(cache.capacity, self.shape.max_positions):
-            raise ModelError(
-                f"{needed} slots are needed; the cache has {cache.capacity}, the model {self.shape.max_positions}."
-            )
+        cache.reserve(needed)
         return cache
 
     def _rows(self, inputs: torch.Tensor, slots: IntArray, positions: IntArray, visible: np.ndarray) -> Rows:

@@ -1,10 +1,11 @@
-"""A static, preallocated cache of keys and values in torch: one tensor for all layers, slots are positions."""
+"""A cache of keys and values in torch: one tensor for all layers, slots are positions."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
+from completion.model.causal_model import ModelShape
 from completion.model.draft_rows import TreeCache
 from drafting.arrays import IntArray
 
@@ -21,27 +22,48 @@ def rotate(keys: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> to
     return torch.cat((left * cosines - right * sines, right * cosines + left * sines), dim=-1).to(keys.dtype)
 
 
+@torch.inference_mode(mode=False)  # a tensor made in inference mode could not be written outside it
+def lengthened(tensor: torch.Tensor, dimension: int, length: int) -> torch.Tensor:
+    """A copy of a tensor that is longer in one dimension, with zeros at its end."""
+    shape = list(tensor.shape)
+    shape[dimension] = length
+    longer = torch.zeros(shape, dtype=tensor.dtype, device=tensor.device)
+    longer.narrow(dimension, 0, tensor.shape[dimension]).copy_(tensor)
+    return longer
+
+
 class TorchCache(TreeCache):
     """Keys and values of one sequence.
 
     Keys are kept before rotation as well: a moved key is rotated from that original, so no error adds up.
 
     Attributes:
-        keys: Rotated keys.  # [layers, kv_heads, capacity, head_dim]
+        keys: Rotated keys.  # [layers, kv_heads, slots, head_dim]
         plain_keys: Keys before rotation, same shape.
         values: Same shape.
     """
 
-    __slots__ = ("__weakref__", "_cosines", "_sines", "keys", "plain_keys", "values")
+    __slots__ = ("_cosines", "_sines", "keys", "plain_keys", "values")
 
     def __init__(
-        self, shape: tuple[int, int, int, int], dtype: torch.dtype, cosines: torch.Tensor, sines: torch.Tensor
+        self, shape: ModelShape, capacity: int, dtype: torch.dtype, cosines: torch.Tensor, sines: torch.Tensor
     ) -> None:
+        empty = (shape.layers, shape.kv_heads, 0, shape.head_dim)
         self.keys, self.plain_keys, self.values = (
-            torch.zeros(shape, dtype=dtype, device=cosines.device) for _ in range(3)
+            torch.zeros(empty, dtype=dtype, device=cosines.device) for _ in range(3)
         )
-        super().__init__(shape[2])
+        super().__init__(min(capacity, shape.max_positions))
         self._cosines, self._sines = cosines, sines
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that is allocated."""
+        return 3 * self.keys.nbytes
+
+    def resize(self, slots: int) -> None:
+        """Allocate slots, and copy what the old ones hold."""
+        stores = (self.keys, self.plain_keys, self.values)
+        self.keys, self.plain_keys, self.values = (lengthened(store, 2, slots) for store in stores)
 
     def write(
         self, layer: int, slots: torch.Tensor, plain: torch.Tensor, rotated: torch.Tensor, v: torch.Tensor
@@ -59,6 +81,7 @@ class TorchCache(TreeCache):
 
     def rearrange(self, sources: IntArray) -> None:
         """Fill slots 0 .. len(sources)-1 from old slots; keys are rotated from their unrotated originals."""
+        self.reserve(len(sources))
         moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources))))
         to = torch.as_tensor(moved, device=self.keys.device)
         source = torch.as_tensor(sources[moved].astype(np.int64), device=self.keys.device)

@@ -24,22 +24,27 @@ class Int8Cache(TreeCache):
         view: The arrays, as kernels take them.
     """
 
-    __slots__ = ("_threads", "view")
+    __slots__ = ("_shape", "_threads", "view")
 
     def __init__(
         self, shape: ModelShape, capacity: int, cosines: FloatArray, sines: FloatArray, threads: WorkerThreads
     ) -> None:
-        slots = -(-capacity // SPAN_SLOTS) * SPAN_SLOTS
-        heads, width = (shape.layers, shape.kv_heads), shape.head_dim
-        self.view = CacheView(
-            keys=np.zeros((*heads, slots // BLOCK_SLOTS, width // 2, BLOCK_SLOTS, 2), np.uint16),
-            plain_keys=np.zeros((*heads, slots, width), np.uint16),
-            values=np.zeros((*heads, width // VALUE_CHANNELS, slots, LANES, 2), np.uint16),
-            cosines=cosines,
-            sines=sines,
-        )
-        super().__init__(slots)
-        self._threads = threads
+        self.view = _empty_view(shape, 0, cosines, sines)
+        super().__init__(min(capacity, shape.max_positions))
+        self._shape, self._threads = shape, threads
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that is allocated."""
+        return self.view.keys.nbytes + self.view.plain_keys.nbytes + self.view.values.nbytes
+
+    def resize(self, slots: int) -> None:
+        """Allocate whole spans of slots, and copy what the old ones hold."""
+        old, held = self.view, self.view.plain_keys.shape[2]
+        self.view = _empty_view(self._shape, -(-slots // SPAN_SLOTS) * SPAN_SLOTS, old.cosines, old.sines)
+        self.view.keys[:, :, : held // BLOCK_SLOTS] = old.keys
+        self.view.plain_keys[:, :, :held] = old.plain_keys
+        self.view.values[:, :, :, :held] = old.values
 
     def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
         """Copy slots; both ascend and no target lies behind its source, so none is overwritten before it is read."""
@@ -48,12 +53,25 @@ class Int8Cache(TreeCache):
 
     def rearrange(self, sources: IntArray) -> None:
         """Fill slots 0 .. len(sources)-1 from old slots; keys are rotated from their unrotated originals."""
+        self.reserve(len(sources))
         moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources)))).astype(np.int32)
         if len(moved):
             read, threads = sources[moved].astype(np.int32), self._threads
             aside = np.empty((threads.count, len(moved) + 1, self.view.plain_keys.shape[3]), np.uint16)
             threads.run(lambda thread: move_slots(self.view, read, moved, aside[thread], thread, threads.count))
         self.settle(len(sources))
+
+
+def _empty_view(shape: ModelShape, slots: int, cosines: FloatArray, sines: FloatArray) -> CacheView:
+    """Arrays of `slots` slots, a multiple of SPAN_SLOTS. Zeros, since kernels weigh unused slots by zero."""
+    heads, width = (shape.layers, shape.kv_heads), shape.head_dim
+    return CacheView(
+        keys=np.zeros((*heads, slots // BLOCK_SLOTS, width // 2, BLOCK_SLOTS, 2), np.uint16),
+        plain_keys=np.zeros((*heads, slots, width), np.uint16),
+        values=np.zeros((*heads, width // VALUE_CHANNELS, slots, LANES, 2), np.uint16),
+        cosines=cosines,
+        sines=sines,
+    )
 
 
 @njit(nogil=True, cache=True)

@@ -63,7 +63,7 @@ class QuantizedTransformer:
         self._lock = Lock()  # buffers serve one pass at a time
 
     def new_cache(self, capacity: int) -> Int8Cache:
-        """An empty cache of at least `capacity` slots."""
+        """An empty cache that may have `capacity` slots; see `CausalModel.new_cache`."""
         return Int8Cache(self.shape, capacity, self._cosines, self._sines, self._threads)
 
     def warm_up(self) -> None:
@@ -105,10 +105,7 @@ class QuantizedTransformer:
     def _own(self, cache: KVCache, needed: int) -> Int8Cache:
         if not isinstance(cache, Int8Cache):
             raise ModelError(f"A cache of type {type(cache).__name__} belongs to another model.")
-        if needed > min(cache.capacity, self.shape.max_positions):
-            raise ModelError(
-                f"{needed} slots are needed; the cache has {cache.capacity}, the model {self.shape.max_positions}."
-            )
+        cache.reserve(needed)
         return cache
 
     def _run(self, inputs: FloatArray, rows: RowsView, cache: Int8Cache) -> PanelLogits:
@@ -119,7 +116,7 @@ class QuantizedTransformer:
             np.empty((len(rows.wanted), vocabulary // CHANNELS), np.float32),
         )
         with self._lock:
-            buffers = self._with_scratch(cache.capacity)
+            buffers = self._with_scratch(cache.view.plain_keys.shape[2])
             buffers.x[: len(inputs)] = inputs
             buffers.counters.fill(0)
             sizes, table, view = self._sizes, self._table, cache.view

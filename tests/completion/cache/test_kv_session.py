@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from completion.cache.kv_session import HOLE, KVSession, KVSessions, SessionSett
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, PromptTooLongError
 from completion.model.dense.dense_transformer import load_dense
+from completion.model.draft_rows import GROWTH_SLOTS
 from completion.model.transformers_model import TransformersModel
 from completion.prompt.healing import HealedPrefix
 from completion.prompt.planner import Prompt
@@ -167,6 +170,48 @@ def test_the_least_recently_used_session_goes_first_under_the_budget(model, text
     sessions.open("b")
     assert len(sessions) == 1
     assert sessions.open("b").tokens == text[:-1]
+
+
+def test_defect_1_a_short_document_takes_memory_for_its_tokens(model, text):
+    long, short = (KVSession(model, SETTINGS) for _ in range(2))
+    long.prepare(prompt_of(text * 2), CacheMode.EXACT, CancelToken())
+    short.prepare(prompt_of(text[:20]), CacheMode.EXACT, CancelToken())
+    assert long.cache.slots >= 800
+    assert short.cache.slots == GROWTH_SLOTS
+    assert short.cache.size_bytes * long.cache.slots == long.cache.size_bytes * short.cache.slots
+
+
+def test_defect_1_forty_short_documents_stay_within_the_budget(model, text):
+    alone = KVSession(model, SETTINGS)
+    alone.prepare(prompt_of(text[:20]), CacheMode.EXACT, CancelToken())
+    size = alone.cache.size_bytes
+    sessions = KVSessions(model, replace(SETTINGS, budget_bytes=10 * size))
+    opened = []
+    for document in range(40):
+        opened.append(sessions.open(str(document)))
+        opened[-1].prepare(prompt_of(text[:20]), CacheMode.EXACT, CancelToken())
+    sessions.open("39")
+    assert len(sessions) == 10
+    assert sum(session.cache.size_bytes for session in opened[-10:]) == 10 * size
+
+
+def test_defect_1_a_closed_document_holds_no_memory(model, text):
+    sessions = KVSessions(model, SETTINGS)
+    sessions.open("a").prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+    keys = weakref.ref(sessions.open("a").cache.keys)
+    sessions.close("a")
+    assert len(sessions) == 0
+    assert keys() is None
+
+
+def test_growing_token_by_token_copies_a_bounded_number_of_slots(model):
+    cache, copied = model.new_cache(model.shape.max_positions), 0
+    for needed in range(1, model.shape.max_positions + 1):
+        before = cache.slots
+        cache.reserve(needed)
+        copied += before if cache.slots != before else 0
+    assert cache.slots == model.shape.max_positions
+    assert copied <= 4 * model.shape.max_positions
 
 
 def test_a_prompt_that_does_not_fit_says_so(model, text):

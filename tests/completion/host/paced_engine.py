@@ -8,7 +8,15 @@ from completion.cancellation import CancelToken
 from completion.errors import PromptTooLongError
 from completion.host.engine_protocol import LoadedEngine
 from completion.progress import Progress
-from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion, WorkspaceUpdate
+from completion.request import (
+    Closing,
+    CompletionEvent,
+    CompletionRequest,
+    Statistics,
+    StopReason,
+    Suggestion,
+    WorkspaceUpdate,
+)
 
 
 class PacedEngine:
@@ -24,6 +32,8 @@ class PacedEngine:
         self.started: list[str] = []
         self.prepared: list[str] = []
         self.updates: list[WorkspaceUpdate] = []
+        self.forgotten: list[Closing] = []
+        self.forgot = threading.Semaphore(0)
         self.steps = 0
         self.began = threading.Semaphore(0)
         self.ended = threading.Semaphore(0)
@@ -92,6 +102,10 @@ class PacedEngine:
     def update_workspace(self, update: WorkspaceUpdate) -> None:
         self.updates.append(update)
         self.ended.release()
+
+    def forget(self, closing: Closing) -> None:
+        self.forgotten.append(closing)
+        self.forgot.release()
 
     def close(self) -> None:
         self.closed.set()

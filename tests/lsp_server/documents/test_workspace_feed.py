@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from completion.errors import EngineUnavailableError
+from completion.request import Closing, WorkspaceUpdate
 from lsp_server.documents import workspace_feed as workspace_files
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.file_policy import FilePolicy, may_hold_secrets
@@ -28,13 +29,17 @@ class Recorder:
     """Takes the updates of a feed, as the engine does."""
 
     def __init__(self):
-        self.updates = []
+        self.messages = []
         self.fails = False
 
-    async def __call__(self, update):
+    async def __call__(self, message):
         if self.fails:
             raise EngineUnavailableError("gone")
-        self.updates.append(update)
+        self.messages.append(message)
+
+    @property
+    def updates(self):
+        return [message for message in self.messages if isinstance(message, WorkspaceUpdate)]
 
     @property
     def sent(self):
@@ -305,3 +310,26 @@ async def test_a_file_that_goes_while_the_folder_is_read_is_left_out(tmp_path, m
     await feed.scan()
     await feed.idle()
     assert recorder.sent == {"a.py": "a = 1\n"}
+
+
+async def test_defect_1_a_closed_folder_is_forgotten_before_anything_else_is_sent(tmp_path):
+    write(tmp_path, {"a.py": "a", "b.py": "b"})
+    feed, _, recorder = make_feed(tmp_path)
+    await feed.scan()
+    await feed.idle()
+    feed.folders_closed([tmp_path.as_uri()])
+    await feed.scan()
+    await feed.idle()
+    first, closing, *after = recorder.messages
+    assert closing == Closing(workspaces=(tmp_path.as_uri(),))
+    assert [update.changed for update in after] == [first.changed]  # the folder is open all the same
+
+
+async def test_defect_1_a_closed_document_is_forgotten_unless_it_is_open_again(tmp_path):
+    feed, documents, recorder = make_feed(tmp_path, index_files=0)
+    for uri in ("untitled:1", "untitled:2"):
+        documents.open(types.TextDocumentItem(uri, "python", 1, "text"))
+        feed.closed(documents.close(uri))
+    documents.open(types.TextDocumentItem("untitled:2", "python", 1, "text"))
+    await feed.idle()
+    assert recorder.messages == [Closing(documents=("untitled:1",))]

@@ -1,5 +1,7 @@
 """Fixed-shape steps, uncaptured on a CPU, against the plain decoder."""
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,9 @@ from completion.model.dense.dense_transformer import load_dense
 from completion.model.weights import read_weights
 
 TOLERANCE = 5e-4  # float32, other shapes of the same products
+
+
+NODES = (np.array([5, 6], dtype=np.int32), np.array([-1, 0], dtype=np.int32))
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +68,25 @@ def test_a_tree_at_the_end_of_the_cache_has_room_for_its_padding(both):
     graphed.prefill(np.arange(65, dtype=np.int32), np.arange(65, dtype=np.int32), cache)
     logits = graphed.score(np.arange(5, dtype=np.int32), np.full(5, -1, dtype=np.int32), cache)
     assert np.isfinite(logits.row(4)).all()
+
+
+def test_a_cache_that_grows_drops_the_steps_of_its_old_tensors(both):
+    """A captured graph would go on reading memory that is no longer the cache's."""
+    found = []
+    for model in both:
+        cache = model.new_cache(400)
+        for start in range(0, 300, 100):  # grows at 300 slots
+            model.prefill(np.arange(100, dtype=np.int32), np.arange(start, start + 100, dtype=np.int32), cache)
+            found.append(model.score(*NODES, cache).row(1))
+    assert list(cache.steps) == [(2, 320)]
+    for plain, graphed in zip(found[:3], found[3:], strict=True):
+        np.testing.assert_allclose(graphed, plain, atol=TOLERANCE)
+
+
+def test_defect_1_a_forgotten_cache_is_freed_with_its_steps(both):
+    _, graphed = both
+    cache = graphed.new_cache(70)
+    graphed.score(*NODES, cache)
+    keys = weakref.ref(cache.keys)
+    del cache
+    assert keys() is None

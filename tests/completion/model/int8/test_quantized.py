@@ -1,9 +1,11 @@
 """The int8 path: near the float32 one, and bit for bit the same however rows are grouped."""
 
+import os
+
 import numpy as np
 import pytest
 
-from completion.errors import ModelError, ModelNotFoundError, UnsupportedModelError
+from completion.errors import ModelError, ModelNotFoundError, StorageError, UnsupportedModelError
 from completion.model.architecture import read_architecture
 from completion.model.int8 import packed_weights
 from completion.model.int8.packed_weights import check_sizes, gate_up_order, load_packed, pack_matrix
@@ -134,10 +136,30 @@ def test_the_best_tokens_are_those_of_the_rows(qwen):
     np.testing.assert_array_equal(logits.argmax(), best[:, 0])
 
 
+def test_a_cache_that_grows_is_bit_for_bit_one_that_had_its_room_from_the_start(qwen):
+    ids, nodes, parents = tokens(400), tokens(6, seed=1), np.array([-1, 0, 0, -1, 2, 4], dtype=np.int32)
+    grown, roomy = qwen.new_cache(512), qwen.new_cache(512)
+    roomy.reserve(512)
+    found, room = [], set()
+    for cache in (roomy, grown):
+        for start in range(0, 200, 50):
+            qwen.prefill(ids[start : start + 50], slots(50, start), cache)
+        cache.rearrange(np.concatenate([slots(20, 10), slots(180, 10), slots(150, 30)]))  # more slots than before
+        room.add(cache.slots)
+        for start in range(350, 400, 10):
+            qwen.prefill(ids[start : start + 10], slots(10, start), cache)
+            found.append(rows_of(qwen.score(nodes, parents, cache), 6))
+            cache.commit([0, 2, 4])
+            cache.truncate(start + 10)
+    np.testing.assert_array_equal(found[5:], found[:5])
+    assert room == {512}
+    assert qwen.new_cache(512).size_bytes == 0 < grown.size_bytes <= roomy.size_bytes
+
+
 def first_layer_keys(cache, count):
     """Rotated keys of the first layer as numbers.  # [kv_heads, count, head_dim]."""
     blocks = cache.view.keys[0].transpose(0, 1, 3, 2, 4)  # [kv_heads, blocks, 16, head_dim / 2, 2]
-    bits = blocks.reshape(blocks.shape[0], cache.capacity, -1)[:, :count]
+    bits = blocks.reshape(len(blocks), -1, 2 * blocks.shape[3])[:, :count]
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
@@ -182,6 +204,49 @@ def test_a_model_is_packed_once(tiny_qwen, tmp_path, monkeypatch):
     monkeypatch.setattr(packed_weights, "_write", None)  # a second packing would call it
     assert load_packed(tiny_qwen[0], tmp_path).architecture == read_architecture(tiny_qwen[0])
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".packing")]
+
+
+def zeroed(path, start):
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(bytes(path.stat().st_size - start))
+
+
+def flipped(path, start):
+    data = bytearray(path.read_bytes())
+    data[start] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda packed: zeroed(packed / "weights.bin", 0),
+        lambda packed: zeroed(packed / "weights.bin", (packed / "weights.bin").stat().st_size // 2),
+        lambda packed: flipped(packed / "weights.bin", 100_000),
+        lambda packed: os.truncate(packed / "weights.bin", 200_000),
+        lambda packed: os.truncate(packed / "weights.bin", 0),
+        lambda packed: (packed / "weights.bin").unlink(),
+        lambda packed: os.truncate(packed / "index.json", 300),
+        lambda packed: flipped(packed / "index.json", 200),
+        lambda packed: (packed / "index.json").unlink(),
+    ],
+)
+def test_defect_11_damaged_packed_weights_are_packed_again(tiny_qwen, tmp_path, caplog, damage):
+    expected = {name: np.array(each) for name, each in load_packed(tiny_qwen[0], tmp_path).sections.items()}
+    (packed,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    damage(packed)
+    found = load_packed(tiny_qwen[0], tmp_path).sections
+    assert "packed again" in caplog.text
+    for name, section in expected.items():
+        np.testing.assert_array_equal(found[name], section)
+    assert [path for path in tmp_path.iterdir() if path.is_dir()] == [packed]
+
+
+def test_defect_14_a_cache_folder_that_cannot_be_written_says_what_to_do(tiny_qwen, tmp_path):
+    (tmp_path / "packed").write_text("a file where the folder should be")
+    with pytest.raises(StorageError, match="DRAFTLINE_CACHE_DIR"):
+        load_packed(tiny_qwen[0], tmp_path / "packed")
 
 
 def test_a_folder_without_a_model_is_named_and_never_looked_up_elsewhere(tmp_path):

@@ -1,0 +1,110 @@
+"""Defect 1: what no client uses any more is forgotten: it was closed, or its clients left or vanished."""
+
+import asyncio
+import subprocess
+import sys
+from typing import Self
+
+import httpx
+
+from completion.host.clients import CLIENT_HEADER
+from completion.host.server import HostSettings
+from completion.request import Closing
+from tests.completion.host.paced_engine import PacedEngine
+from tests.completion.host.test_requests import acquire, body, read_events
+
+_LEASE = """
+import sys, httpx
+transport = httpx.HTTPTransport(uds=sys.argv[1])
+client = httpx.Client(transport=transport, base_url="http://draftline", headers={sys.argv[2]: "gone"})
+with client.stream("GET", "/v1/lease") as lease:
+    for line in lease.iter_lines():
+        client.post("/v1/workspace", json={"workspace": "folder"})
+        print("told", flush=True)
+"""
+
+
+class Client:
+    """A client with a name, and a lease for as long as it is entered."""
+
+    def __init__(self, http: httpx.AsyncClient, name: str) -> None:
+        self.http = http
+        self.headers = {CLIENT_HEADER: name}
+
+    async def __aenter__(self) -> Self:
+        self._stream = self.http.stream("GET", "/v1/lease", headers=self.headers)
+        self._lines = (await self._stream.__aenter__()).aiter_lines()  # the lease ends with its reader
+        await anext(self._lines)
+        return self
+
+    async def __aexit__(self, *details: object) -> None:
+        await self._stream.__aexit__(*details)
+
+    async def post(self, path: str, message: dict[str, object]) -> None:
+        reply = await self.http.post(path, json=message, headers=self.headers)
+        assert reply.status_code == 202, reply.text
+
+
+async def test_a_closed_document_is_forgotten_and_its_session_too(start_host):
+    engine = PacedEngine()
+    async with Client(await start_host(engine), "a") as client:
+        await client.post("/v1/prepare", body(document="d", workspace="w"))
+        await client.post("/v1/close", {"documents": ["d"]})
+        await acquire(engine.forgot)
+    assert engine.forgotten[0] == Closing(documents=("d",))
+
+
+async def test_what_another_window_uses_stays(start_host):
+    engine = PacedEngine()
+    http = await start_host(engine)
+    async with Client(http, "a") as first:
+        async with Client(http, "b") as second:
+            for client in (first, second):
+                await client.post("/v1/workspace", {"workspace": "shared"})
+                await client.post("/v1/prepare", body(document=f"of {client.headers[CLIENT_HEADER]}"))
+            await second.post("/v1/close", {"workspaces": ["shared"], "documents": ["of b"]})
+            await acquire(engine.forgot)
+        await first.post("/v1/close", {"workspaces": ["shared"]})
+        await acquire(engine.forgot)
+    await acquire(engine.forgot)
+    assert engine.forgotten == [
+        Closing(documents=("of b",)),
+        Closing(workspaces=("shared",)),
+        Closing(documents=("of a",)),
+    ]
+
+
+async def test_a_client_that_vanishes_leaves_nothing(start_host, runtime):
+    engine = PacedEngine()
+    await start_host(engine)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _LEASE, str(runtime / "test.sock"), CLIENT_HEADER, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    await process.stdout.readline()
+    await acquire(engine.ended)
+    process.kill()
+    await acquire(engine.forgot)
+    await process.wait()
+    assert engine.forgotten == [Closing(workspaces=("folder",))]
+
+
+async def test_a_closing_finds_room_in_a_full_queue(start_host):
+    engine = PacedEngine(gated=True)
+    http = await start_host(engine, HostSettings(queue_limit=1))
+    running = asyncio.create_task(read_events(http, body(document="running")))
+    await acquire(engine.began)
+    full = 0
+    while full != 429:
+        full = (await http.post("/v1/workspace", json={"workspace": "w", "removed": ["a"]})).status_code
+    assert (await http.post("/v1/close", json={"workspaces": ["w"]})).status_code == 202
+    engine.permits.release(1000)
+    await running
+    await acquire(engine.forgot)
+
+
+async def test_a_wrong_field_is_named(start_host):
+    http = await start_host(PacedEngine())
+    reply = await http.post("/v1/close", json={"document": "d"})
+    assert reply.status_code == 422
+    assert "document" in reply.json()["message"]
