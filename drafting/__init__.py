@@ -1,1 +1,1 @@
-"""Who guesses the next tokens, and how a guess is checked: knows tokens and trees, never editors."""
+"""Drafters that guess the next tokens, and the verification of their guesses. Knows tokens and trees, never editors."""

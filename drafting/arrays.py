@@ -1,4 +1,4 @@
-"""The array types that drafters, the model and the cache exchange."""
+"""Array types that drafters, the model and the cache exchange."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How likely is a guess? Learned from every verified step: how often evidence of a kind was right, and whom to trust.
+"""Calibrated probability that a drafted token is right, learned from every verified step.
 
-Each source of guesses says what kind of evidence it has for or against a token. A table counts how often tokens with
-that kind of evidence were right. The tables' odds are mixed by learned weights (logistic mixing: "Adaptive Weighing of
-Context Models for Lossless Data Compression"), in a set of weights chosen by how long the matches are.
+Each source reports a kind of evidence for or against a token. A table counts how often tokens with that kind of
+evidence were right. Learned weights mix the sources' log odds (logistic mixing: "Adaptive Weighing of Context Models
+for Lossless Data Compression"). The longest matches in the prompt and in the workspace select the set of weights.
 """
 
 from __future__ import annotations
@@ -20,28 +20,32 @@ SOURCES = 4
 NAMES = ("prompt_lookup", "workspace_lookup", "pattern_lookup", "token_recycling")
 
 CLASSES = max(prompt_lookup.CLASSES, token_recycling.CLASSES)
+"""Kinds of evidence that the tables have room for: as many as the source with the most kinds has."""
 MATCHES = prompt_lookup.LENGTH_CLASSES + 1
+"""Classes of the longest match of a lookup, "no match" included."""
 WEIGHT_SETS = MATCHES * MATCHES
 
 PRIOR = 0.3
-"""Chance of being right of evidence that was never seen, and …"""
+"""Probability that a token is right whose kind of evidence was never observed."""
 PRIOR_STRENGTH = 4.0
-"""… how many observations that belief is worth."""
+"""Number of observations that `PRIOR` counts for."""
 
-MEMORY = 2000.0
-"""Observations after which old ones fade."""
+MAX_OBSERVATIONS = 2000.0
+"""Observations of one kind of evidence; above this number its counts are halved, so that old ones fade."""
 
 LEARNING_RATE = 0.02
+"""Step size of the gradient descent on the mixing weights."""
 MAX_LOGIT = 6.0
+"""Maximum absolute log odds of a prediction."""
 
 
 class CalibrationArrays(NamedTuple):
-    """What was learned, as compiled code takes it.
+    """Learned counts and weights, in the form that compiled code takes.
 
     Attributes:
-        right: Guesses with this kind of evidence that were right.  # [SOURCES, CLASSES]
-        seen: All of them.  # [SOURCES, CLASSES]
-        weights: How much each source's odds count, and a bias.  # [WEIGHT_SETS, SOURCES + 1]
+        right: Candidates with this kind of evidence that were right.  # [SOURCES, CLASSES]
+        seen: All verified candidates with this kind of evidence.  # [SOURCES, CLASSES]
+        weights: Weight of each source's log odds, then a bias.  # [WEIGHT_SETS, SOURCES + 1]
     """
 
     right: FloatArray
@@ -51,7 +55,7 @@ class CalibrationArrays(NamedTuple):
 
 @compiled
 def logit_of(calibration: CalibrationArrays, source: int, kind: int) -> float:
-    """Log odds that a guess with this kind of evidence is right."""
+    """Return the log odds that a token with this kind of evidence is right."""
     right = calibration.right[source, kind] + PRIOR * PRIOR_STRENGTH
     wrong = calibration.seen[source, kind] - calibration.right[source, kind] + (1.0 - PRIOR) * PRIOR_STRENGTH
     return float(np.log(right / wrong))
@@ -59,7 +63,13 @@ def logit_of(calibration: CalibrationArrays, source: int, kind: int) -> float:
 
 @compiled
 def probability(calibration: CalibrationArrays, kinds: IntArray, weight_set: int) -> float:
-    """Chance that a token is the next one, from the kinds of evidence for it.  kinds: # [SOURCES]."""
+    """Return the probability that a token comes next.
+
+    Args:
+        calibration: Counts and weights.
+        kinds: Kind of evidence of each source, −1 for none.  # [SOURCES]
+        weight_set: Index of the weights that mix the evidence.
+    """
     total = calibration.weights[weight_set, SOURCES]
     for source in range(SOURCES):
         if kinds[source] >= 0:
@@ -69,7 +79,14 @@ def probability(calibration: CalibrationArrays, kinds: IntArray, weight_set: int
 
 @compiled
 def learn(calibration: CalibrationArrays, kinds: IntArray, weight_set: int, right: float) -> None:
-    """One guess turned out right (1) or wrong (0): move the weights down the log loss's gradient, then count."""
+    """Learn from one verified candidate: move the weights down the gradient of the log loss, then count.
+
+    Args:
+        calibration: Changed in place.
+        kinds: Kind of evidence of each source, −1 for none.  # [SOURCES]
+        weight_set: Index of the weights that mixed the evidence.
+        right: 1 if the token was right, else 0.
+    """
     error = right - probability(calibration, kinds, weight_set)
     calibration.weights[weight_set, SOURCES] += LEARNING_RATE * error
     for source in range(SOURCES):
@@ -80,6 +97,6 @@ def learn(calibration: CalibrationArrays, kinds: IntArray, weight_set: int, righ
         calibration.weights[weight_set, source] += step
         calibration.seen[source, kind] += 1.0
         calibration.right[source, kind] += right
-        if calibration.seen[source, kind] > MEMORY:
+        if calibration.seen[source, kind] > MAX_OBSERVATIONS:
             calibration.seen[source, kind] *= 0.5
             calibration.right[source, kind] *= 0.5

@@ -1,4 +1,4 @@
-"""The candidates of a tree of guesses, and what is made of them: rows to score, and lessons for the odds."""
+"""Candidates of a growing draft tree: their memory, what is learned from them, and their order as scored rows."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from drafting.sources.prompt_lookup import RANKS, Continuations, continuations_s
 from drafting.sources.token_recycling import WIDTH
 
 LOOKUPS = 3
-"""Sources that look up tokens: PROMPT, WORKSPACE, PATTERN."""
+"""Number of sources that search earlier tokens: PROMPT, WORKSPACE, PATTERN."""
 
-FANOUT = LOOKUPS * RANKS + 2 * WIDTH
-"""Most candidates after one node."""
+MAX_FANOUT = LOOKUPS * RANKS + 2 * WIDTH
+"""Maximum number of candidates after one node."""
 
 NOT_TAKEN = -1
+"""Entry of `Pool.nodes` for a candidate that did not become a node."""
 
 
 class Pool(NamedTuple):
-    """Candidates of a tree that grows, and the nodes taken from them. One is reused for all steps of a session.
+    """Candidates of a growing tree, and the nodes taken from them. A session reuses one pool for all its steps.
 
     Attributes:
-        size: Candidates, nodes.  # [2]
+        size: Number of candidates, number of nodes.  # [2]
         tokens: Guessed token of each candidate.  # [room]
-        parents: Node that it follows, −1 for the context's end.  # [room]
-        nodes: Node that it became, or NOT_TAKEN.  # [room]
-        sources: Who takes the credit.  # [room]
-        kinds: Evidence of each source for it, −1 where not asked.  # [room, SOURCES]
-        weight_sets: Which weights mix the evidence.  # [room]
-        chances: Given that its parent is right.  # [room]
-        paths: Chance that its whole path is right.  # [room]
+        parents: Node that the candidate follows, −1 for the context's end.  # [room]
+        nodes: Node that the candidate became, or NOT_TAKEN.  # [room]
+        sources: Source with the strongest evidence, which gets the credit.  # [room]
+        kinds: Kind of evidence of each source, −1 for a disabled source.  # [room, SOURCES]
+        weight_sets: Index of the weights that mix the evidence.  # [room]
+        chances: Probability of the candidate, given that its parent is right.  # [room]
+        paths: Probability of the candidate's whole path.  # [room]
         picked: Candidate of each node, in best-first order.  # [max nodes]
-        tails: Last tokens up to and including each node, the context's own in row 0.  # [max nodes + 1, MAX_MATCH]
-        found: Occurrences found by each lookup for the node that is looked at.  # [LOOKUPS]
-        recycled: The pair's row and the token's row for it, −1 for none.  # [2]
-        lookups: What each lookup found for it.
+        tails: Last tokens up to and including each node; row 0 is the context's.  # [max nodes + 1, MAX_MATCH]
+        found: Occurrences that each lookup found for the node that is being expanded.  # [LOOKUPS]
+        recycled: Row of that node's last pair of tokens and row of its last token, −1 for none.  # [2]
+        lookups: Continuations that each lookup found for that node.
     """
 
     size: IntArray
@@ -59,8 +60,8 @@ class Pool(NamedTuple):
 
 
 def empty_pool(max_nodes: int) -> Pool:
-    """Memory for a tree of so many nodes."""
-    room = (max_nodes + 1) * FANOUT
+    """Return memory for trees of at most `max_nodes` nodes."""
+    room = (max_nodes + 1) * MAX_FANOUT
 
     def column() -> IntArray:
         return np.zeros(room, dtype=np.int32)
@@ -85,15 +86,15 @@ def empty_pool(max_nodes: int) -> Pool:
 
 @compiled
 def learn_path(pool: Pool, calibration: CalibrationArrays, written: IntArray, first: int) -> None:
-    """Follow the written tokens through the candidates, guessed or not, as far as they were looked at.
+    """Learn from all candidates along the path of the written tokens, whether or not they became nodes.
 
-    All candidates after a node were right or wrong.
+    Every candidate after a node of the path is either right or wrong. The path ends where the written token is no node.
 
     Args:
-        pool: Of the proposal.
-        calibration: Learns.
-        written: What the model wrote behind the context.  # [≥ 1]
-        first: Nothing is learned from the tokens before this one: a constraint chose them.
+        pool: Candidates of the proposal.
+        calibration: Changed in place.
+        written: Tokens that the model wrote after the context.  # [≥ 1]
+        first: Index of the first token to learn from; a constraint chose the tokens before it.
     """
     node = -1
     for step in range(len(written)):
@@ -113,9 +114,10 @@ def learn_path(pool: Pool, calibration: CalibrationArrays, written: IntArray, fi
 
 @compiled
 def lay_out(pool: Pool, count: int) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
-    """The first `count` nodes as scored rows: the likeliest path first and contiguous, then best first.
+    """Return the first `count` nodes in the order of scored rows: the likeliest path first, then the others best first.
 
-    Keys of other branches between a path's own would change the order of a floating-point sum, and so its result.
+    The likeliest path is contiguous. Rows of other branches between the rows of a path would change the order of a
+    floating-point sum, and so its result.
 
     Returns:
         Tokens, parents (−1 for the context's end), chances and sources of the rows.  # [count] each

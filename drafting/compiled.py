@@ -1,4 +1,4 @@
-"""Machine code for the inner loops: numba, with the types of the Python function kept."""
+"""Compilation of inner loops to machine code with numba. The compiled function keeps its Python type."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def compiled(function: Function) -> Function:
-    """Compile on first use and cache on disk; other threads run meanwhile (the global lock is released)."""
+    """Compile a function at its first call, with a cache on disk; it runs without the interpreter's global lock."""
     return cast("Function", numba.njit(cache=True, nogil=True, error_model="numpy")(function))

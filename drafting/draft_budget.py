@@ -1,4 +1,4 @@
-"""How many guessed tokens pay for themselves on this machine: step costs, and where to cut a tree."""
+"""Budget of drafted tokens that pay for themselves on this machine: step costs, and where to cut a tree."""
 
 from __future__ import annotations
 
@@ -10,43 +10,46 @@ from drafting.arrays import FloatArray
 from drafting.compiled import compiled
 
 MIN_GAIN = 1.03
-"""A tree must promise this much more text a millisecond than no tree: guessing itself takes time as well."""
+"""Minimum goodput of a tree relative to a step without guesses; above 1, since drafting itself takes time."""
 
 SCALE_RATE = 0.2
-"""How fast the machine's momentary speed is followed."""
+"""Weight of one observed step in the estimate of the machine's current speed."""
 
 SHAPE_RATE = 0.03
-"""How fast one size's cost, relative to the others, is corrected by what steps really take."""
+"""Weight of one observed step in the cost of its tree size relative to other sizes."""
 
 
 class StepCosts:
-    """C(N): milliseconds of a step that scores the anchor and N guessed nodes, never falling with N.
+    """C(N): milliseconds of a step that scores the anchor and N nodes. C never falls with N.
 
-    Only ratios decide anything, so a machine that is busy for a while changes no budget.
+    Budgets depend on ratios of costs only, so a machine that is busy for a while changes none.
     """
 
     def __init__(self, timings_ms: Mapping[int, float], max_nodes: int) -> None:
-        """Interpolate timings at some sizes to all sizes.
+        """Interpolate timings at some tree sizes to all sizes.
 
         Args:
             timings_ms: Milliseconds by number of nodes; at least one size, all positive.
-            max_nodes: The largest N that will be asked for.
+            max_nodes: Largest number of nodes that gets a cost.
+
+        Raises:
+            ValueError: There is no timing, or one is not positive or at a negative size.
         """
         if not timings_ms or min(timings_ms.values()) <= 0 or min(timings_ms) < 0:
-            raise ValueError(f"step costs need positive times at sizes of 0 nodes or more, not {dict(timings_ms)}")
+            raise ValueError(f"step costs need timings above 0 ms at 0 nodes or more; got {dict(timings_ms)}")
         sizes = sorted(timings_ms)
-        times = _never_falling([timings_ms[size] for size in sizes])
+        times = _non_decreasing([timings_ms[size] for size in sizes])
         self._costs_ms = _extended(sizes, times, max_nodes)
         self._scale = 1.0
 
     @classmethod
     def measure(cls, time_step: Callable[[int], float], sizes: Sequence[int], repeats: int = 5) -> StepCosts:
-        """Time real steps: the fastest of `repeats` rounds over all sizes, so that a burst of load spoils no size.
+        """Time real steps; each size keeps its fastest round, so that a burst of load spoils none.
 
         Args:
-            time_step: Runs a step with so many nodes below the anchor and returns its milliseconds.
-            sizes: Node counts to time, 0 among them; the largest is the largest tree ever proposed.
-            repeats: Rounds.
+            time_step: Runs a step with this number of nodes below the anchor and returns its milliseconds.
+            sizes: Numbers of nodes to time, 0 among them; the largest is the largest tree that may be proposed.
+            repeats: Number of rounds over all sizes.
         """
         rounds = [[time_step(size) for size in sizes] for _ in range(repeats)]
         fastest = {size: min(times[i] for times in rounds) for i, size in enumerate(sizes)}
@@ -54,7 +57,7 @@ class StepCosts:
 
     @property
     def max_nodes(self) -> int:
-        """The largest tree that has a cost."""
+        """Number of nodes of the largest tree that has a cost."""
         return len(self._costs_ms) - 1
 
     @property
@@ -63,61 +66,61 @@ class StepCosts:
         return self._costs_ms
 
     def observe(self, nodes: int, step_ms: float) -> None:
-        """Learn from a real step: the machine's speed fast, the shape of C slowly."""
+        """Learn from a real step: the machine's speed quickly, the shape of C slowly."""
         if not 0 <= nodes <= self.max_nodes or step_ms <= 0:
             return
         surprise = step_ms / (self._scale * float(self._costs_ms[nodes]))
-        surprise = min(max(surprise, 0.5), 2.0)  # a step that waited for something else teaches little
+        surprise = min(max(surprise, 0.5), 2.0)  # a step that waited for something else has little weight
         self._scale *= surprise**SCALE_RATE
         self._costs_ms = _corrected(self._costs_ms, nodes, surprise)
 
 
 @compiled
 def best_cut(path_probabilities: FloatArray, costs_ms: FloatArray) -> int:
-    """How many nodes of a best-first list to keep: those that bring the most expected tokens a millisecond.
+    """Return how many nodes of a best-first list to keep: the number with the most expected tokens a millisecond.
 
-    The expected tokens of a step are E(n) = 1 + Σ path probabilities (a node is accepted exactly if its whole path
-    is). Taking n = argmax E(n) / C(n) adds a node while its probability exceeds (E/C)·ΔC, and also sees past a
+    A step is expected to emit E(n) = 1 + Σ path probabilities tokens, since a node is accepted exactly if its whole
+    path is. Taking n = argmax E(n) / C(n) adds a node while its probability exceeds (E/C)·ΔC, and also gets past a
     bump in C. Source: goodput, "Optimizing Speculative Decoding for Serving Large Language Models Using Goodput".
 
     Args:
-        path_probabilities: Of nodes in the order in which they would be added.  # [nodes]
+        path_probabilities: Path probabilities in the order in which nodes would be added.  # [nodes]
         costs_ms: C(0) … C(nodes), or more.  # [≥ nodes + 1]
     """
-    expected, cut, record = 1.0, 0, least_goodput(costs_ms)
+    expected, cut, best_goodput = 1.0, 0, min_goodput(costs_ms)
     for node in range(min(len(path_probabilities), len(costs_ms) - 1)):
         expected += path_probabilities[node]
-        if expected / costs_ms[node + 1] > record:
-            cut, record = node + 1, expected / costs_ms[node + 1]
+        if expected / costs_ms[node + 1] > best_goodput:
+            cut, best_goodput = node + 1, expected / costs_ms[node + 1]
     return cut
 
 
 @compiled
-def least_goodput(costs_ms: FloatArray) -> float:
-    """Expected tokens a millisecond that a tree must promise to be worth proposing."""
+def min_goodput(costs_ms: FloatArray) -> float:
+    """Return the expected tokens a millisecond above which a tree is proposed."""
     return float(MIN_GAIN / costs_ms[0])
 
 
 @compiled
-def may_pay(expected: float, likeliest: float, nodes: int, costs_ms: FloatArray, record: float) -> bool:
-    """Whether a tree of `nodes` nodes can still grow into one with a higher goodput.
+def may_pay(expected: float, likeliest: float, nodes: int, costs_ms: FloatArray, best_goodput: float) -> bool:
+    """Return whether a tree can still grow into one with a higher goodput.
 
     Args:
         expected: E of the tree so far.
-        likeliest: No further node is likelier than this.
-        nodes: Nodes so far.
+        likeliest: Upper bound on the path probability of further nodes.
+        nodes: Number of nodes so far.
         costs_ms: C(0) … C(largest tree).
-        record: The goodput to beat.
+        best_goodput: The goodput to exceed.
     """
     for more in range(1, len(costs_ms) - nodes):
-        if (expected + more * likeliest) / costs_ms[nodes + more] > record:
+        if (expected + more * likeliest) / costs_ms[nodes + more] > best_goodput:
             return True
     return False
 
 
 @compiled
 def _corrected(costs_ms: FloatArray, nodes: int, surprise: float) -> FloatArray:
-    """Costs near one size, moved a little towards what a step took; they still never fall.  # [max_nodes + 1]."""
+    """Return costs moved a little towards an observed step around its size; never falling.  # [max_nodes + 1]."""
     corrected = np.empty_like(costs_ms)
     highest = np.float32(0.0)
     for size in range(len(costs_ms)):
@@ -127,8 +130,8 @@ def _corrected(costs_ms: FloatArray, nodes: int, surprise: float) -> FloatArray:
     return corrected
 
 
-def _never_falling(times: Sequence[float]) -> list[float]:
-    """The nearest sequence that does not fall: neighbours in the wrong order share their mean."""
+def _non_decreasing(times: Sequence[float]) -> list[float]:
+    """Return the nearest non-decreasing sequence: neighbours in the wrong order get their mean."""
     pools: list[tuple[float, int]] = []
     for time in times:
         total, count = time, 1
@@ -140,7 +143,7 @@ def _never_falling(times: Sequence[float]) -> list[float]:
 
 
 def _extended(sizes: Sequence[int], times: Sequence[float], max_nodes: int) -> FloatArray:
-    """Piecewise linear between the sizes, and beyond the last one as steep as before it."""
+    """Return costs at all sizes: linear between the timings, and past the last one with the last slope."""
     wanted = np.arange(max_nodes + 1)
     costs = np.interp(wanted, sizes, times)
     if len(sizes) > 1:

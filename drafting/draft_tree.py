@@ -1,4 +1,4 @@
-"""A tree of guessed tokens: parents, depths, and which node may see which."""
+"""Tree of guessed tokens: parents, depths, probabilities, and who guessed each node."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ class DraftTree:
 
     Attributes:
         tokens: Token id of each node.  # [nodes]
-        parents: Index of each node's parent, ROOT for the first guess; a parent comes before its children.  # [nodes]
-        probabilities: Estimated chance that a node is accepted given that its parent was.  # [nodes]
+        parents: Index of each node's parent, ROOT for a first token; a parent comes before its children.  # [nodes]
+        probabilities: Estimated probability that a node is accepted if its parent was.  # [nodes]
         drafters: Index into `names` of who guessed the node.  # [nodes]
         names: Names of the drafters that contributed.
+        depths: Depth of each node, 1 for a node that follows the context.  # [nodes]
     """
 
     tokens: IntArray
@@ -30,11 +31,11 @@ class DraftTree:
     probabilities: FloatArray
     drafters: IntArray
     names: tuple[str, ...] = ()
-    depths: IntArray = field(init=False)  # [nodes], 1 for a node below the root
+    depths: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
         if not len(self.tokens) == len(self.parents) == len(self.probabilities) == len(self.drafters):
-            raise ValueError("tokens, parents, probabilities and drafters must have one entry for each node")
+            raise ValueError("tokens, parents, probabilities and drafters must have the same length")
         if np.any(self.parents >= np.arange(len(self.parents))) or np.any(self.parents < ROOT):
             raise ValueError("a node's parent must be ROOT or come before the node")
         depths: list[int] = []
@@ -48,38 +49,42 @@ class DraftTree:
 
     @classmethod
     def empty(cls) -> DraftTree:
-        """The tree that guesses nothing."""
+        """Return a tree without nodes."""
         nothing = np.empty(0, dtype=np.int32)
         return cls(nothing, nothing, np.empty(0, dtype=np.float32), nothing)
 
     @classmethod
     def chain(cls, tokens: IntArray, probabilities: FloatArray, name: str) -> DraftTree:
-        """One straight continuation.  tokens, probabilities: # [nodes]."""
+        """Return a tree that is one path.  tokens, probabilities: # [nodes]."""
         count = len(tokens)
         parents = np.arange(-1, count - 1, dtype=np.int32)
         return cls(tokens.astype(np.int32), parents, probabilities, np.zeros(count, dtype=np.int32), (name,))
 
     def child(self, parent: int, token: int) -> int | None:
-        """The first child of `parent` (or of ROOT) that holds `token`, None where there is none."""
+        """Return the first child of `parent` (or of ROOT) that has this token, None if there is none."""
         found = np.flatnonzero((self.parents == parent) & (self.tokens == token))
         return int(found[0]) if len(found) else None
 
     def subtree(self, nodes: Sequence[int]) -> DraftTree:
-        """The tree of these nodes only, in this order; with a node its parent must be among them, and before it."""
-        place = {ROOT: ROOT} | {node: index for index, node in enumerate(nodes)}
+        """Return the tree of these nodes only.
+
+        Args:
+            nodes: Nodes in their new order; each one's parent is among them and comes before it.
+        """
+        index_of = {ROOT: ROOT} | {node: row for row, node in enumerate(nodes)}
         kept = np.asarray(nodes, dtype=np.int32)
-        parents = np.asarray([place[int(self.parents[node])] for node in nodes], dtype=np.int32)
+        parents = np.asarray([index_of[int(self.parents[node])] for node in nodes], dtype=np.int32)
         return DraftTree(self.tokens[kept], parents, self.probabilities[kept], self.drafters[kept], self.names)
 
-    def behind(self, tokens: Sequence[int], name: str) -> DraftTree:
-        """This tree below a chain of `tokens` that `name` is sure of."""
+    def after(self, tokens: Sequence[int], name: str) -> DraftTree:
+        """Return this tree below a chain of `tokens` that are certain to come, credited to `name`."""
         count = len(tokens)
         chain = np.arange(-1, count - 1, dtype=np.int32)
-        sure = np.ones(count, dtype=np.float32)
+        certain = np.ones(count, dtype=np.float32)
         return DraftTree(
             np.concatenate((np.asarray(tokens, dtype=np.int32), self.tokens)),
             np.concatenate((chain, self.parents + count)).astype(np.int32),
-            np.concatenate((sure, self.probabilities)),
+            np.concatenate((certain, self.probabilities)),
             np.concatenate((np.full(count, len(self.names), dtype=np.int32), self.drafters)),
             (*self.names, name),
         )

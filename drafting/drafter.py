@@ -1,4 +1,4 @@
-"""The Protocol of a drafter: it watches one request's tokens go by and guesses which come next."""
+"""Protocol of a drafter, which follows one request's tokens and guesses the next ones."""
 
 from __future__ import annotations
 
@@ -12,41 +12,42 @@ from drafting.verifier import AcceptedPath
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What a step scores beside one text: other texts that pay for the step as well.
+class SharedStep:
+    """Other attempts that a step scores together with this one, and that share its cost.
 
     Attributes:
-        rows: Their rows.
-        texts: How many they are.
+        rows: Number of rows of the other attempts.
+        attempts: Number of other attempts.
     """
 
     rows: int = 0
-    texts: int = 0
+    attempts: int = 0
 
 
-ALONE = Beside()
+ALONE = SharedStep()
+"""A step that scores one attempt only."""
 
 
 class Drafter(Protocol):
     """Guesses continuations of one request's tokens. A wrong guess costs time, never correctness."""
 
     def propose(
-        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: Beside = ALONE
+        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, shared: SharedStep = ALONE
     ) -> DraftTree:
         """Guess what follows the context, as a tree whose likeliest path comes first.
 
         Args:
-            context: The prompt, all tokens of the paths observed so far, and further ones that are sure to follow.
-            allowed: Says which tokens may come next at all (healing); None where any may.
-            beside: What else the step scores.
+            context: The prompt, the tokens of all paths observed so far, and further tokens that are certain to follow.
+            allowed: Returns whether a token may come next (healing); None if every token may.
+            shared: What else the step scores.
         """
 
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
-        """Learn from a verified step; the path's tokens now stand at the context's end.
+        """Learn from a verified step. The path's tokens are now the end of the context.
 
         Args:
-            tree: What was scored: sure tokens, and what constraints left of the proposed tree.
+            tree: The scored tree: certain tokens, then the proposal's nodes that the constraints allow.
             best: The model's best successors of the anchor and of each node, best first.  # [1 + nodes, ≥ 1]
-            path: What was accepted of it, and the model's own token.
-            step_ms: How long the step took.
+            path: The accepted path.
+            step_ms: Duration of the step; 0 if it scored anything besides the tree.
         """

@@ -11,16 +11,16 @@ import numpy.typing as npt
 from drafting.arrays import FloatArray, IntArray
 from drafting.calibration import NAMES, CalibrationArrays
 from drafting.candidate_pool import empty_pool, lay_out, learn_path
-from drafting.combined import Sources, draft, expand, grow
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import DraftTree
-from drafting.drafter import ALONE, Beside
+from drafting.drafter import ALONE, SharedStep
 from drafting.learned_state import usual_calibration
 from drafting.sources.ngram_index import GAP, MAX_MATCH
 from drafting.sources.ngram_model import NgramModel
 from drafting.sources.prompt_lookup import PromptLookup
 from drafting.sources.token_recycling import RecyclingArrays, empty_recycling, recycle
 from drafting.sources.workspace_index import WorkspaceIndex
+from drafting.tree_growth import Sources, draft, expand, grow
 from drafting.verifier import AcceptedPath
 
 UNGUESSED_SHARE = 0.2
@@ -146,7 +146,7 @@ class DraftingSession:
         self._constrained = False
 
     def propose(
-        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: Beside = ALONE
+        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, shared: SharedStep = ALONE
     ) -> DraftTree:
         """Guess what follows, as `Drafter.propose` says."""
         pool, calibration = self._pool, self._drafters.calibration
@@ -160,7 +160,7 @@ class DraftingSession:
         self._sure, self._constrained = tuple(context[self._length :]), allowed is not None
         pool.size[:] = 0
         pool.tails[0] = _window(self._tail, self._sure)
-        costs_ms = self._costs_ms(len(self._sure) + beside.rows, beside.texts)
+        costs_ms = self._costs_ms(len(self._sure) + shared.rows, shared.attempts)
         if len(costs_ms) == 0:
             return DraftTree.empty()
         if allowed is None:

@@ -1,4 +1,4 @@
-"""Accept a path of a scored draft tree: the longest one that plain decoding would have written anyway."""
+"""Verification of a scored draft tree: accepts the longest path that plain decoding would have written."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from drafting.draft_tree import ROOT, DraftTree
 
 MODEL = "model"
-"""Who wrote a token that no drafter guessed."""
+"""Name of the model among the drafters: it wrote the tokens that no drafter guessed."""
 
 ANCHOR_ROW = 0
-"""Scored row of the last token of the context, whose keys and values are not in the cache yet."""
+"""Scored row of the context's last token, whose keys and values are not in the cache yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class AcceptedPath:
     """What one step adds to the text.
 
     Attributes:
-        rows: Scored rows to commit to the cache, the anchor's first: a root and a path below it.
-        tokens: Tokens emitted: the accepted guesses, then the one that the model chose itself.
+        rows: Scored rows to commit to the cache: the anchor's, then those of the accepted nodes.
+        tokens: Emitted tokens: the accepted guesses, then the token that the model chose itself.
         drafters: Who wrote each of `tokens`: a drafter's name, or MODEL.
     """
 
@@ -30,12 +30,12 @@ class AcceptedPath:
 
     @property
     def accepted(self) -> int:
-        """Guessed tokens that were accepted."""
+        """Number of accepted guesses."""
         return len(self.rows) - 1
 
 
 def accept_path(tree: DraftTree, choose: Callable[[int], int], ends: Container[int] = ()) -> AcceptedPath:
-    """Walk down from the anchor, following the model's own choices for as long as the tree holds them.
+    """Walk down from the anchor, following the model's own choices while the tree contains them.
 
     Greedy and sampled decoding are the same walk. It is lossless because `choose` never sees the tree: a row's token
     is the one that plain decoding draws after the same text (with noise keyed by seed and position when sampling).
@@ -43,9 +43,9 @@ def accept_path(tree: DraftTree, choose: Callable[[int], int], ends: Container[i
 
     Args:
         tree: The guesses. Scored row 0 is the anchor, row i + 1 is node i.
-        choose: The token after a scored row, all constraints applied: argmax, or a seeded draw. Asked once for each
-            visited row, from the anchor down, so that costly constraints are checked on accepted text only.
-        ends: Tokens after which nothing more is asked: the walk stops with them.
+        choose: Returns the token after a scored row, with all constraints applied: argmax, or a seeded draw. Called
+            once for each visited row, from the anchor down, so that costly constraints only check accepted text.
+        ends: Tokens that end the text: the walk stops after one of them.
 
     Returns:
         The rows to commit and the tokens to emit. The last token is never committed: it is the next step's anchor.

@@ -14,7 +14,7 @@ from completion.model.sampling import draw
 from completion.request import CompletionRequest, Sampling
 from drafting.arrays import FloatArray, IntArray
 from drafting.draft_tree import DraftTree
-from drafting.drafter import ALONE, Beside
+from drafting.drafter import ALONE, SharedStep
 from drafting.session import Drafters, DraftingSession
 from drafting.verifier import AcceptedPath
 
@@ -33,10 +33,10 @@ class Recorder:
         self._session = session
 
     def propose(
-        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, beside: Beside = ALONE
+        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, shared: SharedStep = ALONE
     ) -> DraftTree:
         """Return the proposal of the session."""
-        return DraftTree.empty() if self._session is None else self._session.propose(context, allowed, beside)
+        return DraftTree.empty() if self._session is None else self._session.propose(context, allowed, shared)
 
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
         """Record the written tokens."""

@@ -15,7 +15,7 @@ from completion.cache.kv_session import KVSession
 from completion.decoding.attempt import Attempt
 from completion.decoding.decoder import Proposal, RowsOf
 from completion.model.causal_model import CausalModel
-from drafting.drafter import Beside
+from drafting.drafter import SharedStep
 
 MOST_ROWS = 128
 """Of one step, with a lot to spare."""
@@ -96,7 +96,7 @@ class BranchTree:
         proposals: list[Proposal] = []
         rows = others = len(self._limbs) - 1
         for limb in self._limbs:
-            proposals.append(limb.attempt.decoder.propose(Beside(rows, others)))
+            proposals.append(limb.attempt.decoder.propose(SharedStep(rows, others)))
             rows += len(proposals[-1].tree)
         return proposals
 

@@ -16,7 +16,7 @@ from completion.model.sampling import draw
 from completion.request import Sampling
 from drafting.arrays import FloatArray, IntArray
 from drafting.draft_tree import ROOT, DraftTree
-from drafting.drafter import ALONE, Beside, Drafter
+from drafting.drafter import ALONE, Drafter, SharedStep
 from drafting.verifier import ANCHOR_ROW, AcceptedPath, accept_path
 
 NO_TOKEN = -1
@@ -130,10 +130,10 @@ class Decoder:
             if step.tokens[-1] in self.ends or step.tokens[-1] == NO_TOKEN:
                 return
 
-    def propose(self, beside: Beside = ALONE) -> Proposal:
+    def propose(self, shared: SharedStep = ALONE) -> Proposal:
         """Guess what follows, for a step that may score other texts as well."""
         started = time.perf_counter()
-        guesses = self._guess(self.state, beside)
+        guesses = self._guess(self.state, shared)
         proposed = time.perf_counter()
         tree, states = prune(guesses, self.constraints, self.state)
         return Proposal(tree, states, 1e3 * (proposed - started), time.perf_counter())
@@ -168,7 +168,7 @@ class Decoder:
             for row, token in zip(path.rows, path.tokens, strict=True)
         )
 
-    def _guess(self, state: ConstraintState, beside: Beside) -> DraftTree:
+    def _guess(self, state: ConstraintState, shared: SharedStep) -> DraftTree:
         """Guesses: first the tokens that the forced bytes will most likely become, then what the drafters say."""
         if self.drafter is None:
             return DraftTree.empty()
@@ -184,8 +184,8 @@ class Decoder:
             if forced.remaining
             else None
         )
-        guesses = self.drafter.propose([*self.prompt, *self.tokens, *certain], allowed, beside)
-        return guesses.behind(certain, "healing") if certain else guesses
+        guesses = self.drafter.propose([*self.prompt, *self.tokens, *certain], allowed, shared)
+        return guesses.after(certain, "healing") if certain else guesses
 
     def _pending(self) -> list[int]:
         """The end of the text that is not in the cache: the anchor, whose logits are needed, and few before it."""

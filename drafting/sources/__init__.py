@@ -1,1 +1,1 @@
-"""Where guesses come from: the prompt, the workspace, and what the model held likely before."""
+"""Sources of guesses: the prompt, the workspace, and the tokens that the model rated likely before."""

@@ -1,9 +1,9 @@
-"""Where did these tokens stand before? Positions of token runs, by hash chains that can forget.
+"""Index of earlier occurrences of token runs, as hash chains that support removal.
 
-A position belongs to one chain for each order: the positions whose last 2, 4, … tokens hash alike, newest first. To
-add a position is to push it on its chains; to remove it is to unlink it: both take constant time, nothing is ever
+A position belongs to one chain for each order: the positions whose last 1, 2, 4 or 8 tokens hash alike, newest first.
+Adding a position pushes it on its chains, and removing it unlinks it. Both take constant time, and nothing is ever
 rescanned. A suffix automaton finds the longest match as fast, but takes about four times the memory in arrays and
-cannot forget a document; a suffix array can neither grow nor forget cheaply.
+cannot remove a document. A suffix array can neither grow nor shrink cheaply.
 """
 
 from __future__ import annotations
@@ -16,30 +16,31 @@ from drafting.arrays import IntArray
 from drafting.compiled import compiled
 
 GAP = -1
-"""Token of a slot that holds nothing: it separates documents and matches nothing."""
+"""Token of an empty slot; it separates documents and matches nothing."""
 
 ORDERS = (8, 4, 2, 1)
-"""Lengths of the runs that have chains, the most telling first; an index may leave out the last ones."""
+"""Lengths of the runs that have chains, longest first; an index may leave out the last ones."""
 
 MAX_MATCH = 24
-"""Matches are measured up to this many tokens; a longer one is not more telling."""
+"""Maximum length of a measured match, in tokens; a longer one predicts no better."""
 
-WALK = 48
-"""Slots of a chain that are looked at."""
+MAX_CHAIN_SLOTS = 48
+"""Maximum number of slots of a chain that one lookup visits."""
 
-ENOUGH = 6
-"""Occurrences of longer runs after which shorter ones are not looked up."""
+SUFFICIENT_OCCURRENCES = 6
+"""Number of occurrences after which a lookup tries no shorter run."""
 
 NONE = -1
+"""End of a chain, and head of an empty one."""
 
 
 class NgramArrays(NamedTuple):
-    """The index's memory, as compiled code takes it.
+    """Memory of the index, in the form that compiled code takes.
 
     Attributes:
         tokens: Token of each slot, GAP for none.  # [slots]
-        older: The next slot on the chain, away from its head; NONE at the end.  # [orders, slots]
-        newer: The slot before it on the chain; −2 − bucket at the head.  # [orders, slots]
+        older: Next slot of the chain, away from its head; NONE at the end.  # [orders, slots]
+        newer: Previous slot of the chain; −2 − bucket at the head.  # [orders, slots]
         heads: Newest slot of each chain, NONE for an empty one.  # [orders, buckets], a power of two
     """
 
@@ -50,11 +51,11 @@ class NgramArrays(NamedTuple):
 
 
 UNLINKED = -1
-"""`newer` of a slot that is on no chain."""
+"""Entry of `newer` for a slot that is on no chain."""
 
 
 def empty_arrays(slots: int, orders: int) -> NgramArrays:
-    """Room for so many slots, with chains for the first `orders` of ORDERS: up to 4 + 12 · orders bytes a slot."""
+    """Return an index of empty slots, with the first `orders` of ORDERS: up to 4 + 12 · orders bytes a slot."""
     buckets = 1 << max(8, int(np.ceil(np.log2(max(slots, 1) / 2))))
     return NgramArrays(
         np.full(slots, GAP, dtype=np.int32),
@@ -66,7 +67,7 @@ def empty_arrays(slots: int, orders: int) -> NgramArrays:
 
 @compiled
 def bucket_of(tokens: IntArray, last: int, count: int, mask: int) -> int:
-    """Chain of the `count` tokens that end at index `last`; −1 where a gap or the array's start cuts them."""
+    """Return the chain of the `count` tokens that end at index `last`; −1 if one is a gap or before the start."""
     if last + 1 < count:
         return -1
     key = np.uint64(count)
@@ -81,7 +82,7 @@ def bucket_of(tokens: IntArray, last: int, count: int, mask: int) -> int:
 
 @compiled
 def link(index: NgramArrays, start: int, stop: int) -> None:
-    """Put slots start … stop−1, whose tokens are set, on their chains, as the newest."""
+    """Put slots start … stop−1, whose tokens are set, on their chains as the newest ones."""
     mask = index.heads.shape[1] - 1
     for slot in range(start, stop):
         for order in range(len(index.heads)):
@@ -98,7 +99,7 @@ def link(index: NgramArrays, start: int, stop: int) -> None:
 
 @compiled
 def unlink(index: NgramArrays, start: int, stop: int) -> None:
-    """Take slots start … stop−1 off their chains; their tokens may go then."""
+    """Take slots start … stop−1 off their chains, after which their tokens may change."""
     for slot in range(start, stop):
         for order in range(len(index.heads)):
             newer, older = index.newer[order, slot], index.older[order, slot]
@@ -116,44 +117,44 @@ def unlink(index: NgramArrays, start: int, stop: int) -> None:
 
 @compiled
 def match_length(tokens: IntArray, slot: int, tail: IntArray) -> int:
-    """How many tokens that end at `slot` equal the end of `tail`, at most MAX_MATCH."""
-    most = min(MAX_MATCH, len(tail), slot + 1)
-    for length in range(most):
+    """Return how many tokens that end at `slot` equal the end of `tail`, at most MAX_MATCH."""
+    longest = min(MAX_MATCH, len(tail), slot + 1)
+    for length in range(longest):
         token = tokens[slot - length]
         if token != tail[len(tail) - 1 - length] or token < 0:
             return length
-    return most
+    return longest
 
 
 @compiled
 def find(index: NgramArrays, tail: IntArray, slots: IntArray, lengths: IntArray) -> int:
-    """Occurrences of the end of `tail` that have a continuation: long runs before short ones, then newest first.
+    """Find occurrences of the end of `tail` that have a continuation: long runs before short ones, then newest first.
 
-    Shorter runs are looked up only until ENOUGH is found, single tokens only where nothing longer occurs.
+    Shorter runs are tried until there are SUFFICIENT_OCCURRENCES, single tokens only if no longer run occurs.
 
     Args:
-        index: Where to look.
+        index: Where to search.
         tail: The last tokens of the context.  # [≥ 0]
-        slots: Receives the slot of each occurrence's last token; the continuation is the next one.  # [room]
-        lengths: Receives how many tokens match.  # [room]
+        slots: Receives the slot of each occurrence's last token; the continuation is the next slot.  # [room]
+        lengths: Receives the number of matching tokens.  # [room]
 
     Returns:
-        How many were found, at most `room`.
+        The number of occurrences, at most `room`.
     """
     mask = index.heads.shape[1] - 1
     count = 0
     longest_tried = MAX_MATCH + 1
     for order in range(len(index.heads)):
         size = ORDERS[order]
-        if count >= ENOUGH or (size == 1 and count > 0):
+        if count >= SUFFICIENT_OCCURRENCES or (size == 1 and count > 0):
             break
         bucket = bucket_of(tail, len(tail) - 1, size, mask)
         if bucket < 0:
             continue
         slot = index.heads[order, bucket]
-        looked = 0
-        while slot != NONE and looked < WALK and count < len(slots):
-            looked += 1
+        visited = 0
+        while slot != NONE and visited < MAX_CHAIN_SLOTS and count < len(slots):
+            visited += 1
             length = match_length(index.tokens, slot, tail)
             ends = slot + 1 >= len(index.tokens) or index.tokens[slot + 1] < 0
             if size <= length < longest_tried and not ends:

@@ -1,4 +1,4 @@
-"""How often a token followed the last few tokens before: n-gram shares over a request's prompt and its workspace."""
+"""N-gram model of the next token, from counts in a request's prompt and in its workspace."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from drafting.arrays import IntArray
 from drafting.sources.ngram_index import MAX_MATCH, NgramArrays, find
 
 ORDER_WEIGHTS = (0.01, 0.04, 0.15, 0.18, 0.12)
-"""Of contexts of 1, 2, .. 5 tokens. Source: "Superposed Decoding: Multiple Generations from a Single Autoregressive
-Inference Pass", section 4, n from 2 to 6; they need not sum to one, since shares are only compared."""
+"""Weights of contexts of 1, 2, … 5 tokens. They need not sum to one, since shares are only compared. Source:
+"Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass", section 4, n from 2 to 6.
+"""
 
-OCCURRENCES = 256
-"""Places of a context that are counted, the longest matches first."""
+MAX_OCCURRENCES = 256
+"""Maximum number of a context's occurrences that are counted in one index, the longest matches first."""
 
 
 class NgramModel:
-    """Shares of continuations in some indexes taken together."""
+    """Shares of continuations in several indexes taken together."""
 
     def __init__(self, indexes: Sequence[NgramArrays]) -> None:
         self._indexes = indexes
-        self._slots = np.zeros(OCCURRENCES, dtype=np.int32)
-        self._lengths = np.zeros(OCCURRENCES, dtype=np.int32)
+        self._slots = np.zeros(MAX_OCCURRENCES, dtype=np.int32)
+        self._lengths = np.zeros(MAX_OCCURRENCES, dtype=np.int32)
 
     def shares(self, context: Sequence[int], tokens: Sequence[int]) -> npt.NDArray[np.float64]:
-        """How often each token followed the context's end: Σ over n of weight · share. 0 if it never did.  # [tokens].
+        """Return how often each token followed the context's end: Σ over n of weight · share.  # [tokens].
 
         Args:
-            context: Ends where the next token goes.
+            context: Tokens up to the position of the next one.
             tokens: The tokens to look for.
         """
         lengths, following = self._occurrences(context)
@@ -42,7 +43,7 @@ class NgramModel:
         return found
 
     def _occurrences(self, context: Sequence[int]) -> tuple[IntArray, IntArray]:
-        """Where the context's end stands: how many tokens match, and the token that follows.  # [occurrences] twice."""
+        """Return the occurrences of the context's end: match length and following token.  # [occurrences] twice."""
         tail = np.asarray(context[-MAX_MATCH:], dtype=np.int32)
         lengths, following = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int32)]
         for index in self._indexes:

@@ -1,7 +1,7 @@
-"""Continue as the same words were continued before: lookup of the context's end in the request's own tokens.
+"""Lookup of the context's end in the request's own tokens: guesses what followed it before.
 
 Source: prompt lookup decoding, with the occurrences ranked and counted as in "SuffixDecoding: Extreme Speculative
-Decoding for Emerging AI Applications", so that a tree can grow where they disagree.
+Decoding for Emerging AI Applications", so that a tree can branch where they disagree.
 """
 
 from __future__ import annotations
@@ -16,29 +16,32 @@ from drafting.arrays import IntArray
 from drafting.compiled import compiled
 from drafting.sources.ngram_index import GAP, MAX_MATCH, ORDERS, NgramArrays, empty_arrays, find, link
 
-OCCURRENCES = 24
-"""Occurrences that vote on a continuation."""
+MAX_OCCURRENCES = 24
+"""Maximum number of occurrences that vote on a continuation."""
 
 RANKS = 4
-"""Continuations kept of one place."""
+"""Number of different continuations that a lookup keeps."""
 
 LENGTH_CLASSES = 9
+"""Number of classes of match lengths; see `length_class`."""
 AGREEMENTS = 4
+"""Classes of agreement: one vote only, all votes, at least half of them, fewer."""
 CLASSES = LENGTH_CLASSES * AGREEMENTS * (RANKS + 1) + 1
 """Kinds of evidence for or against a token: match length, agreement, rank or absence; and "no match at all"."""
 
 NO_MATCH = CLASSES - 1
+"""Kind of evidence of a lookup that found no occurrence."""
 
 
 class Continuations(NamedTuple):
     """Scratch memory and result of a lookup.
 
     Attributes:
-        slots: Where the context's end occurs.  # [OCCURRENCES]
-        lengths: How many tokens match there.  # [OCCURRENCES]
+        slots: Where the context's end occurs.  # [MAX_OCCURRENCES]
+        lengths: Number of tokens that match there.  # [MAX_OCCURRENCES]
         tokens: The continuations, best first.  # [RANKS]
-        longest: Longest match of each.  # [RANKS]
-        votes: Occurrences of each.  # [RANKS]
+        longest: Longest match of each continuation.  # [RANKS]
+        votes: Occurrences of each continuation.  # [RANKS]
     """
 
     slots: IntArray
@@ -49,27 +52,34 @@ class Continuations(NamedTuple):
 
 
 def continuations_scratch() -> Continuations:
-    """Memory for `rank_continuations`."""
-    return Continuations(*(np.zeros(n, dtype=np.int32) for n in (OCCURRENCES, OCCURRENCES, RANKS, RANKS, RANKS)))
+    """Return memory for `rank_continuations`."""
+    return Continuations(
+        *(np.zeros(n, dtype=np.int32) for n in (MAX_OCCURRENCES, MAX_OCCURRENCES, RANKS, RANKS, RANKS))
+    )
 
 
 class PromptLookup:
-    """An index over the tokens of one request, in order; each new token is added once."""
+    """Index of the tokens of one request, in order; each new token is added once."""
 
     def __init__(self, tokens: IntArray, room: int = 256) -> None:
-        """Index a prompt, GAP where no match may cross, with room for so many tokens before memory grows."""
+        """Index a prompt.
+
+        Args:
+            tokens: The prompt, with GAP where no match may cross.
+            room: Number of further tokens that fit before the memory grows.
+        """
         self.arrays = empty_arrays(len(tokens) + room, len(ORDERS))
         self._count = 0
         self.observe(tokens)
 
     def copy(self) -> PromptLookup:
-        """An index with the same tokens, which others may be added to."""
+        """Return an independent index with the same tokens."""
         other = copy(self)
         other.arrays = NgramArrays(*(array.copy() for array in self.arrays))
         return other
 
     def observe(self, tokens: Sequence[int] | IntArray) -> None:
-        """Add tokens behind the last ones."""
+        """Add tokens after the last ones."""
         stop = self._count + len(tokens)
         if stop > len(self.arrays.tokens):
             self._grow(2 * stop)
@@ -86,7 +96,7 @@ class PromptLookup:
 
 @compiled
 def length_class(length: int) -> int:
-    """Match lengths 1, 2, 3, 4, 5–6, 7–9, 10–14, 15–23, longer."""
+    """Return the class of a match length: 1, 2, 3, 4, 5–6, 7–9, 10–14, 15–23, longer."""
     if length <= 4:
         return max(length, 1) - 1
     if length <= 6:
@@ -100,17 +110,17 @@ def length_class(length: int) -> int:
 
 @compiled
 def rank_continuations(index: NgramArrays, tail: IntArray, skipped: int, result: Continuations) -> int:
-    """What followed where the end of `tail` occurred: longest match first, then most frequent, then most recent.
+    """Find what followed the end of `tail` before: longest match first, then most frequent, then most recent.
 
     Args:
-        index: Where to look.
+        index: Where to search.
         tail: The last tokens of the context.  # [MAX_MATCH]
-        skipped: So many last tokens of `tail` stand at other tokens' places: with 1, what follows a new name is
-            found where another name stood between the same words.
+        skipped: Number of last tokens of `tail` that are not matched. With 1, the lookup finds what followed a
+            different token after the same ones, as after another name in the same phrase.
         result: Receives the continuations; unused ranks hold GAP.
 
     Returns:
-        Occurrences that vote; 0 leaves the result without meaning.
+        The number of occurrences that vote; with 0 the result has no meaning.
     """
     found = find(index, tail[: len(tail) - skipped], result.slots, result.lengths)
     result.tokens[:] = GAP
@@ -136,7 +146,7 @@ def rank_continuations(index: NgramArrays, tail: IntArray, skipped: int, result:
 
 @compiled
 def _sort(result: Continuations, ranks: int) -> None:
-    """Insertion sort by (longest, votes), newest first among equals."""
+    """Sort by length class, then votes, newest first among equals (insertion sort)."""
     for i in range(1, ranks):
         j = i
         while j > 0 and (
@@ -153,7 +163,7 @@ def _sort(result: Continuations, ranks: int) -> None:
 
 @compiled
 def evidence(result: Continuations, found: int, token: int) -> int:
-    """Which kind of evidence a lookup gives for `token`: its rank, match length and agreement, or its absence."""
+    """Return the kind of evidence of a lookup for `token`: its rank, match length and agreement, or its absence."""
     if found == 0:
         return NO_MATCH
     rank = 0

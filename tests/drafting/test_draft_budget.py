@@ -1,4 +1,4 @@
-"""The budget keeps what pays, and nothing where nothing pays."""
+"""The draft budget: a tree is cut where more nodes no longer pay for themselves."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from drafting.draft_budget import StepCosts, best_cut
 CPU = StepCosts({0: 25.0, 1: 30.0, 3: 29.0, 7: 41.0, 15: 58.0}, 31)
 
 
-def test_costs_never_fall_and_reach_past_the_last_timing():
+def test_costs_never_fall_and_extend_past_the_last_timing():
     costs = CPU.costs_ms
     assert len(costs) == 32
     assert np.all(np.diff(costs) >= 0)
-    assert costs[1] == pytest.approx(29.5)  # 30 and 29 share their mean
+    assert costs[1] == pytest.approx(29.5)  # the mean of 30 and 29
     assert costs[31] == pytest.approx(58 + 16 * 17 / 8)
 
 
-def test_nothing_is_drafted_when_nothing_is_likely():
+def test_unlikely_nodes_are_all_cut():
     assert best_cut(np.full(16, 0.02, dtype=np.float32), CPU.costs_ms) == 0
 
 
-def test_a_sure_chain_is_taken_whole():
+def test_a_likely_chain_is_kept_whole():
     assert best_cut(np.full(31, 0.98, dtype=np.float32), CPU.costs_ms) == 31
 
 
-def test_a_bump_in_the_costs_is_seen_past():
+def test_the_cut_gets_past_a_bump_in_the_costs():
     stairs = StepCosts({0: 10.0, 1: 16.0, 4: 16.0}, 4)
     assert best_cut(np.array([0.5, 0.5, 0.5, 0.5], dtype=np.float32), stairs.costs_ms) == 4
     assert best_cut(np.array([0.5], dtype=np.float32), stairs.costs_ms) == 0
@@ -51,7 +51,7 @@ def test_measuring_takes_the_fastest_round_of_each_size():
     assert costs.costs_ms[8] == pytest.approx(30)
 
 
-def test_a_slow_hour_changes_no_ratio_much_but_a_wrong_shape_is_corrected():
+def test_a_slow_machine_keeps_the_ratio_of_costs_but_a_wrong_ratio_is_corrected():
     slow = StepCosts({0: 10.0, 8: 20.0}, 8)
     before = slow.costs_ms[8] / slow.costs_ms[0]
     for _ in range(50):
@@ -65,6 +65,6 @@ def test_a_slow_hour_changes_no_ratio_much_but_a_wrong_shape_is_corrected():
 
 
 @pytest.mark.parametrize("timings", [{}, {0: 0.0}, {-1: 3.0}])
-def test_impossible_timings_are_refused(timings):
+def test_missing_or_impossible_timings_are_refused(timings):
     with pytest.raises(ValueError, match="step costs"):
         StepCosts(timings, 4)

@@ -180,7 +180,7 @@ def test_sure_tokens_come_before_the_guesses_and_off_their_budget():
     tree = session.propose([*prompt, 2, 3])
     assert tree.tokens[0] == 4
     assert len(tree) <= COSTS.max_nodes - 2
-    scored = tree.behind((2, 3), "healing")
+    scored = tree.after((2, 3), "healing")
     best = np.zeros((len(scored) + 1, 8), dtype=np.int32)
     session.observe(scored, best, accept_path(scored, lambda row: (2, 3, 4, 9)[min(row, 3)]), 20.0)
     assert session.propose([*prompt, 2, 3, 4, 9]).tokens.tolist()[:1] != [4]

@@ -1,4 +1,4 @@
-"""Any tree changes speed only: the walk emits what plain decoding emits, greedy and sampled."""
+"""Any tree changes speed only: the accepted path is what plain decoding emits, greedy and sampled."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ END = 0
 
 
 def logits(context: tuple[int, ...], table: int) -> np.ndarray:
-    """A tiny model: scores depend on the table's number and the last three tokens."""
+    """Return scores that depend on the table's number and the last three tokens."""
     key = hashlib.blake2b(repr((table, context[-3:])).encode(), digest_size=8).digest()
     return np.random.default_rng(int.from_bytes(key, "little")).normal(size=VOCABULARY)
 
 
 def plain_choice(context: tuple[int, ...], table: int, seed: int | None, banned: int) -> int:
     scores = logits(context, table)
-    scores[banned] = -np.inf  # a constraint enters before the choice
+    scores[banned] = -np.inf  # a constraint applies before the choice
     if seed is not None:  # Gumbel noise keyed by seed and absolute position
         scores = scores + np.random.default_rng((seed, len(context))).gumbel(size=VOCABULARY)
     return int(np.argmax(scores))
@@ -39,7 +39,7 @@ def plain(prompt: tuple[int, ...], count: int, table: int, seed: int | None, ban
 
 @st.composite
 def trees(draw: st.DrawFn) -> DraftTree:
-    """Anything that has the form of a tree: random, wrong, too deep, with duplicate children."""
+    """Any valid tree: random, wrong, too deep, with duplicate children."""
     count = draw(st.integers(0, 12))
     tokens = draw(st.lists(st.integers(0, VOCABULARY - 1), min_size=count, max_size=count))
     deep = draw(st.booleans())
@@ -56,7 +56,7 @@ def trees(draw: st.DrawFn) -> DraftTree:
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(trees(), min_size=1, max_size=8), st.integers(0, 99), st.none() | st.integers(0, 99), st.integers(1, 4))
-def test_emits_what_plain_decoding_emits(steps, table, seed, banned):
+def test_any_sequence_of_trees_emits_what_plain_decoding_emits(steps, table, seed, banned):
     prompt = (1, 2, 3)
     context = prompt
     for tree in steps:
@@ -81,7 +81,7 @@ def test_an_empty_tree_emits_the_models_own_token():
     assert (path.rows, path.tokens, path.drafters, path.accepted) == ((0,), (7,), (MODEL,), 0)
 
 
-def test_a_right_chain_is_taken_whole_and_earns_a_bonus():
+def test_a_right_chain_is_accepted_whole_and_followed_by_the_models_own_token():
     tree = DraftTree.chain(np.array([4, 5]), np.ones(2, dtype=np.float32), "lookup")
     path = accept_path(tree, lambda row: (4, 5, 6)[row])
     assert path.rows == (0, 1, 2)
@@ -89,7 +89,7 @@ def test_a_right_chain_is_taken_whole_and_earns_a_bonus():
     assert path.drafters == ("lookup", "lookup", MODEL)
 
 
-def test_rows_off_the_path_are_never_asked():
+def test_the_model_chooses_only_at_rows_of_the_path():
     tree = DraftTree(
         np.array([4, 9, 5], dtype=np.int32),
         np.array([ROOT, ROOT, 0], dtype=np.int32),
@@ -97,12 +97,12 @@ def test_rows_off_the_path_are_never_asked():
         np.zeros(3, dtype=np.int32),
         ("lookup",),
     )
-    asked = []
-    accept_path(tree, lambda row: asked.append(row) or (4, 5, 0, 8)[row])
-    assert asked == [0, 1, 3]
+    visited = []
+    accept_path(tree, lambda row: visited.append(row) or (4, 5, 0, 8)[row])
+    assert visited == [0, 1, 3]
 
 
 @pytest.mark.parametrize("ends", [{5}, frozenset({5})])
-def test_nothing_follows_an_end_even_where_the_tree_goes_on(ends):
+def test_the_path_stops_at_an_end_token_even_if_the_tree_continues(ends):
     tree = DraftTree.chain(np.array([4, 5, 6]), np.ones(3, dtype=np.float32), "lookup")
     assert accept_path(tree, lambda row: (4, 5, 6, 7)[row], ends).tokens == (4, 5)

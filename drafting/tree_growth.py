@@ -1,4 +1,4 @@
-"""One tree from several sources, grown best first by the probability of a node's whole path.
+"""Best-first growth of one draft tree from several sources, by the probability of a node's whole path.
 
 Sources: "OPT-Tree: Speculative Decoding with Adaptive Draft Tree Structure" (best-first growth under a budget);
 "EAGLE-2: Faster Inference of Language Models with Dynamic Draft Trees" (path probabilities from calibrated odds).
@@ -25,7 +25,7 @@ from drafting.calibration import (
 )
 from drafting.candidate_pool import LOOKUPS, NOT_TAKEN, Pool
 from drafting.compiled import compiled
-from drafting.draft_budget import best_cut, least_goodput, may_pay
+from drafting.draft_budget import best_cut, may_pay, min_goodput
 from drafting.sources.ngram_index import NgramArrays
 from drafting.sources.prompt_lookup import (
     RANKS,
@@ -36,15 +36,18 @@ from drafting.sources.prompt_lookup import (
 from drafting.sources.token_recycling import KINDS, WIDTH, RecyclingArrays, find_pair, rank_in
 
 MIN_PATH_PROBABILITY = 0.02
-"""A node less likely than this is worth no row on any machine."""
+"""Path probability that a node must exceed; a less likely one pays for its row on no machine."""
 
 
 class Sources(NamedTuple):
-    """Where guesses come from.
+    """Everything that candidates are taken from.
 
     Attributes:
-        enabled: Which of the sources are asked.  # [SOURCES]
-        final: Tokens that end the text: nothing is guessed behind them.  # [vocabulary], or [0] for none
+        prompt: Index of the request's own tokens.
+        workspace: Index of the workspace's documents.
+        recycling: The model's best tokens after earlier tokens.
+        enabled: Which sources may guess.  # [SOURCES]
+        final: Tokens after which nothing is guessed.  # [vocabulary], or [0] for none
     """
 
     prompt: NgramArrays
@@ -56,7 +59,15 @@ class Sources(NamedTuple):
 
 @compiled
 def expand(pool: Pool, sources: Sources, calibration: CalibrationArrays, node: int, path: float) -> None:
-    """Add what may follow a node (−1: the context) to the pool, each token once, with its chance."""
+    """Add the candidates after a node to the pool, each token once.
+
+    Args:
+        pool: Receives the candidates.
+        sources: Where they come from.
+        calibration: Gives their probabilities.
+        node: Node to expand, −1 for the context's end.
+        path: Probability of the node's path.
+    """
     tail = pool.tails[node + 1]
     _look_up(pool, sources, tail)
     first = pool.size[0]
@@ -71,7 +82,7 @@ def expand(pool: Pool, sources: Sources, calibration: CalibrationArrays, node: i
 
 @compiled
 def _look_up(pool: Pool, sources: Sources, tail: IntArray) -> None:
-    """Ask all sources what followed the tail before."""
+    """Find in every enabled source what followed the tail before."""
     pool.found[:] = 0
     if sources.enabled[PROMPT]:
         pool.found[PROMPT] = rank_continuations(sources.prompt, tail, 0, pool.lookups[PROMPT])
@@ -89,7 +100,7 @@ def _look_up(pool: Pool, sources: Sources, tail: IntArray) -> None:
 
 @compiled
 def _recycled_row(pool: Pool, sources: Sources, rows: int) -> IntArray:
-    """Candidates after the last pair of tokens (0), or after the last token (1).  # [WIDTH]."""
+    """Return the candidates after the last pair of tokens (0) or after the last token (1).  # [WIDTH]."""
     matrix = sources.recycling.pair_rows if rows == 0 else sources.recycling.single
     row: IntArray = matrix[pool.recycled[rows]]
     return row
@@ -97,8 +108,8 @@ def _recycled_row(pool: Pool, sources: Sources, rows: int) -> IntArray:
 
 @compiled
 def _add(pool: Pool, sources: Sources, calibration: CalibrationArrays, first: int, node: int, token: int) -> None:
-    """Weigh all evidence for one token after a node."""
-    if token < 0 or _holds(pool.tokens, first, pool.size[0], token):
+    """Add one token after a node, with all evidence for it and its probability; skip a token that is there already."""
+    if token < 0 or _contains(pool.tokens, first, pool.size[0], token):
         return
     at = pool.size[0]
     pool.size[0] += 1
@@ -118,30 +129,30 @@ def _add(pool: Pool, sources: Sources, calibration: CalibrationArrays, first: in
 
 @compiled
 def _matched(pool: Pool, lookup: int) -> int:
-    """Class of the longest match that a lookup found, 0 for none."""
+    """Return the class of the longest match that a lookup found, 0 for none."""
     return 1 + length_class(pool.lookups[lookup].longest[0]) if pool.found[lookup] > 0 else 0
 
 
 @compiled
-def _holds(tokens: IntArray, first: int, stop: int, token: int) -> bool:
+def _contains(tokens: IntArray, first: int, stop: int, token: int) -> bool:
     return bool(np.any(tokens[first:stop] == token))
 
 
 @compiled
 def _strongest(calibration: CalibrationArrays, kinds: IntArray) -> int:
-    """The source whose evidence speaks loudest for a token."""
-    best, loudest = 0, -np.inf
+    """Return the source whose evidence gives the highest odds."""
+    best, highest = 0, -np.inf
     for source in range(SOURCES):
         if kinds[source] >= 0:
             odds = logit_of(calibration, source, kinds[source])
-            if odds > loudest:
-                best, loudest = source, odds
+            if odds > highest:
+                best, highest = source, odds
     return best
 
 
 @compiled
 def _normalise(pool: Pool, first: int, path: float) -> None:
-    """Siblings exclude each other: their chances sum to no more than one."""
+    """Scale the probabilities of siblings, which exclude each other, to a sum of at most one."""
     total = np.float32(0.0)
     for i in range(first, pool.size[0]):
         total += pool.chances[i]
@@ -153,27 +164,27 @@ def _normalise(pool: Pool, first: int, path: float) -> None:
 
 @compiled
 def grow(pool: Pool, sources: Sources, calibration: CalibrationArrays, costs_ms: FloatArray) -> int:
-    """Take candidates, the likeliest path first, for as long as more of them could pay.
+    """Take candidates as nodes, the likeliest path first, until no larger tree can have a higher goodput.
 
-    The context's own candidates are in the pool already.
+    The pool already holds the candidates after the context's end.
 
     Args:
         pool: Receives nodes and their candidates.
-        sources: Where guesses come from.
-        calibration: How likely they are.
+        sources: Where candidates come from.
+        calibration: Gives their probabilities.
         costs_ms: C(N) of a step with N nodes, up to the largest tree.  # [≥ 1]
 
     Returns:
-        How many of the nodes, in best-first order, are worth scoring.
+        How many of the nodes, in best-first order, to score.
     """
     pool.size[1] = 0
-    expected, record = 1.0, least_goodput(costs_ms)
+    expected, best_goodput = 1.0, min_goodput(costs_ms)
     while pool.size[1] < len(costs_ms) - 1:
         best, chance = -1, MIN_PATH_PROBABILITY
         for i in range(pool.size[0]):
             if pool.nodes[i] == NOT_TAKEN and pool.paths[i] > chance:
                 best, chance = i, pool.paths[i]
-        if best < 0 or not may_pay(expected, chance, pool.size[1], costs_ms, record):
+        if best < 0 or not may_pay(expected, chance, pool.size[1], costs_ms, best_goodput):
             break
         node = pool.size[1]
         pool.size[1] += 1
@@ -181,7 +192,7 @@ def grow(pool: Pool, sources: Sources, calibration: CalibrationArrays, costs_ms:
         pool.tails[node + 1, :-1] = pool.tails[pool.parents[best] + 1, 1:]
         pool.tails[node + 1, -1] = pool.tokens[best]
         expected += chance
-        record = max(record, expected / costs_ms[node + 1])
+        best_goodput = max(best_goodput, expected / costs_ms[node + 1])
         if pool.tokens[best] >= len(sources.final) or not sources.final[pool.tokens[best]]:
             expand(pool, sources, calibration, node, pool.paths[best])
     return best_cut(pool.paths[pool.picked[: pool.size[1]]], costs_ms)
@@ -189,6 +200,6 @@ def grow(pool: Pool, sources: Sources, calibration: CalibrationArrays, costs_ms:
 
 @compiled
 def draft(pool: Pool, sources: Sources, calibration: CalibrationArrays, costs_ms: FloatArray) -> int:
-    """A whole tree from the context's tail, which is in the empty pool; returns what `grow` does."""
+    """Grow a whole tree from the context's tail in an otherwise empty pool, and return what `grow` returns."""
     expand(pool, sources, calibration, -1, 1.0)
     return grow(pool, sources, calibration, costs_ms)
