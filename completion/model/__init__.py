@@ -1,1 +1,1 @@
-"""The code model: where it comes from, its forward pass, its cache, how a token is drawn from its logits."""
+"""The code model: its sources, its forward pass, its cache, and how a token is drawn from its logits."""

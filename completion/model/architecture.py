@@ -1,4 +1,4 @@
-"""What a decoder of the Qwen2 and Llama families looks like: sizes, norms, rotary scaling, read from its config."""
+"""Architecture of a decoder of the Qwen2 and Llama families: sizes, norms, rotary scaling, read from its config."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from completion.errors import ModelNotFoundError, UnsupportedModelError
 from completion.model.causal_model import ModelShape
 
 FAMILIES = ("qwen2", "llama")
-"""transformers' `model_type`s that share this one forward pass."""
+"""transformers' `model_type`s that share one forward pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class RotaryScaling:
-    """Rotary embedding base and how it is stretched beyond the trained length.
+    """Base of the rotary embedding, and how it is stretched beyond the trained length.
 
     Attributes:
         kind: "default", "linear", "dynamic", "llama3" or "yarn".
         theta: Base of the frequencies.
-        parameters: The kind's own numbers, by their names in the model's config.
+        parameters: Parameters of the kind, by their names in the model's config.
     """
 
     kind: str
@@ -48,18 +48,18 @@ class Architecture:
 
     @property
     def shape(self) -> ModelShape:
-        """The numbers that the engine needs."""
+        """The sizes that the engine needs."""
         return ModelShape(
             self.family, self.vocabulary_size, self.layers, self.kv_heads, self.head_dim, self.max_positions
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values that `from_json` reads back."""
+        """Return plain values that `from_json` reads back."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Architecture:
-        """The architecture that `to_json` wrote."""
+        """Return the architecture that `to_json` wrote."""
         return cls(**{**values, "rotary": RotaryScaling(**values["rotary"])})
 
 
@@ -67,13 +67,13 @@ def read_architecture(folder: Path) -> Architecture:
     """Read a model folder's config through transformers.
 
     Raises:
-        ModelNotFoundError: The folder is not there or holds no config.
-        UnsupportedModelError: The family, its activation or its attention differs from what this package computes.
+        ModelNotFoundError: The folder does not exist or has no config.
+        UnsupportedModelError: The family, its activation or its attention is not supported.
     """
-    from transformers import AutoConfig  # noqa: PLC0415  (a second of import that a packed model does not need)
+    from transformers import AutoConfig  # noqa: PLC0415  (a second of import that packed weights save)
 
     if not (folder / "config.json").is_file():  # transformers would take the folder for a name on the hub
-        raise ModelNotFoundError(f"The folder {folder} holds no config.json. Name a converted model's folder.")
+        raise ModelNotFoundError(f"The folder {folder} has no config.json. Name a converted model's folder.")
     return architecture_of(AutoConfig.from_pretrained(folder, local_files_only=True))
 
 
@@ -81,7 +81,7 @@ def architecture_of(config: Any) -> Architecture:  # noqa: ANN401  (transformers
     """Translate a transformers config.
 
     Raises:
-        UnsupportedModelError: As `read_architecture`.
+        UnsupportedModelError: As in `read_architecture`.
     """
     _check_supported(config)
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -104,17 +104,19 @@ def architecture_of(config: Any) -> Architecture:  # noqa: ANN401  (transformers
 def _check_supported(config: Any) -> None:  # noqa: ANN401
     if config.model_type not in FAMILIES:
         raise UnsupportedModelError(
-            f"The model family {config.model_type!r} has no forward pass of our own (there are: {', '.join(FAMILIES)})."
+            f"The model family {config.model_type!r} has no built-in forward pass (built in: {', '.join(FAMILIES)})."
             " Use --backend transformers for it."
         )
     if config.hidden_act not in {"silu", "swish"}:
-        raise UnsupportedModelError(f"The activation {config.hidden_act!r} is not supported; only SiLU is.")
+        raise UnsupportedModelError(
+            f"The activation {config.hidden_act!r} is not supported; only SiLU is. Use --backend transformers."
+        )
     if getattr(config, "use_sliding_window", False):
-        raise UnsupportedModelError("Models with sliding-window attention are not supported; use full attention.")
+        raise UnsupportedModelError("Sliding-window attention is not supported. Use --backend transformers.")
 
 
 def _rotary_scaling(config: Any) -> RotaryScaling:  # noqa: ANN401
-    """Both spellings: `rope_parameters` (transformers 5) and `rope_theta` with `rope_scaling`."""
+    """Read either spelling: `rope_parameters` (transformers 5), or `rope_theta` with `rope_scaling`."""
     values = dict(getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {})
     kind = values.pop("rope_type", None) or values.pop("type", None) or "default"
     theta = values.pop("rope_theta", None) or getattr(config, "rope_theta", None) or 10000.0

@@ -1,7 +1,7 @@
-"""The interface between the engine and a model: score rows of tokens on top of a cached past.
+"""Interface between the engine and a model: score rows of tokens on top of a cached past.
 
-Three implementations: `transformer.Transformer` (our own, int8 on a CPU, CUDA graphs on a GPU) and
-`transformers_model.TransformersModel` (the oracle and the fallback for unknown families).
+Implementations: `int8.quantized` (CPU), `dense.cuda_graphs` (GPU), `dense.dense_transformer` (torch on a CPU), and
+`transformers_model` (the reference in tests, and the fallback for other families).
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ from drafting.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """The numbers that the engine needs to know of a model."""
+    """Sizes of a model that the engine needs.
 
-    family: str  # transformers' model_type: "qwen2", "llama", ...
+    Attributes:
+        family: transformers' `model_type`: "qwen2", "llama", ...
+    """
+
+    family: str
     vocabulary_size: int
     layers: int
     kv_heads: int
@@ -26,16 +30,16 @@ class ModelShape:
 
 
 class Logits(Protocol):
-    """Scores of the next token for some rows; may live on a device until asked for."""
+    """Scores of the next token for some rows, which may stay on a device until they are read."""
 
     def argmax(self) -> IntArray:
-        """The best token of each row, the lowest id among equals.  # [rows]."""
+        """Return the best token of each row, the lowest id among equals.  # [rows]."""
 
     def top(self, count: int) -> tuple[IntArray, FloatArray]:
-        """The best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
+        """Return the best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
 
     def row(self, index: int) -> FloatArray:
-        """One row, read-only.  # [vocabulary_size]."""
+        """Return one row, read-only.  # [vocabulary_size]."""
 
 
 class KVCache(Protocol):
@@ -68,34 +72,34 @@ class KVCache(Protocol):
         """Forget every slot from `length` on, and all rows behind the past."""
 
     def commit(self, rows: Sequence[int]) -> None:
-        """Make rows behind the past part of it, in this order, and forget the other rows.
+        """Append rows after the past to it, in this order, and forget the other rows.
 
-        `rows` is a path: the first is a root's row, each next one a child of the one before.
+        `rows` is a path: the first is a root's row, and each next one is a child of the previous one.
         """
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Keep these rows for the next `score` call, numbered anew in this order, and forget the others.
+        """Keep these rows for the next `score` call, renumbered in this order, and forget the others.
 
-        With a row its parent must be among them, and before it. So a tree of several texts grows over many steps.
+        A row's parent must be among them, before it. So a tree of several attempts grows over many steps.
         """
 
     def reopen(self, length: int) -> None:
-        """Make the slots from `length` on a chain of kept rows again, as if they had never been committed."""
+        """Turn the slots from `length` on back into a chain of kept rows, as if they had never been committed."""
 
     def rearrange(self, sources: IntArray) -> None:
-        """Fill slots 0 .. len(sources)-1 from other slots, as if all were copied at once; length becomes that many.
+        """Fill slots 0 .. len(sources)-1 from other slots, as if all were copied at once; length becomes that number.
 
-        Slot i takes what lay in slot sources[i]: its key rotated by R(i − sources[i]), its value as it is
+        Slot i gets the content of slot sources[i]: its key rotated by R(i − sources[i]), its value unchanged
         ("Let the Code LLM Edit Itself When You Edit the Code", section 3). −1 leaves the slot undefined until a
         `prefill` writes it. Repeated rotations add up no error: a key is rotated in float32, or kept before RoPE.
 
         Args:
-            sources: Old slot for each new one, −1 for none; any order, so runs may change sides.  # [new length]
+            sources: Old slot of each new one, −1 for none, in any order, so that runs may change sides.  # [new length]
         """
 
 
 class CausalModel(Protocol):
-    """A decoder with a key-value cache."""
+    """Decoder with a key-value cache."""
 
     shape: ModelShape
 
@@ -110,17 +114,17 @@ class CausalModel(Protocol):
 
         Args:
             tokens: Token ids.  # [rows]
-            slots: Where each one goes; also its position.  # [rows]
+            slots: Slot of each token, which is also its position.  # [rows]
             cache: Changed in place.
-            logits_rows: Rows whose next-token logits are wanted, as indices into `tokens`.
+            logits_rows: Rows whose next-token logits to return, as indices into `tokens`.
         """
 
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
-        """Compute a draft tree on top of the past and of kept rows; logits for every new row.
+        """Compute a draft tree on top of the past and of kept rows; return logits for every new row.
 
-        Rows are numbered from the kept ones on. Row i lies in scratch slot length + i at position length + depth(i),
-        where a root has depth 0, and sees the past, its ancestors and itself. Nothing is committed: call
-        `cache.commit(path)` or `cache.keep(rows)` next, or drop the rows by doing nothing.
+        Rows are numbered from the kept ones on. Row i uses scratch slot length + i at position length + depth(i), where
+        a root has depth 0, and sees the past, its ancestors and itself. Nothing is committed: call `cache.commit(path)`
+        or `cache.keep(rows)` next; the next call of `score` overwrites all other rows.
 
         Args:
             tokens: Token ids of the new nodes.  # [rows]
@@ -129,7 +133,7 @@ class CausalModel(Protocol):
         """
 
     def superpose(self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache) -> Logits:
-        """As `score`, with rows whose input is a weighted sum of token embeddings: Σ w·e(t).
+        """Do what `score` does, for rows whose input is a weighted sum of token embeddings: Σ w·e(t).
 
         Source: "Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass", section 3.
 

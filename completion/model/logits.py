@@ -11,11 +11,11 @@ from drafting.arrays import FloatArray, IntArray
 _PANEL = 64
 """Channels of a panel of the head; see `kernels.int8_product`."""
 _BLOCK = 256
-"""Values whose maximum is compared with the running threshold at once: the compiler turns it into vector code."""
+"""Number of logits whose maximum is compared at once with the worst kept one; the comparison becomes vector code."""
 
 
-_KEPT = 8
-"""Whoever asks for the best token mostly asks for the next few as well: one pass finds them all."""
+_MIN_KEPT = 8
+"""Minimum number of best tokens that one pass finds: most callers want a few more than the best."""
 
 
 class DenseLogits:
@@ -23,7 +23,7 @@ class DenseLogits:
 
     Args:
         values: Logits; a row may be longer than the vocabulary.  # [rows, ≥ vocabulary_size]
-        vocabulary_size: Number of columns that are tokens; all by default.
+        vocabulary_size: Number of first columns that are tokens; all by default.
     """
 
     __slots__ = ("_best", "_tokens", "size", "values")
@@ -41,7 +41,7 @@ class DenseLogits:
     def top(self, count: int) -> tuple[IntArray, FloatArray]:
         """Return the best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
         if self._tokens.shape[1] < count:
-            rows, kept = len(self.values), max(count, _KEPT)
+            rows, kept = len(self.values), max(count, _MIN_KEPT)
             self._tokens = np.zeros((rows, kept), dtype=np.int32)
             self._best = np.full((rows, kept), -np.inf, dtype=np.float32)
             self._find(self._tokens, self._best)
@@ -54,13 +54,13 @@ class DenseLogits:
         return row
 
     def _find(self, tokens: IntArray, best: FloatArray) -> None:
-        """Write the best tokens of each row and their logits.  # [rows, kept] twice."""
+        """Find the best tokens of each row and their logits.  # [rows, kept] twice."""
         _top(self.values[:, : self.size], tokens, best)
 
 
 @numba.njit(cache=True, nogil=True)
 def _top(values: FloatArray, tokens: IntArray, best: FloatArray) -> None:
-    """One pass a row: only blocks whose maximum beats the worst kept value are looked at value by value."""
+    """Find the best tokens in one pass a row; only blocks whose maximum beats the worst kept value are searched."""
     rows, vocabulary = values.shape
     for row in range(rows):
         for start in range(0, vocabulary, _BLOCK):
@@ -81,23 +81,23 @@ def _maximum(values: FloatArray) -> np.float32:
 
 @numba.njit(cache=True, nogil=True)
 def _insert(tokens: IntArray, best: FloatArray, token: int, value: np.float32) -> None:
-    """Insertion keeps equals in order of their ids, since ids arrive ascending."""
-    place = len(best) - 1
-    while place > 0 and best[place - 1] < value:
-        best[place] = best[place - 1]
-        tokens[place] = tokens[place - 1]
-        place -= 1
-    best[place] = value
-    tokens[place] = token
+    """Insert a value into a sorted row. Ids arrive ascending, so equals stay in the order of their ids."""
+    index = len(best) - 1
+    while index > 0 and best[index - 1] < value:
+        best[index] = best[index - 1]
+        tokens[index] = tokens[index - 1]
+        index -= 1
+    best[index] = value
+    tokens[index] = token
 
 
 class PanelLogits(DenseLogits):
-    """Logits with the largest of every 64, which makes the best few tokens cheap to find.
+    """Logits with the maximum of every panel, which makes the best few tokens cheap to find.
 
     Args:
-        values: Logits, a row longer than the vocabulary.  # [rows, panels · 64]
-        largest: The largest of every 64.  # [rows, panels]
-        vocabulary_size: Number of columns that are tokens.
+        values: Logits, in rows that are longer than the vocabulary.  # [rows, panels · 64]
+        largest: Maximum of every panel of 64.  # [rows, panels]
+        vocabulary_size: Number of first columns that are tokens.
     """
 
     __slots__ = ("largest",)
@@ -108,20 +108,20 @@ class PanelLogits(DenseLogits):
 
     @classmethod
     def joined(cls, parts: list[PanelLogits], order: npt.NDArray[np.int64]) -> PanelLogits:
-        """Rows of several passes as one.  order: place of each wanted row among all parts' rows."""
+        """Join the rows of several passes.  order: index of each wanted row among all parts' rows."""
         if len(parts) == 1 and np.array_equal(order, np.arange(len(order))):
             return parts[0]
         values = np.concatenate([part.values for part in parts])[order]
         return cls(values, np.concatenate([part.largest for part in parts])[order], parts[0].size)
 
     def _find(self, tokens: IntArray, best: FloatArray) -> None:
-        """See `DenseLogits`."""
+        """Find the best tokens as `DenseLogits._find` does, with the panels' maxima."""
         _top_of_panels(self.values[:, : self.size], self.largest, tokens, best)
 
 
 @numba.njit(cache=True, nogil=True)
 def _top_of_panels(values: FloatArray, largest: FloatArray, tokens: IntArray, best: FloatArray) -> None:
-    """Look only into panels whose largest value beats the worst kept one."""
+    """Find the best tokens; only panels whose maximum beats the worst kept value are searched."""
     rows, vocabulary = values.shape
     width = _PANEL
     for row in range(rows):

@@ -13,15 +13,15 @@ from drafting.arrays import FloatArray
 
 
 def rotary_tables(architecture: Architecture, positions: int) -> tuple[FloatArray, FloatArray]:
-    """Cosine and sine of every position's angles: angle[p, i] = p · frequency[i].
+    """Return cosine and sine of every position's angles: angle[p, i] = p · frequency[i].
 
-    Angles are float32 products, as the models were trained with ("RoFormer", section 3.2.2).
+    Angles are float32 products, as in the models' training ("RoFormer", section 3.2.2).
 
     Returns:
         cosines, sines.  # [positions, head_dim / 2] twice
 
     Raises:
-        UnsupportedModelError: The scaling's kind is unknown.
+        UnsupportedModelError: The kind of scaling is unknown.
     """
     frequencies, scale = _frequencies(architecture)
     angles = np.arange(positions, dtype=np.float32)[:, None] * frequencies[None, :]
@@ -29,7 +29,7 @@ def rotary_tables(architecture: Architecture, positions: int) -> tuple[FloatArra
 
 
 def _frequencies(architecture: Architecture) -> tuple[FloatArray, np.float32]:
-    """One frequency for each pair of a head's channels, and the factor on cosines and sines.  # [head_dim / 2]."""
+    """Return a frequency for each channel pair of a head, and a factor on cosines and sines.  # [head_dim / 2]."""
     scaling, head_dim = architecture.rotary, architecture.head_dim
     if scaling.kind not in _SCALINGS:
         raise UnsupportedModelError(
@@ -42,18 +42,18 @@ def _frequencies(architecture: Architecture) -> tuple[FloatArray, np.float32]:
 
 
 def _unscaled(plain: FloatArray, _scaling: RotaryScaling, _head_dim: int) -> FloatArray:
-    """Also "dynamic": within the trained length, which `max_positions` is, it stretches nothing."""
+    """Return unchanged frequencies. "dynamic" changes none within the trained length, which `max_positions` is."""
     return plain
 
 
 def _linear(plain: FloatArray, scaling: RotaryScaling, _head_dim: int) -> FloatArray:
-    """Positions are divided by a factor ("Extending Context Window ... via Positional Interpolation", section 2)."""
+    """Divide positions by a factor ("Extending Context Window ... via Positional Interpolation", section 2)."""
     stretched: FloatArray = plain / np.float32(scaling.parameters["factor"])
     return stretched
 
 
 def _llama3(plain: FloatArray, scaling: RotaryScaling, _head_dim: int) -> FloatArray:
-    """Long waves are stretched, short ones kept, those between blended (Llama 3.1's published code)."""
+    """Stretch long waves, keep short ones, and blend those between (Llama 3.1's published code)."""
     values = scaling.parameters
     original = values["original_max_position_embeddings"]
     low, high = values["low_freq_factor"], values["high_freq_factor"]
@@ -64,7 +64,7 @@ def _llama3(plain: FloatArray, scaling: RotaryScaling, _head_dim: int) -> FloatA
 
 
 def _yarn(plain: FloatArray, scaling: RotaryScaling, head_dim: int) -> FloatArray:
-    """Channels that turn often are kept, rare ones stretched, a ramp between ("YaRN", section 3.2)."""
+    """Keep channels that turn often, stretch those that turn rarely, with a ramp between ("YaRN", section 3.2)."""
     values = scaling.parameters
     original = values["original_max_position_embeddings"]
 
@@ -79,7 +79,10 @@ def _yarn(plain: FloatArray, scaling: RotaryScaling, head_dim: int) -> FloatArra
 
 
 def _attention_factor(values: Mapping[str, float]) -> float:
-    """YaRN's temperature on the logits, folded into cosine and sine ("YaRN", section 3.3, with DeepSeek's mscale)."""
+    """Return YaRN's temperature on the logits as a factor on cosine and sine.
+
+    Source: "YaRN", section 3.3, with DeepSeek's mscale.
+    """
     if "attention_factor" in values:
         return values["attention_factor"]
 

@@ -1,4 +1,4 @@
-"""How a token is drawn from logits: the best one, or a sample whose noise depends on seed and position only.
+"""Draws a token from logits: the best one, or a sample whose noise depends on seed and position only.
 
 Noise that is a function of (seed, absolute position) makes sampling deterministic, so a drafted token is accepted
 exactly when plain sampling would have drawn it: drafting changes speed, never text.
@@ -15,13 +15,13 @@ import numpy.typing as npt
 from completion.request import Sampling
 from drafting.arrays import FloatArray, IntArray
 
-_FIRST_LOOK = 64  # candidates sorted before the whole vocabulary is
+_FIRST_SORTED = 64  # tokens that are sorted first; the whole vocabulary follows if needed
 
-_NUCLEUS_LOOK = 1024
-"""Of the vocabulary, sorted in the search for a nucleus before more is."""
+_FIRST_NUCLEUS = 1024
+"""Number of tokens that are sorted first in the search for a nucleus; eight times as many follow if needed."""
 
-_REACH = 30.0
-"""A token so far (in nats) below the best wins once in 10^13 draws: it gets no noise, which saves most of the work."""
+_NOISE_RANGE_NATS = 30.0
+"""Distance below the best score at which a token gets no noise: it would win once in 10^13 draws."""
 
 _WORD = 2**64 - 1
 
@@ -41,9 +41,9 @@ def draw(
     Args:
         row: Logits.  # [vocabulary_size]
         sampling: Temperature 0 takes the best token.
-        position: Absolute position of the token to be drawn; keys the noise together with the seed.
-        candidates: Only these ids may be drawn; None for all.
-        allowed: Further condition, asked lazily, best candidate first.
+        position: Absolute position of the drawn token; together with the seed it determines the noise.
+        candidates: Ids that may be drawn; None for all.
+        allowed: Further condition, evaluated lazily, best candidate first.
 
     Returns:
         The token's id; None if no token is allowed.
@@ -55,7 +55,7 @@ def draw(
 
 
 def _perturbed(row: FloatArray, sampling: Sampling, position: int, candidates: IntArray | None) -> FloatArray:
-    """Truncated log-probabilities plus noise, −inf where truncation or the candidates exclude a token.  # [vocab]."""
+    """Return truncated log-probabilities plus noise; −inf for truncated tokens and non-candidates.  # [vocab]."""
     scaled = row / np.float32(sampling.temperature)
     if candidates is not None:
         kept = np.full_like(scaled, -np.inf)
@@ -69,7 +69,7 @@ def _perturbed(row: FloatArray, sampling: Sampling, position: int, candidates: I
 
 @numba.njit(cache=True, nogil=True)
 def _mixed(word: np.uint64) -> np.uint64:
-    """SplitMix64's finaliser ("Fast splittable pseudorandom number generators"): each bit depends on all."""
+    """Return SplitMix64's finaliser ("Fast splittable pseudorandom number generators"): each bit depends on all."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
@@ -77,8 +77,8 @@ def _mixed(word: np.uint64) -> np.uint64:
 
 @numba.njit(cache=True, nogil=True)
 def _add_noise(scores: FloatArray, seed: np.uint64, position: np.uint64) -> None:
-    """Add Gumbel noise that is a function of seed, position and token to every score that can still win.  # [vocab]."""
-    weakest = np.max(scores) - _REACH
+    """Add Gumbel noise, a function of seed, position and token, to every score that can still win.  # [vocab]."""
+    weakest = np.max(scores) - _NOISE_RANGE_NATS
     golden = np.uint64(0x9E3779B97F4A7C15)
     key = _mixed(_mixed(seed + golden) + position * golden)
     for token in range(len(scores)):
@@ -101,11 +101,11 @@ def _truncate(scaled: FloatArray, sampling: Sampling) -> FloatArray:
 
 
 def _nucleus(weights: FloatArray, top_p: float) -> npt.NDArray[np.int64]:
-    """The likeliest tokens whose mass reaches `top_p`, with the one that crosses it; seldom more than a few hundred.
+    """Return the likeliest tokens whose mass reaches `top_p`, the one that crosses it included.
 
     Source: "The Curious Case of Neural Text Degeneration", section 3.1.
     """
-    wanted, count = top_p * float(weights.sum(dtype=np.float64)), min(_NUCLEUS_LOOK, len(weights))
+    wanted, count = top_p * float(weights.sum(dtype=np.float64)), min(_FIRST_NUCLEUS, len(weights))
     while True:
         found = np.sort(np.argpartition(-weights, count - 1)[:count])
         order = found[np.argsort(-weights[found], kind="stable")]
@@ -129,11 +129,11 @@ def _first_allowed(scores: FloatArray, ids: IntArray | None, allowed: Callable[[
 
 
 def _descending(scores: FloatArray, best: int) -> Iterator[int]:
-    """Indices by falling score, the lower index first among equals; sorted only as far as they are asked for."""
+    """Yield indices by falling score, the lower index first among equals. Sorts only as far as the caller reads."""
     yield best
     seen = 1
-    if len(scores) > _FIRST_LOOK * 4:
-        threshold = np.partition(scores, -_FIRST_LOOK)[-_FIRST_LOOK]
+    if len(scores) > _FIRST_SORTED * 4:
+        threshold = np.partition(scores, -_FIRST_SORTED)[-_FIRST_SORTED]
         top = np.flatnonzero(scores >= threshold)
         yield from (int(index) for index in top[np.argsort(-scores[top], kind="stable")][1:])
         seen = len(top)

@@ -1,4 +1,4 @@
-"""Text to tokens and tokens to exact bytes; text of the user never becomes a control token."""
+"""Text to tokens and tokens to exact bytes. Text never becomes a control token."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
 from completion.errors import ModelDamagedError, UnsupportedModelError
 from drafting.arrays import IntArray
 
-_MARKER = re.compile(r"\u2581?<\S.*>")  # what control tokens look like, declared "special" or not
+_MARKER = re.compile(r"\u2581?<\S.*>")  # form of control tokens, declared "special" or not
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")  # sentencepiece's byte fallback
-_SPACE = "\u2581"  # stands for a blank in sentencepiece vocabularies
-_CACHED_PREFIXES = 4096  # answers of `tokens_with_prefix` that are kept
+_SPACE = "\u2581"  # the space in sentencepiece vocabularies
+_MAX_CACHED_PREFIXES = 4096  # results of `tokens_with_prefix`
 
 
 class CodeTokenizer:
-    """A byte-exact tokenizer: `decode(encode(text))` is the text's UTF-8, whatever it holds.
+    """Byte-exact tokenizer: `decode(encode(text))` is the text's UTF-8.
 
-    Normalisation and the blank that some models put before a text are switched off for that. In sentencepiece
-    vocabularies U+2581 is the blank itself, and comes back as one.
+    Normalisation is off, and so is the space that some models put before a text. In sentencepiece vocabularies U+2581
+    means a space, and decodes to one.
 
     Attributes:
-        special: Control tokens by their text. Their bytes are empty, and `encode` never gives them.
-        vocabulary_size: Rows of the model's embedding; some at the end may have no token.
-        stop_ids: Tokens without bytes: a completion ends where the model gives one.
+        special: Control tokens by their text. They have no bytes, and `encode` never returns them.
+        vocabulary_size: Rows of the model's embedding; the last ones may have no token.
+        stop_ids: Tokens without bytes; a completion ends at the first of them.
     """
 
     special: Mapping[str, int]
@@ -50,51 +50,53 @@ class CodeTokenizer:
         pieces = [tokenizer.id_to_token(i) for i in range(self.vocabulary_size)]
         self._bytes, self._offsets = _byte_table(pieces, added, markers, byte_level=_is_byte_level(tokenizer))
         self.stop_ids = frozenset(np.flatnonzero(np.diff(self._offsets) == 0).tolist())
-        self._prefix_answers: dict[bytes, IntArray] = {}
+        self._prefix_results: dict[bytes, IntArray] = {}
 
     @classmethod
     def from_folder(cls, folder: Path) -> CodeTokenizer:
         """Read `tokenizer.json`, and the size of the embedding from `config.json`.
 
         Raises:
-            ModelDamagedError: One of them cannot be read.
-            UnsupportedModelError: The vocabulary could spell its own control tokens, or has no exact bytes.
+            ModelDamagedError: One of the files cannot be read.
+            UnsupportedModelError: Plain text could become a control token, or tokens have no exact bytes.
         """
         try:
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             tokenizer = _read_tokenizer(folder / "tokenizer.json")
         except (OSError, ValueError) as error:
-            raise ModelDamagedError(f"The tokenizer in {folder} cannot be read ({error}).") from error
+            raise ModelDamagedError(
+                f"The tokenizer in {folder} cannot be read ({error}). Convert or download the model again."
+            ) from error
         return cls(tokenizer, int(config.get("vocab_size", 0)))
 
     def encode(self, text: str) -> list[int]:
-        """Tokens of a text, none of them special.
+        """Return the tokens of a text, none of them special.
 
-        A lone surrogate, which has no UTF-8, counts as "?". Bytes that the vocabulary lacks are left out: some
+        A lone surrogate, which has no UTF-8, counts as "?". Bytes that the vocabulary lacks are dropped: some
         byte-level vocabularies have no token for rare control characters.
         """
         exact = text.encode("utf-8", "replace").decode("utf-8")
         return list(self._plain.encode(exact, add_special_tokens=False).ids)
 
     def token_bytes(self, token: int) -> bytes:
-        """The exact bytes of a token, which may be a part of a character; b"" for a special one."""
+        """Return the exact bytes of a token, which may be a part of a character; b"" for a special one."""
         return self._bytes[self._offsets[token] : self._offsets[token + 1]]
 
     def decode(self, tokens: Iterable[int]) -> bytes:
-        """The bytes that tokens stand for, one after the other."""
+        """Return the bytes of the tokens, joined."""
         return b"".join(map(self.token_bytes, tokens))
 
     def tokens_with_prefix(self, prefix: bytes) -> IntArray:
-        """Tokens that agree with forced bytes: theirs start with `prefix`, or are a beginning of it.  # [count].
+        """Return the tokens that agree with forced bytes: theirs start with `prefix` or are a beginning of it.
 
-        Ids ascend; an empty prefix gives every token that has bytes. The answer is cached and read-only.
+        Ids ascend. An empty prefix returns every token that has bytes. The result is cached and read-only.  # [count]
         """
-        answer = self._prefix_answers.get(prefix)
-        if answer is None:
-            if len(self._prefix_answers) >= _CACHED_PREFIXES:
-                self._prefix_answers.clear()
-            answer = self._prefix_answers[prefix] = self._find_with_prefix(prefix)
-        return answer
+        result = self._prefix_results.get(prefix)
+        if result is None:
+            if len(self._prefix_results) >= _MAX_CACHED_PREFIXES:
+                self._prefix_results.clear()
+            result = self._prefix_results[prefix] = self._find_with_prefix(prefix)
+        return result
 
     def _find_with_prefix(self, prefix: bytes) -> IntArray:
         table, ids = self._sorted
@@ -102,19 +104,19 @@ class CodeTokenizer:
         for length in range(1, len(prefix)):
             beginning = prefix[:length]
             found.append(ids[bisect_left(table, beginning) : bisect_right(table, beginning)])
-        answer = np.sort(np.concatenate(found))
-        answer.flags.writeable = False
-        return answer
+        result = np.sort(np.concatenate(found))
+        result.flags.writeable = False
+        return result
 
     @cached_property
     def _sorted(self) -> tuple[list[bytes], IntArray]:
-        """Bytes of all tokens that have some, in order, and the tokens' ids.  # [count] twice."""
+        """Bytes of all tokens that have some, sorted, and the tokens' ids.  # [count] twice."""
         table = [self._bytes[start:end] for start, end in pairwise(self._offsets.tolist())]
         ids = sorted((i for i, text in enumerate(table) if text), key=table.__getitem__)
         return [table[i] for i in ids], np.array(ids, dtype=np.int32)
 
     def _refuse_spellable_markers(self) -> None:
-        """User text must not be able to become a control token, even through the vocabulary itself."""
+        """Check that no plain text becomes a control token, even through the vocabulary itself."""
         ids = set(self.special.values())
         for marker in self.special:
             if not ids.isdisjoint(self.encode(marker.replace(_SPACE, " "))):
@@ -128,31 +130,33 @@ def _read_tokenizer(path: Path) -> Tokenizer:
     """Read a `tokenizer.json`.
 
     Raises:
-        ValueError: It cannot be read.
+        ValueError: The file cannot be read.
     """
     try:
         return Tokenizer.from_file(str(path))
     except Exception as error:
-        if type(error) is not Exception:  # this very class is what the tokenizers library raises, and nothing narrower
+        if type(error) is not Exception:  # the tokenizers library raises this class itself
             raise
         raise ValueError(str(error)) from error
 
 
 def _is_byte_level(tokenizer: Tokenizer) -> bool:
-    """Whether each character of a token stands for one byte; otherwise tokens are text, with a byte fallback.
+    """Return whether each character of a token stands for one byte; otherwise tokens are text with a byte fallback.
 
     Raises:
-        UnsupportedModelError: It is neither.
+        UnsupportedModelError: The tokenizer is of neither kind.
     """
     if tokenizer.pre_tokenizer is not None and b'"ByteLevel"' in tokenizer.pre_tokenizer.__getstate__():
         return True
     if getattr(tokenizer.model, "byte_fallback", False):
         return False
-    raise UnsupportedModelError("The tokenizer is neither byte-level nor has a byte fallback; others are not exact.")
+    raise UnsupportedModelError(
+        "The tokenizer is neither byte-level nor has a byte fallback, so it is not exact. Use another model."
+    )
 
 
 def _without_markers(tokenizer: Tokenizer, added: Mapping[int, AddedToken]) -> Tokenizer:
-    """The same vocabulary, with control tokens as plain text and nothing that changes the text's bytes."""
+    """Return a tokenizer of the same vocabulary that treats control tokens as text and keeps the text's bytes."""
     plain = Tokenizer(tokenizer.model)
     for i, token in sorted(added.items()):
         if token.special or _MARKER.fullmatch(token.content):
@@ -160,16 +164,18 @@ def _without_markers(tokenizer: Tokenizer, added: Mapping[int, AddedToken]) -> T
         else:
             plain.add_tokens([token])
         if plain.token_to_id(token.content) != i:
-            raise UnsupportedModelError(f"The added token {token.content!r} has no place of its own in the vocabulary.")
-    plain.encode_special_tokens = True  # the library's name for: special tokens in a text are text
+            raise UnsupportedModelError(
+                f"The added token {token.content!r} has no id of its own in the vocabulary. Use another model."
+            )
+    plain.encode_special_tokens = True  # the library's option for reading special tokens in a text as text
     plain.pre_tokenizer = _exact_splitter(tokenizer)
-    if not _is_byte_level(tokenizer) and not _turns_blanks(plain):
+    if not _is_byte_level(tokenizer) and not _replaces_spaces(plain):
         plain.normalizer = normalizers.Replace(" ", _SPACE)
     return plain
 
 
 def _exact_splitter(tokenizer: Tokenizer) -> pre_tokenizers.PreTokenizer | None:
-    """The tokenizer's way of splitting, without the blank that it may put in front."""
+    """Return the tokenizer's splitter without the space that it may put before a text."""
     if tokenizer.pre_tokenizer is None:
         return None
     state = tokenizer.pre_tokenizer.__getstate__().decode("utf-8")
@@ -179,15 +185,15 @@ def _exact_splitter(tokenizer: Tokenizer) -> pre_tokenizers.PreTokenizer | None:
     return Tokenizer.from_str(json.dumps(empty | {"pre_tokenizer": json.loads(state)})).pre_tokenizer
 
 
-def _turns_blanks(tokenizer: Tokenizer) -> bool:
-    """Whether the splitter already writes blanks as sentencepiece does."""
+def _replaces_spaces(tokenizer: Tokenizer) -> bool:
+    """Return whether the splitter already replaces spaces by sentencepiece's U+2581."""
     return tokenizer.pre_tokenizer is not None and b'"Metaspace"' in tokenizer.pre_tokenizer.__getstate__()
 
 
 def _byte_table(
     pieces: list[str | None], added: Mapping[int, AddedToken], markers: Mapping[int, str], *, byte_level: bool
 ) -> tuple[bytes, npt.NDArray[np.int64]]:
-    """All tokens' bytes in one string, and where each begins.  # offsets: [vocabulary_size + 1]."""
+    """Return all tokens' bytes in one string, and where each token's bytes begin.  # offsets: [vocabulary_size + 1]."""
     to_bytes = _byte_level_bytes if byte_level else _sentencepiece_bytes
     table = to_bytes(["" if piece is None or i in added else piece for i, piece in enumerate(pieces)])
     for i, token in added.items():
@@ -199,7 +205,7 @@ def _byte_table(
 
 
 def _byte_level_bytes(pieces: list[str]) -> list[bytes]:
-    """GPT-2's alphabet, in which printable bytes are themselves and the others come after U+0100, in order."""
+    """Decode GPT-2's alphabet: printable bytes stand for themselves, the others start at U+0100, in order."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = (byte for byte in range(256) if byte not in printable)
     alphabet = {byte: byte for byte in printable} | {256 + n: byte for n, byte in enumerate(others)}
@@ -214,6 +220,6 @@ def _sentencepiece_bytes(pieces: list[str]) -> list[bytes]:
 
 
 def _end_of_prefix(table: list[bytes], prefix: bytes) -> int:
-    """Index after the last entry that starts with `prefix`."""
+    """Return the index after the last entry that starts with `prefix`."""
     stem = prefix.rstrip(b"\xff")
     return bisect_left(table, stem[:-1] + bytes([stem[-1] + 1])) if stem else len(table)

@@ -1,4 +1,4 @@
-"""Our own decoder of the Qwen2 and Llama families: which of its forward passes runs on this machine."""
+"""Loads our own forward pass of the Qwen2 and Llama families, with the backend that fits this machine."""
 
 from __future__ import annotations
 
@@ -14,21 +14,19 @@ from completion.model.store.disk import storage_errors
 from completion.paths import cache_dir
 
 Backend = Literal["auto", "int8", "bf16", "fp32"]
-Transformer = CausalModel
 
 
-def load_transformer(folder: Path, backend: Backend = "auto", threads: int | None = None) -> Transformer:
-    """Load a converted model: bfloat16 on a GPU, int8 where the processor has the instructions, bfloat16 elsewhere.
+def load_transformer(folder: Path, backend: Backend = "auto", threads: int | None = None) -> CausalModel:
+    """Load a converted model: bfloat16 on a GPU, int8 if the processor has the instructions, else bfloat16.
 
     Args:
-        folder: Holds config.json and safetensors files.
-        backend: What the weights are kept in; "auto" picks the fastest that this machine has, "int8" and "fp32" are
-            for its processor.
-        threads: Threads of a forward pass; None is one for each core that this process may use.
+        folder: Folder with config.json and safetensors files.
+        backend: Format of the weights. "auto" is the fastest on this machine; "int8" and "fp32" run on the processor.
+        threads: Threads of a forward pass; None for one a core that this process may use.
 
     Raises:
-        UnsupportedModelError: The family or its sizes have no forward pass here.
-        ModelError: The files are missing or damaged, or the backend does not run on this processor.
+        UnsupportedModelError: There is no forward pass for this family or these sizes.
+        ModelError: Files are missing or damaged, or the backend does not run on this processor.
         StorageError: The packed weights cannot be written to the cache.
     """
     if backend == "int8" and not has_int8_instructions():
@@ -37,7 +35,7 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
         return _load_on_gpu(folder)
     if backend == "int8" or (backend == "auto" and has_int8_instructions()):
         return _load_int8(folder, threads)
-    import torch  # noqa: PLC0415  (two seconds and 200 MB that the int8 path does without)
+    import torch  # noqa: PLC0415  (two seconds and 200 MB that the int8 path saves)
 
     from completion.model.dense.dense_transformer import load_dense  # noqa: PLC0415
 
@@ -45,7 +43,7 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
 
 
 def has_cuda() -> bool:
-    """Whether torch can use a GPU; torch is only imported to ask where the GPU's driver is installed."""
+    """Return whether torch can use a GPU. Imports torch only if a GPU driver is installed."""
     try:
         ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
     except OSError:
@@ -56,13 +54,13 @@ def has_cuda() -> bool:
 
 
 def has_int8_instructions() -> bool:
-    """Whether the processor runs the int8 kernels: x86 with AVX2; AVX-VNNI and AVX-512 VNNI make them fast."""
-    from completion.model.int8.kernels.processor import RUNS_INT8  # noqa: PLC0415  (numba is not needed for other backends)
+    """Return whether the processor runs the int8 kernels: x86 with AVX2. VNNI makes them fast."""
+    from completion.model.int8.kernels.processor import RUNS_INT8  # noqa: PLC0415  (other backends do not need numba)
 
     return RUNS_INT8
 
 
-def _load_on_gpu(folder: Path) -> Transformer:
+def _load_on_gpu(folder: Path) -> CausalModel:
     import torch  # noqa: PLC0415
 
     from completion.model.dense.cuda_graphs import GraphedTransformer  # noqa: PLC0415
@@ -72,7 +70,7 @@ def _load_on_gpu(folder: Path) -> Transformer:
     return GraphedTransformer(architecture, read_weights(folder, architecture, torch.bfloat16, "cuda"))
 
 
-def _load_int8(folder: Path, threads: int | None) -> Transformer:
+def _load_int8(folder: Path, threads: int | None) -> CausalModel:
     from completion.model.int8.packed_weights import load_packed  # noqa: PLC0415
     from completion.model.int8.quantized import QuantizedTransformer  # noqa: PLC0415
     from completion.model.worker_threads import usable_threads  # noqa: PLC0415

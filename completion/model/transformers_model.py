@@ -1,4 +1,4 @@
-"""Any causal model of the transformers library behind our interface: the oracle, and the way for other families."""
+"""Causal models of the transformers library as `CausalModel`: reference in tests, fallback for other families."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from completion.model.logits import DenseLogits
 from drafting.arrays import FloatArray, IntArray
 
 PREFILL_ROWS = 256
-"""Rows computed at once: a mask and scores of more would only take memory."""
+"""Maximum number of rows in one pass of a prefill; it bounds the memory of masks and scores."""
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 _MOVABLE_ROTARY = frozenset({"default", "linear", "dynamic", "llama3", "yarn"})
@@ -28,11 +28,11 @@ _MOVABLE_ROTARY = frozenset({"default", "linear", "dynamic", "llama3", "yarn"})
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What one forward pass computes.
+    """Input of one forward pass.
 
     Attributes:
         tokens: Token ids.  # [rows]
-        slots: Where keys and values go.  # [rows]
+        slots: Slots that receive keys and values.  # [rows]
         positions: Rotary positions.  # [rows]
         visible: Which slots each row sees.  # [rows, span]
     """
@@ -44,9 +44,9 @@ class _Rows:
 
 
 class TransformersCache(TreeCache):
-    """Keys and values in static tensors; transformers' attention layers write to it through `update`.
+    """Keys and values in tensors that transformers' attention layers write to through `update`.
 
-    A moved key is rotated from the key as it was computed, not from an earlier rotation, so no error adds up.
+    A moved key is rotated from the key as it was computed rather than from an earlier rotation, so no error adds up.
     """
 
     def __init__(self, model: TransformersModel, capacity: int) -> None:
@@ -70,21 +70,21 @@ class TransformersCache(TreeCache):
         self._computed_at = lengthened(self._computed_at, 0, slots)
 
     def begin(self, slots: torch.Tensor, positions: torch.Tensor, span: int) -> None:
-        """Say where the next forward pass writes, and how many slots it reads.  slots, positions: # [rows]."""
+        """Set where the next forward pass writes, and how many slots it reads.  slots, positions: # [rows]."""
         self._slots, self._span = slots, span
         self._computed_at[slots] = positions
 
     def update(
         self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: object, **__: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Store rows of one layer; gives all keys and values that they may see.  # [1, kv_heads, rows, head_dim]."""
+        """Store rows of one layer; return all keys and values that they may see.  # [1, kv_heads, rows, head_dim]."""
         self._keys[layer].index_copy_(1, self._slots, keys[0])
         self._computed_keys[layer].index_copy_(1, self._slots, keys[0])
         self._values[layer].index_copy_(1, self._slots, values[0])
         return self._keys[layer, None, :, : self._span], self._values[layer, None, :, : self._span]
 
     def get_seq_length(self, _layer: int = 0) -> int:
-        """Committed slots, by the name that transformers asks for."""
+        """Return the number of committed slots; transformers calls this method."""
         return self.length
 
     def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
@@ -95,7 +95,7 @@ class TransformersCache(TreeCache):
         """Fill slots 0 .. len(sources)-1 from old slots; see `KVCache.rearrange`.
 
         Raises:
-            UnsupportedModelError: The family's positions are not plain rotary ones.
+            UnsupportedModelError: The family has no plain rotary positions.
         """
         self.reserve(len(sources))
         moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources))))
@@ -107,7 +107,7 @@ class TransformersCache(TreeCache):
         self.settle(len(sources))
 
     def key(self, layer: int, slot: int) -> torch.Tensor:
-        """The rotated key in a slot.  # [kv_heads, 1, head_dim]."""
+        """Return the rotated key in a slot.  # [kv_heads, 1, head_dim]."""
         return self._keys[layer, :, slot : slot + 1].clone()
 
     def _copy(self, source: torch.Tensor, to: torch.Tensor) -> None:
@@ -135,8 +135,8 @@ class TransformersModel:
         """Read a folder of safetensors.
 
         Raises:
-            ModelError: transformers cannot load it; the message has its reason.
-            UnsupportedModelError: Its attention keeps something else than keys and values of one shape.
+            ModelError: transformers cannot load it; the message has the reason.
+            UnsupportedModelError: Its attention does not cache keys and values of one shape.
         """
         from transformers import AutoModelForCausalLM  # noqa: PLC0415 -- seconds of import
         from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415
@@ -151,7 +151,10 @@ class TransformersModel:
         try:
             model._first_layer_key(0)
         except RuntimeError as error:
-            raise UnsupportedModelError(f"The attention of {model.shape.family!r} models does not fit here.") from error
+            raise UnsupportedModelError(
+                f"The attention of {model.shape.family!r} models does not cache keys and values of one shape. "
+                "Use another model."
+            ) from error
         return model
 
     def new_cache(self, capacity: int) -> TransformersCache:
@@ -194,7 +197,7 @@ class TransformersModel:
         return DenseLogits(logits)
 
     def rotary_frequencies(self) -> torch.Tensor:
-        """Angle by which each channel pair turns from one position to the next, in float64.  # [rotary_dim / 2].
+        """Return the angle between neighbouring positions of each channel pair, in float64.  # [rotary_dim / 2].
 
         Raises:
             UnsupportedModelError: Keys of this family do not turn with their position in the plain way.
@@ -204,7 +207,7 @@ class TransformersModel:
         return self._frequencies
 
     def _checked_frequencies(self) -> torch.Tensor:
-        """The module's own frequencies, once they are seen to explain how a key differs between two positions."""
+        """Return the module's frequencies if they explain how a key differs between positions."""
         rotary = getattr(self._module.base_model, "rotary_emb", None)
         if rotary is None or getattr(rotary, "rope_type", None) not in _MOVABLE_ROTARY:
             raise UnsupportedModelError(self._immovable())
@@ -224,10 +227,10 @@ class TransformersModel:
 
     @torch.inference_mode()
     def _first_layer_key(self, position: int) -> torch.Tensor:
-        """Key of one token at a position, in the first layer, where nothing else depends on it."""
+        """Return a token's key at a position in the first layer, where it depends on nothing else."""
         cache = self._own(self.new_cache(1), 1)
         slot = np.zeros(1, dtype=np.int32)
-        token = slot + self.shape.vocabulary_size // 2  # the first ones are often padding, and zero
+        token = slot + self.shape.vocabulary_size // 2  # the first tokens are often padding with zero keys
         self._forward(_Rows(token, slot, slot + position, np.ones((1, 1), dtype=np.bool_)), cache, ())
         return cache.key(0, 0)
 
@@ -244,7 +247,7 @@ class TransformersModel:
         logits_rows: Sequence[int],
         inputs: torch.Tensor | None = None,
     ) -> np.ndarray:
-        """One pass of the module, with `inputs` in place of the tokens' embeddings.  # [logits_rows, vocabulary]."""
+        """Run the module, with `inputs` in place of token embeddings if given.  # [logits_rows, vocabulary]."""
         arrays = (rows.tokens, rows.positions, rows.slots)
         ids, at, where = (torch.from_numpy(array.astype(np.int64)) for array in arrays)
         mask = torch.zeros(rows.visible.shape, dtype=self.dtype)
@@ -263,17 +266,17 @@ class TransformersModel:
 
 
 def rotated(keys: torch.Tensor, by: torch.Tensor, frequencies: torch.Tensor) -> torch.Tensor:
-    """Turn channel pairs (i, i + rotary_dim/2) of keys by so many positions ("RoFormer", equation 34).
+    """Turn channel pairs (i, i + rotary_dim/2) of keys by a number of positions ("RoFormer", equation 34).
 
     Args:
-        keys: Rotated keys; channels behind the rotary ones stay.  # [..., rows, head_dim]
-        by: Positions, which may be negative.  # [rows]
-        frequencies: Of the pairs, in float64.  # [rotary_dim / 2]
+        keys: Rotated keys; channels after the rotary ones stay unchanged.  # [..., rows, head_dim]
+        by: Numbers of positions, which may be negative.  # [rows]
+        frequencies: Frequencies of the pairs, in float64.  # [rotary_dim / 2]
     """
     angles = by.double()[:, None] * frequencies
     cosines, sines = angles.cos().float(), angles.sin().float()
-    left, right, rest = keys.float().tensor_split([len(frequencies), 2 * len(frequencies)], dim=-1)
-    turned = torch.cat((left * cosines - right * sines, right * cosines + left * sines, rest), dim=-1)
+    left, right, unrotated = keys.float().tensor_split([len(frequencies), 2 * len(frequencies)], dim=-1)
+    turned = torch.cat((left * cosines - right * sines, right * cosines + left * sines, unrotated), dim=-1)
     return turned.to(keys.dtype)
 
 

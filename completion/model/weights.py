@@ -1,4 +1,4 @@
-"""Weights of a model folder's safetensors files, read by memory map and put together as the forward pass wants them."""
+"""Weights in a model folder's safetensors files, mapped into memory and joined as the forward pass needs them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Read = Callable[[str], torch.Tensor | None]
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """y = x Wᵀ + b.  weight: # [out, in]; bias: # [out], where the layer has one."""
+    """Linear layer y = x Wᵀ + b.  weight: # [out, in]; bias: # [out], None if the layer has none."""
 
     weight: torch.Tensor
     bias: torch.Tensor | None
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """x: # [rows, in] → # [rows, out]."""
+        """Return y.  x: # [rows, in] → # [rows, out]."""
         return torch.nn.functional.linear(x, self.weight, self.bias)
 
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """One decoder layer; query, key and value projections are one matrix, so are gate and up."""
+    """Weights of one decoder layer; query, key and value projections are one matrix, and so are gate and up."""
 
     attention_norm: torch.Tensor  # [hidden]
     qkv: Linear  # [(heads + 2 kv_heads) · head_dim, hidden]
@@ -42,7 +42,7 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """All of a decoder's tensors."""
+    """All weights of a decoder."""
 
     embeddings: torch.Tensor  # [vocabulary, hidden]
     layers: tuple[LayerWeights, ...]
@@ -51,14 +51,14 @@ class Weights:
 
 
 def open_tensors(folder: Path, dtype: torch.dtype, device: str = "cpu") -> Read:
-    """A function that reads one tensor by name, mapped from the folder's safetensors files; None where it is absent.
+    """Return a function that reads one tensor by name from the folder's safetensors files; None for an unknown name.
 
     Raises:
-        ModelNotFoundError: The folder holds no safetensors file.
+        ModelNotFoundError: The folder has no safetensors file.
     """
     files = sorted(folder.glob("*.safetensors"))
     if not files:
-        raise ModelNotFoundError(f"The folder {folder} holds no .safetensors file. Name a converted model's folder.")
+        raise ModelNotFoundError(f"The folder {folder} has no .safetensors file. Name a converted model's folder.")
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         named = set(json.loads(index.read_text())["weight_map"].values())
@@ -73,7 +73,7 @@ def open_tensors(folder: Path, dtype: torch.dtype, device: str = "cpu") -> Read:
 
 
 def read_layer(read: Read, index: int) -> LayerWeights:
-    """One decoder layer, its projections joined.
+    """Read one decoder layer and join its projections.
 
     Raises:
         ModelDamagedError: A tensor is missing.
@@ -90,10 +90,10 @@ def read_layer(read: Read, index: int) -> LayerWeights:
 
 
 def read_weights(folder: Path, architecture: Architecture, dtype: torch.dtype, device: str = "cpu") -> Weights:
-    """Every tensor of a model.
+    """Read every tensor of a model.
 
     Raises:
-        ModelNotFoundError: The folder holds no weights.
+        ModelNotFoundError: The folder has no weights.
         ModelDamagedError: A tensor is missing.
     """
     read = open_tensors(folder, dtype, device)
@@ -106,16 +106,16 @@ def read_weights(folder: Path, architecture: Architecture, dtype: torch.dtype, d
 
 
 def read_head(read: Read, architecture: Architecture) -> torch.Tensor:
-    """The matrix from hidden states to logits; the embeddings' own where the two are tied."""
+    """Read the matrix from hidden states to logits; with tied embeddings it is the embeddings' matrix."""
     head = None if architecture.tied_head else read("lm_head.weight")
     return required(read, "model.embed_tokens.weight") if head is None else head
 
 
 def required(read: Read, name: str) -> torch.Tensor:
-    """A tensor that must be there.
+    """Read a tensor that must exist.
 
     Raises:
-        ModelDamagedError: It is missing.
+        ModelDamagedError: The tensor is missing.
     """
     tensor = read(name)
     if tensor is None:
@@ -124,7 +124,7 @@ def required(read: Read, name: str) -> torch.Tensor:
 
 
 def _joined(read: Read, names: list[str]) -> Linear:
-    """Several projections of one input as one matrix; a bias only some have is zero for the others."""
+    """Join several projections of one input; where only some have a bias, the others' is zero."""
     weights = [required(read, f"{name}.weight") for name in names]
     biases = [read(f"{name}.bias") for name in names]
     if all(bias is None for bias in biases):

@@ -1,4 +1,4 @@
-"""A few threads that work on one task together: compiled code that lets go of the interpreter."""
+"""Threads that share one task of compiled code, which releases the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class WorkerThreads:
     """The calling thread and count − 1 others.
 
     Attributes:
-        count: Threads that run a task, the caller included.
+        count: Number of threads that run a task, the caller's included.
     """
 
     __slots__ = ("_pool", "count")
@@ -21,7 +21,7 @@ class WorkerThreads:
         self._pool = ThreadPoolExecutor(max(count - 1, 1), thread_name_prefix="draftline-forward")
 
     def run(self, task: Callable[[int], None]) -> None:
-        """Call task(0) here, task(1) .. task(count − 1) on the others; return when all have ended."""
+        """Call task(0) here and task(1) .. task(count − 1) on the other threads; return when all have ended."""
         others = [self._pool.submit(task, thread) for thread in range(1, self.count)]
         task(0)
         for other in others:
@@ -29,5 +29,5 @@ class WorkerThreads:
 
 
 def usable_threads() -> int:
-    """Cores that this process may run on."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -21,7 +21,7 @@ from completion.model.weights import Weights, read_weights
 from drafting.arrays import FloatArray, IntArray
 
 PREFILL_ROWS = 256
-"""Rows computed at once: a mask and scores of more would only take memory."""
+"""Maximum number of rows in one pass of a prefill; it bounds the memory of masks and scores."""
 
 
 def load_dense(folder: Path, dtype: torch.dtype, threads: int | None, device: str = "cpu") -> DenseTransformer:
@@ -34,13 +34,13 @@ def load_dense(folder: Path, dtype: torch.dtype, threads: int | None, device: st
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What one forward pass computes.
+    """Input of one forward pass.
 
     Attributes:
         inputs: Embeddings.  # [rows, hidden]
-        slots: Where keys and values go.  # [rows]
+        slots: Slots that receive keys and values.  # [rows]
         positions: Rotary positions.  # [rows]
-        mask: Added to attention scores: 0 where a row may look, −∞ elsewhere.  # [rows, span]
+        mask: Added to attention scores: 0 for a slot that the row sees, −∞ for others.  # [rows, span]
     """
 
     inputs: torch.Tensor
@@ -118,7 +118,7 @@ class DenseTransformer:
         return Rows(inputs, indices[0], indices[1], mask.to(self.device))
 
     def forward(self, rows: Rows, cache: TorchCache) -> torch.Tensor:
-        """Hidden states behind the last layer.  # [rows, hidden]."""
+        """Return hidden states after the last layer.  # [rows, hidden]."""
         x = rows.inputs
         for index, layer in enumerate(self.weights.layers):
             h = self._norm(x, layer.attention_norm)
@@ -129,7 +129,10 @@ class DenseTransformer:
         return x
 
     def _attention(self, index: int, qkv: torch.Tensor, rows: Rows, cache: TorchCache) -> torch.Tensor:
-        """softmax(q kᵀ / √d + mask) v, the query heads of one KV head folded into rows.  # [rows, heads · head_dim]."""
+        """Compute softmax(q kᵀ / √d + mask) v.  # [rows, heads · head_dim].
+
+        The query heads that share a KV head are folded into its rows.
+        """
         heads, groups, width = self.architecture.heads, self.shape.kv_heads, self.shape.head_dim
         count, span = rows.mask.shape
         cosines, sines = self._cosines[rows.positions], self._sines[rows.positions]  # [rows, head_dim / 2]
@@ -150,5 +153,5 @@ class DenseTransformer:
         return weight * (wide * scale).to(x.dtype)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Scores of the next token.  hidden: # [rows, hidden] → # [rows, vocabulary]."""
+        """Return the logits of the next token.  hidden: # [rows, hidden] → # [rows, vocabulary]."""
         return torch.nn.functional.linear(self._norm(hidden, self.weights.final_norm), self.weights.head)

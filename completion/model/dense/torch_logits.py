@@ -1,4 +1,4 @@
-"""Scores of the next token in a torch tensor; only what is asked for leaves its device."""
+"""Logits in a torch tensor; only requested values leave its device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from drafting.arrays import FloatArray, IntArray
 
 
 class TorchLogits:
-    """Logits of some rows.  # [rows, vocabulary_size]."""
+    """Logits of several rows.  # [rows, vocabulary_size]."""
 
     __slots__ = ("_values",)
 
@@ -17,7 +17,7 @@ class TorchLogits:
         self._values = values
 
     def argmax(self) -> IntArray:
-        """The best token of each row, the lowest id among equals.  # [rows]."""
+        """Return the best token of each row, the lowest id among equals.  # [rows]."""
         vocabulary = self._values.shape[1]
         tokens = torch.arange(vocabulary, device=self._values.device)
         best = self._values.amax(dim=1, keepdim=True)
@@ -25,13 +25,13 @@ class TorchLogits:
         return lowest.cpu().numpy().astype(np.int32)
 
     def top(self, count: int) -> tuple[IntArray, FloatArray]:
-        """The best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
+        """Return the best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
         best, tokens = (found.cpu().numpy() for found in self._values.float().topk(count, dim=1))
         order = np.lexsort((tokens, -best), axis=-1)  # the lowest id first among equals
         return np.take_along_axis(tokens, order, 1).astype(np.int32), np.take_along_axis(best, order, 1)
 
     def row(self, index: int) -> FloatArray:
-        """One row, read-only.  # [vocabulary_size]."""
+        """Return one row, read-only.  # [vocabulary_size]."""
         row: FloatArray = self._values[index].float().cpu().numpy()
         row.flags.writeable = False
         return row

@@ -1,1 +1,1 @@
-"""Where weights come from: Python packages, local files, the hub; converted once and kept in a cache."""
+"""Sources of weights: Python packages, local files, the hub. Each model is converted once and kept in a cache."""

@@ -1,4 +1,4 @@
-"""Folders of converted models in the cache: made once, by one process, complete or not there at all."""
+"""Folders of converted models in the cache: one process makes each of them, and each is complete or absent."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from completion.model.store.disk import sha256_of, storage_errors, sync_files
 from completion.paths import cache_dir
 from completion.progress import Progress
 
-CONVERSION_VERSION = 1  # raised whenever a conversion gives other bytes than before
-WAIT_LIMIT_S = 1800.0  # no conversion takes half an hour
+CONVERSION_VERSION = 1  # incremented when a conversion writes other bytes than before
+WAIT_LIMIT_S = 1800.0  # longer than any conversion
 _RECORD = "source.json"
 
 
 class FileRecord(TypedDict):
-    """What a file held when it was written."""
+    """Size and checksum of a file when it was written."""
 
     size_bytes: int
     sha256: str
 
 
 class Record(TypedDict):
-    """The content of `source.json`."""
+    """Content of `source.json`."""
 
     conversion: int
     source: dict[str, str | int]
@@ -41,13 +41,13 @@ class Record(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a model is made from.
+    """Where a converted model comes from.
 
     Attributes:
         name: Short name; the folder is called `<name>-<first 12 digits of the digest>`.
         digest: Hexadecimal; two sources with one digest are the same model.
-        origin: Where it comes from, for people to read.
-        converted_bytes: About how much the conversion writes, for the progress of those who wait; 0 if unknown.
+        origin: Description of the source, for display.
+        converted_bytes: Approximate size of the result, for the progress of waiting processes; 0 if unknown.
     """
 
     name: str
@@ -57,12 +57,12 @@ class Source:
 
     @property
     def folder(self) -> Path:
-        """Where the converted model lies or will lie."""
+        """Folder of the converted model, which may not exist yet."""
         return models_dir() / f"{self.name}-{self.digest[:12]}"
 
 
 def models_dir() -> Path:
-    """The folder of all converted models."""
+    """Return the folder of all converted models; create it if necessary."""
     path = cache_dir() / "models"
     with storage_errors(path):
         path.mkdir(exist_ok=True)
@@ -70,7 +70,7 @@ def models_dir() -> Path:
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether a conversion ended, is of this version, and every file still has its length."""
+    """Return whether a conversion of this version ended and every file still has its size."""
     record = read_record(folder)
     return (
         record is not None
@@ -80,7 +80,7 @@ def is_complete(folder: Path) -> bool:
 
 
 def damaged_files(folder: Path) -> list[str]:
-    """Names of files that differ from what the conversion wrote; reads all of them."""
+    """Return the names of files that differ from what the conversion wrote. Reads all of them."""
     record = read_record(folder)
     if record is None:
         return [_RECORD]
@@ -92,15 +92,18 @@ def damaged_files(folder: Path) -> list[str]:
 
 
 def convert_once(source: Source, fill: Callable[[Path, Progress], None], progress: Progress) -> Path:
-    """Make the source's folder unless it is there; of several processes one works and the others wait.
+    """Convert a model unless its folder is complete. One process converts; the others wait for it.
 
     Args:
-        source: What is converted.
-        fill: Writes the converted files into the empty folder it is given.
-        progress: Told by `fill`, or while waiting for another process.
+        source: What to convert.
+        fill: Writes the converted files into the empty folder that it gets.
+        progress: Called by `fill`, or while waiting for another process.
+
+    Returns:
+        The folder.
 
     Raises:
-        StorageError: The disk is full or read-only, or the other process takes longer than half an hour.
+        StorageError: The disk is full or read-only, or another process takes longer than half an hour.
     """
     target = source.folder
     if is_complete(target):
@@ -122,17 +125,17 @@ def remove(folder: Path, progress: Progress) -> int:
 
 
 def packed_forms(folder: Path) -> list[Path]:
-    """Folders of int8 weights that were packed from a converted model."""
+    """Return the folders of int8 weights that were packed from a converted model."""
     return [path for path in (cache_dir() / "packed").glob(f"{folder.name}-*") if path.is_dir()]
 
 
 def folder_bytes(folder: Path) -> int:
-    """How much the files of a folder hold."""
+    """Return the size of a folder's files."""
     return sum(_size(path) for path in folder.glob("*") if path.is_file())
 
 
 def read_record(folder: Path) -> Record | None:
-    """What a finished conversion noted about itself, None where there is none."""
+    """Return what a finished conversion recorded, None if there is no valid record."""
     try:
         record: Record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -142,11 +145,11 @@ def read_record(folder: Path) -> Record | None:
 
 def _make(source: Source, target: Path, fill: Callable[[Path, Progress], None], progress: Progress) -> None:
     partial = _partial(target)
-    shutil.rmtree(partial, ignore_errors=True)  # left by a process that was killed
+    shutil.rmtree(partial, ignore_errors=True)  # from a process that was killed
     try:
         partial.mkdir()
         fill(partial, progress)
-        progress("Checking what was written", 1.0)
+        progress("Computing checksums", 1.0)
         _write_record(source, partial)
         sync_files(partial)
         if target.exists():
@@ -164,7 +167,7 @@ def _write_record(source: Source, folder: Path) -> None:
 
 @contextmanager
 def _lock_held(folder: Path, progress: Progress, expected_bytes: int) -> Iterator[None]:
-    """Hold the folder's lock; while another process has it, tell how far that one is."""
+    """Hold the folder's lock; while another process has it, report that process's progress."""
     lock = FileLock(folder.with_name(f"{folder.name}.lock"))
     deadline = time.monotonic() + WAIT_LIMIT_S
     while True:

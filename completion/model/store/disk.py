@@ -1,4 +1,4 @@
-"""Writing large files: enough room beforehand, plain errors when there is none, checksums."""
+"""Large files on disk: free space, errors of a full or read-only disk, checksums."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _MOVE = "Set DRAFTLINE_CACHE_DIR to a folder with more room, or free some."
 
 
 def require_free(folder: Path, needed_bytes: int) -> None:
-    """Refuse to begin what cannot end.
+    """Check that the disk has enough free space before a long write begins.
 
     Raises:
-        StorageError: The folder's disk has less room than that.
+        StorageError: The folder's disk has less free space than `needed_bytes`.
     """
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
         raise StorageError(
-            f"The disk of {folder} has {free / 1e6:,.0f} MB left, and {needed_bytes / 1e6:,.0f} MB are needed. {_MOVE}"
+            f"The disk of {folder} has {free / 1e6:,.0f} MB free; {needed_bytes / 1e6:,.0f} MB are needed. {_MOVE}"
         )
 
 
 @contextmanager
 def storage_errors(folder: Path) -> Iterator[None]:
-    """Turn the system's words for a full or read-only disk into ours.
+    """Turn an OSError of a full or read-only disk into a StorageError that says what to do.
 
     Raises:
-        StorageError: Something below could not be written.
+        StorageError: The disk is full, or a file cannot be written.
     """
     try:
         yield
@@ -51,7 +51,7 @@ def storage_errors(folder: Path) -> Iterator[None]:
 
 
 def sha256_of(path: Path) -> str:
-    """Checksum of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

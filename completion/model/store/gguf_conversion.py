@@ -1,7 +1,7 @@
-"""Converts a GGUF file to safetensors, config.json and tokenizer.json, tensor by tensor, with little memory.
+"""Converts a GGUF file to safetensors, config.json and tokenizer.json in little memory.
 
-transformers reads GGUF too, but through float32 copies of the whole model: 25 s and 3 GB for half a billion weights.
-Here a few thousand rows are dequantised at a time and appended to the result.
+transformers reads GGUF too, but makes float32 copies of the whole model: 25 s and 3 GB for half a billion weights.
+Here a few thousand rows at a time are dequantised and appended to the result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from completion.model.store.disk import require_free
 from completion.model.store.gguf_tokenizer import tokenizer_json
 from completion.progress import Progress
 
-CHUNK_ELEMENTS = 1 << 22  # dequantised at a time: 16 MB of float32
+CHUNK_ELEMENTS = 1 << 22  # numbers that are dequantised at a time: 16 MB of float32
 
 _TOP_NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 _LAYER_NAMES = {
@@ -37,21 +37,28 @@ _LAYER_NAMES = {
     "ffn_down": "mlp.down_proj",
 }
 _ARCHITECTURES = {"qwen2": "Qwen2ForCausalLM", "llama": "LlamaForCausalLM"}
-_MUST_HAVE = object()
+_REQUIRED = object()
 
 
 @dataclass(frozen=True, slots=True)
 class _Tensor:
-    """One tensor on its way from GGUF to safetensors."""
+    """One tensor to convert from GGUF to safetensors.
+
+    Attributes:
+        name: Name in transformers' model.
+        shape: Shape in transformers' model.
+        source: The tensor in the GGUF file.
+        row_order: Index of the stored row that becomes row i, None if the order stays.  # [rows]
+    """
 
     name: str
     shape: tuple[int, ...]
     source: gguf.ReaderTensor
-    row_order: npt.NDArray[np.intp] | None  # which stored row comes i-th, None where the order stays
+    row_order: npt.NDArray[np.intp] | None
 
     @property
     def size_bytes(self) -> int:
-        """Length in bfloat16."""
+        """Size in bfloat16."""
         return 2 * int(np.prod(self.shape))
 
 
@@ -59,8 +66,8 @@ class GgufFile:
     """Read access to a GGUF file: fields by name, weights by their name in transformers.
 
     Raises:
-        ModelDamagedError: The file is cut short or not GGUF.
-        UnsupportedModelError: Its architecture is not known here.
+        ModelDamagedError: The file is truncated or not GGUF.
+        UnsupportedModelError: Its architecture is unknown.
     """
 
     def __init__(self, path: Path) -> None:
@@ -68,7 +75,7 @@ class GgufFile:
         try:
             self._reader = gguf.GGUFReader(path)
         except (ValueError, IndexError, KeyError) as error:
-            raise ModelDamagedError(f"{path} is cut short or no GGUF file ({error}). Fetch it again.") from error
+            raise ModelDamagedError(f"{path} is truncated or not a GGUF file ({error}). Download it again.") from error
         self.architecture = str(self.field("general.architecture"))
         if self.architecture not in _ARCHITECTURES:
             known = ", ".join(sorted(_ARCHITECTURES))
@@ -77,8 +84,8 @@ class GgufFile:
                 "Give a folder of safetensors instead."
             )
 
-    def field(self, name: str, default: object = _MUST_HAVE) -> Any:  # noqa: ANN401 -- GGUF holds values of many types
-        """The value of a metadata field.
+    def field(self, name: str, default: object = _REQUIRED) -> Any:  # noqa: ANN401 -- GGUF holds values of many types
+        """Return the value of a metadata field.
 
         Raises:
             ModelDamagedError: The field is missing and no default is given.
@@ -86,16 +93,16 @@ class GgufFile:
         found = self._reader.get_field(name)
         if found is not None:
             return found.contents()
-        if default is _MUST_HAVE:
-            raise ModelDamagedError(f"{self.path} has no field {name}: it cannot be used as a model.")
+        if default is _REQUIRED:
+            raise ModelDamagedError(f"{self.path} lacks the field {name}. Download the file again.")
         return default
 
-    def parameter(self, name: str, default: object = _MUST_HAVE) -> Any:  # noqa: ANN401 -- GGUF holds values of many types
-        """A field of the architecture: `parameter("block_count")` is `qwen2.block_count`."""
+    def parameter(self, name: str, default: object = _REQUIRED) -> Any:  # noqa: ANN401 -- GGUF holds values of many types
+        """Return a field of the architecture: `parameter("block_count")` is `qwen2.block_count`."""
         return self.field(f"{self.architecture}.{name}", default)
 
     def tensors(self) -> list[_Tensor]:
-        """Every weight, in the file's order.
+        """Return every weight, in the file's order.
 
         Raises:
             UnsupportedModelError: A tensor has no counterpart in transformers' model.
@@ -116,15 +123,15 @@ class GgufFile:
         if prefix == "blk" and part in _LAYER_NAMES:
             return f"model.layers.{layer}.{_LAYER_NAMES[part]}.{kind}"
         raise UnsupportedModelError(
-            f"{self.path} holds a tensor {name!r} that {self.architecture} models do not have here. "
+            f"{self.path} has a tensor {name!r}, which is unknown in {self.architecture} models. "
             "Give a folder of safetensors instead."
         )
 
     def _permuted_heads(self, name: str) -> int:
-        """Heads of a query or key matrix whose rows llama.cpp stores in another order; 0 for the rest.
+        """Return the heads of a matrix whose rows llama.cpp stores in another order (query, key); 0 for other tensors.
 
-        Its llama family pairs neighbouring dimensions for RoPE where transformers pairs halves; qwen2 is like
-        transformers.
+        For RoPE, llama.cpp's llama family pairs neighbouring channels where transformers pairs the halves of a head.
+        Its qwen2 family has transformers' order.
         """
         if self.architecture != "llama":
             return 0
@@ -138,13 +145,13 @@ class GgufFile:
 def convert_gguf(path: Path, folder: Path, progress: Progress) -> None:
     """Write `model.safetensors` (bfloat16), `config.json` and `tokenizer.json` into an existing folder.
 
-    An output head of its own stays its own; a file without one gives a model with tied embeddings.
+    The model has tied embeddings if the file has no output head.
 
     Raises:
-        ModelDamagedError: The file is cut short.
-        UnsupportedModelError: The architecture, a tensor or the tokenizer is not known here.
-        StorageError: The disk has too little room.
-        OSError: Something cannot be written.
+        ModelDamagedError: The file is truncated.
+        UnsupportedModelError: The architecture, a tensor or the tokenizer is unknown.
+        StorageError: The disk has too little free space.
+        OSError: A file cannot be written.
     """
     progress("Reading the GGUF file", 0.0)
     source = GgufFile(path)
@@ -156,7 +163,7 @@ def convert_gguf(path: Path, folder: Path, progress: Progress) -> None:
 
 
 def _config(source: GgufFile, *, tied: bool) -> dict[str, object]:
-    """What transformers' AutoConfig reads."""
+    """Return the config that transformers' AutoConfig reads."""
     heads = int(source.parameter("attention.head_count"))
     hidden = int(source.parameter("embedding_length"))
     config: dict[str, object] = {
@@ -185,17 +192,17 @@ def _config(source: GgufFile, *, tied: bool) -> dict[str, object]:
 
 
 def _decimal(value: float) -> float:
-    """The short decimal number that a float32 field stands for: 9.99999997e-07 is 1e-06."""
+    """Return the short decimal number that a float32 field stands for: 9.99999997e-07 is 1e-06."""
     return float(f"{float(value):.6g}")
 
 
 def _row_order(rows: int, heads: int) -> npt.NDArray[np.intp]:
-    """Stored rows in transformers' order, for RoPE pairs that were interleaved.  # [rows]."""
+    """Return stored rows in transformers' order, for interleaved RoPE pairs.  # [rows]."""
     return np.arange(rows).reshape(heads, rows // heads // 2, 2).swapaxes(1, 2).reshape(rows)
 
 
 def _write_safetensors(tensors: list[_Tensor], path: Path, progress: Progress) -> None:
-    """Stream the tensors into one file; safetensors' own writer wants them all in memory at once."""
+    """Stream the tensors into one file; safetensors' own writer needs them all in memory at once."""
     total = sum(tensor.size_bytes for tensor in tensors)
     require_free(path.parent, total)
     written = 0
@@ -209,7 +216,7 @@ def _write_safetensors(tensors: list[_Tensor], path: Path, progress: Progress) -
 
 
 def _safetensors_header(tensors: list[_Tensor]) -> bytes:
-    """Length and JSON table, as the safetensors format describes them."""
+    """Return the length and the JSON table of the safetensors format."""
     table: dict[str, object] = {"__metadata__": {"format": "pt"}}
     offset = 0
     for tensor in tensors:
@@ -222,7 +229,7 @@ def _safetensors_header(tensors: list[_Tensor]) -> bytes:
 
 
 def _bfloat16_chunks(tensor: _Tensor) -> Iterator[bytes]:
-    """The tensor's values, row by row, rounded to bfloat16."""
+    """Yield the tensor's values in runs of rows, rounded to bfloat16."""
     data = tensor.source.data
     if data.ndim > 1 and tensor.row_order is not None:
         data = data[tensor.row_order]

@@ -1,4 +1,4 @@
-"""Builds a `tokenizer.json` of the tokenizers library from the vocabulary that a GGUF file carries."""
+"""Builds a `tokenizer.json` of the tokenizers library from the vocabulary in a GGUF file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from completion.errors import UnsupportedModelError
 
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 1, 2, 3, 4, 5  # GGUF's token types
 
-_SPACE = "\u2581"  # stands for a blank in sentencepiece vocabularies
+_USE_SAFETENSORS = "Give a folder of safetensors with its own tokenizer.json instead."
 
-# The regular expressions of the models' own tokenizers, by GGUF's name for them.
+_SPACE = "\u2581"  # the space in sentencepiece vocabularies
+
+# Regular expressions that the models' own tokenizers split text with, by GGUF's name for them.
 QWEN2_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -29,13 +31,13 @@ _GPT2 = frozenset({"gpt-2"})
 
 
 def tokenizer_json(field: Callable[..., Any]) -> str:
-    """The text of `tokenizer.json`.
+    """Return the text of `tokenizer.json`.
 
     Args:
-        field: Gives the value of a GGUF field by name, or a default where one is passed.
+        field: Returns the value of a GGUF field by name, or a default if one is passed.
 
     Raises:
-        UnsupportedModelError: The kind of vocabulary, or the way it splits text, is not known here.
+        UnsupportedModelError: The kind of vocabulary, or its way of splitting text, is unknown.
     """
     kind = field("tokenizer.ggml.model")
     tokens: list[str] = field("tokenizer.ggml.tokens")
@@ -49,7 +51,9 @@ def tokenizer_json(field: Callable[..., Any]) -> str:
     elif kind == "llama":
         tokenizer = _sentencepiece(tokens, types, field("tokenizer.ggml.scores")[: len(types)])
     else:
-        raise UnsupportedModelError(f"The GGUF file has a tokenizer of kind {kind!r}; known are gpt2 and llama.")
+        raise UnsupportedModelError(
+            f"The GGUF file has a tokenizer of kind {kind!r}; known are gpt2 and llama. {_USE_SAFETENSORS}"
+        )
     tokenizer.add_special_tokens(
         [AddedToken(t, special=True, normalized=False) for t, k in zip(tokens, types, strict=True) if _is_special(k)]
     )
@@ -61,7 +65,7 @@ def _is_special(kind: int) -> bool:
 
 
 def _byte_level(tokens: list[str], merges: list[Any], pre: str) -> Tokenizer:
-    """A vocabulary in which every character stands for one byte."""
+    """Build a tokenizer in which every character of a token is one byte."""
     vocabulary = {token: index for index, token in enumerate(tokens)}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, ignore_merges=pre == "llama-bpe"))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(_splitters(pre))
@@ -77,15 +81,14 @@ def _splitters(pre: str) -> list[Any]:
     if pre not in _SPLITS:
         known = ", ".join(sorted(_GPT2 | _GPT2_WITH_DIGITS | _SPLITS.keys()))
         raise UnsupportedModelError(
-            f"The GGUF file splits text in the way called {pre!r}; known are {known}. "
-            "Give a folder of safetensors with its own tokenizer.json instead."
+            f"The GGUF file splits text in the way called {pre!r}; known are {known}. {_USE_SAFETENSORS}"
         )
     splits = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in _SPLITS[pre]]
     return [*splits, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
 
 
 def _sentencepiece(tokens: list[str], types: list[int], scores: list[float]) -> Tokenizer:
-    """A vocabulary of text pieces with a byte fallback, as Llama and CodeLlama have it."""
+    """Build a tokenizer of text pieces with a byte fallback, as in Llama and CodeLlama."""
     vocabulary = {token: index for index, token in enumerate(tokens)}
     pieces = {t: s for t, k, s in zip(tokens, types, scores, strict=True) if k == _NORMAL}
     unknown = next((token for token, kind in zip(tokens, types, strict=True) if kind == _UNKNOWN), None)
@@ -98,7 +101,7 @@ def _sentencepiece(tokens: list[str], types: list[int], scores: list[float]) -> 
 
 
 def _merges(pieces: dict[str, float]) -> list[tuple[str, str]]:
-    """Merges in the order in which sentencepiece makes them: the pair whose join has the best score first."""
+    """Return merges in the order in which sentencepiece makes them: the join with the best score first."""
     ranked: Iterable[tuple[float, str]] = ((score, piece) for piece, score in pieces.items())
     return [
         (piece[:cut], piece[cut:])

@@ -1,4 +1,4 @@
-"""From what the user calls a model to a folder of safetensors: cache, installed packages, local files, the hub."""
+"""Resolves a model's name to a folder of safetensors: from the cache, installed packages, local files or the hub."""
 
 from __future__ import annotations
 
@@ -33,25 +33,26 @@ from completion.model.store.packaged_models import (
 from completion.progress import Progress, silent
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-_GROWTH = 2.6  # bfloat16 against Q4_K_M
+_CONVERTED_GROWTH = 2.6  # size in bfloat16 relative to Q4_K_M
 
 
 class ModelState(StrEnum):
-    """How far a model is from being usable."""
+    """Stage of a model between missing and ready to load."""
 
     MISSING = "missing"
-    FOUND = "found"  # its source is there, the conversion comes with the first use
+    FOUND = "found"  # its source is there; the first use converts it
     CONVERTED = "converted"
     DAMAGED = "damaged"
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedModel:
-    """A model that can be loaded: a folder with safetensors, config.json and tokenizer.json.
+    """Model that can be loaded: a folder with safetensors, config.json and tokenizer.json.
 
     Attributes:
         name: Short name.
         digest: Changes when the model's content does; at least 12 hexadecimal digits.
+        folder: Where the files are.
     """
 
     name: str
@@ -64,8 +65,12 @@ class ModelStatus:
     """One line of `draftline models`.
 
     Attributes:
-        where: The converted folder, or where the source was found; "" where there is neither.
-        advice: What to do about it; "" where nothing is.
+        name: Short name.
+        title: Name to display; for a model that the user gave, where it came from.
+        state: Stage between missing and ready to load.
+        where: Folder of the converted model or of its source; "" if there is neither.
+        size_bytes: Size of what is there.
+        advice: What the user can do; "" if nothing is needed.
     """
 
     name: str
@@ -77,16 +82,16 @@ class ModelStatus:
 
 
 def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
-    """Find a model and convert it if that was not done yet.
+    """Find a model, and convert it unless a conversion is in the cache.
 
     Args:
         spec: "default", a packaged model's name, a folder of safetensors, a `.gguf` file, or a hub id "owner/name".
-        progress: Told what takes time.
+        progress: Called with a sentence and the finished fraction.
 
     Raises:
-        ModelNotFoundError: Nothing like that exists; the message says how to get it.
-        ModelDamagedError: A file is cut short or altered.
-        UnsupportedModelError: A GGUF file of an unknown kind.
+        ModelNotFoundError: There is no such model; the message says how to get it.
+        ModelDamagedError: A file is truncated or altered.
+        UnsupportedModelError: A GGUF file has an unknown architecture or tokenizer.
         StorageError: The disk is full or read-only.
     """
     packaged = packaged_model(spec)
@@ -105,11 +110,11 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
 
 
 def prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
-    """Convert a packaged model: from the cache, from its installed packages, else from the hub.
+    """Return a packaged model from the cache, or convert it from its installed packages, else from the hub.
 
     Raises:
-        ModelNotFoundError: It is neither installed nor can it be fetched.
-        ModelDamagedError: The parts or the fetched file differ from the model's checksum.
+        ModelNotFoundError: It is not installed and cannot be downloaded.
+        ModelDamagedError: The parts or the downloaded file differ from the model's checksum.
         StorageError: The disk is full or read-only.
     """
 
@@ -128,14 +133,14 @@ def prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
 
 
 def packaged_model(spec: str) -> PackagedModel | None:
-    """The packaged model of that name; "" and "default" are the default model."""
+    """Return the packaged model of that name, None if there is none; "" and "default" are the default model."""
     if spec in {"", "default"}:
         return DEFAULT_PACKAGE
     return next((model for model in PACKAGED_MODELS if model.name == spec), None)
 
 
 def statuses() -> list[ModelStatus]:
-    """The state of every packaged model and of everything else that was converted."""
+    """Return the state of every packaged model, then of every other converted model."""
     packaged = [packaged_status(model) for model in PACKAGED_MODELS]
     known = {status.where for status in packaged}
     folders = (path for path in sorted(models_dir().iterdir()) if path.is_dir() and path.suffix != ".partial")
@@ -143,19 +148,19 @@ def statuses() -> list[ModelStatus]:
 
 
 def verify(spec: str) -> list[str]:
-    """Names of files of a converted model that differ from what was written; reads all of them.
+    """Return the names of a converted model's files that differ from what was written. Reads all of them.
 
     Raises:
-        ModelNotFoundError: It is not converted.
+        ModelNotFoundError: The model is not converted.
     """
     return damaged_files(converted_folder(spec))
 
 
 def converted_folder(spec: str) -> Path:
-    """The folder of a converted model, by the model's name or the folder's.
+    """Return the folder of a converted model, found by the model's name or the folder's.
 
     Raises:
-        ModelNotFoundError: There is none.
+        ModelNotFoundError: The model is not converted.
     """
     packaged = packaged_model(spec)
     folder = _packaged_source(packaged).folder if packaged else models_dir() / Path(spec).name
@@ -168,7 +173,7 @@ def converted_folder(spec: str) -> Path:
 
 
 def packaged_status(model: PackagedModel) -> ModelStatus:
-    """The state of one packaged model, from file lengths alone."""
+    """Return the state of one packaged model. It looks at file sizes only."""
     folder = _packaged_source(model).folder
     if folder.exists():
         return _converted_status(folder, model)
@@ -198,26 +203,26 @@ def _names() -> str:
 
 
 def _packaged_source(model: PackagedModel) -> Source:
-    return Source(model.name, model.sha256, model.title, round(model.size_bytes * _GROWTH))
+    return Source(model.name, model.sha256, model.title, round(model.size_bytes * _CONVERTED_GROWTH))
 
 
 def _share(progress: Progress, begin: float, end: float) -> Progress:
-    """Progress of a step that is a part of the whole."""
+    """Return a callback for one step, whose progress covers `begin` to `end` of the whole."""
     return lambda sentence, fraction: progress(sentence, begin + fraction * (end - begin))
 
 
 def _convert(path: Path, folder: Path, progress: Progress) -> None:
-    from completion.model.store.gguf_conversion import convert_gguf  # noqa: PLC0415 -- loads torch, which a list of models need not
+    from completion.model.store.gguf_conversion import convert_gguf  # noqa: PLC0415 -- loads torch, which listing models does not need
 
     convert_gguf(path, folder, progress)
 
 
 def _prepare_gguf(path: Path, progress: Progress) -> PreparedModel:
     if not path.is_file():
-        raise ModelNotFoundError(f"There is no file {path}.")
+        raise ModelNotFoundError(f"There is no file {path}. Check the model's path.")
     digest = _fingerprint([path])
     size = path.stat().st_size
-    source = Source(re.sub(r"[^\w.-]", "-", path.stem), digest, str(path.resolve()), round(size * _GROWTH))
+    source = Source(re.sub(r"[^\w.-]", "-", path.stem), digest, str(path.resolve()), round(size * _CONVERTED_GROWTH))
     folder = convert_once(source, lambda folder, told: _convert(path, folder, told), progress)
     return PreparedModel(source.name, digest, folder)
 
@@ -236,7 +241,7 @@ def _local_folder(folder: Path) -> PreparedModel:
 
 
 def _fingerprint(files: Iterable[Path]) -> str:
-    """A digest of paths, lengths and times: reading gigabytes at every start would cost seconds."""
+    """Return a digest of paths, sizes and modification times; reading gigabytes at every start would take seconds."""
     facts = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
@@ -249,17 +254,20 @@ def _from_hub(spec: str, progress: Progress) -> PreparedModel:
     try:
         folder = snapshot_download(spec, allow_patterns=["*.safetensors", "*.json"])
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        raise ModelNotFoundError(f"{spec} cannot be fetched from the Hugging Face hub: {_first_line(error)}") from error
+        raise ModelNotFoundError(
+            f"{spec} cannot be downloaded from the Hugging Face hub ({_first_line(error)}). "
+            "Check the name and the network, or name a local folder."
+        ) from error
     prepared = _local_folder(Path(folder))
     return PreparedModel(spec.rpartition("/")[2], prepared.digest, prepared.folder)
 
 
 def _download_gguf(model: PackagedModel, progress: Progress) -> Path:
-    """The model's GGUF file from the hub, for those who have not installed its packages."""
+    """Download the model's GGUF file from the hub, for users who have not installed its packages."""
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 -- slow to import, seldom needed
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
 
-    progress(f"Fetching {model.title} from the Hugging Face hub", 0.0)
+    progress(f"Downloading {model.title} from the Hugging Face hub", 0.0)
     try:
         path = Path(hf_hub_download(model.hub_repository, model.hub_file))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:

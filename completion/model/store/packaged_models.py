@@ -1,4 +1,4 @@
-"""Models that come as Python packages: which parts, which checksum, and where the parts lie once installed."""
+"""Models that are Python packages: their parts, their checksums, and where the installed parts are."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _COPY_BYTES = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
-    """A GGUF file that is cut into the data files of several packages.
+    """GGUF file that is split over the data files of several packages.
 
     Attributes:
         name: Short name, used in folder names and for `--model`.
-        title: What people call it.
+        title: Name to display.
         sha256: Checksum of the joined file.
-        size_bytes: Length of the joined file.
+        size_bytes: Size of the joined file.
         parts: (distribution, file within it), in the order in which they are joined.
-        version: The packages' version.
-        extra: The optional dependency of draftline that installs the parts.
-        hub_repository: Second source on the Hugging Face hub; "" if there is none.
+        version: Version of the packages.
+        extra: Optional dependency of draftline that installs the parts.
+        hub_repository: Second source, on the Hugging Face hub; "" if there is none.
         hub_file: The file in that repository.
     """
 
@@ -70,11 +70,11 @@ PACKAGED_MODELS = (DEFAULT_PACKAGE, LARGER_PACKAGE)
 
 
 def installed_parts(model: PackagedModel) -> list[Path]:
-    """The files of the model's parts, in order; the packages are never imported.
+    """Return the files of the model's parts, in order. The packages are never imported.
 
     Raises:
         ModelNotFoundError: Not all packages are installed.
-        ModelDamagedError: They are, but their files are gone or do not add up to the model's length.
+        ModelDamagedError: A file is missing, or the sizes do not add up to the model's.
     """
     paths = [_part_path(model, distribution, file) for distribution, file in model.parts]
     size = sum(path.stat().st_size for path in paths)
@@ -86,16 +86,16 @@ def installed_parts(model: PackagedModel) -> list[Path]:
 
 
 def any_part_installed(model: PackagedModel) -> bool:
-    """Whether at least one of the model's packages is installed."""
+    """Return whether at least one of the model's packages is installed."""
     return any(_distribution(distribution) is not None for distribution, _ in model.parts)
 
 
 def join_parts(model: PackagedModel, destination: Path, progress: Progress) -> None:
-    """Write the parts one after the other into one file and check its SHA-256.
+    """Join the parts into one file and check its SHA-256.
 
     Raises:
         ModelNotFoundError: Not all packages are installed.
-        ModelDamagedError: The checksum differs; the message has both sums and names the altered part.
+        ModelDamagedError: The checksum differs; the message has both sums and names the altered parts.
         OSError: The file cannot be written.
     """
     checksum = hashlib.sha256()
@@ -122,11 +122,13 @@ def check_sum(model: PackagedModel, path: Path) -> None:
     """
     actual = sha256_of(path)
     if actual != model.sha256:
-        raise ModelDamagedError(f"{path} has SHA-256 {actual} instead of {model.sha256}. Delete it and fetch it again.")
+        raise ModelDamagedError(
+            f"{path} has SHA-256 {actual} instead of {model.sha256}. Delete it and download it again."
+        )
 
 
 def _altered_parts(model: PackagedModel) -> str:
-    """A sentence that names the parts that differ from what pip noted when it installed them."""
+    """Return a sentence that names the parts that differ from what pip recorded at installation; "" if none does."""
     altered = [distribution for distribution, file in model.parts if _differs_from_record(distribution, file)]
     return f"Altered since they were installed: {', '.join(altered)}. " if altered else ""
 
@@ -153,7 +155,7 @@ def _part_path(model: PackagedModel, distribution: str, file: str) -> Path:
 
 
 def how_to_install(model: PackagedModel) -> str:
-    """A sentence with the command that installs the model's packages."""
+    """Return a sentence with the command that installs the model's packages."""
     extra = model.extra
     return f"Install it with: pip install 'draftline[{extra}]' (in a checkout: pip install -e '.[{extra}]')"
 

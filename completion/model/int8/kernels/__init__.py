@@ -1,4 +1,4 @@
-"""Compiled CPU kernels: numba for the control flow, LLVM vector instructions for the inner loops."""
+"""Compiled CPU kernels: numba for control flow, LLVM vector instructions for inner loops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def kernel_sources() -> str:
-    """Digest of this package's source files: compiled code is valid for it."""
+    """Return a digest of this package's source files, which identifies code compiled from them."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())

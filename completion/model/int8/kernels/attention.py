@@ -1,7 +1,7 @@
-"""Attention of a few queries over one sequence's slots: scores, softmax over what a row may see, weighted values.
+"""Attention of a few queries over one sequence's slots: scores, softmax over what a row sees, weighted values.
 
-A row sees its contiguous part, slots 0 .. c−1, and then single slots: ancestors in a draft tree that other nodes lie
-between. Sums are formed by position, not by slot, so a node of a tree gets bit for bit what it gets in a chain.
+A row sees a contiguous part, slots 0 .. c−1, and then single slots: its ancestors in a draft tree, between which other
+nodes lie. Sums are formed by position, not by slot, so a node of a tree gets bit for bit the result it has in a chain.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from drafting.arrays import FloatArray, IntArray
 
 _ZERO = np.float32(0.0)
 SCRATCH_FLOATS = 2 * LANES + TILE_QUERIES * VALUE_CHANNELS
-"""Of a thread's scratch, before the scores: lanes of a sum, totals, a tile of weighted values."""
+"""Floats of a thread's scratch before the scores: lanes of a sum, totals, a tile of weighted values."""
 
 
 class CacheView(NamedTuple):
@@ -45,9 +45,9 @@ class CacheView(NamedTuple):
     Attributes:
         keys: Rotated keys.  # [layers, kv_heads, slots / 16, head_dim / 2, 16, 2]
         plain_keys: Keys before rotation.  # [layers, kv_heads, slots, head_dim]
-        values: # [layers, kv_heads, head_dim / 32, slots, 16, 2]
-        cosines: # [positions, head_dim / 2]
-        sines: # [positions, head_dim / 2]
+        values: Values.  # [layers, kv_heads, head_dim / 32, slots, 16, 2]
+        cosines: Cosines of the rotary angles.  # [positions, head_dim / 2]
+        sines: Sines of the rotary angles.  # [positions, head_dim / 2]
     """
 
     keys: IntArray
@@ -58,15 +58,15 @@ class CacheView(NamedTuple):
 
 
 class RowsView(NamedTuple):
-    """Where rows lie and what they see.
+    """Slots and positions of rows, and the slots that they see.
 
     Attributes:
-        slots: Where a row's key and value go.  # [rows]
-        positions: Its rotary position.  # [rows]
-        contiguous: It sees slots 0 .. contiguous−1,  # [rows]
-        singles_start: and singles[start : next row's start].  # [rows + 1]
+        slots: Slot that receives a row's key and value.  # [rows]
+        positions: Rotary position of a row.  # [rows]
+        contiguous: Number of first slots that a row sees.  # [rows]
+        singles_start: A row also sees singles[singles_start[row] : singles_start[row + 1]].  # [rows + 1]
         singles: Single slots, ascending for each row.  # [any]
-        wanted: Rows whose logits are wanted.  # [any]
+        wanted: Rows whose logits to compute.  # [any]
     """
 
     slots: IntArray
@@ -79,7 +79,7 @@ class RowsView(NamedTuple):
 
 @njit(inline="always")
 def to_bfloat(value: np.float32) -> np.uint16:
-    """The nearest bfloat16, ties to even, as its bits."""
+    """Return the bits of the nearest bfloat16, ties to even."""
     bits = np.int64(bits_of(np.float32(value)))
     return np.uint16((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
 
@@ -88,16 +88,16 @@ def to_bfloat(value: np.float32) -> np.uint16:
 def write_row(
     layer: int, row: int, heads: int, qkv: FloatArray, queries: FloatArray, rows: RowsView, cache: CacheView
 ) -> None:
-    """Rotate a row's queries and keys to its position ("RoFormer", equation 34); put key and value into its slot.
+    """Rotate a row's queries and keys to its position ("RoFormer", equation 34); write key and value to its slot.
 
     Args:
-        layer: Index.
-        row: Index.
-        heads: Query heads.
+        layer: Index of the layer.
+        row: Index of the row.
+        heads: Number of query heads.
         qkv: Projections.  # [rows, (heads + 2 kv_heads) · head_dim]
-        queries: Rotated, scaled by 1/√head_dim, by KV head.  # [kv_heads, at least rows · heads / kv_heads, head_dim]
-        rows: Where the row lies.
-        cache: Written.
+        queries: Receives rotated queries, scaled by 1/√head_dim.  # [kv_heads, ≥ rows · heads / kv_heads, head_dim]
+        rows: Slots and positions.
+        cache: Receives key and value.
     """
     kv_heads, head_dim = cache.plain_keys.shape[1], cache.plain_keys.shape[3]
     half, group = head_dim // 2, heads // kv_heads
@@ -118,14 +118,14 @@ def write_row(
         rotate_key(qkv[row, start : start + head_dim], position, slot, cache.keys[layer, head], cache)
         start += kv_heads * head_dim
         for i in range(head_dim):
-            place = i % VALUE_CHANNELS
+            channel = i % VALUE_CHANNELS
             value = to_bfloat(qkv[row, start + i])
-            cache.values[layer, head, i // VALUE_CHANNELS, slot, place % LANES, place // LANES] = value
+            cache.values[layer, head, i // VALUE_CHANNELS, slot, channel % LANES, channel // LANES] = value
 
 
 @njit(inline="always")
 def rotate_key(plain: FloatArray, position: int, slot: int, keys: IntArray, cache: CacheView) -> None:
-    """Put a key, turned to its position, into a slot.  keys: # [slots / 16, head_dim / 2, 16, 2]."""
+    """Rotate a key to its position and write it to a slot.  keys: # [slots / 16, head_dim / 2, 16, 2]."""
     half = len(plain) // 2
     block, lane = keys[slot // BLOCK_SLOTS], slot % BLOCK_SLOTS
     for i in range(half):
@@ -147,18 +147,18 @@ def attend(
     scratch: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Attention of `count` ≤ 6 neighbouring queries of one KV head: softmax(q kᵀ / √d) v.
+    """Compute the attention of `count` ≤ 6 neighbouring queries of one KV head: softmax(q kᵀ / √d) v.
 
     Args:
-        layer: Index.
-        head: KV head.
+        layer: Index of the layer.
+        head: Index of the KV head.
         first: First query within queries[head].
         count: Number of queries.
-        queries: # [kv_heads, at least rows · group, head_dim], group = heads / kv_heads
-        rows: What each row sees.
+        queries: Rotated queries.  # [kv_heads, at least rows · group, head_dim], group = heads / kv_heads
+        rows: The slots that each row sees.
         cache: Keys and values.
-        scratch: A thread's own, SCRATCH_FLOATS and 6 · slots long.
-        out: # [rows, heads · head_dim]
+        scratch: The thread's own scratch.  # [≥ SCRATCH_FLOATS + 6 · slots]
+        out: Receives the results.  # [rows, heads · head_dim]
     """
     kv_heads, slots, head_dim = cache.plain_keys.shape[1:]
     group = out.shape[1] // head_dim // kv_heads
@@ -187,16 +187,16 @@ def attend(
 
 @njit(inline="always")
 def _reach(row: int, rows: RowsView) -> int:
-    """One past the last slot that a row sees."""
+    """Return the slot after the last one that a row sees."""
     end = rows.singles_start[row + 1]
     return rows.singles[end - 1] + 1 if end > rows.singles_start[row] else rows.contiguous[row]
 
 
 @njit
 def _softmax(scores: int, span: int, row: int, rows: RowsView, lanes: int) -> np.float32:
-    """Turn a row of scores into e^(s − max), zero where the row does not see; return their sum.
+    """Turn a row of scores into e^(s − max), zero for slots that the row does not see; return their sum.
 
-    Lane i of the sum adds positions i, i + 16, ... in order, whatever slots they lie in.
+    Lane i of the sum adds positions i, i + 16, ... in order, whatever their slots.
     """
     contiguous, start, end = rows.contiguous[row], rows.singles_start[row], rows.singles_start[row + 1]
     greatest = floats(_greatest(scores, contiguous, rows.singles[start:end]))

@@ -1,4 +1,4 @@
-"""The two inner loops of attention: queries × keys, and probabilities × values, for up to six queries at once.
+"""Inner loops of attention: queries × keys, and probabilities × values, for up to six queries at once.
 
 Keys and values are bfloat16 in pairs that share a 32-bit word, so that one load and two cheap operations give two
 float32 registers:
@@ -6,8 +6,8 @@ float32 registers:
 - keys, in blocks of 16 slots: [block][head_dim / 2][16 slots][2], the pair being channels 2i and 2i + 1;
 - values, in groups of 32 channels: [head_dim / 32][slot][16][2], the pair being channels i and i + 16 of the group.
 
-Sums run over channels, or over slots, in ascending order, one fused multiply-add each: the number of queries computed
-together does not change a result, and a slot of probability zero adds exactly nothing.
+Sums run over channels, or over slots, in ascending order, with one fused multiply-add each. So the number of queries
+computed together does not change a result, and a slot of probability zero adds exactly nothing.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ from completion.model.int8.kernels.vector import (
 )
 
 TILE_QUERIES = 6 if WIDE_REGISTERS else 1
+"""Maximum number of queries computed together; their sums fill the registers."""
 BLOCK_SLOTS = 16
-"""Slots of a block of keys."""
+"""Number of slots in a block of keys."""
 SPAN_SLOTS = 4 * BLOCK_SLOTS
-"""Slots whose scores are computed together; a cache's capacity is a multiple of it."""
+"""Number of slots whose scores are computed together; a cache's capacity is a multiple of it."""
 VALUE_CHANNELS = 32
-"""Channels of a group of values; head_dim is a multiple of it."""
+"""Number of channels in a group of values; head_dim is a multiple of it."""
 
 
 def _halves(builder: ir.IRBuilder, address: ir.Value, offset: int) -> tuple[ir.Value, ir.Value]:
-    """Sixteen words of bfloat16 pairs as two float32 vectors: low halves, high halves."""
+    """Load sixteen words of bfloat16 pairs as two float32 vectors: low halves, high halves."""
     words = builder.load(pointer(builder, address, offset, INTS), align=4)
     low = builder.shl(words, ir.Constant(INTS, [16] * LANES))
     high = builder.and_(words, ir.Constant(INTS, [0xFFFF0000] * LANES))
@@ -49,12 +50,12 @@ def _halves(builder: ir.IRBuilder, address: ir.Value, offset: int) -> tuple[ir.V
 
 
 def _add_product(builder: ir.IRBuilder, slot: ir.Value, factor: ir.Value, vector: ir.Value) -> None:
-    """Slot += factor · vector, rounded once."""
+    """Emit slot += factor · vector, rounded once."""
     total = call(builder, "llvm.fma.v16f32", FLOATS, factor, vector, builder.load(slot))
     builder.store(total, slot)
 
 
-def _wide(builder: ir.IRBuilder, address: ir.Value, offset: int) -> ir.Value:
+def _broadcast(builder: ir.IRBuilder, address: ir.Value, offset: int) -> ir.Value:
     return splat(builder, builder.load(pointer(builder, address, offset, FLOAT), align=4), FLOATS)
 
 
@@ -67,7 +68,7 @@ def _accumulators(builder: ir.IRBuilder, rows: int, columns: int) -> list[list[i
 
 
 def _scores(queries: int) -> Any:  # noqa: ANN401  (a numba intrinsic)
-    """Scores of `queries` queries and 64 slots: s[q, t] = Σ_d q[q, d] · k[t, d]."""
+    """Emit the scores of `queries` queries and 64 slots: s[q, t] = Σ_d q[q, d] · k[t, d]."""
     blocks = SPAN_SLOTS // BLOCK_SLOTS
 
     @operation(types.void, types.int64, types.int64, types.int64, types.int64, types.int64)
@@ -78,21 +79,21 @@ def _scores(queries: int) -> Any:  # noqa: ANN401  (a numba intrinsic)
             at = b.add(keys, b.mul(loop.index, LONG(4 * LANES)))
             pairs = [_halves(b, b.add(at, b.mul(block_bytes, LONG(n))), 0) for n in range(blocks)]
             for index, row in enumerate(sums):
-                place = b.add(b.add(q, b.mul(head_dim, LONG(4 * index))), b.mul(loop.index, LONG(8)))
+                row_at = b.add(b.add(q, b.mul(head_dim, LONG(4 * index))), b.mul(loop.index, LONG(8)))
                 for half in range(2):
-                    factor = _wide(b, place, 4 * half)
+                    factor = _broadcast(b, row_at, 4 * half)
                     for slot, pair in zip(row, pairs, strict=True):
                         _add_product(b, slot, factor, pair[half])
         for index, row in enumerate(sums):
-            place = b.add(out, b.mul(stride, LONG(index)))
+            row_at = b.add(out, b.mul(stride, LONG(index)))
             for n, slot in enumerate(row):
-                b.store(b.load(slot), pointer(b, place, 4 * LANES * n, FLOATS), align=4)
+                b.store(b.load(slot), pointer(b, row_at, 4 * LANES * n, FLOATS), align=4)
 
     return emit
 
 
 def _mixture(queries: int) -> Any:  # noqa: ANN401
-    """Weighted values of `queries` queries, 32 channels: o[q, d] = Σ_t p[q, t] · v[t, d] over the first slots."""
+    """Emit the weighted values of `queries` queries, 32 channels: o[q, d] = Σ_t p[q, t] · v[t, d]."""
 
     @operation(types.void, types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
     def emit(
@@ -108,14 +109,14 @@ def _mixture(queries: int) -> Any:  # noqa: ANN401
         with cgutils.for_range(b, slots, intp=LONG) as loop:
             pair = _halves(b, b.add(values, b.mul(loop.index, LONG(2 * VALUE_CHANNELS))), 0)
             for index, row in enumerate(sums):
-                place = b.add(b.add(p, b.mul(stride, LONG(index))), b.mul(loop.index, LONG(4)))
-                factor = _wide(b, place, 0)
+                row_at = b.add(b.add(p, b.mul(stride, LONG(index))), b.mul(loop.index, LONG(4)))
+                factor = _broadcast(b, row_at, 0)
                 for slot, half in zip(row, pair, strict=True):
                     _add_product(b, slot, factor, half)
         for index, row in enumerate(sums):
-            place = b.add(out, b.mul(out_stride, LONG(index)))
+            row_at = b.add(out, b.mul(out_stride, LONG(index)))
             for n, slot in enumerate(row):
-                b.store(b.load(slot), pointer(b, place, 4 * LANES * n, FLOATS), align=4)
+                b.store(b.load(slot), pointer(b, row_at, 4 * LANES * n, FLOATS), align=4)
 
     return emit
 
@@ -126,7 +127,16 @@ _mixture_1, _mixture_2, _mixture_3, _mixture_4, _mixture_5, _mixture_6 = (_mixtu
 
 @njit
 def score_span(queries: int, q: int, keys: int, head_dim: int, out: int, stride: int) -> None:
-    """Scores of 1 to 6 queries with 64 slots.  q: float32 [queries, head_dim]; out: float32, `stride` bytes a query."""
+    """Compute the scores of 1 to 6 queries with 64 slots.
+
+    Args:
+        queries: Number of queries.
+        q: Address of the queries.  # float32 [queries, head_dim]
+        keys: Address of the first of four blocks of keys.
+        head_dim: Channels of a head.
+        out: Address of the scores.  # float32 [queries, stride / 4]
+        stride: Bytes from one query's scores to the next one's.
+    """
     if queries == 1:
         _scores_1(q, keys, head_dim, out, stride)
     elif queries == 2:
@@ -143,7 +153,17 @@ def score_span(queries: int, q: int, keys: int, head_dim: int, out: int, stride:
 
 @njit
 def mix_values(queries: int, p: int, stride: int, values: int, slots: int, out: int, out_stride: int) -> None:
-    """Weighted sums of 1 to 6 queries over `slots` slots, 32 channels.  p and out: float32, strides in bytes."""
+    """Compute the weighted sums of values of 1 to 6 queries, 32 channels.
+
+    Args:
+        queries: Number of queries.
+        p: Address of the weights.  # float32 [queries, stride / 4]
+        stride: Bytes from one query's weights to the next one's.
+        values: Address of a group of values.
+        slots: Number of slots to sum over, from the first on.
+        out: Address of the sums.  # float32 [queries, out_stride / 4]
+        out_stride: Bytes from one query's sums to the next one's.
+    """
     if queries == 1:
         _mixture_1(p, stride, values, slots, out, out_stride)
     elif queries == 2:

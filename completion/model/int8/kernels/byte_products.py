@@ -1,6 +1,6 @@
-"""Sixty-four products of unsigned by signed bytes, added by fours to sixteen sums, on three generations of processors.
+"""Sixty-four products of unsigned by signed bytes, added in fours to sixteen sums, for three generations of processors.
 
-All three are exact: they give the same integers.
+All three variants are exact and give the same integers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PAIRS = ir.VectorType(ir.IntType(16), 2 * _HALF)
 
 
 def add_products(builder: ir.IRBuilder, sums: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
-    """sums[i] + Σ_j unsigned[4i + j] · signed[4i + j].  sums: # int32 [16]; the others: # bytes [64]."""
+    """Compute sums[i] + Σ_j unsigned[4i + j] · signed[4i + j].  sums: # int32 [16]; the others: # bytes [64]."""
     if WIDE_VNNI:
         return call(builder, "llvm.x86.avx512.vpdpbusd.512", INTS, sums, unsigned, signed)
     halves = [
@@ -27,7 +27,7 @@ def add_products(builder: ir.IRBuilder, sums: ir.Value, unsigned: ir.Value, sign
 
 
 def _add_half(builder: ir.IRBuilder, sums: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
-    """The same for eight sums: one instruction of AVX-VNNI, or two products of 16-bit pairs with AVX2."""
+    """Do the same for eight sums: one instruction of AVX-VNNI, or two products of 16-bit pairs with AVX2."""
     if NARROW_VNNI:
         return call(builder, "llvm.x86.avx512.vpdpbusd.256", _HALF_INTS, sums, unsigned, signed)
     eight = ir.Constant(_PAIRS, [8] * 2 * _HALF)

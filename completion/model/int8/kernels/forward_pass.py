@@ -1,7 +1,7 @@
 """One forward pass of the decoder over some rows, as one compiled function that every thread runs.
 
-The stages of a layer follow each other as in `dense_transformer`; threads share a stage's items (rows, panels of a
-matrix, tiles of attention queries) and wait for each other between stages.
+A layer has the same stages as in `dense_transformer`. Threads share a stage's items (rows, panels of a matrix, tiles
+of attention queries) and wait for each other between stages.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ from completion.model.int8.kernels.work_sharing import claim, finish, wait
 from drafting.arrays import FloatArray, IntArray
 
 LAYER_STAGES = 10
+"""Number of stages of a layer."""
 HEAD_STAGES = 2
+"""Number of stages of the head."""
 NORM_1, QKV, ATTENTION_OUT, NORM_2, GATE_UP, DOWN, LAYER_COLUMNS = 0, 1, 4, 7, 8, 11, 14
 """Columns of the address table: a norm has one (its weight), a matrix three (weights, scales, bias)."""
 
 
 class Sizes(NamedTuple):
-    """Numbers of the architecture; group widths are those of quantised inputs."""
+    """Sizes of the architecture; group widths are those of quantised inputs."""
 
     layers: int
     hidden: int
@@ -53,7 +55,7 @@ class Sizes(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """Memory of a pass, reused by the next.  Widths of qkv and vocabulary are rounded up to whole panels."""
+    """Memory of a pass, reused by the next one. Widths of qkv and vocabulary are rounded up to whole panels."""
 
     x: FloatArray  # [rows, hidden]: the residual stream, first the embeddings
     normal: FloatArray  # [rows, hidden]
@@ -79,7 +81,7 @@ class Outputs(NamedTuple):
 def _attention_block(
     thread: int, layer: int, sizes: Sizes, table: IntArray, rows: RowsView, cache: CacheView, buffers: Buffers
 ) -> None:
-    """X += W_o · attention(W_qkv · norm(x))."""
+    """Compute x += W_o · attention(W_qkv · norm(x))."""
     stage, count, columns = layer * LAYER_STAGES, len(rows.slots), table[layer]
     hidden = _inputs(buffers, sizes.hidden, sizes.hidden_group)
     _normalise(stage, count, columns[NORM_1], sizes.epsilon, hidden, buffers)
@@ -94,7 +96,7 @@ def _attention_block(
 
 @njit
 def _mlp_block(thread: int, layer: int, sizes: Sizes, columns: IntArray, count: int, buffers: Buffers) -> None:
-    """X += W_down · (silu(W_gate · norm(x)) ⊙ W_up · norm(x))."""
+    """Compute x += W_down · (silu(W_gate · norm(x)) ⊙ W_up · norm(x))."""
     stage = layer * LAYER_STAGES + 6
     hidden = _inputs(buffers, sizes.hidden, sizes.hidden_group)
     _normalise(stage, count, columns[NORM_2], sizes.epsilon, hidden, buffers)
@@ -107,7 +109,7 @@ def _mlp_block(thread: int, layer: int, sizes: Sizes, columns: IntArray, count: 
 
 @njit
 def _head(thread: int, sizes: Sizes, columns: IntArray, wanted: IntArray, buffers: Buffers, outputs: Outputs) -> None:
-    """Logits of the wanted rows, and the largest of every 64."""
+    """Compute the logits of the wanted rows, and the maximum of every 64."""
     stage, counters = sizes.layers * LAYER_STAGES, buffers.counters.ctypes.data
     hidden = _inputs(buffers, sizes.hidden, sizes.hidden_group)
     item = claim(counters, stage)
@@ -131,7 +133,7 @@ def _inputs(buffers: Buffers, width: int, group_width: int) -> Inputs:
 
 @njit
 def _normalise(stage: int, count: int, weight: int, epsilon: float, inputs: Inputs, buffers: Buffers) -> None:
-    """Quantised norm(x) of every row."""
+    """Quantise norm(x) of every row."""
     counters = buffers.counters.ctypes.data
     row = claim(counters, stage)
     while row < count:
@@ -166,7 +168,7 @@ def _multiply(
     out: FloatArray,
     buffers: Buffers,
 ) -> None:
-    """All rows times a matrix of `outputs` channels."""
+    """Multiply all rows by a matrix of `outputs` channels."""
     target = Target(kind, out.ctypes.data, out.shape[1], 0, 0)
     panels = (outputs + CHANNELS - 1) // CHANNELS
     _panels(thread, stage, count, panels, inputs, Matrix(matrix[0], matrix[1], matrix[2]), target, buffers)
@@ -194,7 +196,7 @@ def _panels(
 
 @njit
 def _write(stage: int, layer: int, rows: RowsView, cache: CacheView, buffers: Buffers) -> None:
-    """Rotated queries, and keys and values into their slots."""
+    """Rotate queries and keys, and write keys and values to their slots."""
     counters, count = buffers.counters.ctypes.data, len(rows.slots)
     heads = buffers.attention.shape[1] // cache.plain_keys.shape[3]
     row = claim(counters, stage)
@@ -207,7 +209,10 @@ def _write(stage: int, layer: int, rows: RowsView, cache: CacheView, buffers: Bu
 
 @njit
 def _attend(thread: int, stage: int, layer: int, rows: RowsView, cache: CacheView, buffers: Buffers) -> None:
-    """Attention, in tiles of up to six queries of a KV head; the longest tiles, which come last, are claimed first."""
+    """Compute attention in tiles of up to six queries of a KV head.
+
+    The last tiles see the most slots, so they are claimed first.
+    """
     counters, kv_heads = buffers.counters.ctypes.data, cache.plain_keys.shape[1]
     head_dim = cache.plain_keys.shape[3]
     queries = len(rows.slots) * (buffers.attention.shape[1] // head_dim // kv_heads)
@@ -224,7 +229,10 @@ def _attend(thread: int, stage: int, layer: int, rows: RowsView, cache: CacheVie
 
 
 def _compiled(kernel_sources: str) -> Callable[..., None]:
-    """Compile the pass. numba's cache on disk looks at one file and at enclosed values: so enclose a digest of all."""
+    """Compile the pass with a digest of all kernel sources enclosed.
+
+    numba's cache on disk depends on one source file and on enclosed values, so the digest invalidates it.
+    """
 
     @njit(nogil=True, cache=True)
     def run_layers(
@@ -249,14 +257,14 @@ def _compiled(kernel_sources: str) -> Callable[..., None]:
 
 
 run_layers = _compiled(kernel_sources())
-"""What one thread does of a pass.
+"""Function that one thread runs for a pass.
 
 Args:
-    thread: Which scratch memory is its own.
-    sizes: Of the architecture.
-    table: Addresses of the layers' weights, then the final norm's and the head's.  # [layers + 1, LAYER_COLUMNS]
+    thread: Index of the thread, which selects its scratch memory.
+    sizes: Sizes of the architecture.
+    table: Addresses of the layers' weights, then of the final norm and the head.  # [layers + 1, LAYER_COLUMNS]
     rows: The rows to compute; their embeddings are in buffers.x.
     cache: Read and written.
     buffers: Shared by all threads; counters are zero.
-    outputs: Logits of rows.wanted.
+    outputs: Receives the logits of rows.wanted.
 """

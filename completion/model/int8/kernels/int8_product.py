@@ -1,8 +1,8 @@
-"""Products of int8 rows with packed int8 matrices: exact integer sums, so a row's result never depends on its batch.
+"""Products of int8 rows with packed int8 matrices. Integer sums are exact: a row's result never depends on its batch.
 
-A matrix W [out, in] is packed in panels of 64 output channels; in a panel, four neighbouring inputs of a channel lie
-side by side: [panel][in / 4][64][4]. `byte_products` multiplies unsigned by signed bytes and adds four products to
-each of sixteen sums; weights are the unsigned side, kept as w + 128, and 128 · Σx is taken off again.
+A matrix W [out, in] is packed in panels of 64 output channels. In a panel, four neighbouring inputs of a channel are
+adjacent: [panel][in / 4][64][4]. `byte_products` multiplies unsigned by signed bytes and adds four products to each
+of sixteen sums. Weights are the unsigned side, stored as w + 128, and 128 · Σx is subtracted again.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from completion.model.int8.kernels.vector import (
 )
 
 CHANNELS = 64
-"""Output channels of a panel: four registers of sums a row."""
+"""Number of output channels in a panel: four registers of sums a row."""
 TILE_ROWS = 6 if WIDE_REGISTERS else 1
-"""Rows multiplied together: 6 · 4 sums, 4 weights and a row's inputs fill 32 wide registers."""
+"""Maximum number of rows multiplied together: 6 · 4 sums, 4 weights and a row's inputs fill 32 wide registers."""
 STORE, ADD, GATE, LOGITS = 0, 1, 2, 3
-"""What becomes of a panel's results; see `finish_tile`."""
+"""Kinds of target: what happens to a panel's results; see `finish_row`."""
 
 
 def _tile(rows: int) -> Any:  # noqa: ANN401  (a numba intrinsic)
-    """The inner loop for a fixed number of rows: adds scale_x · (rows × one group of a panel) to float32 [rows, 64]."""
+    """Emit the inner loop for a fixed number of rows: float32 [rows, 64] += scale_x · (rows × a group of a panel)."""
     count = CHANNELS // LANES
 
     @operation(types.void, *[types.int64] * 7)
@@ -94,7 +94,18 @@ _tile_1, _tile_2, _tile_3, _tile_4, _tile_5, _tile_6 = (_tile(rows) for rows in 
 def multiply_tile(
     rows: int, x: int, stride: int, weights: int, depth: int, factors: int, factors_stride: int, out: int
 ) -> None:
-    """The inner loop for 1 to 6 rows."""
+    """Add the product of 1 to 6 rows with one group of a panel to float32 sums.
+
+    Args:
+        rows: Number of rows.
+        x: Address of the rows' group.  # int8 [rows, depth]
+        stride: Bytes from one row's inputs to the next one's.
+        weights: Address of the panel's group.  # uint8 [depth / 4, 64, 4]
+        depth: Number of inputs in the group.
+        factors: Address of the first row's scale and offset; see `Inputs.factors_at`.
+        factors_stride: Bytes from one row's factors to the next one's.
+        out: Address of the sums.  # float32 [rows, 64]
+    """
     if rows == 1:
         _tile_1(x, stride, weights, depth, factors, factors_stride, out)
     elif rows == 2:
@@ -119,7 +130,7 @@ class Inputs(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """A packed matrix, by address."""
+    """Packed matrix, by address."""
 
     weights_at: int  # uint8 [panels, width / 4, 64, 4]
     scales_at: int  # float32 [panels · 64]
@@ -127,7 +138,7 @@ class Matrix(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Where results go, by address."""
+    """Destination of the results, by address."""
 
     kind: int  # STORE, ADD, GATE or LOGITS
     out_at: int  # float32 [rows, stride]
@@ -138,7 +149,7 @@ class Target(NamedTuple):
 
 @njit
 def multiply_panel(rows: int, panel: int, inputs: Inputs, matrix: Matrix, target: Target, sums_at: int) -> None:
-    """All rows times one panel, in tiles of equal height; `sums_at` is a thread's scratch, float32 [6, 64]."""
+    """Multiply all rows by one panel, in tiles of equal height.  sums_at: a thread's scratch, float32 [6, 64]."""
     weights = matrix.weights_at + panel * inputs.width * CHANNELS
     factors_stride = 8 * (inputs.width // inputs.group_width)
     tiles = (rows + TILE_ROWS - 1) // TILE_ROWS
@@ -158,10 +169,10 @@ def multiply_panel(rows: int, panel: int, inputs: Inputs, matrix: Matrix, target
 
 @njit
 def finish_row(row: int, panel: int, matrix: Matrix, target: Target, sums_at: int) -> None:
-    """Scale sums by channel, add the bias, then do what the target's kind says.
+    """Scale a row's sums by channel, add the bias, and write the result as the target's kind says.
 
-    STORE: write them; ADD: add them to what stands there; GATE: write silu(first half) · second half, for a panel of 32
-    gate channels and their 32 up channels; LOGITS: write them, and the largest of them.
+    STORE writes the results. ADD adds them to the target. GATE writes silu(first half) · second half, for a panel of 32
+    gate channels and their 32 up channels. LOGITS writes the results and their maximum.
     """
     channel = panel * CHANNELS
     y0 = _scaled(sums_at, channel, matrix)

@@ -1,4 +1,4 @@
-"""What happens to single rows between the products: normalising, quantising."""
+"""Operations on single rows between the products: normalisation and quantisation."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from completion.model.int8.kernels.vector import (
     sum_of_ints,
 )
 
-_GREATEST = np.float32(127.0)
-_TINY = np.float32(1e-30)  # a row of zeros has a scale, too
+_MAX_INT8 = np.float32(127.0)
+_TINY = np.float32(1e-30)  # lower bound on a row's maximum, so that a row of zeros has a scale
 
 
 @njit
@@ -43,7 +43,10 @@ def normalise_row(x_at: int, weight_at: int, width: int, epsilon: float, out_at:
 
 @njit
 def quantise_row(x_at: int, row: int, inputs: Inputs) -> None:
-    """Int8 = nearest(x · 127 / max |x|) in each group of columns, with the scale max |x| / 127 and 128 · Σ int8."""
+    """Quantise each group of a row's columns: int8 = nearest(x · 127 / max |x|).
+
+    Writes the scale max |x| / 127 and 128 · Σ int8 of each group as well.
+    """
     groups = inputs.width // inputs.group_width
     for group in range(groups):
         column = group * inputs.group_width
@@ -52,7 +55,7 @@ def quantise_row(x_at: int, row: int, inputs: Inputs) -> None:
         for at in range(start, end, 4 * LANES):
             largest = larger(absolute(load_floats(at)), largest)
         greatest = largest_of(largest)
-        factor = floats(_GREATEST / greatest)
+        factor = floats(_MAX_INT8 / greatest)
         total = ints(np.int32(0))
         out_at = inputs.bytes_at + row * inputs.width + column
         for at in range(start, end, 4 * LANES):
@@ -60,5 +63,5 @@ def quantise_row(x_at: int, row: int, inputs: Inputs) -> None:
             store_bytes(out_at + (at - start) // 4, values)
             total = total + values
         factor_at = inputs.factors_at + 8 * (row * groups + group)
-        store_float(factor_at, greatest / _GREATEST)
+        store_float(factor_at, greatest / _MAX_INT8)
         store_int(factor_at + 4, np.int32(128) * sum_of_ints(total))

@@ -1,8 +1,8 @@
-"""Sixteen numbers at once inside numba functions: vector types, loads and stores by address, arithmetic, exp.
+"""Vectors of sixteen numbers in numba functions: types, loads and stores by address, arithmetic, exp.
 
-numba has no vector type and leaves wide registers to the compiler's luck. Here a vector is a value like any other:
-`a + b`, `fma(a, b, c)`. Each lane does exactly the written operations, in order, so a result never depends on what is
-computed beside it.
+numba has no vector type, and leaves wide registers to LLVM's vectorisation of loops. Here a vector is a value like any
+other: `a + b`, `fma(a, b, c)`. Each lane does exactly the written operations in order, so a result
+never depends on other lanes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _IntsModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def operation(result: types.Type, *arguments: types.Type) -> Callable[[Emit], Any]:
-    """Make a numba function of code that emits LLVM instructions: emit(builder, *values) -> value."""
+    """Return a decorator that makes a numba function of code that emits LLVM: emit(builder, *values) -> value."""
 
     def decorate(emit: Emit) -> Any:  # noqa: ANN401
         def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:  # noqa: ANN401
@@ -87,12 +87,12 @@ def call(builder: ir.IRBuilder, name: str, result: ir.Type, *values: ir.Value) -
 
 
 def pointer(builder: ir.IRBuilder, address: ir.Value, offset: int, kind: ir.Type) -> ir.Value:
-    """A typed pointer to `address` + `offset` bytes."""
+    """Return a typed pointer to `address` + `offset` bytes."""
     return builder.inttoptr(builder.add(address, LONG(offset)), kind.as_pointer())
 
 
 def splat(builder: ir.IRBuilder, value: ir.Value, kind: ir.VectorType) -> ir.Value:
-    """The same number in every lane."""
+    """Return a vector with the same number in every lane."""
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, INT(0))
     return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(INT, kind.count), [0] * kind.count))
 
@@ -153,7 +153,7 @@ store_bytes = operation(types.void, types.int64, Ints)(  # the low byte of each 
 
 
 def _round_to_bfloat(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
-    """Bits of the nearest bfloat16, ties to even, in the low half of each lane."""
+    """Return the bits of the nearest bfloat16, ties to even, in the low half of each lane."""
     bits = b.bitcast(value, INTS)
     odd = b.and_(b.lshr(bits, INTS([16] * LANES)), INTS([1] * LANES))
     return b.lshr(b.add(b.add(bits, INTS([0x7FFF] * LANES)), odd), INTS([16] * LANES))
@@ -168,7 +168,7 @@ store_bfloats = operation(types.void, types.int64, Floats)(
 
 
 def _fold(builder: ir.IRBuilder, value: ir.Value, combine: Emit) -> ir.Value:
-    """Combine halves until one lane is left: the order of operations is fixed."""
+    """Combine halves of a vector until one lane is left, in a fixed order."""
     width = LANES
     while width > 1:
         width //= 2
@@ -196,7 +196,7 @@ _C4, _C5, _C6 = np.float32(0.009618129107628477), np.float32(0.00133335581464284
 
 @njit(inline="always")
 def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201  (a vector type has no Python annotation)
-    """e^x for −87 ≤ x ≤ 88, clamped to that: 2ⁿ · 2^f with n the nearest integer to x · log₂ e."""
+    """Return e^x, with x clamped to −87 ≤ x ≤ 88: 2ⁿ · 2^f with n the nearest integer to x · log₂ e."""
     scaled = larger(x * floats(_LOG2_E), floats(np.float32(-126.0)))
     scaled = floats(np.float32(0.0)) - larger(floats(np.float32(0.0)) - scaled, floats(np.float32(-127.0)))
     whole = rounded(scaled)

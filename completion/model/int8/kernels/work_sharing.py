@@ -1,7 +1,7 @@
-"""How threads share the stages of one forward pass: items are claimed one by one, a stage waits for the one before.
+"""Sharing of a forward pass among threads: threads claim the items of a stage, and wait until the stage is finished.
 
-No thread owns items in advance, so one that the system has paused only holds up the item it was on, and a pass works
-with any number of threads, also when some arrive late or never.
+No thread owns items in advance. So a thread that the system has paused only delays the item it works on, and a pass
+works with any number of threads, even if some arrive late or never.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from completion.model.int8.kernels.vector import INT, LONG, call, operation, poi
 from drafting.arrays import IntArray
 
 COUNTERS = 16
-"""int64 a stage: the claimed count and, a cache line further, the finished count."""
+"""Number of int64 a stage: the claimed count and, a cache line later, the finished count."""
 _FINISHED = 64
+"""Bytes from a stage's claimed count to its finished count."""
 
 _add = operation(types.int64, types.int64, types.int64)(
     lambda b, at, value: b.atomic_rmw("add", pointer(b, at, 0, LONG), value, "acq_rel")
@@ -28,18 +29,18 @@ _pause = operation(types.int64, types.int64)(lambda b, value: (call(b, "llvm.x86
 _yield_core = operation(types.int64, types.int64)(lambda b, value: (call(b, "sched_yield", INT), value)[1])
 _YIELDS = os.name == "posix"
 _SPINS = 1024
-"""Some 20 µs; whoever is waited for longer has lost its core, perhaps to this very thread."""
+"""Number of pauses, some 20 µs, before a waiting thread yields: the thread it waits for may need this core."""
 
 
 @njit(inline="always")
 def claim(counters: int, stage: int) -> int:
-    """The next item of a stage; a number past the last item when all are taken."""
+    """Return the next item of a stage; a number past the last item if all are claimed."""
     return _add(counters + stage * 8 * COUNTERS, np.int64(1))
 
 
 @njit(inline="always")
 def finish(counters: int, stage: int) -> None:
-    """Say that a claimed item's results are written."""
+    """Report that a claimed item's results are written."""
     _add(counters + stage * 8 * COUNTERS + _FINISHED, np.int64(1))
 
 
@@ -56,5 +57,5 @@ def wait(counters: int, stage: int, items: int) -> None:
 
 
 def new_counters(stages: int) -> IntArray:
-    """Counters of a forward pass, zero; they are set to zero again before each pass.  # [stages, 16], int64."""
+    """Return zeroed counters of a forward pass; each pass zeroes them again.  # [stages, 16], int64."""
     return np.zeros((stages, COUNTERS), dtype=np.int64)

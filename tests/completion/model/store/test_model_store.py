@@ -126,7 +126,7 @@ def test_an_incomplete_extra_names_the_missing_package(packaged, tmp_path):
 
 @pytest.mark.usefixtures("offline")
 def test_a_hub_id_without_a_network_is_a_clear_error():
-    with pytest.raises(ModelNotFoundError, match="no-one/no-model cannot be fetched"):
+    with pytest.raises(ModelNotFoundError, match="no-one/no-model cannot be downloaded"):
         prepare("no-one/no-model")
 
 

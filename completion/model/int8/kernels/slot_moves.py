@@ -1,4 +1,4 @@
-"""Slots that move within a cache: keys and values are copied, keys rotated anew from their unrotated originals."""
+"""Moves of slots within a cache: keys and values are copied, and keys rotated anew from their unrotated originals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from completion.model.int8.kernels.vector import (
 from drafting.arrays import IntArray
 
 _LINE = 4 * LANES
-"""Bytes of a vector: a group of 32 bfloat16 values."""
+"""Bytes of a vector register, and of a group of 32 bfloat16 values."""
 
 
 @njit(nogil=True, cache=True)
@@ -30,9 +30,9 @@ def move_slots(view: CacheView, sources: IntArray, targets: IntArray, aside: Int
         view: Read and written.
         sources: Slots to read.  # [moves]
         targets: Slots to write, each once.  # [moves]
-        aside: Memory for one run of rows and one more.  # uint16 [at least moves + 1, head_dim]
-        first: Layer to begin with.
-        step: Distance of the layers, the number of threads that share the work.
+        aside: Scratch for a run of rows and one more.  # uint16 [at least moves + 1, head_dim]
+        first: First layer.
+        step: Distance between layers: the number of threads that share the work.
     """
     layers, heads, slots, head_dim = view.plain_keys.shape
     keys, plain, values = view.keys.ctypes.data, view.plain_keys.ctypes.data, view.values.ctypes.data
@@ -51,7 +51,7 @@ def move_slots(view: CacheView, sources: IntArray, targets: IntArray, aside: Int
 
 @njit
 def _copy_rows(rows: int, sources: IntArray, targets: IntArray, width: int, aside: int) -> None:
-    """Rows of `width` bytes, by way of `aside`, which holds them in the order of `sources` afterwards."""
+    """Copy rows of `width` bytes through `aside`, which then holds them in the order of `sources`."""
     for index, source in enumerate(sources):
         for byte in range(0, width, _LINE):
             store_ints(aside + index * width + byte, load_ints(rows + source * width + byte))
@@ -62,7 +62,7 @@ def _copy_rows(rows: int, sources: IntArray, targets: IntArray, width: int, asid
 
 @njit(inline="always")
 def _rotate(plain: int, position: int, view: CacheView, out: int) -> None:
-    """Turn a key to a position ("RoFormer", equation 34).  plain, out: bfloat16 [head_dim]."""
+    """Rotate a key to a position ("RoFormer", equation 34).  plain, out: bfloat16 [head_dim]."""
     half = view.cosines.shape[1]
     cosines, sines = view.cosines.ctypes.data + 4 * half * position, view.sines.ctypes.data + 4 * half * position
     for i in range(0, half, LANES):
@@ -74,7 +74,7 @@ def _rotate(plain: int, position: int, view: CacheView, out: int) -> None:
 
 @njit(inline="always")
 def _scatter(key: int, slot: int, keys: int, head_dim: int) -> None:
-    """Put a key's channel pairs into its block of keys."""
+    """Write a key's channel pairs into its block of keys."""
     at = keys + (slot // BLOCK_SLOTS) * 2 * BLOCK_SLOTS * head_dim + 4 * (slot % BLOCK_SLOTS)
     for pair in range(head_dim // 2):
         store_int(at + pair * 4 * BLOCK_SLOTS, load_int(key + 4 * pair))
