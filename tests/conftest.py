@@ -14,7 +14,7 @@ from hypothesis import settings
 from completion.model.loading import LoadedModel, load_model
 from tests.tiny_models import write_tiny_model
 
-# The same cases every time: a new one that fails is for `--hypothesis-profile explore` to find, not for a landing.
+# The same cases in every run; `--hypothesis-profile explore` searches for new ones.
 settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("explore", derandomize=False, print_blob=True)
 settings.load_profile("repeatable")
@@ -22,7 +22,7 @@ settings.load_profile("repeatable")
 
 @pytest.fixture(scope="session", autouse=True)
 def _private_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is learned in tests stays in them."""
+    """Keep what drafters learn in tests out of the user's state folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DRAFTLINE_STATE_DIR", str(tmp_path_factory.mktemp("state")))
         yield
@@ -30,7 +30,7 @@ def _private_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def tiny_model(tiny_qwen2: Path) -> LoadedModel:
-    """The tiny Qwen2 model, loaded in float32."""
+    """The tiny Qwen2 model in float32."""
     return load_model(str(tiny_qwen2), backend="fp32")
 
 
@@ -59,7 +59,7 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
-    """Return the folder for screenshots; DRAFTLINE_IMAGES=docs/images renews those of the documentation."""
+    """Return the folder for screenshots; DRAFTLINE_IMAGES=docs/images updates those of the documentation."""
     folder = Path(os.environ.get("DRAFTLINE_IMAGES", tmp_path / "images"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -1,4 +1,4 @@
-"""Writes small GGUF files as llama.cpp's converter would, for tests of the way back."""
+"""Small GGUF files, written as llama.cpp's converter writes them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _WORDS = ("▁def", "▁return", "▁the", "▁self", "self", "return", "▁▁"
 
 
 def write_tiny_gguf(path: Path, family: str = "qwen2", *, quantisation: str = "F32", tokenizer: str = "qwen2") -> Path:
-    """Write the tiny model of a family as GGUF, and the same as safetensors into `<path>.folder` beside it.
+    """Write the tiny model of a family as GGUF, and the same model as safetensors in the folder `<path>.folder`.
 
     Args:
-        path: The file.
-        family: "qwen2" or "llama"; llama's query and key rows are interleaved, as llama.cpp does it.
-        quantisation: Of the matrices.
+        path: The GGUF file.
+        family: "qwen2" or "llama"; llama's query and key rows are interleaved, as in llama.cpp.
+        quantisation: Type of the matrices.
         tokenizer: "llama" (sentencepiece with scores), or how a byte-level one splits text: "qwen2", "smollm", ...
     """
     folder = write_tiny_model(path.with_name(f"{path.name}.folder"), family)
@@ -108,7 +108,7 @@ def _add_tensor(
 
 
 def _interleaved(values: np.ndarray, heads: int) -> np.ndarray:
-    """Rows as llama.cpp's converter stores them: RoPE pairs side by side."""
+    """Return rows as llama.cpp's converter stores them, with the two rows of a RoPE pair adjacent."""
     return values.reshape(heads, 2, values.shape[0] // heads // 2, -1).swapaxes(1, 2).reshape(values.shape)
 
 

@@ -1,4 +1,4 @@
-"""Writes small real models with random weights and a real tokenizer, for tests that need one in a moment."""
+"""Small real models with random weights and a real tokenizer, which tests can write in a moment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from completion.model.store.gguf_tokenizer import QWEN2_SPLIT
 
 HIDDEN, HEADS, KV_HEADS, HEAD_DIM, INTERMEDIATE, LAYERS = 64, 4, 2, 16, 128, 2
 MAX_POSITIONS = 4096
-VOCABULARY_SIZE = 704  # of the embedding: a little more than the tokenizer has, as in real models
+VOCABULARY_SIZE = 704  # rows of the embedding: a few more than the tokenizer has tokens, as in real models
 
 SPECIALS = (
     "<|endoftext|>",
@@ -82,12 +82,12 @@ public static void main(String[] args) {
 
 
 def write_tiny_model(folder: Path, family: str = "qwen2", *, seed: int = 0) -> Path:
-    """Write config.json, tokenizer.json and model.safetensors of a 2-layer model into a new folder.
+    """Write config.json, tokenizer.json and model.safetensors of a 2-layer model.
 
     Args:
-        folder: Is made.
-        family: "qwen2" (biases on q, k, v; a head of its own) or "llama" (no biases; tied head).
-        seed: Of the random weights.
+        folder: New folder.
+        family: "qwen2" (biases on q, k, v; untied head) or "llama" (no biases; tied head).
+        seed: Seed of the random weights.
     """
     folder.mkdir(parents=True)
     tokenizer = tiny_tokenizer()
@@ -96,14 +96,14 @@ def write_tiny_model(folder: Path, family: str = "qwen2", *, seed: int = 0) -> P
     weights = _weights(family, seed)
     for name in {"model.embed_tokens.weight", "lm_head.weight"} & weights.keys():
         weights[name][tokenizer.get_vocab_size() :] *= (
-            0.01  # rows without a token are never the best, as in real models
+            0.01  # rows without a token never have the best logit, as in real models
         )
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
 
 
 def tiny_tokenizer() -> Tokenizer:
-    """A byte-level BPE tokenizer of about 600 tokens that splits like Qwen's, with its special tokens."""
+    """Return a byte-level BPE tokenizer of about 600 tokens that splits like Qwen's, with its special tokens."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -122,7 +122,7 @@ def tiny_tokenizer() -> Tokenizer:
 
 
 def tiny_config(tokenizer: Tokenizer, family: str) -> dict[str, object]:
-    """The config.json of a tiny model."""
+    """Return the config.json of a tiny model."""
     return {
         "architectures": [{"qwen2": "Qwen2ForCausalLM", "llama": "LlamaForCausalLM"}[family]],
         "model_type": family,
@@ -145,7 +145,7 @@ def tiny_config(tokenizer: Tokenizer, family: str) -> dict[str, object]:
 
 
 def _weights(family: str, seed: int) -> dict[str, torch.Tensor]:
-    """Random weights, large enough that the best token stands out from the next."""
+    """Return random weights, large enough that the best token stands out from the next."""
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int, scale: float = 1.0) -> torch.Tensor:

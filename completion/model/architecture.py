@@ -73,7 +73,7 @@ def read_architecture(folder: Path) -> Architecture:
     from transformers import AutoConfig  # noqa: PLC0415  (a second of import that packed weights save)
 
     if not (folder / "config.json").is_file():  # transformers would take the folder for a name on the hub
-        raise ModelNotFoundError(f"The folder {folder} has no config.json. Name a converted model's folder.")
+        raise ModelNotFoundError(f"The folder {folder} holds no config.json. Name a converted model's folder.")
     return architecture_of(AutoConfig.from_pretrained(folder, local_files_only=True))
 
 

@@ -58,7 +58,7 @@ def open_tensors(folder: Path, dtype: torch.dtype, device: str = "cpu") -> Read:
     """
     files = sorted(folder.glob("*.safetensors"))
     if not files:
-        raise ModelNotFoundError(f"The folder {folder} has no .safetensors file. Name a converted model's folder.")
+        raise ModelNotFoundError(f"The folder {folder} holds no .safetensors file. Name a converted model's folder.")
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         named = set(json.loads(index.read_text())["weight_map"].values())

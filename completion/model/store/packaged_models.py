@@ -150,7 +150,7 @@ def _part_path(model: PackagedModel, distribution: str, file: str) -> Path:
         )
     path = Path(str(found.locate_file(file)))
     if not path.is_file():
-        raise ModelDamagedError(f"The package {distribution} has lost its file {path}. {_reinstall(model)}")
+        raise ModelDamagedError(f"The package {distribution} lacks its file {path}. {_reinstall(model)}")
     return path
 
 

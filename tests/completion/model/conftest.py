@@ -1,3 +1,5 @@
+"""Tiny random models of each supported family and rotary scaling, with transformers' own module of each."""
+
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM

@@ -1,4 +1,4 @@
-"""Vocabularies read from GGUF cut text exactly as llama.cpp does."""
+"""Tokenizers built from a GGUF vocabulary split text exactly as llama.cpp does."""
 
 import random
 from pathlib import Path
@@ -49,7 +49,7 @@ def read_tokenizer(path):
 
 
 @pytest.mark.parametrize("splitting", SPLITTINGS)
-def test_text_is_cut_as_llama_cpp_cuts_it(tmp_path, splitting):
+def test_text_is_tokenized_as_in_llama_cpp(tmp_path, splitting):
     llama_cpp = pytest.importorskip("llama_cpp", reason="the extra `bench` is not installed")
     path = write_tiny_gguf(tmp_path / "tiny.gguf", tokenizer=splitting)
     theirs, ours = llama_cpp.Llama(str(path), vocab_only=True, verbose=False), read_tokenizer(path)
@@ -57,6 +57,6 @@ def test_text_is_cut_as_llama_cpp_cuts_it(tmp_path, splitting):
         assert ours.encode(text) == theirs.tokenize(text.encode(), add_bos=False, special=False), text
 
 
-def test_an_unknown_way_of_splitting_is_refused_by_name(tmp_path):
+def test_an_unknown_way_of_splitting_is_refused_with_its_name(tmp_path):
     with pytest.raises(UnsupportedModelError, match="'guesswork'"):
         read_tokenizer(write_tiny_gguf(tmp_path / "tiny.gguf", tokenizer="guesswork"))

@@ -52,7 +52,7 @@ def test_the_automatic_backend_takes_a_model_of_any_width(tiny_llama, cache):
     assert not isinstance(loaded.model, TransformersModel)
 
 
-def test_the_digest_is_that_of_the_content(tiny_qwen2, tiny_llama, cache):
+def test_the_digest_depends_on_the_content(tiny_qwen2, tiny_llama, cache):
     first, again, other = (
         load_model(str(folder), backend="transformers", threads=1) for folder in (tiny_qwen2, tiny_qwen2, tiny_llama)
     )
@@ -62,7 +62,7 @@ def test_the_digest_is_that_of_the_content(tiny_qwen2, tiny_llama, cache):
 
 @pytest.fixture
 def unknown_family(tmp_path, tiny_qwen2):
-    """A model whose family has no forward pass of our own."""
+    """A model whose family has no built-in forward pass."""
     from transformers import Starcoder2Config, Starcoder2ForCausalLM
 
     config = Starcoder2Config(
@@ -75,7 +75,7 @@ def unknown_family(tmp_path, tiny_qwen2):
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_family_without_a_forward_pass_of_our_own_falls_back_to_transformers(unknown_family):
+def test_a_family_without_a_built_in_forward_pass_falls_back_to_transformers(unknown_family):
     loaded = load_model(str(unknown_family), threads=1)
     assert isinstance(loaded.model, TransformersModel)
     assert loaded.model.shape.family == "starcoder2"
@@ -88,7 +88,7 @@ def test_an_explicit_backend_does_not_fall_back(unknown_family):
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_model_that_is_not_there_is_not_found():
+def test_an_unknown_model_is_not_found():
     with pytest.raises(ModelNotFoundError):
         load_model("nothing-like-it")
     assert issubclass(ModelNotFoundError, ModelError)
@@ -107,7 +107,7 @@ def test_the_default_model_completes_a_function():
 
 
 @pytest.mark.real_model
-def test_the_default_tokenizer_is_that_of_the_model():
+def test_the_default_tokenizer_has_the_models_token_ids():
     loaded = load_model("default", threads=1)
     special = loaded.tokenizer.special
     names = ("prefix", "middle", "suffix", "pad")
@@ -128,7 +128,7 @@ def smollm2_file():
 
 @pytest.mark.real_model
 @pytest.mark.usefixtures("cache")
-def test_a_real_model_of_the_llama_family_writes_sense():
+def test_a_real_llama_model_matches_transformers_and_completes_a_sentence():
     ours, theirs = (load_model(str(smollm2_file()), backend=backend, threads=1) for backend in ("fp32", "transformers"))
     assert ours.model.shape.family == "llama"
     text = "The capital of France is"

@@ -1,3 +1,5 @@
+"""Logits rank tokens by value, then by id, on the host and in torch."""
+
 import numpy as np
 import torch
 
@@ -5,8 +7,8 @@ from completion.model.dense.torch_logits import TorchLogits
 from completion.model.logits import DenseLogits
 
 
-def test_top_is_a_stable_sort():
-    values = np.random.default_rng(0).integers(0, 50, (5, 1000)).astype(np.float32)  # many equals
+def test_top_ranks_equal_logits_by_id():
+    values = np.random.default_rng(0).integers(0, 50, (5, 1000)).astype(np.float32)  # many equal values
     tokens, best = DenseLogits(values).top(8)
     expected = np.argsort(-values, axis=1, kind="stable")[:, :8]
     np.testing.assert_array_equal(tokens, expected)
@@ -19,7 +21,7 @@ def test_argmax_is_the_lowest_id_among_equals():
     assert DenseLogits(values).argmax().tolist() == [0, 300]
 
 
-def test_torch_logits_rank_as_the_others_do():
+def test_torch_logits_rank_as_dense_logits_do():
     values = np.random.default_rng(1).normal(size=(3, 400)).astype(np.float32)
     values[0, [7, 90]] = 9.0
     tokens, best = TorchLogits(torch.from_numpy(values)).top(8)

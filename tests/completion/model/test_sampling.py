@@ -1,4 +1,4 @@
-"""Drawing is deterministic in (seed, position), respects truncation and constraints, and has the right distribution."""
+"""Draws are deterministic in (seed, position), respect truncation and constraints, and follow the distribution."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def frequencies(sampling: dict, draws: int = 4000, **options) -> np.ndarray:
     return np.bincount(tokens, minlength=len(ROW)) / draws
 
 
-def test_greedy_takes_the_best_and_the_lowest_id_among_equals():
+def test_a_greedy_draw_is_the_best_token_and_the_lowest_id_among_equals():
     assert draw(np.array([1.0, 3.0, 3.0], dtype=np.float32), Sampling(), 0) == 1
 
 
 def test_samples_follow_the_distribution():
-    # 4,000 draws: a share of one half has a standard error of 0.008
+    # with 4,000 draws, a share of one half has a standard error of 0.008
     assert np.abs(frequencies({"temperature": 1.0}) - np.exp(ROW)).max() < 0.03
 
 
@@ -38,25 +38,25 @@ def test_the_same_seed_and_position_draw_the_same_token(seed, position):
     assert draw(ROW, sampling, position) == draw(ROW.copy(), sampling, position)
 
 
-def test_nucleus_and_min_p_cut_the_tail():
+def test_top_p_and_min_p_exclude_unlikely_tokens():
     assert frequencies({"temperature": 1.0, "top_p": 0.7}, 500)[2:].sum() == 0
     assert frequencies({"temperature": 1.0, "min_p": 0.2}, 500)[3:].sum() == 0
 
 
-def test_candidates_bound_the_choice_and_none_may_remain():
+def test_only_candidates_are_drawn_and_nothing_if_no_token_is_allowed():
     assert draw(ROW, Sampling(), 0, candidates=np.array([3, 4], dtype=np.int32)) == 3
     assert draw(ROW, Sampling(), 0, candidates=np.array([], dtype=np.int32)) is None
     assert draw(ROW, Sampling(), 0, allowed=lambda _token: False) is None
 
 
-def test_the_best_allowed_token_is_found_deep_in_a_large_vocabulary():
+def test_the_best_allowed_token_is_found_among_the_least_likely_of_a_large_vocabulary():
     row = np.linspace(0, 1, 5000, dtype=np.float32)
     assert draw(row, Sampling(), 0, allowed=lambda token: token == 12) == 12
 
 
 @pytest.mark.parametrize("spread", [0.01, 1.0, 6.0])
 @pytest.mark.parametrize("top_p", [0.1, 0.9, 0.999])
-def test_a_nucleus_is_the_smallest_set_of_the_likeliest_that_has_the_mass(spread, top_p):
+def test_a_nucleus_is_the_smallest_set_of_likeliest_tokens_with_the_mass(spread, top_p):
     row = (spread * np.random.default_rng(1).standard_normal(20_000)).astype(np.float32)
     kept = np.flatnonzero(_truncate(row, Sampling(1.0, top_p=top_p)) > -np.inf)
     probabilities = np.exp(row.astype(np.float64))

@@ -32,12 +32,12 @@ def sentencepiece(tmp_path_factory):
 
 
 @given(TEXTS)
-def test_byte_level_tokens_give_back_the_text(byte_level, text):
+def test_byte_level_tokens_decode_to_the_text(byte_level, text):
     assert byte_level.decode(byte_level.encode(text)) == text.encode()
 
 
 @given(CODE)
-def test_code_with_special_texts_gives_back_the_text(byte_level, parts):
+def test_tokens_of_code_with_marker_texts_decode_to_the_text(byte_level, parts):
     text = "".join(parts)
     tokens = byte_level.encode(text)
     assert byte_level.decode(tokens) == text.encode()
@@ -45,13 +45,13 @@ def test_code_with_special_texts_gives_back_the_text(byte_level, parts):
 
 
 @given(TEXTS)
-def test_sentencepiece_tokens_give_back_the_text(sentencepiece, text):
-    blank = text.replace("▁", " ")  # U+2581 is the blank itself there
-    assert sentencepiece.decode(sentencepiece.encode(text)) == blank.encode()
+def test_sentencepiece_tokens_decode_to_the_text(sentencepiece, text):
+    expected = text.replace("▁", " ")  # U+2581 means a space there
+    assert sentencepiece.decode(sentencepiece.encode(text)) == expected.encode()
 
 
 @pytest.mark.parametrize("marker", [*SPECIALS, "▁<PRE>", " <PRE>", "<s>", "</s>", "<unk>", "<0x41>"])
-def test_special_texts_of_the_user_are_plain_text(byte_level, sentencepiece, marker):
+def test_a_markers_text_is_encoded_as_plain_text(byte_level, sentencepiece, marker):
     text = f"a {marker} b{marker}"
     for tokenizer, expected in ((byte_level, text), (sentencepiece, text.replace("▁", " "))):
         tokens = tokenizer.encode(text)
@@ -59,27 +59,27 @@ def test_special_texts_of_the_user_are_plain_text(byte_level, sentencepiece, mar
         assert tokenizer.decode(tokens) == expected.encode()
 
 
-def test_control_tokens_are_special_even_where_the_file_does_not_say_so(byte_level, tiny_qwen2):
+def test_control_tokens_are_special_even_if_the_file_does_not_declare_them(byte_level, tiny_qwen2):
     declared = json.loads((tiny_qwen2 / "tokenizer.json").read_text())["added_tokens"]
     assert [token["special"] for token in declared if "fim" in token["content"]] == [False] * 4
     assert set(byte_level.special) == set(SPECIALS)
     assert all(byte_level.token_bytes(id_) == b"" for id_ in byte_level.special.values())
 
 
-def test_every_token_without_bytes_ends_a_text(byte_level):
-    beyond = set(range(599, VOCABULARY_SIZE))  # rows of the embedding that no token has
+def test_every_token_without_bytes_is_a_stop_token(byte_level):
+    beyond = set(range(599, VOCABULARY_SIZE))  # rows of the embedding without a token
     assert byte_level.stop_ids == set(byte_level.special.values()) | beyond
     assert byte_level.vocabulary_size == VOCABULARY_SIZE
 
 
-def test_no_text_is_normalised(byte_level, tiny_qwen2, tmp_path):
+def test_text_is_not_normalised(byte_level, tiny_qwen2, tmp_path):
     file = json.loads((tiny_qwen2 / "tokenizer.json").read_text())
     file["normalizer"] = {"type": "NFC"}  # as in Qwen's own file
     composing = CodeTokenizer(Tokenizer.from_str(json.dumps(file)))
     assert composing.decode(composing.encode("e\u0301")) == "e\u0301".encode()
 
 
-def test_no_blank_is_put_in_front(tiny_qwen2):
+def test_no_space_is_put_before_the_text(tiny_qwen2):
     file = json.loads((tiny_qwen2 / "tokenizer.json").read_text())
     file["pre_tokenizer"]["pretokenizers"][1]["add_prefix_space"] = True
     assert CodeTokenizer(Tokenizer.from_str(json.dumps(file))).decode([]) == b""
@@ -88,7 +88,7 @@ def test_no_blank_is_put_in_front(tiny_qwen2):
 
 
 @pytest.mark.parametrize("prepend", ["always", "first", "never"])
-def test_metaspace_vocabularies_are_exact_too(sentencepiece, prepend):
+def test_metaspace_tokens_decode_to_the_exact_text(sentencepiece, prepend):
     file = json.loads(sentencepiece._plain.to_str())
     file |= {"normalizer": None, "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": prepend}}
     file["pre_tokenizer"]["split"] = False
@@ -101,7 +101,7 @@ def test_lone_surrogates_count_as_question_marks(byte_level):
 
 
 @given(st.binary(max_size=6))
-def test_tokens_with_prefix_are_those_that_agree_with_forced_bytes(byte_level, prefix):
+def test_tokens_with_prefix_returns_the_tokens_that_agree_with_forced_bytes(byte_level, prefix):
     def agrees(text):
         return text != b"" and (text.startswith(prefix) or prefix.startswith(text))
 
@@ -110,7 +110,7 @@ def test_tokens_with_prefix_are_those_that_agree_with_forced_bytes(byte_level, p
 
 
 @pytest.mark.parametrize("prefix", [b" re", b"    return", b"a", b"\xff", b"\xff\xff", b""])
-def test_sentencepiece_tokens_with_prefix(sentencepiece, prefix):
+def test_tokens_with_prefix_returns_the_sentencepiece_tokens_that_agree(sentencepiece, prefix):
     def agrees(text):
         return text != b"" and (text.startswith(prefix) or prefix.startswith(text))
 
@@ -128,7 +128,7 @@ def test_a_vocabulary_that_can_spell_a_control_token_is_refused(tiny_qwen2):
         CodeTokenizer(Tokenizer.from_str(json.dumps(file)))
 
 
-def test_a_broken_tokenizer_file_is_damaged(tmp_path):
+def test_an_unreadable_tokenizer_file_is_a_damaged_model(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(ModelDamagedError, match="cannot be read"):
         CodeTokenizer.from_folder(tmp_path)

@@ -1,3 +1,5 @@
+"""Our forward pass gives the logits of transformers: prefills, draft trees, committed paths, moved keys."""
+
 import numpy as np
 import pytest
 import torch
@@ -6,7 +8,7 @@ from completion.errors import ModelError
 from completion.model.transformer import load_transformer
 from tests.completion.model.rows import chain, rows_of, slots, tokens
 
-TOLERANCE = 5e-4  # float32 against float32, sums in another order; logits are of the order of 10
+TOLERANCE = 5e-4  # float32 with sums in another order; logits are of the order of 10
 
 
 @torch.no_grad()
@@ -59,7 +61,7 @@ def test_a_committed_path_becomes_the_past(tiny_qwen):
     assert cache.length == 33
 
 
-def test_a_path_that_is_none_cannot_be_committed(tiny_qwen):
+def test_rows_that_are_no_path_cannot_be_committed(tiny_qwen):
     model = load_transformer(tiny_qwen[0], "fp32")
     cache = model.new_cache(16)
     model.score(tokens(3), np.array([-1, 0, 0], dtype=np.int32), cache)
@@ -67,7 +69,7 @@ def test_a_path_that_is_none_cannot_be_committed(tiny_qwen):
         cache.commit([0, 1, 2])
 
 
-def test_an_uncommitted_tree_leaves_no_trace(tiny_qwen):
+def test_a_tree_that_is_not_committed_does_not_change_later_results(tiny_qwen):
     model, ids = load_transformer(tiny_qwen[0], "fp32"), tokens(20)
     cache = model.new_cache(64)
     model.prefill(ids, slots(20), cache)
@@ -76,7 +78,7 @@ def test_an_uncommitted_tree_leaves_no_trace(tiny_qwen):
     np.testing.assert_array_equal(model.score(ids[:1], chain(1), cache).row(0), before)
 
 
-def test_prefill_in_chunks_is_prefill_at_once(tiny_qwen):
+def test_a_prefill_in_chunks_gives_the_logits_of_one_prefill(tiny_qwen):
     model, ids = load_transformer(tiny_qwen[0], "fp32"), tokens(300)
     at_once, in_chunks = model.new_cache(320), model.new_cache(320)
     expected = model.prefill(ids, slots(300), at_once, [299]).row(0)
@@ -85,13 +87,13 @@ def test_prefill_in_chunks_is_prefill_at_once(tiny_qwen):
     np.testing.assert_allclose(logits.row(0), expected, atol=TOLERANCE)
 
 
-def test_moved_keys_are_those_of_their_new_positions_in_the_first_layer(tiny_qwen):
-    """Later layers' keys also depend on what stood before; the first layer's only on token and position."""
+def test_moved_keys_equal_computed_keys_of_the_new_positions_in_the_first_layer(tiny_qwen):
+    """Keys of later layers also depend on earlier tokens; those of the first layer only on token and position."""
     model, ids = load_transformer(tiny_qwen[0], "fp32"), tokens(60)
     cache = model.new_cache(128)
     model.prefill(ids, slots(60), cache)
     sources = np.concatenate([slots(10), np.full(7, -1), slots(20, 40), slots(30, 10)]).astype(np.int32)
-    for _ in range(1000):  # there and back again: no error may add up
+    for _ in range(1000):  # there and back: no error may add up
         cache.rearrange(np.concatenate([slots(10), slots(50, 10)]))
     cache.rearrange(sources)
     fresh = model.new_cache(128)
@@ -101,8 +103,8 @@ def test_moved_keys_are_those_of_their_new_positions_in_the_first_layer(tiny_qwe
     assert cache.length == 67
 
 
-def test_slots_between_others_are_filled_exactly(tiny_qwen):
-    """Recomputing a run in the middle, as repairs do, gives what a prefill of the whole text gives."""
+def test_a_run_in_the_middle_is_recomputed_exactly(tiny_qwen):
+    """Recomputing the end of a text, as a repair does, gives what a prefill of the whole text gives."""
     model, ids = load_transformer(tiny_qwen[0], "fp32"), tokens(50)
     cache = model.new_cache(64)
     model.prefill(ids, slots(50), cache)
@@ -130,8 +132,8 @@ def test_bfloat16_is_near_float32(tiny_qwen):
     assert np.abs(ours - expected).mean() < 0.1 * np.abs(expected).mean()
 
 
-def test_a_tree_grows_over_several_scores(tiny):
-    """Kept rows serve the rows that follow as if the path had been scored at once."""
+def test_a_tree_that_grows_over_several_scores_gives_the_logits_of_each_path(tiny):
+    """Kept rows serve later rows as if the path had been scored at once."""
     folder, module = tiny
     model, past, nodes = load_transformer(folder, "fp32"), tokens(30), tokens(8, seed=1)
     cache = model.new_cache(64)
@@ -153,7 +155,7 @@ def test_a_tree_grows_over_several_scores(tiny):
     )
 
 
-def test_a_committed_end_is_opened_again(tiny_qwen):
+def test_reopened_slots_are_kept_rows_that_can_branch(tiny_qwen):
     folder, module = tiny_qwen
     model, ids = load_transformer(folder, "fp32"), tokens(30)
     cache = model.new_cache(64)
@@ -167,7 +169,7 @@ def test_a_committed_end_is_opened_again(tiny_qwen):
     np.testing.assert_allclose(again, reference(module, np.append(ids, ids[:1]))[-1], atol=TOLERANCE)
 
 
-def test_rows_are_kept_with_their_parents_only(tiny_qwen):
+def test_rows_cannot_be_kept_without_their_parents(tiny_qwen):
     cache = (model := load_transformer(tiny_qwen[0], "fp32")).new_cache(16)
     model.score(tokens(4), np.array([-1, 0, 1, 0], dtype=np.int32), cache)
     for rows in ([0, 2], [1, 0], [3]):

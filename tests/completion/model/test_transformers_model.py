@@ -1,4 +1,4 @@
-"""The transformers backend computes what transformers itself computes, on a cache of our own."""
+"""The transformers backend gives the logits of transformers itself, with our own cache."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from completion.errors import ModelError, UnsupportedModelError
 from completion.model.transformers_model import TransformersModel
 
-TOLERANCE = 1e-4  # float32, summed in another order; logits are of the order of 10
+TOLERANCE = 1e-4  # float32 with sums in another order; logits are of the order of 10
 
 
 @pytest.fixture(scope="module", params=["qwen2", "llama"])
@@ -31,7 +31,7 @@ def slots(start, end):
 
 
 def fresh_logits(module, tokens):
-    """Logits of every row of a plain forward pass without a cache."""
+    """Return the logits of every row of a plain forward pass without a cache."""
     with torch.inference_mode():
         return module(torch.from_numpy(tokens.astype(np.int64))[None]).logits[0].numpy()
 
@@ -48,7 +48,7 @@ def test_prefill_gives_the_logits_of_a_plain_forward_pass(model_and_module):
     np.testing.assert_allclose(rows_of(logits, 3), expected, atol=TOLERANCE)
 
 
-def test_each_branch_of_a_tree_is_scored_as_if_it_stood_alone(model_and_module):
+def test_each_branch_of_a_tree_is_scored_as_if_it_were_alone(model_and_module):
     model, module = model_and_module
     past, nodes = some_tokens(40), some_tokens(6, seed=1)
     parents = np.array([-1, 0, 0, 1, 2, -1], dtype=np.int32)
@@ -73,7 +73,7 @@ def test_a_committed_path_becomes_the_past(model_and_module):
     np.testing.assert_allclose(following.row(0), fresh_logits(module, whole)[-1], atol=TOLERANCE)
 
 
-def test_a_tree_that_is_not_committed_leaves_no_trace(model):
+def test_a_tree_that_is_not_committed_does_not_change_later_results(model):
     cache, tokens = model.new_cache(30), some_tokens(10)
     model.prefill(tokens, slots(0, 10), cache)
     alone = model.score(tokens[:1], np.array([-1], dtype=np.int32), cache).row(0).copy()
@@ -82,7 +82,7 @@ def test_a_tree_that_is_not_committed_leaves_no_trace(model):
     np.testing.assert_array_equal(alone, again)
 
 
-def test_keys_moved_a_thousand_times_are_those_of_their_last_position(model):
+def test_keys_moved_a_thousand_times_equal_computed_keys_of_their_last_position(model):
     tokens = some_tokens(30)
     moved, fresh = model.new_cache(64), model.new_cache(64)
     model.prefill(tokens, slots(0, 30), moved)
@@ -95,7 +95,7 @@ def test_keys_moved_a_thousand_times_are_those_of_their_last_position(model):
         torch.testing.assert_close(moved.key(0, slot), fresh.key(0, slot), atol=TOLERANCE, rtol=0)
 
 
-def test_runs_of_slots_change_sides(model):
+def test_two_runs_of_slots_change_sides(model):
     tokens = some_tokens(20)
     cache, fresh = model.new_cache(32), model.new_cache(32)
     model.prefill(tokens, slots(0, 20), cache)
@@ -105,16 +105,16 @@ def test_runs_of_slots_change_sides(model):
         torch.testing.assert_close(cache.key(0, slot), fresh.key(0, slot), atol=TOLERANCE, rtol=0)
 
 
-FAMILIES = {  # other than those with a forward pass of our own: whether their cached keys can be moved
+FAMILIES = {  # families without a built-in forward pass: whether cached keys can be moved
     "starcoder2": True,
     "granite": True,
-    "stablelm": True,  # only some channels of a head turn
-    "cohere": False,  # neighbouring channels turn together
+    "stablelm": True,  # only some channels of a head are rotated
+    "cohere": False,  # pairs are neighbouring channels
 }
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_other_families_run_and_move_their_keys_or_say_that_they_cannot(family):
+def test_other_families_run_and_move_keys_or_refuse_to_move_them(family):
     torch.manual_seed(0)
     sizes = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "vocab_size": 128}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.2}
@@ -125,12 +125,12 @@ def test_other_families_run_and_move_their_keys_or_say_that_they_cannot(family):
     cache, fresh = model.new_cache(32), model.new_cache(32)
     logits = model.prefill(tokens, slots(0, 20), cache, [19])
     np.testing.assert_allclose(logits.row(0), fresh_logits(module, tokens)[19], atol=TOLERANCE)
-    to_the_right = np.concatenate([[-1, -1], slots(0, 20)]).astype(np.int32)
+    shifted = np.concatenate([[-1, -1], slots(0, 20)]).astype(np.int32)
     if not FAMILIES[family]:
         with pytest.raises(UnsupportedModelError, match="exact"):
-            cache.rearrange(to_the_right)
+            cache.rearrange(shifted)
         return
-    cache.rearrange(to_the_right)
+    cache.rearrange(shifted)
     model.prefill(np.concatenate([tokens[:2], tokens]), slots(0, 22), fresh)
     for slot in range(2, 22):
         torch.testing.assert_close(cache.key(0, slot), fresh.key(0, slot), atol=TOLERANCE, rtol=0)
@@ -152,12 +152,12 @@ def test_too_many_tokens_for_the_cache_are_refused(model):
         model.prefill(slots(0, 5), slots(0, 5), model.new_cache(4))
 
 
-def test_a_folder_that_is_no_model_is_a_clear_error(tmp_path):
+def test_a_folder_without_a_model_is_a_model_error(tmp_path):
     with pytest.raises(ModelError, match="transformers cannot load"):
         TransformersModel.load(tmp_path)
 
 
-def test_a_tree_grows_over_several_scores(model):
+def test_a_tree_that_grows_over_several_scores_gives_the_logits_of_one_score(model):
     grown, at_once = model.new_cache(32), model.new_cache(32)
     ids, parents = np.arange(3, 9, dtype=np.int32), np.array([-1, 0, -1, 1, 2, 3], dtype=np.int32)
     expected = model.score(ids, parents, at_once)

@@ -1,4 +1,4 @@
-"""Fixed-shape steps, uncaptured on a CPU, against the plain decoder."""
+"""Steps in fixed shapes, without capture on a CPU, give the logits of the plain decoder."""
 
 import weakref
 
@@ -12,7 +12,7 @@ from completion.model.dense.cuda_graphs import GraphedTransformer
 from completion.model.dense.dense_transformer import load_dense
 from completion.model.weights import read_weights
 
-TOLERANCE = 5e-4  # float32, other shapes of the same products
+TOLERANCE = 5e-4  # float32 with products of other shapes
 
 
 NODES = (np.array([5, 6], dtype=np.int32), np.array([-1, 0], dtype=np.int32))
@@ -39,7 +39,7 @@ def filled(model, past):
 
 @pytest.mark.parametrize("length", [1, 60, 64, 130])
 @pytest.mark.parametrize("rows", [1, 2, 3, 17, 64])
-def test_padded_trees_score_as_plain_ones(both, rows, length):
+def test_padded_trees_give_the_logits_of_the_plain_decoder(both, rows, length):
     rng = np.random.default_rng(rows)
     past, nodes = (rng.integers(0, 384, count).astype(np.int32) for count in (length, rows))
     parents = np.array([rng.integers(-1, i) if i else -1 for i in range(rows)], dtype=np.int32)
@@ -49,7 +49,7 @@ def test_padded_trees_score_as_plain_ones(both, rows, length):
     np.testing.assert_array_equal(graphed.argmax(), plain.argmax())
 
 
-def test_a_committed_path_goes_on_as_in_the_plain_decoder(both):
+def test_steps_after_a_commit_give_the_logits_of_the_plain_decoder(both):
     past = np.arange(50, dtype=np.int32)
     found = []
     for model in both:

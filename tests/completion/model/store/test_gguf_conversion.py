@@ -1,4 +1,4 @@
-"""A GGUF file becomes the safetensors that it was made from."""
+"""Converting a GGUF file gives the safetensors that it was made from."""
 
 import json
 
@@ -22,7 +22,7 @@ def convert(path, folder):
 
 
 @pytest.mark.parametrize("family", ["qwen2", "llama"])
-def test_weights_come_back_bit_for_bit(tmp_path, family):
+def test_converted_weights_equal_the_original_bit_for_bit(tmp_path, family):
     path = write_tiny_gguf(tmp_path / "tiny.gguf", family)
     converted = convert(path, tmp_path / "converted")
     original = load_file(tmp_path / "tiny.gguf.folder" / "model.safetensors")
@@ -32,7 +32,7 @@ def test_weights_come_back_bit_for_bit(tmp_path, family):
 
 
 @pytest.mark.parametrize("family", ["qwen2", "llama"])
-def test_transformers_computes_the_same_from_the_converted_folder(tmp_path, family):
+def test_transformers_gives_the_same_logits_from_the_converted_folder(tmp_path, family):
     path = write_tiny_gguf(tmp_path / "tiny.gguf", family)
     convert(path, tmp_path / "converted")
     tokens = torch.arange(40)[None]
@@ -44,7 +44,7 @@ def test_transformers_computes_the_same_from_the_converted_folder(tmp_path, fami
     assert torch.equal(ours, original)
 
 
-def test_quantised_rows_are_dequantised_in_chunks_as_in_one_piece(tmp_path, monkeypatch):
+def test_rows_dequantised_in_chunks_equal_rows_dequantised_at_once(tmp_path, monkeypatch):
     path = write_tiny_gguf(tmp_path / "tiny.gguf", "llama", quantisation="Q8_0")
     whole = convert(path, tmp_path / "whole")
     monkeypatch.setattr(gguf_conversion, "CHUNK_ELEMENTS", 1000)
@@ -52,17 +52,17 @@ def test_quantised_rows_are_dequantised_in_chunks_as_in_one_piece(tmp_path, monk
     original = load_file(tmp_path / "tiny.gguf.folder" / "model.safetensors")
     for name, tensor in whole.items():
         assert torch.equal(chunked[name], tensor), name
-        step = original[name].float().abs().max() / 127  # of an 8-bit block, at most
+        step = original[name].float().abs().max() / 127  # maximum step of an 8-bit block
         assert (tensor.float() - original[name].float()).abs().max() <= step, name
 
 
-def test_the_output_head_is_tied_only_where_the_file_has_none(tmp_path):
+def test_the_output_head_is_tied_only_if_the_file_has_none(tmp_path):
     for family, tied in (("qwen2", False), ("llama", True)):
         convert(write_tiny_gguf(tmp_path / f"{family}.gguf", family), tmp_path / family)
         assert json.loads((tmp_path / family / "config.json").read_text())["tie_word_embeddings"] is tied
 
 
-def test_progress_grows_to_the_end(tmp_path):
+def test_progress_rises_to_one(tmp_path):
     path = write_tiny_gguf(tmp_path / "tiny.gguf")
     (tmp_path / "out").mkdir()
     told = []
@@ -72,14 +72,14 @@ def test_progress_grows_to_the_end(tmp_path):
 
 
 @pytest.mark.parametrize("kept", [0, 3, 1000, 40_000])
-def test_a_file_that_is_cut_short_is_damaged(tmp_path, kept):
+def test_a_truncated_file_is_damaged(tmp_path, kept):
     path = write_tiny_gguf(tmp_path / "tiny.gguf")
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(ModelDamagedError, match="truncated"):
         convert(path, tmp_path / "out")
 
 
-def test_an_unknown_architecture_is_refused_by_name(tmp_path):
+def test_an_unknown_architecture_is_refused_with_its_name(tmp_path):
     writer = gguf.GGUFWriter(tmp_path / "odd.gguf", "mamba")
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -89,7 +89,7 @@ def test_an_unknown_architecture_is_refused_by_name(tmp_path):
         convert(tmp_path / "odd.gguf", tmp_path / "out")
 
 
-def test_too_little_room_is_noticed_before_anything_is_written(tmp_path, monkeypatch):
+def test_too_little_disk_space_is_an_error_before_anything_is_written(tmp_path, monkeypatch):
     path = write_tiny_gguf(tmp_path / "tiny.gguf")
     usage = gguf_conversion.require_free.__globals__["shutil"].disk_usage(tmp_path)
     with monkeypatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Models are found, checked, converted once, and every way in which that fails is told plainly."""
+"""Models are found, checked and converted once, and every failure has a plain error message."""
 
 import base64
 import hashlib
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[4]
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """A cache folder of the test's own."""
+    """The test's own cache folder."""
     monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -33,7 +33,7 @@ def offline(monkeypatch):
 
 @pytest.fixture
 def packaged(tmp_path, monkeypatch):
-    """A tiny model that is installed as three packages, as pip would leave them."""
+    """A tiny model installed as three packages, as pip installs them."""
     whole = write_tiny_gguf(tmp_path / "tiny.gguf").read_bytes()
     site, cut = tmp_path / "site", len(whole) // 3 + 1
     parts = []
@@ -73,7 +73,7 @@ def test_parts_are_joined_and_converted_once(packaged):
     assert again == []
 
 
-def test_the_parts_are_never_imported(packaged):
+def test_the_packages_are_never_imported(packaged):
     prepare_packaged(packaged, silent)
     assert not any(name.startswith("tiny_model_part") for name in sys.modules)
 
@@ -87,7 +87,7 @@ def test_a_truncated_part_is_damaged(packaged, tmp_path):
     assert packaged_status(packaged).state is ModelState.DAMAGED
 
 
-def test_an_altered_part_is_damaged_and_both_sums_and_the_part_are_named(packaged, tmp_path, cache):
+def test_an_altered_part_is_damaged_and_the_message_has_both_sums_and_the_part(packaged, tmp_path, cache):
     content = bytearray(part(tmp_path, 2).read_bytes())
     content[100] ^= 1
     part(tmp_path, 2).write_bytes(content)
@@ -100,14 +100,14 @@ def test_an_altered_part_is_damaged_and_both_sums_and_the_part_are_named(package
     assert list((cache / "models").glob("tiny*/")) == []
 
 
-def test_a_part_that_lost_its_file_is_damaged(packaged, tmp_path):
+def test_a_part_without_its_file_is_damaged(packaged, tmp_path):
     part(tmp_path, 0).unlink()
-    with pytest.raises(ModelDamagedError, match="tiny-model-part0 has lost its file"):
+    with pytest.raises(ModelDamagedError, match="tiny-model-part0 lacks its file"):
         installed_parts(packaged)
 
 
 @pytest.mark.usefixtures("offline")
-def test_a_missing_extra_says_how_to_install_it():
+def test_a_missing_extra_is_an_error_that_says_how_to_install_it():
     absent = PackagedModel("tiny", "Tiny", "00", 1, (("tiny-absent-part", "x"),), "1.0", "tiny-extra", "no/such", "f")
     with pytest.raises(ModelNotFoundError, match=r"pip install 'draftline\[tiny-extra\]'"):
         prepare_packaged(absent, silent)
@@ -116,7 +116,7 @@ def test_a_missing_extra_says_how_to_install_it():
     assert "pip install 'draftline[tiny-extra]'" in status.advice
 
 
-def test_an_incomplete_extra_names_the_missing_package(packaged, tmp_path):
+def test_an_incomplete_extra_is_an_error_with_the_missing_package(packaged, tmp_path):
     for path in (tmp_path / "site").glob("tiny_model_part1-1.0.dist-info/*"):
         path.unlink()
     (tmp_path / "site" / "tiny_model_part1-1.0.dist-info").rmdir()
@@ -125,29 +125,29 @@ def test_an_incomplete_extra_names_the_missing_package(packaged, tmp_path):
 
 
 @pytest.mark.usefixtures("offline")
-def test_a_hub_id_without_a_network_is_a_clear_error():
+def test_a_hub_id_without_a_network_is_an_error_with_the_id():
     with pytest.raises(ModelNotFoundError, match="no-one/no-model cannot be downloaded"):
         prepare("no-one/no-model")
 
 
-def test_an_unknown_name_says_what_names_there_are():
+def test_an_unknown_name_is_an_error_with_the_known_names():
     with pytest.raises(ModelNotFoundError, match=r"qwen2\.5-coder-0\.5b"):
         prepare("qwen-of-tomorrow")
 
 
-def test_a_folder_of_safetensors_is_taken_as_it_is(tiny_qwen2):
+def test_a_folder_of_safetensors_is_used_without_conversion(tiny_qwen2):
     prepared = prepare(str(tiny_qwen2))
     assert prepared.folder == tiny_qwen2.resolve()
     assert prepared.name == "tiny-qwen2"
 
 
-def test_a_folder_that_lacks_files_says_which(tmp_path):
+def test_an_incomplete_folder_is_an_error_with_the_missing_files(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelNotFoundError, match=r"lacks tokenizer\.json and \*\.safetensors"):
         prepare(str(tmp_path))
 
 
-def test_a_changed_file_is_another_model(tmp_path):
+def test_a_changed_file_is_converted_into_another_folder(tmp_path):
     path = write_tiny_gguf(tmp_path / "a b.gguf")
     first = prepare(str(path))
     assert first.folder.name.startswith("a-b-")
@@ -156,7 +156,7 @@ def test_a_changed_file_is_another_model(tmp_path):
     assert prepare(str(path)).folder != first.folder
 
 
-def test_a_converted_file_that_is_cut_short_is_converted_again(packaged):
+def test_a_model_with_a_truncated_file_is_converted_again(packaged):
     folder = prepare_packaged(packaged, silent).folder
     whole = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(whole[:-1])
@@ -165,7 +165,7 @@ def test_a_converted_file_that_is_cut_short_is_converted_again(packaged):
     assert (folder / "model.safetensors").read_bytes() == whole
 
 
-def test_another_version_of_the_conversion_is_made_again(packaged):
+def test_a_model_from_another_conversion_version_is_converted_again(packaged):
     folder = prepare_packaged(packaged, silent).folder
     record = json.loads((folder / "source.json").read_text())
     (folder / "source.json").write_text(json.dumps(record | {"conversion": -1}))
@@ -173,7 +173,7 @@ def test_another_version_of_the_conversion_is_made_again(packaged):
     assert json.loads((folder / "source.json").read_text()) == record
 
 
-def test_what_a_killed_process_left_is_cleared_away(packaged, cache):
+def test_the_partial_folder_of_a_killed_process_is_removed(packaged, cache):
     partial = cache / "models" / f"tiny-{packaged.sha256[:12]}.partial"
     partial.mkdir(parents=True)
     (partial / "model.safetensors").write_bytes(b"half")
@@ -181,7 +181,7 @@ def test_what_a_killed_process_left_is_cleared_away(packaged, cache):
     assert not partial.exists()
 
 
-def test_progress_that_raises_stops_the_work_and_leaves_nothing(packaged, cache):
+def test_a_progress_callback_that_raises_stops_the_conversion_and_leaves_no_folder(packaged, cache):
     class StopIt(Exception):
         pass
 
@@ -214,7 +214,7 @@ except StorageError as error:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file size limits are POSIX")
-def test_a_disk_that_fills_up_is_a_storage_error_and_leaves_nothing(tmp_path, cache):
+def test_a_full_disk_is_a_storage_error_and_leaves_no_folder(tmp_path, cache):
     path = write_tiny_gguf(tmp_path / "tiny.gguf")
     command = [sys.executable, "-c", FULL_DISK, str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
