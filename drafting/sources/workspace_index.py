@@ -1,4 +1,4 @@
-"""The tokens of a workspace's documents, searchable while they change: what was written before is written again."""
+"""Index of the tokens of a workspace's documents, searchable while documents change."""
 
 from __future__ import annotations
 
@@ -14,18 +14,27 @@ from drafting.compiled import compiled
 from drafting.sources.ngram_index import GAP, NgramArrays, empty_arrays, link, unlink
 
 BUDGET_TOKENS = 1_500_000
-"""Most tokens of one workspace (about 80 MB of index)."""
+"""Maximum number of tokens of one workspace (about 80 MB of index)."""
 
-ORDERS_KEPT = 3
-"""A single token tells nothing in a whole workspace: runs of 8, 4 and 2 have chains."""
+INDEXED_ORDERS = 3
+"""Number of run lengths with chains: 8, 4 and 2. A single token predicts nothing in a whole workspace."""
 
-FIRST_SLOTS = 1 << 14
+INITIAL_SLOTS = 1 << 14
+"""Number of slots of a new index."""
 GROWTH = 1.5
+"""Factor by which the slots exceed what is needed when an index grows."""
 
 
 @dataclass(slots=True)
 class _Extent:
-    """Where a document lies: `length` tokens from slot `start` on; of `room` slots the last stays a gap."""
+    """Slots of a document.
+
+    Attributes:
+        start: First slot.
+        length: Number of tokens.
+        room: Number of slots, of which the last stays a gap.
+        is_open: Whether the document is open in an editor.
+    """
 
     start: int
     length: int
@@ -34,38 +43,38 @@ class _Extent:
 
 
 class WorkspaceIndex:
-    """An index of one workspace's documents, by path.
+    """Index of one workspace's documents, by path.
 
-    Lookups from another thread see a document while it is replaced in part; that can spoil a guess, never a text.
+    A lookup from another thread may see a half replaced document. That can make a guess wrong, never a suggestion.
     """
 
     def __init__(self, budget_tokens: int = BUDGET_TOKENS) -> None:
-        """An empty index that will hold at most so many tokens."""
-        self.arrays = empty_arrays(FIRST_SLOTS, ORDERS_KEPT)
+        """Make an empty index of at most `budget_tokens` tokens."""
+        self.arrays = empty_arrays(INITIAL_SLOTS, INDEXED_ORDERS)
         self.budget_tokens = budget_tokens
         self._documents: dict[str, _Extent] = {}  # least recently updated first
-        self._free: list[tuple[int, int]] = [(0, FIRST_SLOTS)]  # (start, slots), ascending, never adjacent
+        self._free: list[tuple[int, int]] = [(0, INITIAL_SLOTS)]  # (start, slots), ascending, never adjacent
         self._lock = threading.Lock()
 
     @property
     def tokens(self) -> int:
-        """Tokens of all documents."""
+        """Number of tokens of all documents."""
         return sum(extent.length for extent in self._documents.values())
 
     @property
     def size_bytes(self) -> int:
-        """Memory taken by the index."""
+        """Memory of the index."""
         return sum(array.nbytes for array in self.arrays)
 
     def paths(self) -> tuple[str, ...]:
-        """The documents held, least recently updated first."""
+        """Return the paths of the documents, least recently updated first."""
         return tuple(self._documents)
 
     def update(self, path: str, tokens: Sequence[int] | IntArray, *, is_open: bool = False) -> None:
-        """Add a document, or replace its text: only what follows the first change is indexed anew.
+        """Add a document, or replace its text. Only what follows the first change is indexed anew.
 
-        Where the budget is too small, documents that are not open go first, the least recently updated of them before
-        the others. A document larger than the whole budget is not held.
+        If the budget is exceeded, documents are removed: those that are not open first, each group by the time of its
+        last update. A document larger than the whole budget is not added.
         """
         new = np.asarray(tokens, dtype=np.int32)
         with self._lock:
@@ -82,7 +91,7 @@ class WorkspaceIndex:
                 self._documents[path] = self._place(new, is_open=is_open)
 
     def remove(self, path: str) -> None:
-        """Forget a document, if it is held: no token of it can be found again."""
+        """Remove a document if the index has it; none of its tokens can be found afterwards."""
         with self._lock:
             extent = self._documents.pop(path, None)
             if extent is not None:
@@ -94,45 +103,45 @@ class WorkspaceIndex:
         return _Extent(start, len(tokens), room, is_open)
 
     def _allocate(self, slots: int) -> tuple[int, int]:
-        """The first free run of enough slots; all documents move to larger arrays where there is none."""
-        for place, (start, size) in enumerate(self._free):
+        """Return the first free run of enough slots; if there is none, move all documents to larger arrays."""
+        for index, (start, size) in enumerate(self._free):
             if size >= slots:
-                del self._free[place]
+                del self._free[index]
                 if size > slots:
-                    self._free.insert(place, (start + slots, size - slots))
+                    self._free.insert(index, (start + slots, size - slots))
                 return start, slots
         self._rebuild(slots)
         return self._allocate(slots)
 
     def _release(self, extent: _Extent) -> None:
-        """Give slots back, joined with free neighbours."""
+        """Free a document's slots and join them with free neighbours."""
         replace_tokens(self.arrays, extent.start, extent.length, np.empty(0, dtype=np.int32))
         start, size = extent.start, extent.room
-        place = bisect_left(self._free, (start, size))
-        if place < len(self._free) and self._free[place][0] == start + size:
-            size += self._free.pop(place)[1]
-        if place > 0 and sum(self._free[place - 1]) == start:
-            start, before = self._free.pop(place - 1)
+        index = bisect_left(self._free, (start, size))
+        if index < len(self._free) and self._free[index][0] == start + size:
+            size += self._free.pop(index)[1]
+        if index > 0 and sum(self._free[index - 1]) == start:
+            start, before = self._free.pop(index - 1)
             size += before
         insort(self._free, (start, size))
 
     def _make_room(self, tokens: int) -> None:
-        """Drop documents until so many more tokens fit the budget."""
-        held = self.tokens
-        by_worth = sorted(
+        """Remove documents until this number of further tokens fits the budget."""
+        used_tokens = self.tokens
+        removal_order = sorted(
             self._documents.items(), key=lambda item: item[1].is_open
-        )  # stable: oldest first in each half
-        for path, extent in by_worth:
-            if held + tokens <= self.budget_tokens:
+        )  # stable: least recently updated first in each half
+        for path, extent in removal_order:
+            if used_tokens + tokens <= self.budget_tokens:
                 return
-            held -= extent.length
+            used_tokens -= extent.length
             self._release(self._documents.pop(path))
 
     def _rebuild(self, wanted: int) -> None:
-        """Move all documents into larger arrays, side by side; lookups use the old ones until it is done."""
+        """Move all documents into larger arrays, without free slots between; lookups use the old arrays until then."""
         rooms = sum(extent.room for extent in self._documents.values())
-        slots = int((rooms + wanted) * GROWTH) + FIRST_SLOTS
-        arrays, at = empty_arrays(slots, ORDERS_KEPT), 0
+        slots = int((rooms + wanted) * GROWTH) + INITIAL_SLOTS
+        arrays, at = empty_arrays(slots, INDEXED_ORDERS), 0
         for extent in self._documents.values():
             replace_tokens(arrays, at, 0, self.arrays.tokens[extent.start : extent.start + extent.length])
             extent.start, at = at, at + extent.room
@@ -142,16 +151,16 @@ class WorkspaceIndex:
 
 @compiled
 def replace_tokens(index: NgramArrays, start: int, length: int, new: IntArray) -> int:
-    """Write a document over its old text, from the first change on.
+    """Replace a document's tokens, from the first change on.
 
     Args:
         index: Changed in place.
         start: The document's first slot.
-        length: Its old length.
+        length: Number of its old tokens.
         new: Its new tokens; a gap must follow them in the index.
 
     Returns:
-        The new length.
+        The number of new tokens.
     """
     same = 0
     while same < min(length, len(new)) and index.tokens[start + same] == new[same]:

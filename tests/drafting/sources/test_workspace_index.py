@@ -1,4 +1,4 @@
-"""What the index holds is exactly its documents: found after every edit, gone after removal, bounded."""
+"""The workspace index finds exactly its documents' tokens: after every edit, not after removal, within its budget."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from drafting.sources.ngram_index import GAP, NONE, find
 from drafting.sources.workspace_index import WorkspaceIndex
 
-documents = st.lists(st.integers(0, 3), max_size=12)  # together no more than a chain's walk
+documents = st.lists(st.integers(0, 3), max_size=12)  # together no more tokens than the slots that one lookup visits
 edits = st.lists(st.tuples(st.sampled_from("abcd"), st.none() | documents, st.booleans()), max_size=30)
 
 
 def occurrences(index: WorkspaceIndex, tail: list[int]) -> set[tuple[int, ...]]:
-    """What the index finds: the matched tokens with their continuation."""
+    """Return what the index finds: the matched tokens with their continuation."""
     slots, lengths = np.zeros(200, dtype=np.int32), np.zeros(200, dtype=np.int32)
     count = find(index.arrays, np.array(tail, dtype=np.int32), slots, lengths)
     tokens = index.arrays.tokens
@@ -26,9 +26,9 @@ def occurrences(index: WorkspaceIndex, tail: list[int]) -> set[tuple[int, ...]]:
     }
 
 
-def longest_match(held: dict[str, list[int]], tail: list[int]) -> int:
+def longest_match(expected: dict[str, list[int]], tail: list[int]) -> int:
     best = 0
-    for tokens in held.values():
+    for tokens in expected.values():
         for end in range(len(tokens) - 1):
             length = 0
             while length < min(len(tail), end + 1, 24) and tokens[end - length] == tail[-1 - length]:
@@ -50,27 +50,27 @@ def assert_chains_are_sound(index: WorkspaceIndex) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(edits, st.lists(st.integers(0, 3), min_size=1, max_size=30))
-def test_after_any_edits_it_finds_what_the_documents_hold(steps, tail):
-    index, held = WorkspaceIndex(), {}
+def test_after_any_edits_it_finds_what_is_in_the_documents(steps, tail):
+    index, expected = WorkspaceIndex(), {}
     for path, tokens, is_open in steps:
         if tokens is None:
             index.remove(path)
-            held.pop(path, None)
+            expected.pop(path, None)
         else:
             index.update(path, tokens, is_open=is_open)
-            held[path] = tokens
-    texts = [",".join(map(str, tokens)) for tokens in held.values()]
+            expected[path] = tokens
+    texts = [",".join(map(str, tokens)) for tokens in expected.values()]
     found = occurrences(index, tail)
     assert all(any(",".join(map(str, piece)) in text for text in texts) for piece in found)
-    assert max((len(piece) - 1 for piece in found), default=0) == longest_match(held, tail)
-    assert index.tokens == sum(map(len, held.values()))
+    assert max((len(piece) - 1 for piece in found), default=0) == longest_match(expected, tail)
+    assert index.tokens == sum(map(len, expected.values()))
     assert sorted(index.arrays.tokens[index.arrays.tokens != GAP].tolist()) == sorted(
-        chain.from_iterable(held.values())
+        chain.from_iterable(expected.values())
     )
     assert_chains_are_sound(index)
 
 
-def test_a_removed_documents_tokens_are_nowhere_in_memory():
+def test_a_removed_documents_tokens_are_not_in_memory():
     index = WorkspaceIndex()
     index.update("kept.py", [1, 2, 3] * 50)
     index.update("secret.py", [777, 778, 779] * 50)
@@ -78,7 +78,7 @@ def test_a_removed_documents_tokens_are_nowhere_in_memory():
     assert not np.isin(index.arrays.tokens, [777, 778, 779]).any()
     assert occurrences(index, [777, 778]) == set()
     assert (1, 2, 3) in {piece[-3:] for piece in occurrences(index, [1, 2])}
-    index.remove("secret.py")  # a second time is no error
+    index.remove("secret.py")  # removing it twice is no error
 
 
 def test_growth_keeps_every_document():
@@ -113,7 +113,7 @@ def test_closed_documents_make_room_before_open_ones():
     assert index.tokens == 80
 
 
-def test_memory_is_reused():
+def test_removed_documents_memory_is_reused():
     index = WorkspaceIndex()
     for number in range(300):
         index.update(f"{number}", [number] * 1000)
