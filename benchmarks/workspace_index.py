@@ -30,7 +30,7 @@ from completion.model.tokenizer import CodeTokenizer
 from completion.request import CompletionEvent, CompletionRequest, Mode, WorkspaceFile, WorkspaceUpdate
 from drafting.arrays import IntArray
 from drafting.draft_budget import StepCosts
-from drafting.learned_state import usual_calibration
+from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 from drafting.sources.ngram_index import MAX_MATCH
 from drafting.sources.prompt_lookup import continuations_scratch, rank_continuations
@@ -197,7 +197,7 @@ def main() -> None:
     os.environ["DRAFTLINE_STATE_DIR"] = tempfile.mkdtemp()  # the learned state is discarded
     tokenizer = CodeTokenizer.from_folder(prepare(arguments.model).folder)
     documents, texts = read_documents(arguments.folder, arguments.tokens, lambda text: list(tokenizer.encode(text)))
-    Drafters(usual_calibration(), StepCosts({0: 1.0, 4: 1.0}, 4), vocabulary_size=8).warm_up()
+    Drafters(default_calibration(), StepCosts({0: 1.0, 4: 1.0}, 4), vocabulary_size=8).warm_up()
     index, index_s = time_index(documents)
     edits, lookups = time_edits(index, documents, 400), time_lookups(index, documents, 4000)
     figures = {

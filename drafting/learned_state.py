@@ -1,4 +1,4 @@
-"""What drafters learned of their own guesses, in one file a model: numbers about kinds of evidence, never a token."""
+"""What drafters learned about their guesses, in one file a model: counts of kinds of evidence, never a token."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class _RefusedError(Exception):
 
 
 def load_calibration(path: Path, digest: str) -> CalibrationArrays:
-    """Read what was saved for a model; the usual calibration where there is nothing, or nothing that fits.
+    """Read the calibration that was saved for a model; the default one if there is no usable file.
 
-    A file that cannot be used is deleted with a warning, and learning starts anew.
+    A file that cannot be used is deleted with a warning, and learning starts again.
 
     Args:
         path: The file.
@@ -34,18 +34,18 @@ def load_calibration(path: Path, digest: str) -> CalibrationArrays:
     try:
         return _decoded(path.read_bytes(), digest)
     except FileNotFoundError:
-        return usual_calibration()
+        return default_calibration()
     except _RefusedError as refusal:
-        logger.warning("%s is deleted, and drafting learns anew: %s.", path, refusal)
+        logger.warning("%s is deleted, and drafting starts learning again: %s.", path, refusal)
         delete_files([path])
-        return usual_calibration()
+        return default_calibration()
 
 
 def save_calibration(calibration: CalibrationArrays, path: Path, digest: str) -> None:
-    """Write the calibration for a model in one piece.
+    """Write the calibration of a model to a file, completely or not at all.
 
     Raises:
-        OSError: The folder cannot be written to, or the disk is full; the old file is unharmed.
+        OSError: The folder cannot be written, or the disk is full; the old file is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {name: array.tolist() for name, array in calibration._asdict().items()}
@@ -60,12 +60,12 @@ def save_calibration(calibration: CalibrationArrays, path: Path, digest: str) ->
 
 
 def delete_token_files(folder: Path) -> None:
-    """Delete files of earlier versions, which held the tokens of what was written: `*.npz` and leftovers of them."""
+    """Delete files of earlier versions, which contained the user's tokens: `*.npz` and their leftovers."""
     delete_files(sorted(folder.glob("*.npz*")))
 
 
 def delete_files(paths: list[Path]) -> None:
-    """Delete files; one that cannot be deleted is named in a warning."""
+    """Delete files; a warning names each one that cannot be deleted."""
     for path in paths:
         try:
             path.unlink(missing_ok=True)
@@ -93,7 +93,7 @@ def _arrays_of(table: dict[str, list[list[float]]]) -> CalibrationArrays:
 
 
 def _checked(arrays: CalibrationArrays) -> CalibrationArrays:
-    """The same arrays.
+    """Check the arrays and return them.
 
     Raises:
         ValueError: A shape is wrong, a number is not finite, or more guesses were right than were seen.
@@ -107,7 +107,7 @@ def _checked(arrays: CalibrationArrays) -> CalibrationArrays:
     return arrays
 
 
-def usual_calibration() -> CalibrationArrays:
-    """Chances of guesses as measured with the default model on packages' source files; learning goes on from there."""
+def default_calibration() -> CalibrationArrays:
+    """Return the calibration measured with the default model on packages' source files, where learning starts."""
     with (resources.files("drafting") / "data" / "calibration.json").open() as file:
         return _arrays_of(json.load(file))

@@ -1,4 +1,4 @@
-"""What the engine holds: one `Drafters` for a model, and one `DraftingSession` for each request."""
+"""State of drafting in the engine: one `Drafters` for a model, and one `DraftingSession` for each request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drafting.candidate_pool import empty_pool, lay_out, learn_path
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import DraftTree
 from drafting.drafter import ALONE, SharedStep
-from drafting.learned_state import usual_calibration
+from drafting.learned_state import default_calibration
 from drafting.sources.ngram_index import GAP, MAX_MATCH
 from drafting.sources.ngram_model import NgramModel
 from drafting.sources.prompt_lookup import PromptLookup
@@ -24,15 +24,15 @@ from drafting.tree_growth import Sources, draft, expand, grow
 from drafting.verifier import AcceptedPath
 
 UNGUESSED_SHARE = 0.2
-"""Of the chance that no candidate comes next, what is left once a constraint allows few tokens."""
+"""Factor on the probability that no candidate comes next, where a constraint allows few tokens."""
 
 
 class Drafters:
-    """Everything that outlives a request: what was learned, and what the open workspaces hold.
+    """State that outlives a request: the calibration, the step costs, and the open workspaces.
 
     Attributes:
-        calibration: How far guesses can be trusted; learned at every step, the same for all workspaces.
-        costs: What a step with N nodes costs on this machine; grows with every step.
+        calibration: Evidence of how often guesses are right; learned at every step, shared by all workspaces.
+        costs: Cost of a step with N nodes on this machine; learned at every step.
     """
 
     def __init__(
@@ -44,15 +44,15 @@ class Drafters:
         special: Sequence[int] = (),
         line_ends: Sequence[int] = (),
     ) -> None:
-        """Join the parts.
+        """Make drafters without workspaces.
 
         Args:
-            calibration: What earlier processes learned, or the usual one.
+            calibration: What earlier processes learned, or the default one.
             costs: Timings of steps.
-            vocabulary_size: Tokens of the model.
+            vocabulary_size: Number of the model's tokens.
             enabled: Names of the sources that may guess.
-            special: Tokens that hold a prompt together and are no text: no match crosses one, none is guessed.
-            line_ends: Tokens that hold a line break: nothing is guessed behind them where one line is wanted.
+            special: Tokens that structure a prompt: no match crosses one, and none is guessed.
+            line_ends: Tokens with a line break: nothing is guessed after them in a single-line request.
         """
         self.calibration = calibration
         self.costs = costs
@@ -71,48 +71,48 @@ class Drafters:
         """Start a request.
 
         Args:
-            prompt: The whole prompt, text after the cursor included.
-            workspace: Whose documents and recycled candidates may be drawn from; "" for no documents.
-            tail: The tokens before the cursor, where the prompt does not end with them.
-            single_line: The text ends with its first line.
+            prompt: The whole prompt, suffix included.
+            workspace: Workspace whose documents and recycled candidates may be used; "" for no documents.
+            tail: Tokens before the cursor, if the prompt does not end with them.
+            single_line: Whether the completion ends with its first line.
         """
         final = self.line_ends if single_line else self.line_ends[:0]
         index = self._workspaces.get(workspace, self._no_documents)
         return DraftingSession(self, prompt, index, self.recycling(workspace), tail or prompt, final)
 
     def ngrams(self, prompt: Sequence[int], workspace: str = "") -> NgramModel:
-        """Counts of what followed what in a prompt and in a workspace; no count crosses a special token."""
+        """Return n-gram counts of a prompt and a workspace; no n-gram crosses a special token."""
         lookup = PromptLookup(_without(self.special, prompt))
         return NgramModel([lookup.arrays, self._workspaces.get(workspace, self._no_documents).arrays])
 
     def workspace(self, key: str) -> WorkspaceIndex:
-        """The index of a workspace, empty at first. One workspace's text never shows up in another's drafts."""
+        """Return the index of a workspace, empty at first. A workspace's tokens never appear in another's drafts."""
         if key not in self._workspaces:
             self._workspaces[key] = WorkspaceIndex()
         return self._workspaces[key]
 
     def recycling(self, key: str) -> RecyclingArrays:
-        """What the model held likely in a workspace, empty at first; "" is all documents outside any workspace.
+        """Return the model's best tokens in a workspace, empty at first; "" is all documents outside any workspace.
 
-        It could give back what was written there, so it stays in memory and goes with the workspace.
+        They could reveal what was written there, so they stay in memory and are dropped with the workspace.
         """
         if key not in self._recycling:
             self._recycling[key] = empty_recycling(self._vocabulary_size)
         return self._recycling[key]
 
     def size_bytes(self, key: str) -> int:
-        """Memory that a workspace takes."""
+        """Return the memory of a workspace."""
         index, recycling = self._workspaces.get(key), self._recycling.get(key, ())
         return (index.size_bytes if index else 0) + sum(array.nbytes for array in recycling)
 
     def close_workspace(self, key: str) -> None:
-        """Give a workspace's memory back."""
+        """Free a workspace's memory."""
         self._workspaces.pop(key, None)
         self._recycling.pop(key, None)
 
     def warm_up(self) -> None:
-        """Compile everything, so that no request waits for it (seconds on a machine's first run, then from a cache)."""
-        scratch = Drafters(usual_calibration(), StepCosts({0: 1.0, 4: 1.0}, 4), vocabulary_size=8)
+        """Compile all kernels before the first request: seconds at a machine's first run, then read from a cache."""
+        scratch = Drafters(default_calibration(), StepCosts({0: 1.0, 4: 1.0}, 4), vocabulary_size=8)
         scratch.workspace("").update("path", [1, 2, 3, 4])
         scratch.workspace("").update("path", [1, 2, 4])
         session = scratch.session([1, 2, 3, 1, 2])
@@ -133,7 +133,7 @@ class DraftingSession:
         tail: Sequence[int],
         final: npt.NDArray[np.bool_],
     ) -> None:
-        """Index the prompt. `tail` ends where the next token goes; nothing is guessed behind `final` tokens."""
+        """Index the prompt. `tail` ends where the next token goes; nothing is guessed after `final` tokens."""
         self._drafters = drafters
         self._prompt = PromptLookup(_without(drafters.special, prompt))
         self._length = len(prompt)
@@ -142,13 +142,13 @@ class DraftingSession:
         self._recycling = recycling
         self._final = final
         self._pool = empty_pool(drafters.costs.max_nodes)
-        self._sure: Sequence[int] = ()
+        self._certain: Sequence[int] = ()
         self._constrained = False
 
     def propose(
         self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, shared: SharedStep = ALONE
     ) -> DraftTree:
-        """Guess what follows, as `Drafter.propose` says."""
+        """Guess the next tokens; see `Drafter.propose`."""
         pool, calibration = self._pool, self._drafters.calibration
         sources = Sources(
             self._prompt.arrays,
@@ -157,10 +157,10 @@ class DraftingSession:
             self._drafters.enabled,
             self._final,
         )
-        self._sure, self._constrained = tuple(context[self._length :]), allowed is not None
+        self._certain, self._constrained = tuple(context[self._length :]), allowed is not None
         pool.size[:] = 0
-        pool.tails[0] = _window(self._tail, self._sure)
-        costs_ms = self._costs_ms(len(self._sure) + shared.rows, shared.attempts)
+        pool.tails[0] = _window(self._tail, self._certain)
+        costs_ms = self._costs_ms(len(self._certain) + shared.rows, shared.attempts)
         if len(costs_ms) == 0:
             return DraftTree.empty()
         if allowed is None:
@@ -169,28 +169,33 @@ class DraftingSession:
         self._keep_allowed(allowed)
         return self._tree(grow(pool, sources, calibration, costs_ms))
 
-    def _costs_ms(self, rows: int, texts: int) -> FloatArray:
-        """What guesses cost behind so many other rows: what a step takes without any is shared with other texts."""
-        costs_ms = self._drafters.costs.costs_ms[rows:]
-        return costs_ms if texts == 0 or not len(costs_ms) else costs_ms - costs_ms[0] * np.float32(texts / (texts + 1))
+    def _costs_ms(self, rows: int, attempts: int) -> FloatArray:
+        """Return what guesses cost after `rows` other rows.
 
-    def look_into(self, before: Sequence[int], text: Sequence[int]) -> None:
-        """Guess from another text of the same request as well, which those that branch off may well repeat.
+        The cost of a step without guesses is shared with the other attempts.
+        """
+        costs_ms = self._drafters.costs.costs_ms[rows:]
+        if attempts == 0 or not len(costs_ms):
+            return costs_ms
+        return costs_ms - costs_ms[0] * np.float32(attempts / (attempts + 1))
+
+    def observe_attempt(self, before: Sequence[int], tokens: Sequence[int]) -> None:
+        """Guess from another attempt of the request as well, since its branches often repeat it.
 
         Args:
-            before: What it stands behind.
-            text: What it says.
+            before: Tokens before the attempt.
+            tokens: Tokens of the attempt.
         """
-        self._prompt.observe((GAP, *before[-MAX_MATCH:], *text))
+        self._prompt.observe((GAP, *before[-MAX_MATCH:], *tokens))
 
     def branch(self, written: Sequence[int]) -> DraftingSession:
-        """The same guesses for one of several texts, of which so many tokens are written."""
+        """Return a session with the same sources for a branch, which starts with the `written` tokens."""
         other = copy(self)
-        other.go_on_with(written)
+        other.start_branch(written)
         return other
 
-    def go_on_with(self, written: Sequence[int]) -> None:
-        """Stop sharing what changes, and stand behind more tokens."""
+    def start_branch(self, written: Sequence[int]) -> None:
+        """Copy what changes, and move past the tokens that the branch starts with."""
         self._pool = empty_pool(self._drafters.costs.max_nodes)
         self._tail = _window(self._tail, written)
         self._prompt = self._prompt.copy()
@@ -198,7 +203,7 @@ class DraftingSession:
         self._length += len(written)
 
     def _keep_allowed(self, allowed: Callable[[int], bool]) -> None:
-        """Drop candidates that may not come next; the others share their chance."""
+        """Drop candidates that may not come next; the others get their probability."""
         pool, count = self._pool, int(self._pool.size[0])
         kept = np.array([allowed(int(token)) for token in pool.tokens[:count]], dtype=np.bool_)
         unguessed = UNGUESSED_SHARE * (1.0 - float(pool.chances[:count].sum()))
@@ -212,10 +217,10 @@ class DraftingSession:
         return DraftTree(*lay_out(self._pool, count), NAMES)
 
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
-        """Learn from a verified step, as `Drafter.observe` says."""
+        """Learn from a verified step; see `Drafter.observe`."""
         self._drafters.costs.observe(len(tree), step_ms)
-        if path.tokens[: len(self._sure)] == self._sure:
-            written = np.asarray(path.tokens[len(self._sure) :], dtype=np.int32)
+        if path.tokens[: len(self._certain)] == self._certain:
+            written = np.asarray(path.tokens[len(self._certain) :], dtype=np.int32)
             learn_path(self._pool, self._drafters.calibration, written, int(self._constrained))
         tokens = np.concatenate((self._tail[-1:], tree.tokens))
         before = np.concatenate((self._tail[-2:-1], tokens[tree.parents + 1]))
@@ -226,12 +231,12 @@ class DraftingSession:
 
 
 def _window(tail: IntArray, tokens: Sequence[int]) -> IntArray:
-    """The last MAX_MATCH tokens of a tail with more tokens behind it.  # [MAX_MATCH]."""
+    """Return the last MAX_MATCH tokens of a tail with more tokens after it.  # [MAX_MATCH]."""
     new = np.asarray(tokens[-MAX_MATCH:], dtype=np.int32)
     return np.concatenate((tail[len(new) :], new))
 
 
 def _without(special: IntArray, tokens: Sequence[int]) -> IntArray:
-    """Tokens with gaps in place of the special ones.  # [tokens]."""
+    """Return tokens with gaps in place of special ones.  # [tokens]."""
     array = np.asarray(tokens, dtype=np.int32)
     return np.where(np.isin(array, special), np.int32(GAP), array)

@@ -25,7 +25,7 @@ from completion.engine import Engine, product_settings
 from completion.model.loading import LoadedModel, load_model
 from completion.request import CompletionRequest, Statistics
 from drafting.calibration import NAMES
-from drafting.learned_state import usual_calibration
+from drafting.learned_state import default_calibration
 from drafting.session import Drafters, DraftingSession
 from drafting.sources.workspace_index import WorkspaceIndex
 
@@ -43,10 +43,10 @@ class SwitchedDrafters(Drafters):
         costs = measure_costs(loaded.model, max_nodes)
         special = sorted(loaded.tokenizer.special.values())
         ends, size = line_ends(loaded.tokenizer), loaded.tokenizer.vocabulary_size
-        super().__init__(usual_calibration(), costs, size, NAMES, special, ends)
+        super().__init__(default_calibration(), costs, size, NAMES, special, ends)
 
         def fresh(row: str) -> Drafters:
-            return Drafters(usual_calibration(), costs, size, ROWS[row], special, ends)
+            return Drafters(default_calibration(), costs, size, ROWS[row], special, ends)
 
         self._fresh = fresh
         self.rows = {row: fresh(row) for row in ROWS}

@@ -116,7 +116,7 @@ class Task:
         """Return a drafter for branches of the first attempt; the attempt itself is one of its sources."""
         drafting = self._drafting()
         if drafting is not None:
-            drafting.look_into(self.prompt.before_cursor, first.decoder.tokens)
+            drafting.observe_attempt(self.prompt.before_cursor, first.decoder.tokens)
         return drafting
 
     @property

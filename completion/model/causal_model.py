@@ -43,14 +43,14 @@ class Logits(Protocol):
 
 
 class KVCache(Protocol):
-    """Keys and values of one token sequence. A slot is a position: slot s holds the token at position s.
+    """Keys and values of one token sequence. A slot is a position: slot s has the token at position s.
 
     Memory is allocated as slots are used: `prefill`, `score`, `superpose` and `rearrange` reserve what they write.
 
     Attributes:
-        capacity: Most slots that the cache may ever have.
-        length: Committed slots 0 .. length-1; what lies behind is scratch space.
-        kept: Rows behind them that stay when the next ones are scored.
+        capacity: Maximum number of slots.
+        length: Number of committed slots, 0 .. length-1; the others are scratch space.
+        kept: Number of rows after the committed slots that stay when the next ones are scored.
     """
 
     capacity: int
@@ -59,7 +59,7 @@ class KVCache(Protocol):
 
     @property
     def size_bytes(self) -> int:
-        """Memory that is allocated."""
+        """Allocated memory."""
 
     def reserve(self, needed: int) -> None:
         """Allocate slots 0 .. needed-1 at once, so that computing them piece by piece copies nothing.
@@ -69,7 +69,7 @@ class KVCache(Protocol):
         """
 
     def truncate(self, length: int) -> None:
-        """Forget every slot from `length` on, and all rows behind the past."""
+        """Forget every slot from `length` on, and all rows after the past."""
 
     def commit(self, rows: Sequence[int]) -> None:
         """Append rows after the past to it, in this order, and forget the other rows.
@@ -104,7 +104,7 @@ class CausalModel(Protocol):
     shape: ModelShape
 
     def new_cache(self, capacity: int) -> KVCache:
-        """An empty cache that may have `capacity` slots, as far as the model's positions reach."""
+        """Return an empty cache of at most `capacity` slots, or as many as the model has positions."""
 
     def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
         """Compute tokens into given slots; row i sees every slot ≤ slots[i] (causal by position).

@@ -1,4 +1,4 @@
-"""The scored rows behind a cache's past: a tree that lives until a path of it is committed or all is forgotten."""
+"""Scored rows after a cache's past: a tree that exists until a path of it is committed or all rows are forgotten."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from drafting.arrays import IntArray
 
 NO_ROWS = np.empty(0, dtype=np.int32)
 GROWTH_SLOTS = 256
-"""Slots in multiples of which a cache grows: a usual completion fits behind its prompt without growing again."""
+"""Step in which a cache grows, in slots; most completions fit after the prompt without growth."""
 
 
 def depths_of(parents: IntArray) -> IntArray:
-    """Depth of each node, 0 for a root.  # [rows].
+    """Return the depth of each node, 0 for a root.  # [rows].
 
     Raises:
         ValueError: A parent does not come before its child.
@@ -32,7 +32,10 @@ def depths_of(parents: IntArray) -> IntArray:
 
 
 def ancestors_of(parents: IntArray, depths: IntArray) -> IntArray:
-    """ancestors[i, d] is row i's ancestor of depth d, itself included; −1 below it.  # [rows, greatest depth + 1]."""
+    """Return each row's ancestors.
+
+    ancestors[i, d] is row i's ancestor of depth d, itself included; −1 below it.  # [rows, maximum depth + 1]
+    """
     ancestors = np.full((len(parents), int(depths.max(initial=0)) + 1), -1, dtype=np.int32)
     for node, parent in enumerate(parents.tolist()):
         if parent >= 0:
@@ -42,14 +45,14 @@ def ancestors_of(parents: IntArray, depths: IntArray) -> IntArray:
 
 
 class TreeCache(ABC):
-    """What every cache does alike: keep track of its past and of the tree behind it. Slot length + i holds row i.
+    """Part that all caches share: the length of the past, and the tree after it. Slot length + i has row i.
 
     Attributes:
-        capacity: Most slots that the cache may ever have.
-        slots: Slots that are allocated.
-        length: Committed slots; what lies behind is scratch space.
-        parents: Parents of the rows behind them.  # [rows]
-        kept: So many first rows stay when the next ones are scored; the others are written over.
+        capacity: Maximum number of slots.
+        slots: Number of allocated slots.
+        length: Number of committed slots; the others are scratch space.
+        parents: Parents of the rows after the committed slots.  # [rows]
+        kept: Number of first rows that stay when the next ones are scored; the others are overwritten.
     """
 
     __slots__ = ("capacity", "kept", "length", "parents", "slots")
@@ -60,13 +63,13 @@ class TreeCache(ABC):
         self.settle(0)
 
     def reserve(self, needed: int) -> None:
-        """Allocate slots 0 .. needed-1 and some more, keeping what the allocated ones hold.
+        """Allocate slots 0 .. needed-1 and some more, and keep the content of the allocated ones.
 
-        A cache grows by a quarter at least, so that single tokens seldom copy it: all copies of its life together are
-        at most four times its final size.
+        A cache grows by a quarter or more, so that single tokens rarely copy it: all copies of its life together are at
+        most four times its final size.
 
         Raises:
-            ModelError: The cache may not have so many slots.
+            ModelError: The cache's capacity is smaller.
         """
         if needed > self.capacity:
             raise ModelError(f"{needed} slots are needed, but the cache has {self.capacity}.")
@@ -78,18 +81,18 @@ class TreeCache(ABC):
     @property
     @abstractmethod
     def size_bytes(self) -> int:
-        """Memory that is allocated."""
+        """Allocated memory."""
 
     @abstractmethod
     def resize(self, slots: int) -> None:
-        """Allocate arrays of at least so many slots, zero where the old arrays, which are fewer, hold nothing."""
+        """Allocate arrays of at least this number of slots, with the old arrays' content, then zeros."""
 
     @abstractmethod
     def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
-        """Copy slots as if all at once; both ascend, and no target lies behind its source.  # [slots] twice."""
+        """Copy slots as if all at once; both ascend, and no target is after its source.  # [slots] twice."""
 
     def settle(self, length: int) -> None:
-        """So many slots are the past now, and no row lies behind them."""
+        """Make the first `length` slots the past, with no rows after it."""
         self.length, self.parents, self.kept = length, NO_ROWS, 0
 
     def truncate(self, length: int) -> None:
@@ -97,36 +100,36 @@ class TreeCache(ABC):
         self.settle(min(length, self.length))
 
     def reopen(self, length: int) -> None:
-        """Make the slots from `length` on a chain of kept rows again."""
+        """Turn the slots from `length` on back into a chain of kept rows."""
         self.kept = max(0, self.length - length)
         self.length -= self.kept
         self.parents = np.arange(-1, self.kept - 1, dtype=np.int32)
 
     def with_kept(self, parents: IntArray) -> IntArray:
-        """Parents of the kept rows and of new ones behind them.  # [kept + rows]."""
+        """Return the parents of the kept rows, then of new ones.  # [kept + rows]."""
         return np.concatenate((self.parents[: self.kept], parents)).astype(np.int32)
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Keep these rows for the next `score`, numbered anew in this order, and forget the others.
+        """Keep these rows for the next `score`, renumbered in this order, and forget the others.
 
         Raises:
-            ValueError: They do not ascend, or a row's parent is not among them.
+            ValueError: The rows do not ascend, or a row's parent is not among them.
         """
-        place = {-1: -1} | {row: index for index, row in enumerate(rows)}
-        above = [int(self.parents[row]) for row in rows]
-        if sorted(place) != list(place) or not place.keys() >= set(above):
+        new_index = {-1: -1} | {row: index for index, row in enumerate(rows)}
+        old_parents = [int(self.parents[row]) for row in rows]
+        if sorted(new_index) != list(new_index) or not new_index.keys() >= set(old_parents):
             raise ValueError(f"Rows {list(rows)} do not ascend, or lack a parent.")
         self._move(rows)
-        self.parents = np.array([place[parent] for parent in above], dtype=np.int32)
+        self.parents = np.array([new_index[parent] for parent in old_parents], dtype=np.int32)
         self.kept = len(rows)
 
     def commit(self, rows: Sequence[int]) -> None:
-        """Make a path of the tree part of the past.
+        """Append a path of the tree to the past.
 
-        A node of depth d was computed for position length + d, which is where the path puts it: only copies.
+        A node of depth d was computed for position length + d, its position in the path, so slots are only copied.
 
         Raises:
-            ValueError: `rows` is no path of that tree.
+            ValueError: `rows` is no path of the tree.
         """
         check_path(rows, self.parents)
         self._move(rows)
@@ -140,7 +143,7 @@ class TreeCache(ABC):
 
 
 def check_path(rows: Sequence[int], parents: IntArray) -> None:
-    """Make sure that `rows` runs from a root downwards.
+    """Check that `rows` runs from a root downwards.
 
     Raises:
         ValueError: It does not, or there is no such row.
@@ -152,8 +155,8 @@ def check_path(rows: Sequence[int], parents: IntArray) -> None:
         expected = row
 
 
-def tree_places(parents: IntArray, first: int, length: int) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
-    """Where the rows of a tree from row `first` on lie behind a past of `length` slots, and what they see.
+def tree_layout(parents: IntArray, first: int, length: int) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
+    """Lay out the rows of a tree from row `first` on, after a past of `length` slots.
 
     Returns:
         Slots, positions, and which slots each row sees: the past, its ancestors and itself.

@@ -15,7 +15,7 @@ import torch
 from completion.errors import ModelError, UnsupportedModelError
 from completion.model.causal_model import KVCache, Logits, ModelShape
 from completion.model.dense.kv_cache import lengthened
-from completion.model.draft_rows import TreeCache, tree_places
+from completion.model.draft_rows import TreeCache, tree_layout
 from completion.model.logits import DenseLogits
 from drafting.arrays import FloatArray, IntArray
 
@@ -60,11 +60,11 @@ class TransformersCache(TreeCache):
 
     @property
     def size_bytes(self) -> int:
-        """Memory that is allocated."""
+        """Allocated memory."""
         return 3 * self._keys.nbytes
 
     def resize(self, slots: int) -> None:
-        """Allocate slots, and copy what the old ones hold."""
+        """Allocate slots, and copy the content of the old ones."""
         stores = (self._keys, self._computed_keys, self._values)
         self._keys, self._computed_keys, self._values = (lengthened(store, 2, slots) for store in stores)
         self._computed_at = lengthened(self._computed_at, 0, slots)
@@ -158,7 +158,7 @@ class TransformersModel:
         return model
 
     def new_cache(self, capacity: int) -> TransformersCache:
-        """An empty cache that may have `capacity` slots; see `CausalModel.new_cache`."""
+        """Return an empty cache of at most `capacity` slots; see `CausalModel.new_cache`."""
         return TransformersCache(self, capacity)
 
     @torch.inference_mode()
@@ -191,7 +191,7 @@ class TransformersModel:
     def _score(self, tokens: IntArray, inputs: torch.Tensor | None, parents: IntArray, cache: KVCache) -> Logits:
         cache = self._own(cache, cache.length + cache.kept + len(tokens))
         parents = cache.with_kept(parents)
-        slots, positions, visible = tree_places(parents, cache.kept, cache.length)
+        slots, positions, visible = tree_layout(parents, cache.kept, cache.length)
         logits = self._forward(_Rows(tokens, slots, positions, visible), cache, range(len(tokens)), inputs)
         cache.parents = parents
         return DenseLogits(logits)

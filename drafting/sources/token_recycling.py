@@ -1,8 +1,8 @@
-"""Guess what the model itself held likely after the same tokens before, in any text of the workspace.
+"""Guesses the tokens that the model rated likely after the same tokens before, in any text of the workspace.
 
 Source: "Turning Trash into Treasure: Accelerating Inference of Large Language Models with Token Recycling": a matrix
-of the top candidates after each token, refreshed by every row that is scored, rejected guesses included. Here a row
-of its own for each frequent pair of tokens stands before it.
+of the top candidates after each token, updated by every scored row, rejected guesses included. Here frequent pairs of
+tokens have rows of their own, which come first.
 """
 
 from __future__ import annotations
@@ -18,29 +18,32 @@ from drafting.compiled import compiled
 KeyArray = npt.NDArray[np.int64]
 
 WIDTH = 8
-"""Candidates kept after a token."""
+"""Number of candidates that are kept after a token."""
 
 EMPTY = -1
+"""Value of an unused entry."""
 
 PAIR_ROWS = 1 << 16
-"""Rows for pairs of tokens, a power of two; the oldest of a few neighbours gives way (2.6 MB)."""
+"""Number of rows for pairs of tokens, a power of two (2.6 MB). A new pair replaces the oldest of a few neighbours."""
 
 PROBES = 4
+"""Number of neighbouring rows in which a pair may be."""
 
 KINDS = WIDTH + 2
+"""Ranks of a token in a row of candidates, and "absent" and "no row"."""
 CLASSES = KINDS * KINDS
-"""Kinds of evidence: rank in the pair's row × rank in the token's row, each also "absent" or "no row"."""
+"""Kinds of evidence: rank in the pair's row × rank in the token's row."""
 
 
 class RecyclingArrays(NamedTuple):
-    """The drafter's memory, as compiled code takes it.
+    """Memory of the source, in the form that compiled code takes.
 
     Attributes:
         single: Candidates after a token, best first.  # [vocabulary, WIDTH]
-        pair_keys: Which pair a row belongs to, EMPTY for none.  # [PAIR_ROWS]
-        pair_rows: Candidates after the pair.  # [PAIR_ROWS, WIDTH]
-        ages: When a pair's row was last written.  # [PAIR_ROWS]
-        clock: Number of writes so far.  # [1]
+        pair_keys: Pair that a row belongs to, EMPTY for none.  # [PAIR_ROWS]
+        pair_rows: Candidates after the pair, best first.  # [PAIR_ROWS, WIDTH]
+        ages: Value of `clock` when a pair's row was last written.  # [PAIR_ROWS]
+        clock: Number of writes.  # [1]
     """
 
     single: IntArray
@@ -51,7 +54,7 @@ class RecyclingArrays(NamedTuple):
 
 
 def empty_recycling(vocabulary: int, pair_rows: int = PAIR_ROWS) -> RecyclingArrays:
-    """A matrix that has seen nothing."""
+    """Return a memory without candidates."""
     return RecyclingArrays(
         np.full((vocabulary, WIDTH), EMPTY, dtype=np.int32),
         np.full(pair_rows, EMPTY, dtype=np.int64),
@@ -63,19 +66,19 @@ def empty_recycling(vocabulary: int, pair_rows: int = PAIR_ROWS) -> RecyclingArr
 
 @compiled
 def pair_key(before: int, token: int) -> int:
-    """One number for two tokens."""
+    """Return one number for two tokens."""
     return int(np.int64(before) << 32 | np.int64(token))
 
 
 @compiled
 def home_of(key: int, rows: int) -> int:
-    """The first place where a pair's row may lie, of a power of two."""
+    """Return the first row in which a pair may be; `rows` is a power of two."""
     return int(np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & (rows - 1))
 
 
 @compiled
 def find_pair(memory: RecyclingArrays, before: int, token: int) -> int:
-    """The row of a pair of tokens, −1 where it has none."""
+    """Return the row of a pair of tokens, −1 if it has none."""
     key, rows = pair_key(before, token), len(memory.pair_keys)
     for probe in range(PROBES):
         row = (home_of(key, rows) + probe) & (rows - 1)
@@ -86,7 +89,7 @@ def find_pair(memory: RecyclingArrays, before: int, token: int) -> int:
 
 @compiled
 def claim_pair(memory: RecyclingArrays, before: int, token: int) -> int:
-    """The row of a pair of tokens; where it has none, the oldest of its places is emptied for it."""
+    """Return the row of a pair of tokens; if it has none, empty the oldest of its possible rows for it."""
     row = find_pair(memory, before, token)
     if row >= 0:
         return row
@@ -103,13 +106,13 @@ def claim_pair(memory: RecyclingArrays, before: int, token: int) -> int:
 
 @compiled
 def recycle(memory: RecyclingArrays, before: IntArray, tokens: IntArray, tops: IntArray) -> None:
-    """Remember what the model held likely after tokens.
+    """Store what the model rated likely after tokens.
 
     Args:
         memory: Changed in place.
         before: The token before each token, negative for none.  # [rows]
         tokens: The scored tokens.  # [rows]
-        tops: The model's best candidates after each, best first.  # [rows, ≥ 1]
+        tops: The model's best candidates after each token, best first.  # [rows, ≥ 1]
     """
     width = min(WIDTH, tops.shape[1])
     for i in range(len(tokens)):
@@ -125,7 +128,7 @@ def recycle(memory: RecyclingArrays, before: IntArray, tokens: IntArray, tops: I
 
 @compiled
 def rank_in(row: IntArray, token: int) -> int:
-    """Rank of a token in a row of candidates; WIDTH where it is absent."""
+    """Return the rank of a token in a row of candidates; WIDTH if it is absent."""
     for rank in range(WIDTH):
         if row[rank] == token:
             return rank

@@ -16,7 +16,7 @@ from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionRequest, Mode
 from completion.stopping.mode import cursor_context
 from drafting.draft_budget import StepCosts
-from drafting.learned_state import usual_calibration
+from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 from tests.tiny_models import STACK
 
@@ -41,7 +41,7 @@ def task_at(loaded: LoadedModel, cursor: int, settings: SessionSettings | None =
     return Task(
         loaded.model,
         loaded.tokenizer,
-        Drafters(usual_calibration(), StepCosts({0: 1.0, 8: 1.2}, 8), loaded.tokenizer.vocabulary_size),
+        Drafters(default_calibration(), StepCosts({0: 1.0, 8: 1.2}, 8), loaded.tokenizer.vocabulary_size),
         request,
         cursor_context(request),
         prompt,

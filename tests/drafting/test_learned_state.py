@@ -1,4 +1,4 @@
-"""What was learned survives a restart, and is refused when it is not what it says."""
+"""The saved calibration survives a restart, has no tokens, and is refused if it is damaged or another model's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from drafting.calibration import CLASSES, SOURCES, WEIGHT_SETS, CalibrationArrays, learn, probability
 from drafting.draft_budget import StepCosts
-from drafting.learned_state import delete_token_files, load_calibration, save_calibration, usual_calibration
+from drafting.learned_state import default_calibration, delete_token_files, load_calibration, save_calibration
 from drafting.session import Drafters
 from drafting.sources.token_recycling import PAIR_ROWS, PROBES, claim_pair, empty_recycling, find_pair, recycle
 from drafting.verifier import accept_path
@@ -20,8 +20,8 @@ VOCABULARY = 50
 
 @pytest.fixture
 def drafters() -> Drafters:
-    """Drafters that saw four tokens again and again, in a workspace."""
-    shared = Drafters(usual_calibration(), StepCosts({0: 10.0, 8: 12.0}, 8), VOCABULARY)
+    """Drafters that saw the same four tokens many times in a workspace."""
+    shared = Drafters(default_calibration(), StepCosts({0: 10.0, 8: 12.0}, 8), VOCABULARY)
     context = [1, 2, 3, 4] * 4
     session = shared.session(context, "workspace")
     for _ in range(10):
@@ -34,8 +34,8 @@ def drafters() -> Drafters:
     return shared
 
 
-def is_usual(calibration: CalibrationArrays) -> bool:
-    return all(map(np.array_equal, calibration, usual_calibration()))
+def is_default(calibration: CalibrationArrays) -> bool:
+    return all(map(np.array_equal, calibration, default_calibration()))
 
 
 def test_a_saved_calibration_is_read_back(drafters, tmp_path):
@@ -43,19 +43,19 @@ def test_a_saved_calibration_is_read_back(drafters, tmp_path):
     save_calibration(drafters.calibration, path, "model-a")
     read = load_calibration(path, "model-a")
     assert all(map(np.array_equal, read, drafters.calibration))
-    assert not is_usual(read)
+    assert not is_default(read)
     assert [entry.name for entry in path.parent.iterdir()] == ["calibration.json"]
 
 
-def test_nothing_saved_is_a_fresh_start(tmp_path):
-    assert is_usual(load_calibration(tmp_path / "calibration.json", "model-a"))
+def test_without_a_file_the_calibration_is_the_default(tmp_path):
+    assert is_default(load_calibration(tmp_path / "calibration.json", "model-a"))
 
 
-def test_defect_7_what_is_saved_does_not_depend_on_which_tokens_were_written(tmp_path):
-    """The same evidence about other tokens gives the same file: nothing in it can give text back."""
+def test_defect_7_the_saved_file_does_not_depend_on_the_written_tokens(tmp_path):
+    """The same evidence about other tokens gives the same file, so it cannot reveal text."""
     files = []
     for first in (1, 11, 31):
-        shared = Drafters(usual_calibration(), StepCosts({0: 10.0, 8: 12.0}, 8), VOCABULARY)
+        shared = Drafters(default_calibration(), StepCosts({0: 10.0, 8: 12.0}, 8), VOCABULARY)
         context = [first, first + 1, first + 2] * 5
         session = shared.session(context, "workspace")
         tree = session.propose(context)
@@ -100,12 +100,12 @@ def with_number(data: bytes, name: str, value: float) -> bytes:
         (lambda data: with_number(data, "seen", "many"), "model-a", "cannot be used"),
     ],
 )
-def test_a_file_that_does_not_fit_is_deleted_with_a_message(drafters, tmp_path, caplog, damage, digest, reason):
+def test_a_file_that_cannot_be_used_is_deleted_with_a_warning(drafters, tmp_path, caplog, damage, digest, reason):
     path = tmp_path / "calibration.json"
     save_calibration(drafters.calibration, path, "model-a")
     path.write_bytes(damage(path.read_bytes()))
     with caplog.at_level(logging.WARNING):
-        assert is_usual(load_calibration(path, digest))
+        assert is_default(load_calibration(path, digest))
     assert reason in caplog.text
     assert not list(tmp_path.iterdir())
 
@@ -119,14 +119,14 @@ def test_a_failed_write_leaves_the_old_file(drafters, tmp_path):
 
 
 def untrained() -> CalibrationArrays:
-    """Knows nothing but the priors."""
+    """Return a calibration without observations."""
     weights = np.zeros((WEIGHT_SETS, SOURCES + 1), dtype=np.float32)
     weights[:, :SOURCES] = 0.5
     zeros = np.zeros((SOURCES, CLASSES), dtype=np.float32)
     return CalibrationArrays(zeros, zeros.copy(), weights)
 
 
-def test_a_guess_that_is_always_right_is_believed_and_one_that_never_is_is_not():
+def test_evidence_that_is_always_right_becomes_likely_and_evidence_that_is_never_right_unlikely():
     calibration = untrained()
     always, never = (np.array([kind, -1, -1, -1], dtype=np.int32) for kind in (1, 2))
     for _ in range(100):
@@ -147,7 +147,7 @@ def test_calibration_follows_a_change():
     assert calibration.seen[0, 1] <= 2000
 
 
-def test_a_full_pair_table_forgets_the_oldest_pair():
+def test_a_full_pair_table_replaces_the_oldest_pair():
     memory = empty_recycling(VOCABULARY, pair_rows=PROBES)
     tops = np.arange(8, dtype=np.int32)[None]
     for before in range(PROBES + 1):
@@ -158,6 +158,6 @@ def test_a_full_pair_table_forgets_the_oldest_pair():
     assert claim_pair(memory, 1, 7) == find_pair(memory, 1, 7)
 
 
-def test_recycling_stays_within_its_memory():
+def test_recycling_arrays_stay_below_ten_megabytes():
     assert sum(array.nbytes for array in empty_recycling(151_936)) < 10_000_000
     assert PAIR_ROWS & (PAIR_ROWS - 1) == 0

@@ -1,4 +1,4 @@
-"""A request's drafts: useful where text repeats, harmless everywhere, and never another workspace's."""
+"""A request's drafts help where text repeats, change no token, and never use another workspace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from drafting.calibration import NAMES
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT, DraftTree
-from drafting.learned_state import usual_calibration
+from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 from drafting.verifier import accept_path
 
@@ -20,17 +20,17 @@ NO_TOPS = np.zeros((16, 0), dtype=np.int32)
 
 
 def drafters(enabled=NAMES, costs=COSTS) -> Drafters:
-    return Drafters(usual_calibration(), costs, VOCABULARY, enabled, special=(30, 31, 32), line_ends=(33,))
+    return Drafters(default_calibration(), costs, VOCABULARY, enabled, special=(30, 31, 32), line_ends=(33,))
 
 
 def model(context: tuple[int, ...], table: int) -> np.ndarray:
-    """A tiny table model that loops often: scores depend on the last two tokens."""
+    """Return the logits of a small table model that often loops: scores depend on the last two tokens."""
     seed = (table, *(token % 7 for token in context[-2:]))
     return np.random.default_rng(seed).normal(size=VOCABULARY)
 
 
 def decode(shared, prompt, count, table, seed, forced=None):
-    """The engine's step, for the table model: propose, score, accept, observe."""
+    """Decode with the table model in the engine's steps: propose, score, accept, observe."""
     context, steps, session = tuple(prompt), 0, shared.session(prompt)
     while len(context) < len(prompt) + count:
         allowed = forced if steps == 0 else None
@@ -81,7 +81,7 @@ def test_drafting_changes_no_token(prompt, table, seed, max_nodes, healing):
     assert written == plain(prompt, 30, table, seed, forced)
 
 
-def test_text_that_repeats_is_written_in_fewer_steps():
+def test_repeated_text_takes_fewer_steps():
     prompt = list(range(20)) * 2
     session = drafters().session(prompt)
     context, steps = prompt[:], 0
@@ -96,7 +96,7 @@ def test_text_that_repeats_is_written_in_fewer_steps():
     assert steps <= 10
 
 
-def test_the_likeliest_path_lies_first_and_parents_before_children():
+def test_the_likeliest_path_comes_first_and_parents_before_children():
     shared = drafters()
     rng = np.random.default_rng(3)
     tops = rng.integers(0, VOCABULARY, size=(16, 8))
@@ -128,7 +128,7 @@ def test_the_suffix_is_a_source_when_the_prompt_does_not_end_at_the_cursor():
     assert tree.tokens[0] == 6
 
 
-def test_nothing_is_guessed_behind_the_end_of_the_only_line():
+def test_a_single_line_draft_ends_at_the_line_break():
     prompt = [*range(10), 33, *range(11, 20), 5, 6, 7, 8, 9]
     whole = drafters().session(prompt).propose(prompt).tokens.tolist()
     line = drafters().session(prompt, single_line=True).propose(prompt).tokens.tolist()
@@ -136,13 +136,13 @@ def test_nothing_is_guessed_behind_the_end_of_the_only_line():
     assert line == [33]
 
 
-def test_a_new_name_is_followed_as_another_was_in_its_place():
+def test_a_new_name_is_followed_by_what_followed_another_name():
     prompt = [1, 2, 3, 9, 4, 5, 6, 7, 8, 1, 2, 3, 10]
     tree = drafters(enabled=("pattern_lookup",)).session(prompt).propose(prompt)
     assert tree.tokens[0] == 4
 
 
-def test_one_workspace_never_shows_up_in_another():
+def test_a_workspaces_tokens_are_not_drafted_in_another():
     shared = drafters()
     shared.workspace("a").update("f.py", [5, 6, 7, 8, 9, 10])
     tokens = {key: set(shared.session([5, 6, 7], key).propose([5, 6, 7]).tokens.tolist()) for key in ("a", "b", "")}
@@ -152,11 +152,11 @@ def test_one_workspace_never_shows_up_in_another():
     assert len(shared.session([5, 6, 7], "a").propose([5, 6, 7])) == 0
 
 
-def test_sources_that_are_switched_off_guess_nothing():
+def test_disabled_sources_guess_nothing():
     assert len(drafters(enabled=()).session([1, 2, 3] * 9).propose([1, 2, 3] * 9)) == 0
 
 
-def test_a_pruned_tree_teaches_as_well():
+def test_recycling_learns_from_a_pruned_tree():
     shared = drafters(enabled=("token_recycling",))
     session = shared.session([1, 2, 3])
     session.propose([1, 2, 3])
@@ -167,13 +167,13 @@ def test_a_pruned_tree_teaches_as_well():
 
 
 @pytest.mark.parametrize("cost", [1000.0])
-def test_nothing_is_proposed_where_a_row_costs_a_step(cost):
+def test_nothing_is_proposed_if_a_row_costs_more_than_a_step(cost):
     costs = StepCosts({0: 1.0, 15: cost}, 15)
-    dear = Drafters(usual_calibration(), costs, VOCABULARY)
-    assert len(dear.session(list(range(20)) * 2).propose(list(range(20)) * 2)) == 0
+    expensive = Drafters(default_calibration(), costs, VOCABULARY)
+    assert len(expensive.session(list(range(20)) * 2).propose(list(range(20)) * 2)) == 0
 
 
-def test_sure_tokens_come_before_the_guesses_and_off_their_budget():
+def test_certain_tokens_come_before_the_guesses_and_count_against_the_budget():
     prompt = [1, 2, 3, 4, 5, 6, 7, 8, 1]
     shared = drafters()
     session = shared.session(prompt)

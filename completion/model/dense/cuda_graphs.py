@@ -1,7 +1,7 @@
 """Draft trees scored in fixed shapes, so that a GPU replays one captured graph a step instead of launching kernels.
 
-Rows are padded to 1, 2, 4, .. 64 and the past to whole spans of slots; everything that differs between two steps of one
-shape travels in one small integer tensor. Without a GPU the same fixed-shape step runs uncaptured.
+Rows are padded to 1, 2, 4, .. 64, and the past to whole spans of slots. Everything that differs between two steps of
+one shape is in one small integer tensor. Without a GPU the same step runs uncaptured.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from completion.model.draft_rows import ancestors_of, depths_of
 from drafting.arrays import IntArray
 
 MAX_BUCKET = 64
+"""Maximum number of rows of a padded tree; a larger tree is scored without a graph."""
 SPAN_SLOTS = 1024
-"""A step looks at a whole number of these; more of them would mean more graphs, fewer would mean more masked slots."""
+"""Span to which a step's past is rounded up, in slots. Smaller spans need more graphs, larger ones mask more slots."""
 
 
 class StaticStep:
-    """One shape of step on one cache: captured at its first run on a GPU, replayed from then on.
+    """Step of one shape on one cache: captured at its first run on a GPU, replayed from then on.
 
-    The captured graph holds the addresses of the cache's tensors, and a cache drops its steps when these move.
+    The captured graph has the addresses of the cache's tensors, so a cache drops its steps when it reallocates them.
     """
 
     def __init__(self, model: DenseTransformer, rows: int, span: int) -> None:
@@ -38,7 +39,7 @@ class StaticStep:
         self._logits = torch.empty(0)
 
     def run(self, tokens: IntArray, parents: IntArray, cache: TorchCache) -> torch.Tensor:
-        """Logits of a tree on top of the cache's past; always the same cache.  # [rows, vocabulary]."""
+        """Return the logits of a tree on top of the past of the cache, always the same one.  # [rows, vocabulary]."""
         self._fill(tokens, parents, cache.length)
         self._inputs.copy_(self._host, non_blocking=True)
         if self._inputs.device.type != "cuda":
@@ -49,7 +50,7 @@ class StaticStep:
         return self._logits[: len(tokens)].clone()
 
     def _fill(self, tokens: IntArray, parents: IntArray, length: int) -> None:
-        """Tokens, depths, the past's length, and which row descends from which; padding rows see only themselves."""
+        """Write tokens, depths, the past's length, and each row's ancestors; padding rows see only themselves."""
         count, rows, depths = len(tokens), self._rows, depths_of(parents)
         values = self._host.numpy()
         values[:] = 0
@@ -63,16 +64,16 @@ class StaticStep:
         rows, inputs = self._rows, self._inputs
         tokens, depths, length = inputs[:rows], inputs[rows : 2 * rows], inputs[2 * rows]
         lineage = inputs[2 * rows + 1 :].view(rows, rows) > 0
-        places = torch.arange(self._span, device=inputs.device) - length  # slots counted from the end of the past
-        in_tree = (places >= 0) & (places < rows)
-        visible = (places < 0) | (in_tree & lineage[:, places.clamp(0, rows - 1)])  # [rows, span]
+        offsets = torch.arange(self._span, device=inputs.device) - length  # slots relative to the end of the past
+        in_tree = (offsets >= 0) & (offsets < rows)
+        visible = (offsets < 0) | (in_tree & lineage[:, offsets.clamp(0, rows - 1)])  # [rows, span]
         mask = torch.zeros(visible.shape, device=inputs.device).masked_fill(~visible, -math.inf)
         slots = length + torch.arange(rows, device=inputs.device)
         embedded = self._model.weights.embeddings[tokens]
         return self._model.logits(self._model.forward(Rows(embedded, slots, length + depths, mask), cache))
 
     def _capture(self, cache: TorchCache) -> None:
-        """Record the step's kernels, after a run aside that lets libraries set themselves up."""
+        """Record the step's kernels, after a run on another stream in which libraries initialise themselves."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -84,21 +85,21 @@ class StaticStep:
 
 
 class GraphedCache(TorchCache):
-    """Keys and values in whole spans of slots, with room for a padded tree at the end, and the steps that use them."""
+    """Keys and values in whole spans of slots, with room for a padded tree at the end, and the captured steps."""
 
     __slots__ = ("steps",)
 
     def resize(self, slots: int) -> None:
-        """Allocate slots; the steps captured on the old tensors go with them."""
+        """Allocate slots, and drop the steps captured on the old tensors."""
         self.steps: dict[tuple[int, int], StaticStep] = {}
         super().resize(-(-(slots + MAX_BUCKET) // SPAN_SLOTS) * SPAN_SLOTS)
 
 
 class GraphedTransformer(DenseTransformer):
-    """The torch decoder with draft trees in fixed shapes."""
+    """The torch decoder, with draft trees in fixed shapes."""
 
     def new_cache(self, capacity: int) -> GraphedCache:
-        """An empty cache that may have `capacity` slots; see `CausalModel.new_cache`."""
+        """Return an empty cache of at most `capacity` slots; see `CausalModel.new_cache`."""
         return GraphedCache(self.shape, capacity, self.weights.embeddings.dtype, self._cosines, self._sines)
 
     @torch.inference_mode()
@@ -107,7 +108,7 @@ class GraphedTransformer(DenseTransformer):
         cache = self.own(cache, cache.length + cache.kept + len(tokens))
         if (
             not isinstance(cache, GraphedCache) or len(tokens) > MAX_BUCKET or cache.kept
-        ):  # kept rows come in too many numbers for fixed shapes
+        ):  # kept rows have too many possible numbers for fixed shapes
             return super().score(tokens, parents, cache)
         rows = 1 << (len(tokens) - 1).bit_length()
         span = -(-(cache.length + rows) // SPAN_SLOTS) * SPAN_SLOTS

@@ -15,7 +15,7 @@ from completion.model.architecture import Architecture, read_architecture
 from completion.model.causal_model import KVCache
 from completion.model.dense.kv_cache import TorchCache, rotate
 from completion.model.dense.torch_logits import TorchLogits
-from completion.model.draft_rows import tree_places
+from completion.model.draft_rows import tree_layout
 from completion.model.rotary import rotary_tables
 from completion.model.weights import Weights, read_weights
 from drafting.arrays import FloatArray, IntArray
@@ -60,7 +60,7 @@ class DenseTransformer:
         self._cosines, self._sines = (torch.from_numpy(table).to(self.device) for table in tables)
 
     def new_cache(self, capacity: int) -> TorchCache:
-        """An empty cache that may have `capacity` slots; see `CausalModel.new_cache`."""
+        """Return an empty cache of at most `capacity` slots; see `CausalModel.new_cache`."""
         return TorchCache(self.shape, capacity, self.weights.embeddings.dtype, self._cosines, self._sines)
 
     @torch.inference_mode()
@@ -96,16 +96,16 @@ class DenseTransformer:
     def _score(self, inputs: torch.Tensor, parents: IntArray, cache: KVCache) -> TorchLogits:
         cache = self.own(cache, cache.length + cache.kept + len(inputs))
         parents = cache.with_kept(parents)
-        slots, positions, visible = tree_places(parents, cache.kept, cache.length)
+        slots, positions, visible = tree_layout(parents, cache.kept, cache.length)
         hidden = self.forward(self._rows(inputs, slots, positions, visible), cache)
         cache.parents = parents
         return TorchLogits(self.logits(hidden))
 
     def own(self, cache: KVCache, needed: int) -> TorchCache:
-        """The cache, if it is one of this kind, with so many slots allocated.
+        """Return a cache of this kind with at least `needed` slots allocated.
 
         Raises:
-            ModelError: It is not, or may not have so many.
+            ModelError: The cache is of another kind, or its capacity is smaller.
         """
         if not isinstance(cache, TorchCache):
             raise ModelError(f"A cache of type {type(cache).__name__} belongs to another model.")

@@ -1,4 +1,4 @@
-"""A cache of keys and values in torch: one tensor for all layers, slots are positions."""
+"""Cache of keys and values in torch: one tensor for all layers; slots are positions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def rotate(keys: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> to
 
     Args:
         keys: Queries or keys before rotation.  # [..., rows, head_dim]
-        cosines: Of the rows' positions.  # [rows, head_dim / 2]
-        sines: Likewise.
+        cosines: Cosines of the rows' angles.  # [rows, head_dim / 2]
+        sines: Sines of the rows' angles.  # [rows, head_dim / 2]
     """
     left, right = keys.float().chunk(2, dim=-1)
     return torch.cat((left * cosines - right * sines, right * cosines + left * sines), dim=-1).to(keys.dtype)
@@ -24,7 +24,7 @@ def rotate(keys: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> to
 
 @torch.inference_mode(mode=False)  # a tensor made in inference mode could not be written outside it
 def lengthened(tensor: torch.Tensor, dimension: int, length: int) -> torch.Tensor:
-    """A copy of a tensor that is longer in one dimension, with zeros at its end."""
+    """Return a copy of a tensor that is longer in one dimension, with zeros at its end."""
     shape = list(tensor.shape)
     shape[dimension] = length
     longer = torch.zeros(shape, dtype=tensor.dtype, device=tensor.device)
@@ -35,12 +35,12 @@ def lengthened(tensor: torch.Tensor, dimension: int, length: int) -> torch.Tenso
 class TorchCache(TreeCache):
     """Keys and values of one sequence.
 
-    Keys are kept before rotation as well: a moved key is rotated from that original, so no error adds up.
+    Keys are also stored before rotation. A moved key is rotated from that original, so no error adds up.
 
     Attributes:
         keys: Rotated keys.  # [layers, kv_heads, slots, head_dim]
-        plain_keys: Keys before rotation, same shape.
-        values: Same shape.
+        plain_keys: Keys before rotation.  # same shape
+        values: Values.  # same shape
     """
 
     __slots__ = ("_cosines", "_sines", "keys", "plain_keys", "values")
@@ -57,18 +57,18 @@ class TorchCache(TreeCache):
 
     @property
     def size_bytes(self) -> int:
-        """Memory that is allocated."""
+        """Allocated memory."""
         return 3 * self.keys.nbytes
 
     def resize(self, slots: int) -> None:
-        """Allocate slots, and copy what the old ones hold."""
+        """Allocate slots, and copy the content of the old ones."""
         stores = (self.keys, self.plain_keys, self.values)
         self.keys, self.plain_keys, self.values = (lengthened(store, 2, slots) for store in stores)
 
     def write(
         self, layer: int, slots: torch.Tensor, plain: torch.Tensor, rotated: torch.Tensor, v: torch.Tensor
     ) -> None:
-        """Put rows of one layer into their slots.  slots: # [rows]; the others: # [kv_heads, rows, head_dim]."""
+        """Write rows of one layer to their slots.  slots: # [rows]; the others: # [kv_heads, rows, head_dim]."""
         self.plain_keys[layer].index_copy_(1, slots, plain)
         self.keys[layer].index_copy_(1, slots, rotated)
         self.values[layer].index_copy_(1, slots, v)

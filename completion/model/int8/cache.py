@@ -1,4 +1,4 @@
-"""The int8 path's cache of keys and values: bfloat16, laid out for the attention kernels."""
+"""The int8 path's cache of keys and values: bfloat16, in the layout of the attention kernels."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from drafting.arrays import FloatArray, IntArray
 class Int8Cache(TreeCache):
     """Keys and values of one sequence.
 
-    Keys are kept before rotation as well: a moved key is rotated from that original, so no error adds up.
+    Keys are also stored before rotation. A moved key is rotated from that original, so no error adds up.
 
     Attributes:
-        view: The arrays, as kernels take them.
+        view: The arrays, in the form that kernels take.
     """
 
     __slots__ = ("_shape", "_threads", "view")
@@ -35,19 +35,19 @@ class Int8Cache(TreeCache):
 
     @property
     def size_bytes(self) -> int:
-        """Memory that is allocated."""
+        """Allocated memory."""
         return self.view.keys.nbytes + self.view.plain_keys.nbytes + self.view.values.nbytes
 
     def resize(self, slots: int) -> None:
-        """Allocate whole spans of slots, and copy what the old ones hold."""
-        old, held = self.view, self.view.plain_keys.shape[2]
+        """Allocate whole spans of slots, and copy the content of the old ones."""
+        old, used = self.view, self.view.plain_keys.shape[2]
         self.view = _empty_view(self._shape, -(-slots // SPAN_SLOTS) * SPAN_SLOTS, old.cosines, old.sines)
-        self.view.keys[:, :, : held // BLOCK_SLOTS] = old.keys
-        self.view.plain_keys[:, :, :held] = old.plain_keys
-        self.view.values[:, :, :, :held] = old.values
+        self.view.keys[:, :, : used // BLOCK_SLOTS] = old.keys
+        self.view.plain_keys[:, :, :used] = old.plain_keys
+        self.view.values[:, :, :, :used] = old.values
 
     def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
-        """Copy slots; both ascend and no target lies behind its source, so none is overwritten before it is read."""
+        """Copy slots. Both ascend and no target is after its source, so each slot is read before it is overwritten."""
         for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
             _copy_slot(self.view, source, target)
 
@@ -63,7 +63,7 @@ class Int8Cache(TreeCache):
 
 
 def _empty_view(shape: ModelShape, slots: int, cosines: FloatArray, sines: FloatArray) -> CacheView:
-    """Arrays of `slots` slots, a multiple of SPAN_SLOTS. Zeros, since kernels weigh unused slots by zero."""
+    """Return arrays of `slots` slots, a multiple of SPAN_SLOTS; zeros, since kernels multiply unused slots by zero."""
     heads, width = (shape.layers, shape.kv_heads), shape.head_dim
     return CacheView(
         keys=np.zeros((*heads, slots // BLOCK_SLOTS, width // 2, BLOCK_SLOTS, 2), np.uint16),

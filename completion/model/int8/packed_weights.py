@@ -1,4 +1,4 @@
-"""Weights as the int8 kernels read them: quantised and packed once, kept in one file, mapped from then on."""
+"""Weights in the layout of the int8 kernels: quantised and packed once into one file, mapped into memory later."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from drafting.arrays import FloatArray, IntArray
 logger = logging.getLogger(__name__)
 
 FORMAT = 2
-"""Raised when the packed layout changes: older files are then packed again."""
+"""Version of the packed layout; a change packs all models again."""
 _ALIGNMENT = 4096
 _HALF_PANEL = CHANNELS // 2
 _READ_BYTES = 1 << 25
 _MAPPED = "embeddings"
-"""The last section: few of its rows are ever read, so it stays in the file."""
+"""Last section of the file. Few of its rows are ever read, so it is mapped rather than read into memory."""
 
 Section = npt.NDArray[Any]
 
@@ -55,7 +55,7 @@ class PackedWeights:
     """A packed model.
 
     Attributes:
-        architecture: Of the model.
+        architecture: Sizes of the model.
         sections: Arrays by name: "embeddings" as bfloat16 bits [vocabulary, hidden]; "L.norm_1", "L.norm_2" and
             "final.norm_1" float32; and for each matrix "NAME.weights", "NAME.scales", "NAME.bias" with NAME "L.qkv",
             "L.attention_out", "L.gate_up", "L.down" or "final.qkv", which is the head.
@@ -66,10 +66,10 @@ class PackedWeights:
 
 
 def load_packed(folder: Path, cache_folder: Path) -> PackedWeights:
-    """The packed form of a model folder, packed now if it is not in the cache or is damaged there.
+    """Return the packed form of a model folder; pack it if the cache has no undamaged one.
 
     Raises:
-        UnsupportedModelError: The kernels cannot run sizes like the model's.
+        UnsupportedModelError: The kernels do not support the model's sizes.
         ModelError: The model's files are missing or damaged.
         StorageError: The packed file cannot be written.
     """
@@ -86,14 +86,14 @@ def load_packed(folder: Path, cache_folder: Path) -> PackedWeights:
 
 
 def _fingerprint(folder: Path) -> str:
-    """Names a model's files by their state, so that a changed model is packed again."""
+    """Return a digest of the model files' paths, sizes and times, so that a changed model is packed again."""
     files = sorted([*folder.glob("*.safetensors"), folder / "config.json"])
     state = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
     return hashlib.sha256(repr((FORMAT, state)).encode()).hexdigest()[:16]
 
 
 def _pack_atomically(folder: Path, target: Path) -> None:
-    """Write into a folder of another name, then rename it: a half-written one is never read."""
+    """Write into a temporary folder, then rename it, so that no process reads an unfinished one."""
     unfinished = Path(tempfile.mkdtemp(prefix=".packing-", dir=target.parent))
     try:
         _write(folder, unfinished)
@@ -119,7 +119,7 @@ def _write(folder: Path, target: Path) -> None:
 
 
 def check_sizes(architecture: Architecture) -> None:
-    """Make sure that the kernels' vectors and panels divide the model's widths.
+    """Check that the kernels' vectors and panels divide the model's widths.
 
     Raises:
         UnsupportedModelError: They do not.
@@ -127,13 +127,13 @@ def check_sizes(architecture: Architecture) -> None:
     widths = (architecture.hidden_size, architecture.intermediate_size, architecture.heads * architecture.head_dim)
     if any(width % CHANNELS for width in widths) or architecture.head_dim % VALUE_CHANNELS:
         raise UnsupportedModelError(
-            f"The int8 path needs widths that are multiples of {CHANNELS} and heads that are multiples of"
-            f" {VALUE_CHANNELS} wide; this model has {widths} and {architecture.head_dim}. Use the backend bf16."
+            f"The int8 path needs widths that are multiples of {CHANNELS} and head widths that are multiples of"
+            f" {VALUE_CHANNELS}; this model has {widths} and {architecture.head_dim}. Use the backend bf16."
         )
 
 
 def _sections(folder: Path, architecture: Architecture) -> Iterator[tuple[str, Section]]:
-    """Every section, one layer in memory at a time."""
+    """Yield every section, with one layer in memory at a time."""
     import torch  # noqa: PLC0415  (packing reads bfloat16 through torch; a packed model starts without it)
 
     from completion.model.weights import Linear, open_tensors, read_head, read_layer, required  # noqa: PLC0415
@@ -166,16 +166,16 @@ def _sections(folder: Path, architecture: Architecture) -> Iterator[tuple[str, S
 
 
 def gate_up_order(intermediate: int) -> IntArray:
-    """Order of the joined gate and up channels: panels of 32 gates, then their 32 ups.  # [2 · intermediate]."""
+    """Return the order of gate and up channels: panels of 32 gates, then their 32 ups.  # [2 · intermediate]."""
     gates = np.arange(intermediate).reshape(-1, _HALF_PANEL)
     return np.concatenate([gates, gates + intermediate], axis=1).ravel()
 
 
 def pack_matrix(weight: FloatArray) -> tuple[Section, FloatArray]:
-    """Quantise by output channel and lay out in panels; see `kernels.int8_product`.
+    """Quantise a matrix by output channel and lay it out in panels; see `kernels.int8_product`.
 
     Args:
-        weight: # [out, in]
+        weight: The matrix.  # [out, in]
 
     Returns:
         weights + 128 as uint8 [panels, in / 4, 64, 4], and scales [panels · 64].
@@ -188,21 +188,21 @@ def pack_matrix(weight: FloatArray) -> tuple[Section, FloatArray]:
 
 
 def _padded(array: Section) -> Section:
-    """With zeros up to a whole number of panels."""
+    """Return an array with zeros up to a whole number of panels."""
     missing = -len(array) % CHANNELS
     return np.concatenate([array, np.zeros((missing, *array.shape[1:]), array.dtype)]) if missing else array
 
 
 def _map(target: Path) -> PackedWeights:
-    """The packed file in memory.
+    """Load a packed file.
 
     Raises:
-        ModelDamagedError: It is not what was written.
+        ModelDamagedError: It differs from what was written.
     """
     header, path = _header(target), target / "weights.bin"
     sums, size = np.array(header["sums"], np.uint64), header["sections"][_MAPPED][0]
     if not path.is_file() or path.stat().st_size != len(sums) * BLOCK_BYTES:
-        raise ModelDamagedError(f"The packed weights in {path} are cut short.")
+        raise ModelDamagedError(f"The packed weights in {path} are truncated.")
     memory = _in_huge_pages(path, size, sums)
     if not sampled_sums_agree(path, sums, size // BLOCK_BYTES):
         raise _changed(path)
@@ -218,10 +218,10 @@ def _map(target: Path) -> PackedWeights:
 
 
 def _header(target: Path) -> dict[str, Any]:
-    """The content of `index.json`.
+    """Read `index.json`.
 
     Raises:
-        ModelDamagedError: It is missing, or not what was written.
+        ModelDamagedError: It is missing, or differs from what was written.
     """
     path = target / "index.json"
     try:
@@ -235,13 +235,13 @@ def _header(target: Path) -> dict[str, Any]:
 
 
 def _changed(path: Path) -> ModelDamagedError:
-    return ModelDamagedError(f"The packed weights in {path} are not what was written.")
+    return ModelDamagedError(f"The packed weights in {path} are damaged.")
 
 
 def _in_huge_pages(path: Path, size: int, sums: SumArray) -> mmap.mmap:
-    """The file's first `size` bytes in memory of 2 MB pages where the system has them, checked against their sums.
+    """Read the file's first `size` bytes into memory of 2 MB pages, if the system has them, and check their sums.
 
-    Reading all weights once a step misses the page table's cache all the time otherwise: a step took 15.4 ms from the
+    With small pages, reading all weights in each step misses the page table's cache: a step took 15.4 ms from the
     mapped file, 12.7 ms from huge pages.
     """
     if hasattr(mmap, "MAP_ANONYMOUS"):
@@ -262,7 +262,7 @@ def _in_huge_pages(path: Path, size: int, sums: SumArray) -> mmap.mmap:
 
 
 def _read_checked(view: memoryview, path: Path, offset: int, sums: SumArray) -> bool:
-    """Fill memory from a position in a file; whether it holds what the sums say."""
+    """Fill memory from a position in a file; return whether its sums are right."""
     with path.open("rb") as file:
         file.seek(offset)
         if file.readinto(view) != len(view):
@@ -272,5 +272,5 @@ def _read_checked(view: memoryview, path: Path, offset: int, sums: SumArray) -> 
 
 
 def group_width(width: int, limit: int) -> int:
-    """Columns that share one activation scale: the widest divisor of `width` up to `limit` in whole vectors."""
+    """Return how many columns share one activation scale: the widest divisor in whole vectors up to `limit`."""
     return next(candidate for candidate in range(limit - limit % LANES, 0, -LANES) if width % candidate == 0)

@@ -1,4 +1,4 @@
-"""The int8 path on a CPU: the decoder's forward pass as one compiled call that a few threads share."""
+"""The int8 path on a CPU: the decoder's forward pass as one compiled call that several threads share."""
 
 from __future__ import annotations
 
@@ -41,15 +41,18 @@ from drafting.arrays import FloatArray, IntArray
 
 LongArray = npt.NDArray[np.int64]
 MAX_ROWS = 256
-"""Rows of one pass; a longer prefill runs in several."""
+"""Maximum number of rows in one pass; a longer prefill runs in several."""
 GROUP_LIMIT = 128
-"""Columns that share an activation scale: one scale a row costs 0.014 of NLL on Python source, 128 columns 0.003."""
+"""Maximum number of columns that share an activation scale.
+
+One scale a row costs 0.014 of NLL on Python source, one scale for 128 columns 0.003.
+"""
 _COLUMNS = {"norm_1": NORM_1, "qkv": QKV, "attention_out": ATTENTION_OUT, "norm_2": NORM_2, "gate_up": GATE_UP}
 _COLUMNS |= {"down": DOWN}
 
 
 class QuantizedTransformer:
-    """Scores rows of tokens on top of a cached past; int8 weights and activations, bfloat16 cache."""
+    """Scores rows of tokens on top of a cached past, with int8 weights and activations and a bfloat16 cache."""
 
     def __init__(self, weights: PackedWeights, threads: int) -> None:
         architecture = weights.architecture
@@ -63,11 +66,11 @@ class QuantizedTransformer:
         self._lock = Lock()  # buffers serve one pass at a time
 
     def new_cache(self, capacity: int) -> Int8Cache:
-        """An empty cache that may have `capacity` slots; see `CausalModel.new_cache`."""
+        """Return an empty cache of at most `capacity` slots; see `CausalModel.new_cache`."""
         return Int8Cache(self.shape, capacity, self._cosines, self._sines, self._threads)
 
     def warm_up(self) -> None:
-        """Score one token: compiles the kernels where they are not in numba's cache, and reads the weights once."""
+        """Score one token, which compiles kernels that are not in numba's cache and reads the weights once."""
         self.score(np.zeros(1, np.int32), np.full(1, -1, np.int32), self.new_cache(1)).argmax()
 
     def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
@@ -109,7 +112,7 @@ class QuantizedTransformer:
         return cache
 
     def _run(self, inputs: FloatArray, rows: RowsView, cache: Int8Cache) -> PanelLogits:
-        """One pass over at most MAX_ROWS rows.  inputs: # [rows, hidden]."""
+        """Run one pass over at most MAX_ROWS rows.  inputs: # [rows, hidden]."""
         vocabulary = self._sizes.vocabulary
         outputs = Outputs(
             np.empty((len(rows.wanted), vocabulary), np.float32),
@@ -124,7 +127,7 @@ class QuantizedTransformer:
         return PanelLogits(outputs.logits, outputs.largest, self.shape.vocabulary_size)
 
     def _with_scratch(self, slots: int) -> Buffers:
-        """The buffers, with room for scores against every slot of a cache."""
+        """Return the buffers, with room for scores of every slot of a cache."""
         needed = SCRATCH_FLOATS + TILE_QUERIES * slots
         if self._buffers.scratch.shape[1] < needed:
             self._buffers = self._buffers._replace(scratch=np.zeros((self._threads.count, needed), np.float32))
@@ -132,9 +135,9 @@ class QuantizedTransformer:
 
 
 def tree_rows(parents: IntArray, length: int, first: int = 0) -> RowsView:
-    """What each node of a draft tree sees: the past, a run of ancestors in the next slots, single other ancestors.
+    """Return what the nodes of a draft tree see: the past, a run of ancestors in the next slots, single other ancestors.
 
-    Nodes before `first` are there already and are not computed.
+    Nodes before `first` are kept rows and are not computed.
     """
     depths = depths_of(parents)
     ancestors, depths, count = ancestors_of(parents, depths)[first:], depths[first:], len(parents) - first
@@ -154,19 +157,19 @@ def tree_rows(parents: IntArray, length: int, first: int = 0) -> RowsView:
 
 
 def _widened(bits: IntArray) -> FloatArray:
-    """Bfloat16 bits as float32."""
+    """Convert bfloat16 bits to float32."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def _address_table(weights: PackedWeights) -> LongArray:
-    """Addresses of every layer's weights; see `kernels.forward_pass`.  # [layers + 1, LAYER_COLUMNS]."""
+    """Return the addresses of every layer's weights; see `kernels.forward_pass`.  # [layers + 1, LAYER_COLUMNS]."""
     layers = weights.architecture.layers
     table = np.zeros((layers + 1, LAYER_COLUMNS), np.int64)
     parts = {"weights": 0, "scales": 1, "bias": 2}
     for name, section in weights.sections.items():
-        owner, _, rest = name.partition(".")
-        if rest:
-            kind, _, part = rest.partition(".")
+        owner, _, matrix = name.partition(".")
+        if matrix:
+            kind, _, part = matrix.partition(".")
             table[layers if owner == "final" else int(owner), _COLUMNS[kind] + parts.get(part, 0)] = section.ctypes.data
     return table
 

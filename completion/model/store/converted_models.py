@@ -115,7 +115,7 @@ def convert_once(source: Source, fill: Callable[[Path, Progress], None], progres
 
 
 def remove(folder: Path, progress: Progress) -> int:
-    """Delete a converted model and what was packed from it; returns how many bytes that frees."""
+    """Delete a converted model and the weights packed from it; return the number of freed bytes."""
     with storage_errors(folder.parent), _lock_held(folder, progress, expected_bytes=0):
         doomed = [folder, *packed_forms(folder)]
         size = sum(folder_bytes(path) for path in doomed)

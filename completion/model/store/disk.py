@@ -14,7 +14,7 @@ from completion.errors import StorageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.EISDIR}
-_MOVE = "Set DRAFTLINE_CACHE_DIR to a folder with more room, or free some."
+_MAKE_ROOM = "Set DRAFTLINE_CACHE_DIR to a folder with more room, or free some."
 
 
 def require_free(folder: Path, needed_bytes: int) -> None:
@@ -26,7 +26,7 @@ def require_free(folder: Path, needed_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
         raise StorageError(
-            f"The disk of {folder} has {free / 1e6:,.0f} MB free; {needed_bytes / 1e6:,.0f} MB are needed. {_MOVE}"
+            f"The disk of {folder} has {free / 1e6:,.0f} MB free; {needed_bytes / 1e6:,.0f} MB are needed. {_MAKE_ROOM}"
         )
 
 
@@ -41,7 +41,7 @@ def storage_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise StorageError(f"The disk of {folder} is full ({error.strerror}). {_MOVE}") from error
+            raise StorageError(f"The disk of {folder} is full ({error.strerror}). {_MAKE_ROOM}") from error
         if error.errno in _FORBIDDEN:
             raise StorageError(
                 f"{error.filename or folder} cannot be written ({error.strerror}). "
@@ -57,13 +57,13 @@ def sha256_of(path: Path) -> str:
 
 
 def sync_files(folder: Path) -> None:
-    """Bring a folder's files to the disk, so that a rename that follows never shows them empty after a power cut.
+    """Flush a folder's files to the disk, so that a rename afterwards never shows them empty after a power failure.
 
     Raises:
-        OSError: The disk cannot take them.
+        OSError: The disk cannot write them.
     """
     for path in [*folder.iterdir(), folder]:
-        if os.name == "nt" and path.is_dir():  # Windows opens no folders
+        if os.name == "nt" and path.is_dir():  # Windows cannot open folders
             continue
         handle = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
         try:

@@ -5,7 +5,7 @@ import pytest
 from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from completion.workspace.workspaces import Workspaces
 from drafting.draft_budget import StepCosts
-from drafting.learned_state import usual_calibration
+from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 
 
@@ -15,7 +15,7 @@ def make(tiny_model):
 
     def made(budget_bytes=1 << 40):
         size = tiny_model.tokenizer.vocabulary_size
-        drafters = Drafters(usual_calibration(), StepCosts({0: 1.0, 8: 1.2}, 8), size)
+        drafters = Drafters(default_calibration(), StepCosts({0: 1.0, 8: 1.2}, 8), size)
         return Workspaces(drafters, tiny_model.tokenizer, budget_bytes), drafters
 
     return made

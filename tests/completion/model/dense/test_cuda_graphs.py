@@ -70,8 +70,8 @@ def test_a_tree_at_the_end_of_the_cache_has_room_for_its_padding(both):
     assert np.isfinite(logits.row(4)).all()
 
 
-def test_a_cache_that_grows_drops_the_steps_of_its_old_tensors(both):
-    """A captured graph would go on reading memory that is no longer the cache's."""
+def test_a_cache_that_grows_drops_the_steps_captured_on_its_old_tensors(both):
+    """A captured graph would continue to read the old memory."""
     found = []
     for model in both:
         cache = model.new_cache(400)
@@ -83,7 +83,7 @@ def test_a_cache_that_grows_drops_the_steps_of_its_old_tensors(both):
         np.testing.assert_allclose(graphed, plain, atol=TOLERANCE)
 
 
-def test_defect_1_a_forgotten_cache_is_freed_with_its_steps(both):
+def test_defect_1_an_unused_cache_is_freed_with_its_steps(both):
     _, graphed = both
     cache = graphed.new_cache(70)
     graphed.score(*NODES, cache)

@@ -1,4 +1,4 @@
-"""The int8 path: near the float32 one, and bit for bit the same however rows are grouped."""
+"""The int8 path is close to float32, and its results do not depend on how rows are grouped, bit for bit."""
 
 import os
 
@@ -31,7 +31,7 @@ def qwen(tiny_qwen, packed_folder):
     return QuantizedTransformer(load_packed(tiny_qwen[0], packed_folder), 2)
 
 
-def test_logits_are_near_float32(tiny, model):
+def test_logits_are_close_to_float32(tiny, model):
     dense, ids = load_transformer(tiny[0], "fp32"), tokens(70)
     ours = rows_of(model.prefill(ids, slots(70), model.new_cache(128), range(70)), 70)
     expected = rows_of(dense.prefill(ids, slots(70), dense.new_cache(128), range(70)), 70)
@@ -39,7 +39,7 @@ def test_logits_are_near_float32(tiny, model):
 
 
 @pytest.mark.parametrize("count", [2, 3, 8, 16, 37, 64])
-def test_a_chain_is_bit_for_bit_its_single_steps(qwen, count):
+def test_a_chain_gives_bit_for_bit_the_logits_of_single_steps(qwen, count):
     past, ids, cache = tokens(90), tokens(count, seed=1), qwen.new_cache(256)
     qwen.prefill(past, slots(90), cache)
     together = rows_of(qwen.score(ids, chain(count), cache), count)
@@ -49,7 +49,7 @@ def test_a_chain_is_bit_for_bit_its_single_steps(qwen, count):
         cache.commit([0])
 
 
-def test_a_node_of_a_tree_is_bit_for_bit_what_its_path_gives(qwen):
+def test_a_node_of_a_tree_has_bit_for_bit_the_logits_of_its_path(qwen):
     past, rng = tokens(77), np.random.default_rng(2)
     nodes = tokens(40, seed=3)
     parents = np.array([rng.integers(max(-1, i - 9), i) for i in range(40)], dtype=np.int32)
@@ -64,7 +64,7 @@ def test_a_node_of_a_tree_is_bit_for_bit_what_its_path_gives(qwen):
         np.testing.assert_array_equal(alone, tree[node])
 
 
-def test_a_row_below_kept_rows_is_bit_for_bit_what_its_path_gives(qwen):
+def test_a_row_below_kept_rows_has_bit_for_bit_the_logits_of_its_path(qwen):
     past, nodes, rng = tokens(77), tokens(40, seed=3), np.random.default_rng(4)
     parents = np.array([rng.integers(max(-1, i - 9), i) for i in range(40)], dtype=np.int32)
     grown, at_once = qwen.new_cache(256), qwen.new_cache(256)
@@ -79,7 +79,7 @@ def test_a_row_below_kept_rows_is_bit_for_bit_what_its_path_gives(qwen):
         grown.keep(range(7 + start + 8))
 
 
-def test_a_one_hot_mixture_is_bit_for_bit_its_token(qwen):
+def test_a_one_hot_mixture_has_bit_for_bit_the_logits_of_its_token(qwen):
     mixed, plain = qwen.new_cache(64), qwen.new_cache(64)
     nodes, parents = tokens(4), np.array([-1, 0, 0, 2], dtype=np.int32)
     pairs, weights = np.stack([nodes[::-1], nodes], axis=1), np.tile(np.array([0, 1], dtype=np.float32), (4, 1))
@@ -87,7 +87,7 @@ def test_a_one_hot_mixture_is_bit_for_bit_its_token(qwen):
     np.testing.assert_array_equal(rows_of(found, 4), rows_of(expected, 4))
 
 
-def test_prefill_is_bit_for_bit_single_steps_and_any_chunks(qwen):
+def test_a_prefill_gives_bit_for_bit_the_logits_of_single_steps_and_of_chunks(qwen):
     ids, steps, chunks = tokens(300), qwen.new_cache(320), qwen.new_cache(320)
     expected = rows_of(qwen.prefill(ids, slots(300), qwen.new_cache(320), range(300)), 300)
     for start, count in ((0, 7), (7, 120), (127, 1), (128, 172)):
@@ -99,13 +99,13 @@ def test_prefill_is_bit_for_bit_single_steps_and_any_chunks(qwen):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_the_number_of_threads_changes_nothing(tiny_qwen, packed_folder, qwen, threads):
+def test_the_number_of_threads_changes_no_logit(tiny_qwen, packed_folder, qwen, threads):
     other, ids = QuantizedTransformer(load_packed(tiny_qwen[0], packed_folder), threads), tokens(50)
     ours = rows_of(other.prefill(ids, slots(50), other.new_cache(64), range(50)), 50)
     np.testing.assert_array_equal(ours, rows_of(qwen.prefill(ids, slots(50), qwen.new_cache(64), range(50)), 50))
 
 
-def test_a_committed_path_is_the_past_of_a_prefill(qwen):
+def test_steps_after_a_commit_give_the_logits_of_a_prefill(qwen):
     past, nodes = tokens(30), tokens(6, seed=1)
     cache, fresh = qwen.new_cache(64), qwen.new_cache(64)
     qwen.prefill(past, slots(30), cache)
@@ -118,7 +118,7 @@ def test_a_committed_path_is_the_past_of_a_prefill(qwen):
     )
 
 
-def test_logits_rows_come_in_the_order_asked_for(qwen):
+def test_logits_rows_come_in_the_requested_order(qwen):
     ids = tokens(300)
     some = qwen.prefill(ids, slots(300), qwen.new_cache(320), [299, 3, 290])
     every = qwen.prefill(ids, slots(300), qwen.new_cache(320), range(300))
@@ -126,7 +126,7 @@ def test_logits_rows_come_in_the_order_asked_for(qwen):
         np.testing.assert_array_equal(some.row(index), every.row(row))
 
 
-def test_the_best_tokens_are_those_of_the_rows(qwen):
+def test_the_top_tokens_are_the_best_of_each_row(qwen):
     logits = qwen.score(tokens(9), chain(9), qwen.new_cache(64))
     best, values = logits.top(8)
     for index in range(9):
@@ -136,7 +136,7 @@ def test_the_best_tokens_are_those_of_the_rows(qwen):
     np.testing.assert_array_equal(logits.argmax(), best[:, 0])
 
 
-def test_a_cache_that_grows_is_bit_for_bit_one_that_had_its_room_from_the_start(qwen):
+def test_a_cache_that_grows_gives_bit_for_bit_the_logits_of_one_that_is_reserved_at_once(qwen):
     ids, nodes, parents = tokens(400), tokens(6, seed=1), np.array([-1, 0, 0, -1, 2, 4], dtype=np.int32)
     grown, roomy = qwen.new_cache(512), qwen.new_cache(512)
     roomy.reserve(512)
@@ -157,14 +157,14 @@ def test_a_cache_that_grows_is_bit_for_bit_one_that_had_its_room_from_the_start(
 
 
 def first_layer_keys(cache, count):
-    """Rotated keys of the first layer as numbers.  # [kv_heads, count, head_dim]."""
+    """Return rotated keys of the first layer as numbers.  # [kv_heads, count, head_dim]."""
     blocks = cache.view.keys[0].transpose(0, 1, 3, 2, 4)  # [kv_heads, blocks, 16, head_dim / 2, 2]
     bits = blocks.reshape(len(blocks), -1, 2 * blocks.shape[3])[:, :count]
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
-def test_moved_keys_are_those_of_their_new_positions_however_often_they_move(qwen):
-    """Later layers' keys also depend on what stood before; the first layer's only on token and position."""
+def test_keys_moved_many_times_equal_computed_keys_of_their_last_position(qwen):
+    """Keys of later layers also depend on earlier tokens; those of the first layer only on token and position."""
     ids, cache, fresh = tokens(60), qwen.new_cache(128), qwen.new_cache(128)
     qwen.prefill(ids, slots(60), cache)
     swap, order = np.concatenate([slots(10), slots(20, 30), slots(20, 10), slots(10, 50)]), slots(60)
@@ -178,7 +178,7 @@ def test_moved_keys_are_those_of_their_new_positions_however_often_they_move(qwe
     kept = sources >= 0
     expected = first_layer_keys(fresh, 67)[:, kept]
     difference = np.abs(first_layer_keys(cache, 67)[:, kept] - expected)
-    assert difference.max() <= 2**-7 * np.abs(expected).max()  # two roundings to bfloat16 in place of one
+    assert difference.max() <= 2**-7 * np.abs(expected).max()  # two roundings to bfloat16 instead of one
     assert cache.length == 67
 
 
@@ -188,14 +188,14 @@ def test_a_cache_of_another_model_is_refused(qwen, tiny_qwen):
         qwen.prefill(tokens(3), slots(3), dense.new_cache(16))
 
 
-def test_packing_keeps_weights_within_half_a_step():
+def test_packed_weights_differ_by_half_a_quantisation_step_or_less():
     weight = np.random.default_rng(0).normal(size=(70, 32)).astype(np.float32)
     packed, scales = pack_matrix(weight)
     restored = packed.astype(np.float32).transpose(0, 2, 1, 3).reshape(128, 32) - 128
     assert np.all(np.abs(restored * scales[:, None] - np.pad(weight, ((0, 58), (0, 0))))[:70] <= scales[:70, None] / 2)
 
 
-def test_gates_lie_beside_their_ups():
+def test_gate_channels_are_followed_by_their_up_channels():
     assert gate_up_order(64).tolist() == [*range(32), *range(64, 96), *range(32, 64), *range(96, 128)]
 
 
@@ -249,12 +249,12 @@ def test_defect_14_a_cache_folder_that_cannot_be_written_says_what_to_do(tiny_qw
         load_packed(tiny_qwen[0], tmp_path / "packed")
 
 
-def test_a_folder_without_a_model_is_named_and_never_looked_up_elsewhere(tmp_path):
+def test_a_folder_without_a_model_is_an_error_and_not_looked_up_on_the_hub(tmp_path):
     with pytest.raises(ModelNotFoundError, match="holds no config"):
         load_packed(tmp_path / "nothing", tmp_path)
 
 
-def test_sizes_that_the_kernels_cannot_run_are_named(tiny_qwen):
+def test_sizes_that_the_kernels_do_not_support_are_an_error(tiny_qwen):
     architecture = read_architecture(tiny_qwen[0])
     object.__setattr__(architecture, "intermediate_size", 100)
     with pytest.raises(UnsupportedModelError, match="multiples of 64"):
