@@ -175,9 +175,8 @@ class DraftingSession:
         The cost of a step without guesses is shared with the other attempts.
         """
         costs_ms = self._drafters.costs.costs_ms[rows:]
-        if attempts == 0 or not len(costs_ms):
-            return costs_ms
-        return costs_ms - costs_ms[0] * np.float32(attempts / (attempts + 1))
+        alone = attempts == 0 or not len(costs_ms)
+        return costs_ms if alone else costs_ms - costs_ms[0] * np.float32(attempts / (attempts + 1))
 
     def observe_attempt(self, before: Sequence[int], tokens: Sequence[int]) -> None:
         """Guess from another attempt of the request as well, since its branches often repeat it.

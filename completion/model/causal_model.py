@@ -104,7 +104,7 @@ class CausalModel(Protocol):
     shape: ModelShape
 
     def new_cache(self, capacity: int) -> KVCache:
-        """Return an empty cache of at most `capacity` slots, or as many as the model has positions."""
+        """Return an empty cache of at most `capacity` slots; the model's positions limit it as well."""
 
     def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
         """Compute tokens into given slots; row i sees every slot ≤ slots[i] (causal by position).

@@ -72,7 +72,7 @@ class TreeCache(ABC):
             ModelError: The cache's capacity is smaller.
         """
         if needed > self.capacity:
-            raise ModelError(f"{needed} slots are needed, but the cache has {self.capacity}.")
+            raise ModelError(f"{needed} slots are needed, but the cache has {self.capacity}. Make a larger cache.")
         if needed > self.slots:
             steps = -(-(needed + needed // 4) // GROWTH_SLOTS)
             self.slots = min(steps * GROWTH_SLOTS, self.capacity)

@@ -236,7 +236,9 @@ class TransformersModel:
 
     def _own(self, cache: KVCache, needed: int) -> TransformersCache:
         if not isinstance(cache, TransformersCache):
-            raise ModelError(f"A cache of type {type(cache).__name__} belongs to another model.")
+            raise ModelError(
+                f"A cache of type {type(cache).__name__} belongs to another model. Make one with new_cache."
+            )
         cache.reserve(needed)
         return cache
 

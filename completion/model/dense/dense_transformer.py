@@ -108,7 +108,9 @@ class DenseTransformer:
             ModelError: The cache is of another kind, or its capacity is smaller.
         """
         if not isinstance(cache, TorchCache):
-            raise ModelError(f"A cache of type {type(cache).__name__} belongs to another model.")
+            raise ModelError(
+                f"A cache of type {type(cache).__name__} belongs to another model. Make one with new_cache."
+            )
         cache.reserve(needed)
         return cache
 

@@ -57,8 +57,8 @@ class Int8Cache(TreeCache):
         moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources)))).astype(np.int32)
         if len(moved):
             read, threads = sources[moved].astype(np.int32), self._threads
-            aside = np.empty((threads.count, len(moved) + 1, self.view.plain_keys.shape[3]), np.uint16)
-            threads.run(lambda thread: move_slots(self.view, read, moved, aside[thread], thread, threads.count))
+            scratch = np.empty((threads.count, len(moved) + 1, self.view.plain_keys.shape[3]), np.uint16)
+            threads.run(lambda thread: move_slots(self.view, read, moved, scratch[thread], thread, threads.count))
         self.settle(len(sources))
 
 

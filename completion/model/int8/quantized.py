@@ -107,7 +107,9 @@ class QuantizedTransformer:
 
     def _own(self, cache: KVCache, needed: int) -> Int8Cache:
         if not isinstance(cache, Int8Cache):
-            raise ModelError(f"A cache of type {type(cache).__name__} belongs to another model.")
+            raise ModelError(
+                f"A cache of type {type(cache).__name__} belongs to another model. Make one with new_cache."
+            )
         cache.reserve(needed)
         return cache
 
@@ -135,7 +137,7 @@ class QuantizedTransformer:
 
 
 def tree_rows(parents: IntArray, length: int, first: int = 0) -> RowsView:
-    """Return what the nodes of a draft tree see: the past, a run of ancestors in the next slots, single other ancestors.
+    """Return what nodes of a draft tree see: the past, a run of ancestors in the next slots, single other ancestors.
 
     Nodes before `first` are kept rows and are not computed.
     """

@@ -223,7 +223,7 @@ def _prepare_gguf(path: Path, progress: Progress) -> PreparedModel:
     digest = _fingerprint([path])
     size = path.stat().st_size
     source = Source(re.sub(r"[^\w.-]", "-", path.stem), digest, str(path.resolve()), round(size * _CONVERTED_GROWTH))
-    folder = convert_once(source, lambda folder, told: _convert(path, folder, told), progress)
+    folder = convert_once(source, lambda folder, report: _convert(path, folder, report), progress)
     return PreparedModel(source.name, digest, folder)
 
 
@@ -247,7 +247,7 @@ def _fingerprint(files: Iterable[Path]) -> str:
 
 
 def _from_hub(spec: str, progress: Progress) -> PreparedModel:
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 -- slow to import, seldom needed
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 -- slow to import, rarely needed
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
 
     progress(f"Looking for {spec} on the Hugging Face hub", 0.0)
@@ -264,7 +264,7 @@ def _from_hub(spec: str, progress: Progress) -> PreparedModel:
 
 def _download_gguf(model: PackagedModel, progress: Progress) -> Path:
     """Download the model's GGUF file from the hub, for users who have not installed its packages."""
-    from huggingface_hub import hf_hub_download  # noqa: PLC0415 -- slow to import, seldom needed
+    from huggingface_hub import hf_hub_download  # noqa: PLC0415 -- slow to import, rarely needed
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
 
     progress(f"Downloading {model.title} from the Hugging Face hub", 0.0)

@@ -23,41 +23,41 @@ _LINE = 4 * LANES
 
 
 @njit(nogil=True, cache=True)
-def move_slots(view: CacheView, sources: IntArray, targets: IntArray, aside: IntArray, first: int, step: int) -> None:
+def move_slots(view: CacheView, sources: IntArray, targets: IntArray, scratch: IntArray, first: int, step: int) -> None:
     """Copy slots as if all were copied at once, for every `step`-th layer from `first` on.
 
     Args:
         view: Read and written.
         sources: Slots to read.  # [moves]
         targets: Slots to write, each once.  # [moves]
-        aside: Scratch for a run of rows and one more.  # uint16 [at least moves + 1, head_dim]
+        scratch: Scratch for a run of rows and one more.  # uint16 [at least moves + 1, head_dim]
         first: First layer.
         step: Distance between layers: the number of threads that share the work.
     """
     layers, heads, slots, head_dim = view.plain_keys.shape
     keys, plain, values = view.keys.ctypes.data, view.plain_keys.ctypes.data, view.values.ctypes.data
-    bytes_of_head, aside_at = 2 * slots * head_dim, aside.ctypes.data
-    rotated = aside_at + 2 * head_dim * len(sources)
+    bytes_of_head, scratch_at = 2 * slots * head_dim, scratch.ctypes.data
+    rotated = scratch_at + 2 * head_dim * len(sources)
     for layer in range(first, layers, step):
         for head in range(heads):
             start = (layer * heads + head) * bytes_of_head
-            _copy_rows(plain + start, sources, targets, 2 * head_dim, aside_at)
+            _copy_rows(plain + start, sources, targets, 2 * head_dim, scratch_at)
             for index, target in enumerate(targets):
-                _rotate(aside_at + index * 2 * head_dim, target, view, rotated)
+                _rotate(scratch_at + index * 2 * head_dim, target, view, rotated)
                 _scatter(rotated, target, keys + start, head_dim)
             for part in range(head_dim // VALUE_CHANNELS):
-                _copy_rows(values + start + part * slots * _LINE, sources, targets, _LINE, aside_at)
+                _copy_rows(values + start + part * slots * _LINE, sources, targets, _LINE, scratch_at)
 
 
 @njit
-def _copy_rows(rows: int, sources: IntArray, targets: IntArray, width: int, aside: int) -> None:
-    """Copy rows of `width` bytes through `aside`, which then holds them in the order of `sources`."""
+def _copy_rows(rows: int, sources: IntArray, targets: IntArray, width: int, scratch: int) -> None:
+    """Copy rows of `width` bytes through `scratch`, which then holds them in the order of `sources`."""
     for index, source in enumerate(sources):
         for byte in range(0, width, _LINE):
-            store_ints(aside + index * width + byte, load_ints(rows + source * width + byte))
+            store_ints(scratch + index * width + byte, load_ints(rows + source * width + byte))
     for index, target in enumerate(targets):
         for byte in range(0, width, _LINE):
-            store_ints(rows + target * width + byte, load_ints(aside + index * width + byte))
+            store_ints(rows + target * width + byte, load_ints(scratch + index * width + byte))
 
 
 @njit(inline="always")

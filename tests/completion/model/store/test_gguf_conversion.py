@@ -65,10 +65,10 @@ def test_the_output_head_is_tied_only_if_the_file_has_none(tmp_path):
 def test_progress_rises_to_one(tmp_path):
     path = write_tiny_gguf(tmp_path / "tiny.gguf")
     (tmp_path / "out").mkdir()
-    told = []
-    convert_gguf(path, tmp_path / "out", lambda _, fraction: told.append(fraction))
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    reported = []
+    convert_gguf(path, tmp_path / "out", lambda _, fraction: reported.append(fraction))
+    assert reported == sorted(reported)
+    assert reported[-1] == 1.0
 
 
 @pytest.mark.parametrize("kept", [0, 3, 1000, 40_000])

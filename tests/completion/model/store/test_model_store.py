@@ -62,12 +62,12 @@ def part(tmp_path, number):
 
 
 def test_parts_are_joined_and_converted_once(packaged):
-    told = []
-    prepared = prepare_packaged(packaged, lambda sentence, fraction: told.append((sentence, fraction)))
+    reported = []
+    prepared = prepare_packaged(packaged, lambda sentence, fraction: reported.append((sentence, fraction)))
     names = {"config.json", "model.safetensors", "source.json", "tokenizer.json"}
     assert {path.name for path in prepared.folder.iterdir()} == names
     assert prepared.folder.name == f"tiny-{packaged.sha256[:12]}"
-    assert [fraction for _, fraction in told] == sorted(fraction for _, fraction in told)
+    assert [fraction for _, fraction in reported] == sorted(fraction for _, fraction in reported)
     again = []
     assert prepare_packaged(packaged, lambda *event: again.append(event)) == prepared
     assert again == []
@@ -228,14 +228,14 @@ CONVERTER = """
 import sys
 from completion.model.store.model_store import prepare
 seen = set()
-def told(sentence, fraction):
+def reported(sentence, fraction):
     if sentence in seen:
         return
     seen.add(sentence)
     print(sentence, flush=True)
     if sentence == "Converting the weights":
         sys.stdin.readline()
-print(prepare(sys.argv[1], told).folder, flush=True)
+print(prepare(sys.argv[1], reported).folder, flush=True)
 """
 
 
@@ -247,9 +247,9 @@ def start_converter(path):
 def test_of_two_processes_one_converts_and_the_other_waits(tmp_path, cache):
     path = write_tiny_gguf(tmp_path / "tiny.gguf")
     with start_converter(path) as first, start_converter(path) as second:
-        told = {first: [first.stdout.readline().strip()], second: [second.stdout.readline().strip()]}
-        waiting, working = sorted((first, second), key=lambda process: not told[process][0].startswith("Waiting"))
-        assert told[waiting] == ["Waiting for another draftline process that prepares the model"]
+        reported = {first: [first.stdout.readline().strip()], second: [second.stdout.readline().strip()]}
+        waiting, working = sorted((first, second), key=lambda process: not reported[process][0].startswith("Waiting"))
+        assert reported[waiting] == ["Waiting for another draftline process that prepares the model"]
         assert working.stdout.readline() == "Converting the weights\n"
         done, _ = working.communicate("go on\n", timeout=60)
         waited, _ = waiting.communicate(timeout=60)
