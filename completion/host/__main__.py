@@ -11,16 +11,16 @@ from completion.host.process.lifetime import parse_settings, serve
 
 
 def main() -> int:
-    """Serve until idle; the result is the process's exit status."""
+    """Serve until the host is idle or stopped. Return the exit status."""
     settings = parse_settings(sys.argv[1:])
     try:
         return serve(settings, engine_loader(settings), on_listening=lambda _: None)
     except DraftlineError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - the starter shows this to the user
+        print(error, file=sys.stderr)  # noqa: T201 - the client that started the host shows this line to the user
         return 1
 
 
 if __name__ == "__main__":
     status = main()
     sys.stderr.flush()
-    os._exit(status)  # a model that is still loading on its thread cannot be waited for
+    os._exit(status)  # a thread that still loads the model would delay the exit

@@ -1,4 +1,4 @@
-"""Puts the handlers together: our own requests and those of other servers' clients."""
+"""The ASGI application: routes of draftline's own HTTP interface and of the other dialects, and error handlers."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ _ROUTES = [
 
 
 def application(host: Host, *, token: str, body_limit_bytes: int) -> Starlette:
-    """Make the application of one host.
+    """Build the application of one host.
 
     Args:
-        host: What the handlers work with.
-        token: Bearer token that TCP connections must show; "" refuses all of them.
-        body_limit_bytes: Longest body that is read.
+        host: Services that the handlers use.
+        token: Bearer token that TCP requests must carry; "" refuses every TCP request.
+        body_limit_bytes: Maximum size of a request body.
     """
     app = Starlette(
         routes=[*_ROUTES, Route("/v1/completions", _completions, methods=["POST"])],
         middleware=[Middleware(Guard, token=token, body_limit_bytes=body_limit_bytes)],
         exception_handlers={
             DraftlineError: _on_error,
-            ClientDisconnect: _gone,
+            ClientDisconnect: _client_disconnected,
             404: _not_found,
             405: _not_found,
-            Exception: _unforeseen,
+            Exception: _internal_error,
         },
     )
     app.state.host = host
@@ -59,7 +59,7 @@ def application(host: Host, *, token: str, body_limit_bytes: int) -> Starlette:
 
 
 async def _completions(request: Request) -> Response:
-    """OpenAI and Tabby use one address; Tabby's bodies have `segments`."""
+    """Dispatch `/v1/completions`, which OpenAI and Tabby share: only Tabby's bodies have `segments`."""
     try:
         body = from_json(await request.body())  # unlike json.loads, it refuses deep nesting with a ValueError
     except ValueError:
@@ -74,17 +74,17 @@ async def _on_error(_request: Request, error: Exception) -> Response:
     return error_response(error)
 
 
-async def _gone(_request: Request, _error: Exception) -> Response:
-    """Nobody reads the reply to a client that left in the middle of its request."""
+async def _client_disconnected(_request: Request, _error: Exception) -> Response:
+    """Return a reply that is never read: the client disconnected before its request was complete."""
     return Response(status_code=400)
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    body = {"code": "not_found", "message": f"There is nothing at {request.method} {request.url.path}."}
+    message = f"The host has no endpoint {request.method} {request.url.path}. See docs/http-api.md for its endpoints."
+    body = {"code": "not_found", "message": message}
     return JSONResponse(body, status_code=error.status_code if isinstance(error, HTTPException) else 404)
 
 
-async def _unforeseen(_request: Request, error: Exception) -> Response:
-    error_type = type(error).__name__
-    body = {"code": "internal", "message": f"The host met an error ({error_type}). Its log says where."}
-    return JSONResponse(body, status_code=500)
+async def _internal_error(_request: Request, error: Exception) -> Response:
+    message = f"The request failed with {type(error).__name__}. The engine's log has the traceback."
+    return JSONResponse({"code": "internal", "message": message}, status_code=500)

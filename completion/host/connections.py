@@ -1,4 +1,4 @@
-"""Limits on a client's connection: how many may come over TCP, how long a request and an unread reply may take."""
+"""Limits on client connections: number of TCP connections, time for a request to arrive and a reply to be read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _REQUEST_UNFINISHED = (h11.IDLE, h11.SEND_BODY)
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What one client may take from the others.
+    """Limits that keep one client from blocking the others.
 
     Attributes:
-        tcp_connections: Open TCP connections. A process has 256 file descriptors on macOS and 1,024 on Linux, and the
-            Unix socket needs some of them.
-        request_s: Seconds from a request's first byte to its last one; for the first request, from the connection.
-        unread_s: Seconds that a reply may wait for a client that does not read.
+        tcp_connections: Maximum number of open TCP connections. A process has 256 file descriptors on macOS and 1,024
+            on Linux, and the Unix socket needs some of them.
+        request_s: Maximum seconds from a request's first byte to its last; for a connection's first request, from the
+            connection on.
+        unread_s: Maximum seconds that a reply waits for a client that does not read it.
     """
 
     tcp_connections: int = 128
@@ -33,52 +34,54 @@ class ConnectionLimits:
 
 
 class LimitedProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1 with limits; a subclass sets `limits`."""
+    """uvicorn's HTTP/1.1 protocol with limits; a subclass sets `limits`."""
 
     limits = ConnectionLimits()
     _unfinished: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
-        """Refuse a TCP connection too many."""
+        """Accept a connection, or refuse it if it exceeds the limit of TCP connections."""
         super().connection_made(transport)
-        most = self.limits.tcp_connections
-        if self.is_tcp and sum(each.is_tcp for each in self.connections if isinstance(each, LimitedProtocol)) > most:
+        limit = self.limits.tcp_connections
+        if self.is_tcp and sum(each.is_tcp for each in self.connections if isinstance(each, LimitedProtocol)) > limit:
             self._refuse(
                 HTTPStatus.SERVICE_UNAVAILABLE,
-                ConnectionsFullError(f"The host has {most} TCP connections, its limit. Close one, or try again later."),
+                ConnectionsFullError(
+                    f"The host has reached its limit of {limit} TCP connections. Close one, or try again later."
+                ),
             )
         else:
             self._watch_request()
 
     def data_received(self, data: bytes) -> None:
-        """Read a part of a request."""
+        """Read a part of a request, and start or stop its timer."""
         super().data_received(data)
         self._watch_request()
 
     def pause_writing(self) -> None:
-        """The client does not read."""
+        """Start the timer of a reply that the client does not read."""
         super().pause_writing()
         self._unread = self.loop.call_later(self.limits.unread_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """Stop the timer: the client reads again."""
         super().resume_writing()
         _cancel(self._unread)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clocks."""
+        """Stop both timers."""
         super().connection_lost(exc)
         _cancel(self._unfinished)
         _cancel(self._unread)
 
     @property
     def is_tcp(self) -> bool:
-        """Whether the client came over TCP, not the Unix socket."""
+        """Whether the client is connected over TCP, not over the Unix socket."""
         return self.server is not None and self.server[1] is not None
 
     def _watch_request(self) -> None:
-        """Run one clock from a request's first byte to its last."""
+        """Run one timer from a request's first byte to its last."""
         if self.conn.their_state not in _REQUEST_UNFINISHED or self.transport.is_closing():
             _cancel(self._unfinished)
             self._unfinished = None
@@ -86,11 +89,11 @@ class LimitedProtocol(H11Protocol):
             self._unfinished = self.loop.call_later(self.limits.request_s, self._end_slow_request)
 
     def _end_slow_request(self) -> None:
-        error = RequestSlowError(f"The request was not complete after {self.limits.request_s:g} s. Send it again.")
+        error = RequestSlowError(f"The request was incomplete after {self.limits.request_s:g} s. Send it again.")
         self._refuse(HTTPStatus.REQUEST_TIMEOUT, error)
 
     def _refuse(self, status: HTTPStatus, error: DraftlineError) -> None:
-        """Close the connection, with a reply if none has begun."""
+        """Close the connection. Send an error reply first unless a reply has already begun."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             body = json.dumps(error_body(error)).encode()
             head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"

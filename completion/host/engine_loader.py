@@ -1,4 +1,4 @@
-"""Loads the real engine on the model's thread, with the settings that the product uses."""
+"""Loads the real engine and warms it up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from completion.request import CompletionRequest
 
 
 def engine_loader(settings: HostSettings) -> EngineLoader:
-    """How to make the real engine; torch is imported on the model's thread, while the host already answers."""
+    """Return a function that loads the real engine. It imports torch on the model's thread, while the host answers."""
 
     def load(progress: Progress) -> LoadedEngine:
         progress("Importing the libraries.", 0.0)
@@ -27,9 +27,9 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
 
 
 def warm_up(engine: EngineLike) -> None:
-    """Complete something small, so that nobody's first request waits for what is compiled or loaded at its first use.
+    """Complete a small text, so that no user's request waits for code that is compiled or loaded at its first use.
 
-    Where numba's cache is empty that takes the better part of a minute; an editor that is told "ready" expects text.
+    With an empty numba cache this takes up to a minute.
     """
     request = CompletionRequest("def add(a, b):\n    return ", language="python", max_tokens=4)
     for _ in engine.complete(request, CancelToken()):

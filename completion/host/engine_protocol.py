@@ -1,4 +1,4 @@
-"""What the host needs of an engine, and how it gets one: two small interfaces that tests fill with tiny real parts."""
+"""The interfaces between the host and an engine: what an engine does, and how one is loaded."""
 
 from __future__ import annotations
 
@@ -12,27 +12,31 @@ from completion.request import Closing, CompletionEvent, CompletionRequest, Work
 
 
 class EngineLike(Protocol):
-    """Completes one request at a time, on one thread."""
+    """An engine, which serves one request at a time on one thread."""
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
-        """Stream cumulative suggestions; `cancel` is checked between two model steps."""
+        """Yield cumulative suggestions; `cancel` is checked between two model steps."""
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Bring the cache up to date for a request that may follow."""
 
     def update_workspace(self, update: WorkspaceUpdate) -> None:
-        """Learn what changed in a workspace."""
+        """Apply the changes of a workspace."""
 
     def forget(self, closing: Closing) -> None:
         """Give back the memory of what nobody uses any more."""
 
     def close(self) -> None:
-        """Write down what was learned and give everything back."""
+        """Save what the drafters learned and release all resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedEngine:
-    """A ready engine with the names that people see."""
+    """A ready engine, with the facts that `/health` reports about it.
+
+    Attributes:
+        context_tokens: Number of positions that the model can attend to; 0 if unknown.
+    """
 
     engine: EngineLike
     model_name: str

@@ -1,4 +1,4 @@
-"""Errors that travel over HTTP: each has a status, a stable code and a sentence that says what to do."""
+"""Errors of the HTTP interface: each has an HTTP status, a stable code and a message that says what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RETRY_AFTER_S = 1
 
 
 class BodyInvalidError(DraftlineError):
-    """The body is no JSON, or has unknown fields or values that cannot be used."""
+    """The body is not JSON, or has unknown fields or invalid values."""
 
     code = "invalid_request"
 
@@ -30,25 +30,25 @@ class UnauthorizedError(DraftlineError):
 
 
 class BodyTooLargeError(DraftlineError):
-    """The body is longer than the host reads."""
+    """The body exceeds the host's size limit."""
 
     code = "too_large"
 
 
 class QueueFullError(DraftlineError):
-    """More requests wait than the host keeps."""
+    """The queue of requests that wait for the model is full."""
 
     code = "queue_full"
 
 
 class ConnectionsFullError(DraftlineError):
-    """More TCP connections are open than the host keeps."""
+    """The host's limit of TCP connections is reached."""
 
     code = "connections_full"
 
 
 class RequestSlowError(DraftlineError):
-    """A request did not arrive in time."""
+    """A request did not arrive completely in time."""
 
     code = "request_slow"
 
@@ -60,7 +60,7 @@ class EngineLoadingError(DraftlineError):
 
 
 class EngineFailedError(DraftlineError):
-    """The engine met an error that nobody foresaw; the log has its place in the code."""
+    """The engine failed with an unexpected exception; the log has the traceback."""
 
     code = "internal"
 
@@ -80,12 +80,12 @@ _STATUS: tuple[tuple[type[DraftlineError], int], ...] = (
 
 
 def error_body(error: DraftlineError) -> dict[str, str]:
-    """The JSON object of an error."""
+    """Return an error as a JSON object."""
     return {"code": error.code, "message": str(error)}
 
 
 def error_response(error: DraftlineError) -> JSONResponse:
-    """An error as a whole reply."""
+    """Return an error as a complete HTTP reply."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     headers = {"Retry-After": str(_RETRY_AFTER_S)} if isinstance(error, EngineLoadingError | QueueFullError) else {}
     if status == 401:
@@ -94,7 +94,7 @@ def error_response(error: DraftlineError) -> JSONResponse:
 
 
 def not_ready_error(status: HostStatus) -> DraftlineError:
-    """Why a request cannot be served now."""
+    """Return the error for a request that arrives while the model is not ready."""
     if status.phase is HostPhase.LOADING:
         return EngineLoadingError(f"The model is loading ({status.percent:.0f} %): {status.sentence}")
     error = EngineUnavailableError(status.sentence)

@@ -1,4 +1,4 @@
-"""What stands before every request: the bearer token on TCP, and the limit of a body's length."""
+"""Checks before every request: the bearer token on TCP, and the size of the body."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from completion.host.errors import BodyTooLargeError, UnauthorizedError, error_r
 
 
 class Guard:
-    """ASGI middleware. The Unix socket is guarded by its mode bits, a TCP connection by the token."""
+    """ASGI middleware that checks the token and the body's size. The Unix socket needs no token: its mode is 0600."""
 
     def __init__(self, app: ASGIApp, *, token: str, body_limit_bytes: int) -> None:
         self._app = app
@@ -20,7 +20,7 @@ class Guard:
         self._body_limit_bytes = body_limit_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request, or pass it on."""
+        """Refuse the request or pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -39,12 +39,12 @@ class Guard:
         known = bool(self._token) and hmac.compare_digest(token.strip().encode(), self._token)
         if scheme.lower() != "bearer" or not known:
             raise UnauthorizedError(
-                "This address needs the header `Authorization: Bearer TOKEN` with the host's token."
+                "The bearer token is missing or wrong. Send `Authorization: Bearer TOKEN` with the host's token."
             )
 
     def _check_length(self, length_bytes: int) -> None:
         if length_bytes > self._body_limit_bytes:
-            raise BodyTooLargeError(f"The body is longer than {self._body_limit_bytes:,} bytes. Send less text.")
+            raise BodyTooLargeError(f"The body exceeds the limit of {self._body_limit_bytes:,} bytes. Send less text.")
 
     def _limited(self, receive: Receive) -> Receive:
         received_bytes = 0

@@ -1,4 +1,4 @@
-"""What the host counts for Prometheus: requests, tokens, times; numbers only, never text."""
+"""The host's Prometheus metrics: requests, tokens, times. They hold numbers only, never text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SECONDS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1
 
 
 class HostMetrics:
-    """The counters of one host, in a registry of their own."""
+    """The metrics of one host, in a registry of their own."""
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
@@ -22,49 +22,52 @@ class HostMetrics:
         self.leases = Gauge("draftline_leases", "Clients that keep the host alive", registry=registry)
         self.ready = Gauge("draftline_ready", "1 when the model is loaded", registry=registry)
         self.client_events = Counter(
-            "draftline_client_events", "Events that clients reported by type", ["type"], registry=registry
+            "draftline_client_events", "Events that clients reported, by type", ["type"], registry=registry
         )
         self._first_text = Histogram(
-            "draftline_first_text_seconds", "Receipt to first text", buckets=_SECONDS, registry=registry
+            "draftline_first_text_seconds", "Time from receipt to first text", buckets=_SECONDS, registry=registry
         )
         self._total = Histogram(
-            "draftline_request_seconds", "Receipt to end of a completion", buckets=_SECONDS, registry=registry
+            "draftline_request_seconds",
+            "Time from receipt to end of a completion",
+            buckets=_SECONDS,
+            registry=registry,
         )
         self._queue = Histogram(
             "draftline_queue_seconds", "Time spent waiting for the model", buckets=_SECONDS, registry=registry
         )
         self.cancel = Histogram(
             "draftline_cancel_seconds",
-            "From the cancellation of a running completion or preparation to its end",
+            "Time from the cancellation of a running completion or preparation to its end",
             buckets=_SECONDS,
             registry=registry,
         )
         self._step = Histogram(
             "draftline_step_seconds",
-            "The longest step of each completion, over a piece of its prompt or while decoding",
+            "Longest step of each completion, over a part of its prompt or while decoding",
             buckets=_SECONDS,
             registry=registry,
         )
         self._prompt_tokens = Counter(
-            "draftline_prompt_tokens", "Prompt tokens by how they were served", ["served"], registry=registry
+            "draftline_prompt_tokens", "Prompt tokens, by how the cache served them", ["served"], registry=registry
         )
-        self._generated = Counter("draftline_generated_tokens", "Tokens that were generated", registry=registry)
+        self._generated = Counter("draftline_generated_tokens", "Generated tokens", registry=registry)
         self._steps = Counter("draftline_steps", "Forward passes while decoding", registry=registry)
         self._drafted = Counter("draftline_drafted_tokens", "Tokens that drafters proposed", registry=registry)
         self._accepted = Counter(
-            "draftline_accepted_tokens", "Proposed tokens that were right, by drafter", ["drafter"], registry=registry
+            "draftline_accepted_tokens", "Drafted tokens that were accepted, by drafter", ["drafter"], registry=registry
         )
         self._grammar_rejections = Counter(
-            "draftline_grammar_rejections", "Tokens that the grammar refused", registry=registry
+            "draftline_grammar_rejections", "Tokens that the grammar rejected", registry=registry
         )
 
     def count_completion(self, statistics: Statistics, *, queue_s: float, total_s: float) -> None:
         """Add a finished completion.
 
         Args:
-            statistics: The engine's own counts.
-            queue_s: Seconds from the host's receipt until the model was free.
-            total_s: Seconds from the host's receipt to the end.
+            statistics: Counts and times of the engine.
+            queue_s: Seconds from the receipt of the request until the model was free.
+            total_s: Seconds from the receipt of the request to its end.
         """
         self._queue.observe(queue_s)
         self._total.observe(total_s)
@@ -82,5 +85,5 @@ class HostMetrics:
         self._grammar_rejections.inc(statistics.grammar_rejections)
 
     def exposition(self) -> bytes:
-        """All counters in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)

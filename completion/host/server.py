@@ -1,4 +1,4 @@
-"""The host's parts put together on one event loop, from the first connection to the orderly end."""
+"""The engine host on one event loop: builds its parts, serves HTTP, shuts down in order."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _STOP_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
-    """What one host is started with.
+    """Settings of one host.
 
     Attributes:
         model: "default", a local folder, a .gguf file or a hub id.
-        backend: Which implementation runs the model; "auto" picks.
-        threads: Threads for the model, None for the implementation's choice.
-        idle_s: Seconds without a client after which the host ends; 0 is never.
-        queue_limit: Requests that may wait before new ones are refused.
-        body_limit_bytes: Longest body that is read.
-        tcp: Where to listen besides the Unix socket.
-        connections: What one client may take from the others.
+        backend: Implementation that runs the model; "auto" chooses one.
+        threads: Number of CPU threads for the model; None lets the implementation choose.
+        idle_s: Seconds without a client after which the host exits; 0 means never.
+        queue_limit: Maximum number of waiting requests; further ones are refused.
+        body_limit_bytes: Maximum size of a request body.
+        tcp: Address to listen on in addition to the Unix socket.
+        connections: Limits on client connections.
         log_level: Level of draftline's own messages in the host's log.
     """
 
@@ -65,7 +65,7 @@ class HostServer:
     """One host on the running event loop.
 
     Attributes:
-        loading_failed: Whether there is no model; the host then ends as soon as its clients know.
+        loading_failed: Whether the model failed to load. The host then stops once its clients have read the error.
     """
 
     def __init__(self, settings: HostSettings, load: EngineLoader) -> None:
@@ -79,11 +79,11 @@ class HostServer:
         self._http = _QuietServer(self._configuration(), self._stopped)
 
     def stop(self) -> None:
-        """End soon; to be called on the event loop."""
+        """Begin to shut down. Call this on the event loop."""
         self._stopped.set()
 
     async def run(self, sockets: list[socket.socket]) -> None:
-        """Serve until `stop`, a signal, or idleness; the sockets are closed then."""
+        """Serve until `stop`, a signal or idleness, then close the sockets."""
         log_loop_errors(asyncio.get_running_loop())
         self._start_worker()
         self._idle.start()
@@ -93,7 +93,7 @@ class HostServer:
         await ending
 
     async def _end_streams(self) -> None:
-        """Leases and running requests would keep their connections open: end them when the host stops."""
+        """When the host stops, end leases and running requests, which would keep their connections open."""
         await self._stopped.wait()
         self._state.stopping()
         await asyncio.to_thread(self._worker.stop, _STOP_TIMEOUT_S)
@@ -149,7 +149,7 @@ class HostServer:
 
 
 class _QuietServer(uvicorn.Server):
-    """uvicorn, woken by events alone: its own main loop looks around ten times a second."""
+    """A uvicorn server whose main loop waits for an event; uvicorn's own wakes up ten times a second."""
 
     def __init__(self, config: uvicorn.Config, stopped: asyncio.Event) -> None:
         super().__init__(config)

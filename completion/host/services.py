@@ -1,4 +1,4 @@
-"""The parts of a running host that the HTTP handlers work with."""
+"""The services of a running host that the HTTP handlers use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ from completion.version import version
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The parts that handlers work with; one per process."""
+    """The services of one host.
+
+    Attributes:
+        started: Time of the host's start on the monotonic clock, in seconds.
+    """
 
     state: HostState
     worker: EngineWorker
@@ -31,16 +35,22 @@ class Host:
     started: float
 
     def open_stream(self, request: CompletionRequest) -> CompletionStream:
-        """A completion that is not queued yet."""
+        """Return the stream of a completion that is not queued yet."""
         return CompletionStream(self.state, self.worker, self.idle, request)
 
     def prepare(self, request: CompletionRequest) -> None:
-        """Queue a preparation; nobody waits for it."""
+        """Queue a preparation, whose end no client waits for.
+
+        Raises:
+            EngineLoadingError: The model is not loaded yet.
+            EngineUnavailableError: The model failed to load, or the host is stopping.
+            QueueFullError: Too many preparations wait.
+        """
         require_ready(self.state)
         self.worker.submit(Job(Urgency.PREPARE, request, deliver=lambda _: None))
 
     def health(self) -> dict[str, Any]:
-        """The host's state as clients see it."""
+        """Return the host's state as JSON values for clients."""
         status = self.state.status
         return {
             "status": "ok" if status.phase is HostPhase.READY else status.phase.value,

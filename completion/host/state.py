@@ -1,4 +1,4 @@
-"""Whether the host is loading, ready or broken, and who waits for a change of that."""
+"""The host's state, loading, ready, failed or stopping, and a way to wait for its changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class HostPhase(StrEnum):
-    """Where in its life the host is."""
+    """A phase in the life of a host."""
 
     LOADING = "loading"
     READY = "ready"
@@ -19,13 +19,13 @@ class HostPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HostStatus:
-    """One moment of the host.
+    """The host's state at one moment.
 
     Attributes:
-        percent: How much of the loading is done, 0 to 100.
-        sentence: What happens now, or what went wrong and what to do.
-        code: The error's stable name while the phase is ERROR, else "".
-        context_tokens: Positions the model can see; 0 while it is not loaded.
+        percent: Loading progress, 0 to 100.
+        sentence: Message for the user: what the host is doing, or what went wrong and what to do.
+        code: Stable name of the error in phase ERROR, else "".
+        context_tokens: Number of positions that the model can attend to; 0 before it is loaded.
     """
 
     phase: HostPhase = HostPhase.LOADING
@@ -38,37 +38,37 @@ class HostStatus:
 
 
 class HostState:
-    """The current status, owned by the event loop; other threads change it with `call_soon_threadsafe`."""
+    """The current status. It belongs to the event loop; other threads change it with `call_soon_threadsafe`."""
 
     def __init__(self, model: str) -> None:
         self.status = HostStatus(model=model)
         self._changed = asyncio.Event()
 
     def progress(self, sentence: str, fraction: float) -> None:
-        """Note how far the loading is, 0 to 1."""
+        """Set the loading progress; `fraction` is between 0 and 1."""
         self._set(replace(self.status, percent=100 * fraction, sentence=sentence))
 
     def ready(self, model: str, device: str, context_tokens: int) -> None:
-        """The model answers from now on."""
+        """Enter the phase READY: the model is loaded."""
         self._set(HostStatus(HostPhase.READY, 100.0, "Ready.", model, device, context_tokens=context_tokens))
 
     def failed(self, code: str, sentence: str) -> None:
-        """The model could not be loaded."""
+        """Enter the phase ERROR: the model failed to load."""
         self._set(replace(self.status, phase=HostPhase.ERROR, code=code, sentence=sentence))
 
     def stopping(self) -> None:
-        """The host ends: streams that follow the status end with it."""
+        """Enter the phase STOPPING, which ends the leases."""
         self._set(replace(self.status, phase=HostPhase.STOPPING, sentence="The engine is stopping."))
 
     async def changes(self) -> AsyncIterator[HostStatus]:
-        """The status now and after every change, without end; quick changes are folded into one."""
+        """Yield the status now and after every change, without end. A slow reader gets only the latest of them."""
         while True:
             changed = self._changed
             yield self.status
             await changed.wait()
 
     async def settled(self) -> HostStatus:
-        """Wait until loading has ended, well or not."""
+        """Wait until loading has succeeded or failed, or the host stops. Return the status."""
         async for status in self.changes():
             if status.phase is not HostPhase.LOADING:
                 return status

@@ -1,4 +1,4 @@
-"""One request's way from the event loop to the model's thread and back, and server-sent events on the wire."""
+"""Streams of completion events from the model's thread to the event loop, and their encoding as server-sent events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from completion.request import CompletionEvent, CompletionRequest
 
 
 class CompletionStream:
-    """The events of one completion. `close` cancels it within one model step, at whatever point it is."""
+    """The events of one completion. `close` cancels it within one model step, whether it waits or runs."""
 
     def __init__(self, state: HostState, worker: EngineWorker, idle: IdleWatch, request: CompletionRequest) -> None:
         self._state = state
@@ -38,23 +38,23 @@ class CompletionStream:
 
         Raises:
             EngineLoadingError: The model is not loaded yet.
-            EngineUnavailableError: The model cannot be loaded, or the host is stopping.
+            EngineUnavailableError: The model failed to load, or the host is stopping.
             QueueFullError: Too many requests wait.
         """
         require_ready(self._state)
         self._worker.submit(self._job)
 
     async def submit_when_ready(self) -> None:
-        """Wait until the model is loaded, then queue the request; raises as `submit`."""
+        """Wait until the model is loaded, then queue the request. The errors are those of `submit`."""
         with self._idle.in_use():
             await self._state.settled()
         self.submit()
 
     async def events(self) -> AsyncGenerator[CompletionEvent]:
-        """Every event up to the last one.
+        """Yield every event up to the last.
 
         Raises:
-            DraftlineError: What ended the request.
+            DraftlineError: The request failed.
         """
         with self._idle.in_use():
             done = False
@@ -66,16 +66,16 @@ class CompletionStream:
                 yield item
 
     def close(self) -> None:
-        """Nobody waits for the rest."""
+        """Cancel the completion."""
         self._job.cancel.cancel()
 
 
 def require_ready(state: HostState) -> None:
-    """Refuse a request that the model cannot serve now.
+    """Check that the model is ready.
 
     Raises:
         EngineLoadingError: The model is not loaded yet.
-        EngineUnavailableError: The model cannot be loaded, or the host is stopping.
+        EngineUnavailableError: The model failed to load, or the host is stopping.
     """
     if state.status.phase is not HostPhase.READY:
         raise not_ready_error(state.status)
@@ -83,7 +83,7 @@ def require_ready(state: HostState) -> None:
 
 @asynccontextmanager
 async def cancel_when_gone(request: Request, stream: CompletionStream) -> AsyncIterator[None]:
-    """While a reply in one piece is made: a client that goes away cancels it."""
+    """Cancel the completion if its client disconnects within the block, which computes an unstreamed reply."""
     watch = asyncio.create_task(_disconnected(request))
     watch.add_done_callback(lambda _: stream.close())
     try:
@@ -98,9 +98,9 @@ async def _disconnected(request: Request) -> None:
 
 
 class EventStreamResponse(StreamingResponse):
-    """Server-sent events. When the reply ends, however it ends, its source is closed.
+    """A reply of server-sent events. When it ends, for whatever reason, its source is closed.
 
-    Own instead of a library's, because the known one wakes up twice a second while a stream is open.
+    sse-starlette is no alternative: it wakes up twice a second while a stream is open.
     """
 
     media_type = "text/event-stream"
@@ -111,7 +111,7 @@ class EventStreamResponse(StreamingResponse):
         self._on_close = on_close
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the stream."""
+        """Send the messages, then close their source."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -120,7 +120,7 @@ class EventStreamResponse(StreamingResponse):
 
 
 def sse_message(data: bytes, event: str = "") -> bytes:
-    """One server-sent event; `data` has no line breaks.
+    """Encode one server-sent event; `data` must not contain line breaks.
 
     Source: HTML Living Standard, section 9.2.6 "Interpreting an event stream".
     """
@@ -129,7 +129,7 @@ def sse_message(data: bytes, event: str = "") -> bytes:
 
 
 async def with_errors(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """The same messages; an error in their midst becomes a last event named "error"."""
+    """Yield the messages. An error becomes a final event named "error"."""
     try:
         async for message in messages:
             yield message
@@ -138,7 +138,7 @@ async def with_errors(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
 
 
 async def with_error_objects(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """The same messages; an error in their midst becomes a last message, as other servers write it."""
+    """Yield the messages. An error becomes a final message `{"error": ...}`, as in other servers."""
     try:
         async for message in messages:
             yield message

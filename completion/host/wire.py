@@ -1,4 +1,4 @@
-"""How requests and events look as JSON, for both ends of the wire; only the standard library is imported."""
+"""Encodes requests and events as JSON and decodes events, for host and clients. Imports only the standard library."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from completion.request import (
 
 
 def encode(message: CompletionRequest | CompletionEvent | WorkspaceUpdate | Closing) -> bytes:
-    """One message as JSON in UTF-8, without line breaks."""
+    """Return a message as JSON in UTF-8, without line breaks."""
     return json.dumps(asdict(message), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def decode_event(message: Mapping[str, Any]) -> CompletionEvent:
-    """Read an event of the host's stream."""
+    """Decode an event of the host's stream."""
     statistics = message["statistics"]
     return CompletionEvent(
         suggestions=tuple(_decode_suggestion(suggestion) for suggestion in message["suggestions"]),

@@ -1,4 +1,4 @@
-"""One thread that owns the model: it loads it, then runs one job at a time, the most urgent first."""
+"""The thread that owns the model: it loads the engine, then runs one job at a time, the most urgent first."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from completion.request import Closing, CompletionEvent, CompletionRequest, Work
 
 logger = logging.getLogger(__name__)
 
-# A workspace is told in many small updates at once, and they may come before the model is loaded.
 _WORKSPACE_FACTOR = 8
+"""How many times `queue_limit` workspace updates may wait: they come in bursts, even before the model is loaded."""
 
 Deliver = Callable[[CompletionEvent | DraftlineError], None]
 
 
 class Urgency(IntEnum):
-    """Which job goes first; someone waits for a completion, nobody for the others."""
+    """Urgency of a job; the lowest number runs first. Users wait only for completions."""
 
     COMPLETE = 0
     PREPARE = 1
@@ -38,11 +38,12 @@ class Urgency(IntEnum):
 
 @dataclass(slots=True)
 class Job:
-    """A piece of work for the model's thread.
+    """A unit of work for the model's thread.
 
     Attributes:
-        deliver: Called on the worker's thread with each event, or with the error that ended the job.
-        superseded: Something newer of the same document took its place.
+        deliver: Called on the model's thread with each event, or with the error that ended the job.
+        superseded: Whether a newer job has cancelled this one.
+        received: Time of its receipt by `time.perf_counter`, in seconds.
     """
 
     urgency: Urgency
@@ -54,12 +55,12 @@ class Job:
 
     @property
     def document(self) -> str:
-        """Key of the document that the job is about, "" for none."""
+        """Key of the job's document, "" if it has none."""
         return self.payload.document if isinstance(self.payload, CompletionRequest) else ""
 
 
 class EngineWorker:
-    """The queue in front of the engine, and the thread behind it. Waits without waking up while there is no work."""
+    """The queue of jobs and the thread that runs them. The thread sleeps while the queue is empty."""
 
     def __init__(self, load: EngineLoader, metrics: HostMetrics, *, queue_limit: int) -> None:
         self._load = load
@@ -76,33 +77,33 @@ class EngineWorker:
         self._on_loaded: Callable[[LoadedEngine | DraftlineError], None] = lambda _outcome: None
 
     def start(self, on_progress: Progress, on_loaded: Callable[[LoadedEngine | DraftlineError], None]) -> None:
-        """Load the model on the worker's thread; both functions are called there."""
+        """Start the thread, which loads the model. Both callbacks are called on it."""
         self._on_progress, self._on_loaded = on_progress, on_loaded
         self._thread.start()
 
     def submit(self, job: Job) -> None:
-        """Queue a job, and cancel what it makes pointless; a `Closing` always finds room, since it gives memory back.
+        """Queue a job, and cancel the jobs that it supersedes. The queue's limit does not apply to a `Closing`.
 
-        A completion or preparation replaces older ones of the same document; a completion also ends every
-        preparation, since those are guesses, and hurries completions of other documents.
+        A completion or preparation supersedes older ones of the same document. A completion also supersedes every
+        preparation, and tells completions of other documents to skip their alternatives.
 
         Raises:
-            QueueFullError: Too many jobs of this kind wait.
+            QueueFullError: Too many jobs of this urgency wait.
             EngineUnavailableError: The host is stopping.
         """
         with self._changed:
             if self._stopped:
                 raise EngineUnavailableError("The engine is stopping.")
             for older in self._alive():
-                if _makes_pointless(job, older):
+                if _supersedes(job, older):
                     older.superseded = True
                     older.cancel.cancel()
                 elif job.urgency is Urgency.COMPLETE:
                     older.cancel.hurry()
             waiting = sum(1 for other in self._waiting() if other.urgency == job.urgency)
             limit = self._queue_limit * (_WORKSPACE_FACTOR if job.urgency is Urgency.WORKSPACE else 1)
-            if waiting >= limit and not isinstance(job.payload, Closing):
-                raise QueueFullError(f"{waiting} requests wait for the model. Try again in a second.")
+            if waiting >= limit and not isinstance(job.payload, Closing):  # a `Closing` frees memory
+                raise QueueFullError(f"{waiting} requests already wait for the model. Try again in a second.")
             heapq.heappush(self._jobs, (job.urgency, next(self._numbers), job))
             self._metrics.queue_length.set(len(self._jobs))
             self._changed.notify()
@@ -114,13 +115,13 @@ class EngineWorker:
             return bool(self._alive())
 
     def stop(self, timeout_s: float) -> None:
-        """Cancel everything, close the engine and end the thread, waiting at most this long."""
+        """Cancel all jobs, close the engine and end the thread. Wait for that `timeout_s` seconds at most."""
         with self._changed:
             self._stopped = True
             for job in self._alive():
                 job.cancel.cancel()
             self._changed.notify()
-        if self._loaded:  # loading cannot be interrupted, and leaves nothing behind that matters
+        if self._loaded:  # loading cannot be interrupted, and needs no clean-up
             self._thread.join(timeout_s)
 
     def _waiting(self) -> list[Job]:
@@ -137,15 +138,17 @@ class EngineWorker:
             logger.warning("Loading failed: %s", error)
             self._on_loaded(error)
             return
-        # The thread's last line of defence: whatever a model's files provoke, the clients are told why nothing comes.
+        # The thread's outermost handler: whatever exception a model's files cause, clients must get an error.
         except Exception as error:
             logger.exception("Loading failed")
             self._on_loaded(
-                EngineFailedError(f"Loading the model failed ({type(error).__name__}). The engine's log says where.")
+                EngineFailedError(
+                    f"Loading the model failed with {type(error).__name__}. The engine's log has the traceback."
+                )
             )
             return
         gc.collect()
-        gc.freeze()  # the model's objects live as long as the process: collections need not visit them
+        gc.freeze()  # the model's objects live as long as the process, so garbage collections can skip them
         self._loaded = True
         self._on_loaded(loaded)
         while (job := self._next()) is not None:
@@ -177,12 +180,14 @@ class EngineWorker:
         except DraftlineError as error:
             outcome = error.code
             job.deliver(error)
-        # The thread's last line of defence: one request's error must not end the thread that serves all the others.
+        # The thread's outermost handler: one failed request must not end the thread that serves all the others.
         except Exception as error:
             outcome = "internal"
             logger.exception("A request failed")
             job.deliver(
-                EngineFailedError(f"The engine met an error ({type(error).__name__}). The engine's log says where.")
+                EngineFailedError(
+                    f"The request failed with {type(error).__name__}. The engine's log has the traceback."
+                )
             )
         finally:
             self._metrics.requests.labels(job.urgency.name.lower(), outcome).inc()
@@ -207,7 +212,7 @@ class EngineWorker:
                 job.deliver(event)
 
 
-def _makes_pointless(newer: Job, older: Job) -> bool:
+def _supersedes(newer: Job, older: Job) -> bool:
     if newer.urgency is Urgency.WORKSPACE or older.urgency is Urgency.WORKSPACE:
         return False
     if older.urgency is Urgency.PREPARE and newer.urgency is Urgency.COMPLETE:

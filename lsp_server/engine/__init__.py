@@ -1,1 +1,1 @@
-"""The language server's connection to the engine host: find it, start it, watch it, and stream from it."""
+"""The language server's client of the engine host: finds, starts and watches the host, and streams completions."""

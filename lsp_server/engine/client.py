@@ -1,6 +1,6 @@
-"""Finds or starts the engine host, waits until it is ready, streams completions, and survives its death or hanging.
+"""The client of an engine host: finds or starts it, waits until it is ready, streams, and replaces a dead or hung one.
 
-Neither the model's libraries nor httpx are imported here: `initialize` is answered before any of them is needed.
+It imports neither the model's libraries nor httpx, because the server answers `initialize` before it needs them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
 if TYPE_CHECKING:
     from lsp_server.engine.http import EngineConnection
 
-_FIRST_LOOK_S = 0.03
-_LONGEST_LOOK_S = 0.5
-# A model that cannot be loaded is not tried again with every key that is pressed.
+_FIRST_RETRY_S = 0.03
+"""Seconds between the first two attempts to connect to a host that is starting; later intervals are longer."""
+_MAX_RETRY_S = 0.5
 _FAILURE_KEPT_S = 15.0
+"""Seconds for which a failure is reported again without a new attempt, so that not every keystroke starts a host."""
 
 
 class EngineClient:
-    """One client of one host: holds a lease while it is connected, so that the host lives as long as its clients."""
+    """A client of one host. It holds a lease while it is connected, which keeps the host alive."""
 
     def __init__(
         self,
@@ -39,13 +40,13 @@ class EngineClient:
         clock: Callable[[], float] = time.monotonic,
         patience: Patience = PATIENCE,
     ) -> None:
-        """Make a client; nothing is started yet.
+        """Create a client without connecting it.
 
         Args:
-            options: Which engine.
-            on_status: Called on the event loop after every change, loading progress included.
-            clock: Seconds, monotonic.
-            patience: How long a host may stay silent before it is replaced.
+            options: The engine to use.
+            on_status: Called on the event loop after every change of the status, including loading progress.
+            clock: Monotonic clock, in seconds.
+            patience: Time limits for a host's answers.
         """
         self.status = EngineStatus()
         self._options = options
@@ -62,10 +63,10 @@ class EngineClient:
         self._failure: tuple[float, DraftlineError] | None = None
 
     async def connect(self) -> EngineStatus:
-        """Find or start the host and wait until its model is ready; cheap when it is.
+        """Find or start the host, wait until its model is ready, and return its status. Do nothing if it is ready.
 
         Raises:
-            DraftlineError: The host cannot be started or reached, or the model cannot be loaded.
+            DraftlineError: The host cannot be started or reached, or the model failed to load.
         """
         async with self._connecting:
             self._check_open()
@@ -86,12 +87,13 @@ class EngineClient:
                 raise
 
     async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent]:
-        """Stream the events of a request; closing the iterator cancels it within one model step.
+        """Yield the events of a request. Closing the iterator cancels it within one model step.
 
-        When the host dies before anything was shown, a new one is asked once; after that the stream just ends.
+        If the host dies before the first suggestion, a new host gets the request once more. If it dies later, the
+        stream ends without an error.
 
         Raises:
-            DraftlineError: No host can be had, or what the host answered instead.
+            DraftlineError: No host is available, or the request failed.
         """
         shown = False
         for attempt in (1, 2):
@@ -102,7 +104,7 @@ class EngineClient:
                     async for event in events:
                         shown = shown or bool(event.suggestions)
                         yield event
-            except (EngineUnavailableError, CancelledError):  # a host that is told to stop cancels what it works on
+            except (EngineUnavailableError, CancelledError):  # a host that stops cancels its running request
                 await self._lost(connection)
                 if shown:
                     return
@@ -112,20 +114,20 @@ class EngineClient:
                 return
 
     async def prepare(self, request: CompletionRequest) -> None:
-        """Ask for a warm cache; does nothing while the host is not ready.
+        """Bring the host's cache up to date for a request that may follow. Do nothing while the host is not ready.
 
         Raises:
-            DraftlineError: The host refuses it.
+            DraftlineError: The host refuses the preparation or does not answer.
         """
         if self.status.state == "ready":
             async with self._watched():
                 await self._live().post("/v1/prepare", request)
 
     async def update_workspace(self, update: WorkspaceUpdate) -> None:
-        """Tell what changed in a workspace; a host that was started anew must be told everything again.
+        """Send changes of a workspace. A restarted host needs the whole workspace again.
 
         Raises:
-            DraftlineError: No host can be had, or it refuses the update.
+            DraftlineError: No host is available, or it refuses the update.
         """
         await self.connect()
         async with self._watched():
@@ -141,10 +143,10 @@ class EngineClient:
             await self._live().post("/v1/close", closing)
 
     async def health(self) -> dict[str, Any] | None:
-        """The health of a host that runs, without starting one; None when there is none or it hangs.
+        """Return the health of a running host, None if none runs or it hangs. Never start one.
 
         Raises:
-            PermissionsError: The socket is not the user's alone.
+            PermissionsError: Another user owns the socket or can access it.
         """
         connection = self._connection or await self._open()
         try:
@@ -156,7 +158,7 @@ class EngineClient:
                 await connection.close()
 
     async def close(self) -> None:
-        """Give the lease back, for good: what is still connecting ends with an error."""
+        """Release the lease and close the connection for good. A `connect` in progress ends with an error."""
         self._is_closed = True
         await self._disconnect()
 
@@ -166,37 +168,37 @@ class EngineClient:
 
     def _live(self) -> EngineConnection:
         if self._connection is None:
-            raise EngineUnavailableError("The engine's connection was closed.")
+            raise EngineUnavailableError("The connection to the engine was closed. Send the request again.")
         return self._connection
 
     async def _find_or_start(self) -> None:
-        """Get a lease, starting a host if there is none."""
+        """Get a lease from the running host, or from a host that this starts."""
         deadline = self._clock() + self._patience.start_s
-        pause_s = _FIRST_LOOK_S
+        retry_s = _FIRST_RETRY_S
         while (remaining_s := deadline - self._clock()) > 0:
             if await self._try_lease(remaining_s):
                 return
             if self._options.url:
                 raise EngineUnavailableError(
-                    f"No engine answers at {self._options.url}. Start it there, or unset the url."
+                    f"No engine answers at {self._options.url}. Start one there: draftline serve --tcp HOST:PORT"
                 )
-            if pause_s == _FIRST_LOOK_S:
+            if retry_s == _FIRST_RETRY_S:
                 self._note(EngineStatus("starting", sentence="Starting the engine."))
             self._launcher.ensure_running()
-            await asyncio.sleep(pause_s)
-            pause_s = min(_LONGEST_LOOK_S, 1.5 * pause_s)
+            await asyncio.sleep(retry_s)
+            retry_s = min(_MAX_RETRY_S, 1.5 * retry_s)
         processes = await asyncio.to_thread(self._launcher.processes)
         await asyncio.to_thread(self._launcher.end, processes, self._patience.end_s)
         raise EngineUnavailableError(
-            f"The engine did not answer within {self._patience.start_s:g} s and was ended. A new one is started with "
-            f"one of the next requests. Its log: {self._launcher.address().log_path}"
+            f"The engine did not answer within {self._patience.start_s:g} s and was ended. A later request starts a "
+            f"new one. Its log: {self._launcher.address().log_path}"
         )
 
     async def _try_lease(self, within_s: float) -> bool:
-        """Whether a host answers in time.
+        """Connect to the host and return whether it answers in time.
 
         Raises:
-            DraftlineError: It answers, but refuses us.
+            DraftlineError: The host refuses the connection.
         """
         await self._disconnect()
         connection = await self._open()
@@ -210,18 +212,18 @@ class EngineClient:
             return False
 
     async def _follow(self, connection: EngineConnection, found: asyncio.Future[bool]) -> None:
-        """Hold the lease and note the host's states until it ends."""
+        """Hold the lease and note each state of the host until it ends."""
         try:
             async with aclosing(connection.states()) as states:
                 async for health in states:
                     if health["state"] == "stopping":
-                        continue  # its end follows; who comes now needs another host
+                        continue  # the host ends next, and a request that comes now needs another one
                     self._note(status_of(health))
                     if not found.done():
                         found.set_result(True)
         except HostGoneError:
             if found.done():
-                self._note(EngineStatus("gone", sentence="The engine ended."))
+                self._note(EngineStatus("gone", sentence="The engine ended. The next request starts a new one."))
         except DraftlineError as error:
             if not found.done():
                 found.set_exception(error)
@@ -239,11 +241,11 @@ class EngineClient:
                 error.code = self.status.code
                 raise error
             if self._lease is None or self._lease.done():
-                raise HostGoneError("The engine ended while it was loading the model.")
+                raise HostGoneError("The engine ended while it loaded the model. The next request starts a new one.")
             await changed.wait()
 
     def _watched(self) -> AbstractAsyncContextManager[None]:
-        """Replace the host if it hangs in this block; one on another machine cannot be."""
+        """End the host if it hangs within the block. A host behind a URL is never ended."""
         return nullcontext() if self._options.url else self._watch.waiting(self._note_hung)
 
     def _note_hung(self, sentence: str) -> None:
@@ -258,7 +260,7 @@ class EngineClient:
         return await asyncio.to_thread(_connection, path, self._options)
 
     async def _lost(self, connection: EngineConnection) -> None:
-        """Forget a connection that broke; another request may have noticed first and made a new one."""
+        """Drop a broken connection, unless another request has already replaced it."""
         async with self._connecting:
             if connection is self._connection:
                 await self._disconnect()

@@ -1,4 +1,4 @@
-"""The HTTP half of the engine's client. Importing httpx takes 100 ms, so `engine_client` does it when it connects."""
+"""The HTTP connection to an engine host. `client` imports it only when it connects: importing httpx takes 100 ms."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from completion.request import Closing, CompletionEvent, CompletionRequest, Work
 from lsp_server.engine.launcher import HostGoneError, HostSilentError
 
 _CONNECT_S = 5.0
-# A prompt of thousands of tokens on a slow machine may take long before its first text.
 _READ_S = 120.0
-_FAREWELL_S = 1.0  # a host that hangs must not keep the editor from closing
+"""Maximum seconds between two parts of a reply. A slow machine may need minutes for a prompt of thousands of tokens."""
+_CLOSE_S = 1.0
+"""Maximum seconds to close unfinished requests: a hung host must not keep the editor from closing."""
 _EVENT_STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
 _T = TypeVar("_T")
 
 
 class EngineConnection:
-    """Speaks to one host over its Unix socket, or over TCP with a token."""
+    """A connection to one host over its Unix socket, or over TCP with a token."""
 
     def __init__(self, socket_path: Path | None, url: str = "", token: str = "", client: str = "") -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         headers |= {CLIENT_HEADER: client} if client else {}
         self._http = httpx.AsyncClient(
-            # Reading certificates takes 20 ms, and a socket has none.
+            # Loading the certificates takes 20 ms, and only https needs them.
             transport=httpx.AsyncHTTPTransport(
                 uds=str(socket_path) if socket_path else None, verify=url.startswith("https:")
             ),
@@ -45,10 +46,10 @@ class EngineConnection:
         self._unfinished: set[asyncio.Task[Any]] = set()
 
     async def states(self) -> AsyncGenerator[dict[str, Any]]:
-        """Hold a lease; the host's health now and after each change, for as long as it lives.
+        """Hold a lease, and yield the host's health now and after each change.
 
         Raises:
-            HostGoneError: At the latest when the host ends.
+            HostGoneError: No host listens, or the host has ended.
             DraftlineError: The host refuses the connection.
         """
         async with self._stream("GET", "/v1/lease", timeout=httpx.Timeout(None, connect=_CONNECT_S)) as source:
@@ -57,11 +58,11 @@ class EngineConnection:
         raise HostGoneError("The engine ended.")
 
     async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent]:
-        """Stream the events of a request; closing the generator cancels it.
+        """Yield the events of a request. Closing the generator cancels it.
 
         Raises:
             HostGoneError: The host ended before the last event.
-            DraftlineError: What the host answered instead.
+            DraftlineError: The request failed.
         """
         async with self._stream("POST", "/v1/complete", content=encode(request)) as source:
             async for sent in source.aiter_sse():
@@ -72,14 +73,14 @@ class EngineConnection:
                 yield event
                 if event.done:
                     return
-        raise HostGoneError("The engine ended in the middle of a request.")
+        raise HostGoneError("The engine ended during a request. Send the request again.")
 
     async def post(self, path: str, message: CompletionRequest | WorkspaceUpdate | Closing) -> None:
-        """Send what has no answer.
+        """Send a message that has no reply.
 
         Raises:
             HostGoneError: No host answers.
-            DraftlineError: The host refuses it.
+            DraftlineError: The host refuses the message.
         """
         with _transport_errors():
             reply = await self._http.post(path, content=encode(message))
@@ -87,7 +88,7 @@ class EngineConnection:
             raise _error(_json_of(reply))
 
     async def health(self, within_s: float) -> dict[str, Any]:
-        """The host's health.
+        """Return the host's health.
 
         Raises:
             HostSilentError: The host does not answer within `within_s` seconds.
@@ -102,9 +103,9 @@ class EngineConnection:
         return health
 
     async def close(self) -> None:
-        """Close every connection; the host sees that at once."""
+        """Close all connections; the host notices at once and cancels their requests."""
         if self._unfinished:
-            await asyncio.wait(self._unfinished, timeout=_FAREWELL_S)
+            await asyncio.wait(self._unfinished, timeout=_CLOSE_S)
         await self._http.aclose()
 
     @asynccontextmanager
@@ -121,10 +122,10 @@ class EngineConnection:
                 await asyncio.shield(self._start(response.aclose()))
 
     async def _open(self, request: httpx.Request) -> httpx.Response:
-        """Send a request. Cancelled meanwhile, it is sent all the same, and closed as soon as the host replies.
+        """Send a request. If this is cancelled, the request is still sent, and closed as soon as the host replies.
 
-        The pool loses a connection for good where a request is cancelled between its connecting and its sending:
-        after a hundred of them no request would ever be sent again.
+        httpx's pool never frees a connection whose request is cancelled between connecting and sending. After a
+        hundred of them it would send no further request.
         """
         opening = self._start(self._http.send(request, stream=True))
         try:
@@ -138,7 +139,7 @@ class EngineConnection:
             self._start(opening.result().aclose())
 
     def _start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
-        """Begin what must be brought to its end, whoever waits for it."""
+        """Start work as a task that finishes even if its caller is cancelled."""
         task = asyncio.create_task(work)
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
@@ -146,7 +147,7 @@ class EngineConnection:
 
 
 class _transport_errors:  # noqa: N801 - reads as a statement
-    """Turns every failure of the transport into HostGoneError."""
+    """Converts transport errors of httpx into HostGoneError, timeouts into HostSilentError."""
 
     def __enter__(self) -> None:
         pass
@@ -154,7 +155,7 @@ class _transport_errors:  # noqa: N801 - reads as a statement
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, httpx.TransportError | SSEError):
             gone = HostSilentError if isinstance(error, httpx.TimeoutException) else HostGoneError
-            raise gone(f"The engine does not answer ({type(error).__name__}).") from error
+            raise gone(f"The engine does not answer ({type(error).__name__}). Try again.") from error
 
 
 def _json_of(reply: httpx.Response) -> dict[str, Any]:
@@ -164,11 +165,12 @@ def _json_of(reply: httpx.Response) -> dict[str, Any]:
         message = None
     if isinstance(message, dict) and "code" in message and "message" in message:
         return message
-    return {"code": "engine_unavailable", "message": f"The address answers with HTTP {reply.status_code}."}
+    message = f"The engine's address answers with HTTP {reply.status_code}. Check that an engine listens there."
+    return {"code": "engine_unavailable", "message": message}
 
 
 def _error(message: dict[str, Any]) -> DraftlineError:
-    """The exception of an error that came over the wire, with its code."""
+    """Return the exception of an error that the host sent, with its code."""
     known = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, DraftlineError)]
     kind = next((kind for kind in known if kind.code == message["code"]), EngineUnavailableError)
     error = kind(message["message"])

@@ -1,4 +1,4 @@
-"""Starts an engine host as a process of its own that outlives its starter."""
+"""Starts an engine host as a process that outlives the client that started it."""
 
 from __future__ import annotations
 
@@ -20,32 +20,34 @@ if TYPE_CHECKING:
     import psutil
 
 _EXPECTED = (0, LOADING_FAILED, ALREADY_RUNNING)
-"""Exit statuses of a host that need no error here."""
-_STDERR_BYTES = 1_000_000
+"""Exit statuses of a host that are no failure to start."""
+_MAX_STDERR_BYTES = 1_000_000
+"""Size of the file of a host's standard error from which the next host overwrites it."""
 
 
 class HostGoneError(EngineUnavailableError):
-    """No host answers at this address, or it ended while it answered."""
+    """No host answers at the address, or it ended during a reply."""
 
 
 class HostSilentError(HostGoneError):
-    """A host took the connection and did not answer in time."""
+    """A host accepted the connection and did not answer in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Which engine a client wants.
+    """The engine that a client connects to.
 
     Attributes:
         model: "default", a local folder, a .gguf file or a hub id.
-        backend: Which implementation runs the model; "auto" picks.
-        threads: Threads for the model; 0 is the implementation's choice.
-        idle_s: How long the host outlives its last client; used by the client that starts it.
-        url: A host on another machine, for example "http://10.0.0.2:8012"; "" is the local one, started on demand.
-        token: The bearer token for `url`.
-        is_editor: The host forgets the documents and workspaces that only this client used when it closes them or
-            leaves; what a command on a terminal used stays for the next one.
-        program: What starts a local host; arguments are appended.
+        backend: Implementation that runs the model; "auto" chooses one.
+        threads: Number of CPU threads for the model; 0 lets the implementation choose.
+        idle_s: Seconds that the host outlives its last client. Only the client that starts the host sets it.
+        url: Address of a host on another machine, for example "http://10.0.0.2:8012"; "" means the local host, which
+            is started on demand.
+        token: Bearer token for `url`.
+        is_editor: Whether the host forgets the documents and workspaces that only this client used when the client
+            closes them or disconnects. For a command in a terminal, it keeps them for the next command.
+        program: Command that starts a local host; arguments are appended to it.
     """
 
     model: str = DEFAULT_MODEL_NAME
@@ -55,27 +57,27 @@ class EngineOptions:
     url: str = ""
     token: str = ""
     is_editor: bool = False
-    # -P: the folder that the editor was opened in must not be able to replace our modules.
+    # -P: modules in the working directory, the user's project, must not shadow draftline's.
     program: tuple[str, ...] = (sys.executable, "-P", "-m", "completion.host")
 
 
 class HostLauncher:
-    """Starts the local host when there is none; several starters at once end up with one host."""
+    """Starts the local host if none runs. Several launchers that start one at once get a single host."""
 
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     def address(self) -> HostAddress:
-        """Where the host listens, or will; raises as `host_address`."""
+        """Return the files of the host. The errors are those of `host_address`."""
         return host_address(self._options.model, self._options.backend)
 
     def ensure_running(self) -> None:
-        """Start a host unless one that was started here still runs.
+        """Start a host, unless the one that this launcher started still runs.
 
         Raises:
-            EngineUnavailableError: The last one ended with an error, or none can be started; says why.
-            StorageError: What it prints cannot be written.
+            EngineUnavailableError: The previous host ended with an error, or the program cannot be started.
+            StorageError: The file for the host's standard error cannot be written.
         """
         if self._process is not None:
             status = self._process.poll()
@@ -85,13 +87,13 @@ class HostLauncher:
             if status > 0 and status not in _EXPECTED:
                 crash = self.address().crash_path
                 raise EngineUnavailableError(
-                    f"The engine could not be started (exit status {status}): {_last_line(crash)} See {crash}."
+                    f"The engine could not start (exit status {status}): {_last_line(crash)} Its output: {crash}"
                 )
         self._process = self._start()
 
     def processes(self) -> list[psutil.Process]:
-        """The host at this address, and the one that was started here, listening or not."""
-        import psutil  # noqa: PLC0415 - takes 20 ms, and is needed when something is wrong
+        """Return the processes of the host at the address and of the one that this launcher started."""
+        import psutil  # noqa: PLC0415 - importing it takes 20 ms, and only error paths need it
 
         from lsp_server.engine.process import processes_with  # noqa: PLC0415
 
@@ -101,7 +103,7 @@ class HostLauncher:
         return list(dict.fromkeys(found))
 
     def end(self, processes: Sequence[psutil.Process], grace_s: float) -> None:
-        """End what `processes` found: SIGTERM, and SIGKILL after `grace_s` seconds."""
+        """End processes with SIGTERM, then with SIGKILL after `grace_s` seconds."""
         from lsp_server.engine.process import end  # noqa: PLC0415
 
         end(processes, grace_s)
@@ -112,7 +114,7 @@ class HostLauncher:
         arguments += ["--idle-seconds", str(options.idle_s)]
         if options.threads:
             arguments += ["--threads", str(options.threads)]
-        mode = "ab" if address.crash_path.exists() and address.crash_path.stat().st_size < _STDERR_BYTES else "wb"
+        mode = "ab" if address.crash_path.exists() and address.crash_path.stat().st_size < _MAX_STDERR_BYTES else "wb"
         with writing_to(address.log_folder, "DRAFTLINE_STATE_DIR"):
             stderr = address.crash_path.open(mode)
         try:
@@ -121,20 +123,21 @@ class HostLauncher:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
-                cwd=address.runtime_folder,  # not the user's project, which could then not be unmounted
+                cwd=address.runtime_folder,  # in the user's project, the host would keep its file system mounted
                 env=_environment(),
                 start_new_session=True,
             )
         except OSError as error:
             raise EngineUnavailableError(
-                f"{options.program[0]} cannot be started ({error.strerror}). Check that it exists and memory is free."
+                f"{options.program[0]} cannot be started ({error.strerror}). Check that it exists and that memory is "
+                "free."
             ) from error
         finally:
             stderr.close()
 
 
 def _environment() -> dict[str, str]:
-    """Our own environment; a checkout that is not installed is made importable."""
+    """Return this process's environment, with the source tree on PYTHONPATH if draftline is not installed."""
     environment = dict(os.environ)
     if version() == "source":
         here = str(Path(__file__).parents[2])
@@ -144,4 +147,4 @@ def _environment() -> dict[str, str]:
 
 def _last_line(path: Path) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing.")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it printed no error.")

@@ -1,4 +1,4 @@
-"""Keeps one engine client in step with the settings, and the user informed of how it is."""
+"""The session's engine client: follows the settings and reports the engine's state to the user."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _log = logging.getLogger(__name__)
 
 
 class EngineLink:
-    """The session's way to the engine.
+    """The session's connection to the engine.
 
     Args:
-        status: Told of every change of the engine's state.
-        new_progress: A fresh progress bar.
-        on_ready: Called when an engine became ready, a new one too.
+        status: Gets every change of the engine's state.
+        new_progress: Creates a progress bar.
+        on_ready: Called whenever an engine becomes ready, also after a restart.
     """
 
     def __init__(
@@ -40,11 +40,11 @@ class EngineLink:
 
     @property
     def source(self) -> EngineClient | None:
-        """The client once its engine was ready; one that ended since is started again by the next request."""
+        """The client, None until its engine was ready once. If the engine has ended, the next request restarts it."""
         return self._client if self._was_ready else None
 
     async def use(self, settings: Settings) -> None:
-        """Connect to the engine that the settings name, in the background; nothing happens if it is the same."""
+        """Connect to the engine that the settings name, in the background. Do nothing if it is the current one."""
         options = EngineOptions(
             model=settings.model,
             backend=settings.backend,
@@ -59,23 +59,23 @@ class EngineLink:
             self.wake()
 
     def wake(self) -> None:
-        """Try to connect, unless that is going on or was tried a moment ago."""
+        """Start to connect, unless that is already going on."""
         if self._client is not None and (self._connecting is None or self._connecting.done()):
             self._connecting = asyncio.create_task(self._connect(self._client))
 
     async def prepare(self, request: CompletionRequest) -> None:
-        """Ask the engine to warm its cache; what it refuses is of no consequence."""
+        """Bring the engine's cache up to date for a request that may follow. Errors are only logged."""
         try:
             if self.source is not None:
                 await self.source.prepare(request)
         except DraftlineError as error:
-            _log.info("Not prepared: %s", error)
+            _log.info("The engine did not prepare its cache: %s", error)
 
     async def send(self, message: WorkspaceUpdate | Closing) -> None:
-        """Send a part of the workspace, or what was closed.
+        """Send changes of the workspace, or the documents and workspaces that were closed.
 
         Raises:
-            DraftlineError: The engine is not ready or refuses it.
+            DraftlineError: No engine is available, or it refuses the update.
         """
         if self._client is None:
             return
@@ -85,7 +85,7 @@ class EngineLink:
             await self._client.update_workspace(message)
 
     async def close(self) -> None:
-        """Let the engine go; it ends by itself when nobody needs it."""
+        """Release the engine, which exits on its own after some time without clients."""
         client, connecting = self._client, self._connecting
         self._client, self._connecting, self._was_ready, self._options = None, None, False, None
         if connecting is not None:

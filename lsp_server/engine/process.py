@@ -1,4 +1,4 @@
-"""Finds the processes of an engine host by the lock they have open, and ends them, orderly if they can."""
+"""Finds the processes of an engine host by its lock file, and ends them, with SIGTERM if possible."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import psutil
 
 
 def processes_with(lock_path: Path, program: Sequence[str]) -> list[psutil.Process]:
-    """The hosts of this user that have a lock's file open; a process stays the same one when its number is used again.
+    """Return this user's host processes that have a lock file open.
 
     Args:
-        lock_path: The lock of an address; its host has it open for as long as it lives.
-        program: What clients start a host with; its last word, or `serve`, stands in a host's command line.
+        lock_path: Lock file of an address; its host keeps it open while it runs.
+        program: Command that starts a host; a host's command line contains its last word or `serve`.
     """
     lock = os.path.realpath(lock_path)
     words = {program[-1], "serve"}
@@ -23,7 +23,7 @@ def processes_with(lock_path: Path, program: Sequence[str]) -> list[psutil.Proce
 
 
 def end(processes: Sequence[psutil.Process], grace_s: float) -> None:
-    """End processes: SIGTERM, and SIGKILL for those that are still there after `grace_s` seconds or cannot react."""
+    """End processes with SIGTERM, and those that are stopped or still run after `grace_s` seconds with SIGKILL."""
     for process in processes:
         with suppress(psutil.Error):
             process.terminate()
@@ -35,7 +35,7 @@ def end(processes: Sequence[psutil.Process], grace_s: float) -> None:
 
 
 def _is_stopped(process: psutil.Process) -> bool:
-    """Whether a process was stopped by SIGSTOP or a terminal: it acts on SIGTERM only when it is continued."""
+    """Return whether a process is stopped by SIGSTOP or a terminal; it would handle SIGTERM only once continued."""
     try:
         return bool(process.status() == psutil.STATUS_STOPPED)
     except psutil.Error:

@@ -1,4 +1,4 @@
-"""What a client knows of its engine host."""
+"""The state of an engine host, as its client knows it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """What is known of the host.
+    """The state of a host at one moment.
 
     Attributes:
-        state: "starting", "loading", "ready", "error", or "gone" after it ended.
-        percent: How much of the loading is done, 0 to 100.
-        sentence: What happens now, or what went wrong and what to do.
-        code: The error's stable name in state "error".
+        state: "starting", "loading", "ready", "error", or "gone" if no host is connected.
+        percent: Loading progress, 0 to 100.
+        sentence: Message for the user: what the host is doing, or what went wrong and what to do.
+        code: Stable name of the error in state "error", else "".
+        pid: Process number of the host, 0 if unknown.
     """
 
     state: str = "gone"
@@ -28,7 +29,7 @@ class EngineStatus:
 
 
 def status_of(health: Mapping[str, Any]) -> EngineStatus:
-    """Read the host's answer to `/health`."""
+    """Return the status that a host's health reports."""
     return EngineStatus(
         state=health["state"],
         percent=health["percent"],

@@ -1,4 +1,4 @@
-"""Ends a local host that hangs, so that what waits for it fails at once and a new host can be started."""
+"""Ends a local host that hangs, so that the requests that wait for it fail at once and a new host can start."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a client waits for a host.
+    """Time limits of a client for its host, in seconds.
 
     Attributes:
         start_s: From a host's start until it listens. Imports take this long on a machine under heavy load.
-        quiet_s: From the beginning of a wait until the host is asked whether it is well, and between two such checks.
-        answer_s: For the answer to `/health`. A host that gives none twice in a row is ended.
+        quiet_s: From the start of a wait to the first health check, and between two health checks.
+        answer_s: For the answer to `/health`. A host that misses it twice in a row is ended.
         end_s: From SIGTERM to SIGKILL.
     """
 
@@ -39,21 +39,21 @@ PATIENCE = Patience()
 
 
 class HostWatch:
-    """Checks a host's health while something waits for it.
+    """Checks a host's health while a request waits for it.
 
-    The host's event loop answers, also while the model's thread computes a long prompt or loads the model: only a
-    stopped process, or one that the system does not let run, stays silent.
+    The host's event loop answers even while the model's thread loads the model or computes a long prompt. Only a
+    process that is stopped, or that the system does not schedule, fails to answer.
     """
 
     def __init__(
         self, launcher: HostLauncher, patience: Patience, connect: Callable[[], Awaitable[EngineConnection]]
     ) -> None:
-        """Watch the host of one address.
+        """Create a watch for the host of one address.
 
         Args:
-            launcher: Knows the host's process.
-            patience: The bounds.
-            connect: Makes a fresh connection, which a broken one cannot keep from answering.
+            launcher: Finds and ends the host's processes.
+            patience: The time limits.
+            connect: Opens a new connection for each check, so that a broken connection does not look like a hung host.
         """
         self._launcher = launcher
         self._patience = patience
@@ -61,7 +61,7 @@ class HostWatch:
 
     @asynccontextmanager
     async def waiting(self, on_hung: Callable[[str], None]) -> AsyncIterator[None]:
-        """Check the host from time to time while this block waits for it; `on_hung` is told before a host is ended."""
+        """Check the host regularly while the block waits for it. `on_hung` gets a message before a host is ended."""
         watching = asyncio.create_task(self._end_if_hung(on_hung))
         try:
             yield
@@ -73,18 +73,18 @@ class HostWatch:
             await asyncio.sleep(self._patience.quiet_s)
             if await self._answers():
                 continue
-            # The second check is of the host that these processes are: another client may have replaced the first.
+            # Check again: another client may have replaced the hung host, and then these processes are its successor.
             suspects = await asyncio.to_thread(self._launcher.processes)
             if suspects and not await self._answers():
                 pids = ", ".join(str(process.pid) for process in suspects)
                 silent_s = 2 * self._patience.answer_s
-                sentence = f"The engine (process {pids}) hangs: no answer in {silent_s:g} s. It is replaced."
+                sentence = f"The engine (process {pids}) hangs: it did not answer for {silent_s:g} s. Restarting it."
                 _log.warning(sentence)
                 on_hung(sentence)
                 await asyncio.to_thread(self._launcher.end, suspects, self._patience.end_s)
 
     async def _answers(self) -> bool:
-        """Whether the host answers in time. One that is gone or refuses us does not hang: whoever waits sees that."""
+        """Return whether the host does not hang. One that is gone, or refuses the connection, does not hang."""
         try:
             connection = await self._connect()
         except DraftlineError:

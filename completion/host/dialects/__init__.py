@@ -1,1 +1,1 @@
-"""The HTTP interfaces of the host: its own and those of other servers, one file each."""
+"""The host's HTTP dialects, one file each: draftline's own and those that clients of other servers know."""

@@ -18,7 +18,7 @@ from completion.host.worker import Job, Urgency
 
 
 async def complete(request: Request) -> Response:
-    """`POST /v1/complete`: cumulative suggestions as server-sent events; `?wait=1` waits while the model loads."""
+    """Serve `POST /v1/complete`: cumulative suggestions as server-sent events. `?wait=1` waits for the model."""
     host: Host = request.app.state.host
     asked = parse_request(await request.body())
     host.clients.uses(_client(request), document=asked.document, workspace=asked.workspace)
@@ -37,7 +37,7 @@ async def complete(request: Request) -> Response:
 
 
 async def prepare(request: Request) -> Response:
-    """`POST /v1/prepare`: bring the cache up to date for a request that may follow."""
+    """Serve `POST /v1/prepare`: bring the cache up to date for a request that may follow."""
     host: Host = request.app.state.host
     asked = parse_request(await request.body())
     host.clients.uses(_client(request), document=asked.document, workspace=asked.workspace)
@@ -46,7 +46,7 @@ async def prepare(request: Request) -> Response:
 
 
 async def workspace(request: Request) -> Response:
-    """`POST /v1/workspace`: what changed in a workspace; accepted before the model is loaded, too."""
+    """Serve `POST /v1/workspace`: queue changes of a workspace. They are accepted before the model is loaded, too."""
     host: Host = request.app.state.host
     update = parse_body(WORKSPACE, await request.body())
     host.clients.uses(_client(request), workspace=update.workspace)
@@ -62,7 +62,7 @@ async def close(request: Request) -> Response:
 
 
 async def lease(request: Request) -> Response:
-    """`GET /v1/lease`: keeps the host alive while it is open, and tells each change of its state."""
+    """Serve `GET /v1/lease`: keep the host alive while the stream is open, and send each change of its state."""
     host: Host = request.app.state.host
 
     async def messages() -> AsyncGenerator[bytes]:
@@ -77,13 +77,13 @@ async def lease(request: Request) -> Response:
 
 
 async def health(request: Request) -> Response:
-    """`GET /health`: state, model, device, memory."""
+    """Serve `GET /health`: state, model, device, memory."""
     host: Host = request.app.state.host
     return JSONResponse(host.health())
 
 
 async def metrics(request: Request) -> Response:
-    """`GET /metrics`: Prometheus' text format."""
+    """Serve `GET /metrics`: metrics in Prometheus' text format."""
     host: Host = request.app.state.host
     return Response(host.metrics.exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
 

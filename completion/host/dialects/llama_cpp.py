@@ -1,4 +1,4 @@
-"""llama.cpp's `POST /infill` and `GET /props`, for its editor plugins.
+"""The llama.cpp dialect: `POST /infill` and `GET /props`, for llama.cpp's editor plugins.
 
 Source: tools/server/README.md of llama.cpp, sections "POST /infill" and "GET /props".
 """
@@ -15,14 +15,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.reply_text import Answer, answers, last_answer, plain_text
-from completion.host.dialects.schema import MOST_STOPS, check_request, parse_body
+from completion.host.dialects.schema import MAX_STOPS, check_request, parse_body
 from completion.host.services import Host
 from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message, with_error_objects
 from completion.request import CompletionRequest, ContextFile, Sampling
 from completion.version import version
 
-_TOKEN_LIMIT = 128  # -1 means no limit there; a code completion has one
-_MOST_FIELDS = 64
+_MAX_TOKENS = 128
+"""Maximum number of generated tokens, also where a client sends -1 for "no limit": a code completion needs one."""
+_MAX_FIELDS = 64
+"""Maximum number of `response_fields`; the event loop looks up each of them."""
 
 
 class ExtraInput(BaseModel):
@@ -33,14 +35,14 @@ class ExtraInput(BaseModel):
 
 
 class InfillBody(BaseModel):
-    """The fields of `/infill` that mean something here; others are accepted and have no effect."""
+    """The body of `/infill`: the fields that have an effect. Others are accepted and ignored."""
 
     input_prefix: str = ""
     input_suffix: str = ""
     input_extra: list[ExtraInput] = []
     prompt: str = ""
-    n_predict: int = _TOKEN_LIMIT
-    stop: list[str] = Field([], max_length=MOST_STOPS)
+    n_predict: int = _MAX_TOKENS
+    stop: list[str] = Field([], max_length=MAX_STOPS)
     temperature: float = 0.0
     top_p: float = 1.0
     min_p: float = 0.0
@@ -48,22 +50,22 @@ class InfillBody(BaseModel):
     samplers: list[str] | None = None
     t_max_predict_ms: float = 0
     stream: bool = False
-    response_fields: list[str] = Field([], max_length=_MOST_FIELDS)
+    response_fields: list[str] = Field([], max_length=_MAX_FIELDS)
 
 
 _BODY: TypeAdapter[InfillBody] = TypeAdapter(InfillBody)
 
 
 async def infill(request: Request) -> Response:
-    """`POST /infill`; `n_predict` 0 only warms the cache."""
+    """Serve `POST /infill`; with `n_predict` 0, only warm the cache."""
     host: Host = request.app.state.host
     body = parse_body(_BODY, await request.body())
-    asked = _request_of(body)
+    completion_request = _request_of(body)
     if body.n_predict == 0:
-        host.prepare(asked)
-        return JSONResponse(_chosen({"content": "", "stop": True}, body))
-    check_request(asked)
-    stream = host.open_stream(asked)
+        host.prepare(completion_request)
+        return JSONResponse(_selected({"content": "", "stop": True}, body))
+    check_request(completion_request)
+    stream = host.open_stream(completion_request)
     stream.submit()
     is_over = _time_limit(body.t_max_predict_ms)
     model = host.state.status.model
@@ -75,14 +77,14 @@ async def infill(request: Request) -> Response:
         answer = await last_answer(stream, body.stop, is_over)
     suggestions = answer.event.suggestions
     text = plain_text(suggestions[0], body.input_suffix, body.stop) if suggestions else ""
-    return JSONResponse(_chosen(_final(text, answer, model), body))
+    return JSONResponse(_selected(_final(text, answer, model), body))
 
 
 async def props(request: Request) -> Response:
-    """`GET /props`: what clients ask before the first request."""
+    """Serve `GET /props`: the model's properties, which clients read before their first request."""
     host: Host = request.app.state.host
     status = host.state.status
-    settings = {"n_ctx": status.context_tokens, "n_predict": _TOKEN_LIMIT, "temperature": 0.0}
+    settings = {"n_ctx": status.context_tokens, "n_predict": _MAX_TOKENS, "temperature": 0.0}
     return JSONResponse({
         "default_generation_settings": settings,
         "total_slots": 1,
@@ -94,22 +96,25 @@ async def props(request: Request) -> Response:
 
 
 def _request_of(body: InfillBody) -> CompletionRequest:
-    # llama.vim asks for greedy decoding by samplers without "temperature"; there the temperature has no effect.
-    drawn = body.samplers is None or "temperature" in body.samplers
+    # Samplers without "temperature" select greedy decoding, whatever the temperature is; llama.vim relies on this.
+    is_sampled = body.samplers is None or "temperature" in body.samplers
     return CompletionRequest(
         prefix=body.input_prefix + body.prompt,
         suffix=body.input_suffix,
         context=tuple(ContextFile(extra.filename, extra.text) for extra in body.input_extra),
-        max_tokens=min(body.n_predict, _TOKEN_LIMIT) if body.n_predict > 0 else _TOKEN_LIMIT,
+        max_tokens=min(body.n_predict, _MAX_TOKENS) if body.n_predict > 0 else _MAX_TOKENS,
         sampling=Sampling(
-            temperature=body.temperature if drawn else 0.0, top_p=body.top_p, min_p=body.min_p, seed=max(0, body.seed)
+            temperature=body.temperature if is_sampled else 0.0,
+            top_p=body.top_p,
+            min_p=body.min_p,
+            seed=max(0, body.seed),
         ),
         filters=not body.stream,
     )
 
 
 def _time_limit(limit_ms: float) -> Callable[[str], bool]:
-    """Over when this long has passed since the first text, and a line is whole."""
+    """Return a predicate that ends a text `limit_ms` after its first character, once it has a whole line; 0: never."""
     first: list[float] = []
 
     def is_over(text: str) -> bool:
@@ -159,15 +164,15 @@ def _rates(name: str, tokens: int, milliseconds: float) -> dict[str, float]:
     }
 
 
-def _chosen(reply: dict[str, Any], body: InfillBody) -> dict[str, Any]:
-    """Only the fields that were asked for; "a/b" is field b of a, under that very name."""
+def _selected(reply: dict[str, Any], body: InfillBody) -> dict[str, Any]:
+    """Return the fields that `response_fields` names. "a/b" selects field b of a, and stays the key."""
     if not body.response_fields:
         return reply
-    chosen = {}
+    selected = {}
     for field in body.response_fields:
         value: Any = reply
         for part in field.split("/"):
             value = value.get(part) if isinstance(value, dict) else None
         if value is not None:
-            chosen[field] = value
-    return chosen
+            selected[field] = value
+    return selected

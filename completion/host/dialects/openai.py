@@ -1,4 +1,4 @@
-"""OpenAI's `POST /v1/completions` with `suffix` and streaming, and `GET /v1/models`.
+"""The OpenAI dialect: `POST /v1/completions` with `suffix` and streaming, and `GET /v1/models`.
 
 Source: OpenAI API reference, "Completions (legacy)".
 """
@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.reply_text import Answer, answers, last_answer, plain_text
-from completion.host.dialects.schema import MOST_STOPS, check_request, parse_body
+from completion.host.dialects.schema import MAX_STOPS, check_request, parse_body
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
 from completion.host.stream import (
@@ -30,7 +30,7 @@ from completion.host.stream import (
 from completion.request import CompletionRequest, Layout, Sampling, Statistics
 
 _DEFAULT_MAX_TOKENS = 128
-# Some plugins write the model's own tokens into the prompt: prefix, suffix, middle, in the families' spellings.
+# Some plugins write a model family's own tokens for prefix, suffix and middle into the prompt.
 _MARKERS = (
     ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
     ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
@@ -38,13 +38,13 @@ _MARKERS = (
 
 
 class StreamOptions(BaseModel):
-    """What a stream carries besides text."""
+    """Options of a streamed reply."""
 
     include_usage: bool = False
 
 
 class CompletionBody(BaseModel):
-    """The fields of `/v1/completions` that mean something here; `model` and others have no effect."""
+    """The body of `/v1/completions`: the fields that have an effect. `model` and others are accepted and ignored."""
 
     prompt: str | list[str]
     suffix: str | None = None
@@ -53,7 +53,7 @@ class CompletionBody(BaseModel):
     top_p: float | None = None
     seed: int | None = None
     n: int | None = None
-    stop: str | Annotated[list[str], Field(max_length=MOST_STOPS)] | None = None
+    stop: str | Annotated[list[str], Field(max_length=MAX_STOPS)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     echo: bool | None = None
@@ -64,13 +64,13 @@ _BODY: TypeAdapter[CompletionBody] = TypeAdapter(CompletionBody)
 
 
 async def completions(request: Request) -> Response:
-    """`POST /v1/completions`."""
+    """Serve `POST /v1/completions`."""
     host: Host = request.app.state.host
     body = parse_body(_BODY, await request.body())
-    asked = _request_of(body)
-    check_request(asked)
+    completion_request = _request_of(body)
+    check_request(completion_request)
     stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
-    stream = host.open_stream(asked)
+    stream = host.open_stream(completion_request)
     stream.submit()
     reply = _Reply(host.state.status.model)
     if body.stream:
@@ -79,12 +79,13 @@ async def completions(request: Request) -> Response:
         return EventStreamResponse(with_error_objects(chunks), stream.close)
     async with cancel_when_gone(request, stream):
         answer = await last_answer(stream, stops)
-    texts = [plain_text(suggestion, asked.suffix, stops) for suggestion in answer.event.suggestions] or [""]
+    suffix = completion_request.suffix
+    texts = [plain_text(suggestion, suffix, stops) for suggestion in answer.event.suggestions] or [""]
     return JSONResponse(reply.whole(texts, answer))
 
 
 async def models(request: Request) -> Response:
-    """`GET /v1/models`: the one model."""
+    """Serve `GET /v1/models`: the one model of this host."""
     host: Host = request.app.state.host
     model = {"id": host.state.status.model, "object": "model", "created": 0, "owned_by": "draftline"}
     return JSONResponse({"object": "list", "data": [model]})
@@ -93,13 +94,13 @@ async def models(request: Request) -> Response:
 def _request_of(body: CompletionBody) -> CompletionRequest:
     prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
     if len(prompts) != 1:
-        raise BodyInvalidError(f"prompt has {len(prompts)} texts. Send one request for each.")
+        raise BodyInvalidError(f"prompt is a list of {len(prompts)} prompts. Send one request for each.")
     if body.echo or body.logprobs is not None:
         raise BodyInvalidError("echo and logprobs are not supported. Leave them out.")
     prefix, suffix = prompts[0], body.suffix
-    written_out = _written_out(prefix) if suffix is None else None
-    if written_out is not None:
-        prefix, suffix = written_out
+    split = _split_at_markers(prefix) if suffix is None else None
+    if split is not None:
+        prefix, suffix = split
     return CompletionRequest(
         prefix=prefix,
         suffix=suffix or "",
@@ -107,7 +108,7 @@ def _request_of(body: CompletionBody) -> CompletionRequest:
         suggestions=body.n or 1,
         max_tokens=_DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
         sampling=Sampling(
-            # Greedy where the client says nothing: best for code.
+            # Greedy decoding is best for code, so it is the default.
             temperature=body.temperature or 0.0,
             top_p=1.0 if body.top_p is None else body.top_p,
             seed=body.seed or 0,
@@ -116,8 +117,8 @@ def _request_of(body: CompletionBody) -> CompletionRequest:
     )
 
 
-def _written_out(prompt: str) -> tuple[str, str] | None:
-    """Prefix and suffix of a prompt that has the model's own tokens around them."""
+def _split_at_markers(prompt: str) -> tuple[str, str] | None:
+    """Return the prefix and suffix of a prompt that contains a model's own markers, None if it has none."""
     text = prompt.strip()
     for begin, between, end in _MARKERS:
         if text.startswith(begin) and text.endswith(end):
@@ -128,7 +129,7 @@ def _written_out(prompt: str) -> tuple[str, str] | None:
 
 
 class _Reply:
-    """Writes objects of one completion, all with the same id."""
+    """Builds the JSON objects of one completion, all with the same id."""
 
     def __init__(self, model: str) -> None:
         self._frame = {
@@ -152,7 +153,7 @@ class _Reply:
 async def _chunks(
     stream: CompletionStream, stops: list[str], reply: _Reply, *, with_usage: bool
 ) -> AsyncGenerator[bytes]:
-    """The first choice as it grows, the others whole at the end, then [DONE]."""
+    """Yield the first choice as it grows, then each other choice whole, then [DONE]."""
     sent = ""
     async with aclosing(answers(stream, stops)) as states:
         async for answer in states:

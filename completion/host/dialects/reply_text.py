@@ -1,4 +1,4 @@
-"""What clients of other servers expect of a text reply: stop strings, early ends, one text without a range."""
+"""Replies as plain text for clients of other servers: stop strings, early ends, no replaced range."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Answer:
     """The reply so far.
 
     Attributes:
-        text: All that may be shown; it only grows.
+        text: Text of the first suggestion that later events cannot take back.
         finish: "" while more may come, else "stop" or "length".
-        event: The engine's own last event.
+        event: The engine's latest event.
     """
 
     text: str
@@ -30,15 +30,15 @@ class Answer:
 async def answers(
     stream: CompletionStream, stops: Sequence[str], is_over: Callable[[str], bool] = lambda _text: False
 ) -> AsyncGenerator[Answer]:
-    """Every state of the reply; the last one has `finish`, and the stream is closed behind it.
+    """Yield the reply after every event, up to one with `finish`, then close the stream.
 
     Args:
-        stream: A stream that was submitted.
-        stops: Strings before which the text ends.
-        is_over: Told the text, says whether it is enough.
+        stream: A stream whose request is queued.
+        stops: Stop strings; the text ends before the first of them.
+        is_over: Says of the text so far whether the reply ends there.
 
     Raises:
-        DraftlineError: What ended the request.
+        DraftlineError: The request failed.
     """
     async with aclosing(stream.events()) as events:
         async for event in events:
@@ -57,7 +57,7 @@ async def answers(
 async def last_answer(
     stream: CompletionStream, stops: Sequence[str], is_over: Callable[[str], bool] = lambda _text: False
 ) -> Answer:
-    """The finished reply; arguments and errors as `answers`."""
+    """Return the finished reply. Arguments and errors are those of `answers`."""
     last = Answer("", "stop", CompletionEvent(()))
     async with aclosing(answers(stream, stops, is_over)) as states:
         async for answer in states:
@@ -66,19 +66,22 @@ async def last_answer(
 
 
 def cut_at_stops(text: str, stops: Sequence[str], *, done: bool) -> tuple[str, bool]:
-    """The text before the first stop string, and whether there was one.
+    """Return the text before the first stop string, and whether there was one.
 
-    While more may come, an end that a stop string could begin with is held back.
+    Unless the text is `done`, an ending that may be the beginning of a stop string is cut off as well.
     """
     found = [at for at in (text.find(stop) for stop in stops if stop) if at >= 0]
     if found:
         return text[: min(found)], True
-    held = 0 if done else max((_overlap(text, stop) for stop in stops), default=0)
-    return text[: len(text) - held], False
+    overlap = 0 if done else max((_overlap(text, stop) for stop in stops), default=0)
+    return text[: len(text) - overlap], False
 
 
 def plain_text(suggestion: Suggestion, suffix: str, stops: Sequence[str]) -> str:
-    """A finished suggestion for a client that only inserts: it ends before what it would write a second time."""
+    """Return a finished suggestion for a client that only inserts.
+
+    The text ends before its repetition of the characters after the cursor that it would replace.
+    """
     text, _ = cut_at_stops(suggestion.text, stops, done=True)
     if suggestion.replace_after:
         at = text.rfind(suffix[: suggestion.replace_after])
@@ -87,6 +90,6 @@ def plain_text(suggestion: Suggestion, suffix: str, stops: Sequence[str]) -> str
 
 
 def _overlap(text: str, stop: str) -> int:
-    """Length of the longest end of `text` that is a beginning of `stop`, shorter than `stop`."""
+    """Return the length of the longest end of `text` that is a proper beginning of `stop`."""
     longest = min(len(text), len(stop) - 1)
     return next((length for length in range(longest, 0, -1) if stop.startswith(text[-length:])), 0)

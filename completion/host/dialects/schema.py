@@ -1,4 +1,4 @@
-"""Checks the bodies of requests against the frozen dataclasses: unknown fields and wrong types are refused by name."""
+"""Validation of request bodies against the frozen dataclasses. Errors name unknown fields and wrong types."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ REQUEST: TypeAdapter[CompletionRequest] = TypeAdapter(CompletionRequest)
 WORKSPACE: TypeAdapter[WorkspaceUpdate] = TypeAdapter(WorkspaceUpdate)
 CLOSING: TypeAdapter[Closing] = TypeAdapter(Closing)
 
-MOST_STOPS = 64
-"""Stop strings of a request; the event loop searches the text for each of them."""
-_MOST_SUGGESTIONS = 16
+MAX_STOPS = 64
+"""Maximum number of stop strings in a request; the event loop searches the text for each of them."""
+_MAX_SUGGESTIONS = 16
 
 
 def parse_request(body: bytes) -> CompletionRequest:
-    """Read and check the body of a completion request.
+    """Parse and validate the body of a completion request.
 
     Raises:
-        BodyInvalidError: Names each field that cannot be used, never its value.
+        BodyInvalidError: A field is unknown, has the wrong type or is out of range.
     """
     request = parse_body(REQUEST, body)
     check_request(request)
@@ -43,10 +43,11 @@ def parse_request(body: bytes) -> CompletionRequest:
 
 
 def parse_body(adapter: TypeAdapter[T], body: bytes) -> T:
-    """Read a JSON body as one type.
+    """Parse a JSON body as one type.
 
     Raises:
-        BodyInvalidError: Names each field that cannot be used, never its value.
+        BodyInvalidError: The body is not valid. The message names up to five fields, without their values, which may
+            be source text.
     """
     try:
         return adapter.validate_json(body)
@@ -55,18 +56,18 @@ def parse_body(adapter: TypeAdapter[T], body: bytes) -> T:
             f"{'.'.join(map(str, fault['loc'])) or 'body'}: {fault['msg']}"
             for fault in error.errors(include_input=False, include_url=False, include_context=False)
         ]
-        raise BodyInvalidError(f"The body cannot be used. {'; '.join(faults[:5])}.") from None
+        raise BodyInvalidError(f"The request's body is invalid. {'; '.join(faults[:5])}.") from None
 
 
 def check_request(request: CompletionRequest) -> None:
-    """Refuse numbers outside their range.
+    """Check that every number is in its range.
 
     Raises:
-        BodyInvalidError: Names the first field that is out of range, its value and the range.
+        BodyInvalidError: A number is out of range. The message has its field, its value and the range.
     """
     sampling = request.sampling
     ranges: tuple[tuple[str, float, float, float], ...] = (
-        ("suggestions", request.suggestions, 1, _MOST_SUGGESTIONS),
+        ("suggestions", request.suggestions, 1, _MAX_SUGGESTIONS),
         ("max_tokens", request.max_tokens, 1, MAX_TOKENS_LIMIT),
         ("max_bytes", request.max_bytes, 1, 1 << 20),
         ("time_budget_ms", request.time_budget_ms, 0, 600_000),
@@ -78,4 +79,4 @@ def check_request(request: CompletionRequest) -> None:
     for name, value, low, high in ranges:
         if not low <= value <= high:
             shown = "beyond 1e300" if abs(value) > 1e300 else f"{value:g}"  # a larger int has no float
-            raise BodyInvalidError(f"{name} is {shown}; it must lie between {low:g} and {high:g}.")
+            raise BodyInvalidError(f"{name} is {shown}; it must be between {low:g} and {high:g}.")

@@ -1,4 +1,4 @@
-"""Tabby's `POST /v1/completions` with `segments`, `POST /v1/events` and `GET /v1/health`, for its editor plugins.
+"""The Tabby dialect: `POST /v1/completions` with `segments`, `POST /v1/events` and `GET /v1/health`.
 
 Source: the OpenAPI description of the Tabby server.
 """
@@ -25,14 +25,14 @@ _EVENT_TYPES = frozenset({"view", "select", "dismiss"})
 
 
 class Snippet(BaseModel):
-    """A piece of another file, the best first."""
+    """A piece of another file."""
 
     filepath: str
     body: str
 
 
 class Segments(BaseModel):
-    """What stands around the cursor."""
+    """The text around the cursor, and snippets from other files with the best first."""
 
     prefix: str
     suffix: str | None = None
@@ -43,7 +43,7 @@ class Segments(BaseModel):
 
 
 class TabbyBody(BaseModel):
-    """The fields of Tabby's request that mean something here."""
+    """The body of Tabby's `/v1/completions`: the fields that have an effect. Others are accepted and ignored."""
 
     segments: Segments
     language: str | None = None
@@ -52,7 +52,7 @@ class TabbyBody(BaseModel):
 
 
 class TabbyEvent(BaseModel):
-    """What became of a completion."""
+    """What the user did with a completion."""
 
     type: str
 
@@ -62,21 +62,21 @@ _EVENT: TypeAdapter[TabbyEvent] = TypeAdapter(TabbyEvent)
 
 
 async def completions(request: Request) -> Response:
-    """`POST /v1/completions` with `segments`."""
+    """Serve `POST /v1/completions` with `segments`."""
     host: Host = request.app.state.host
-    asked = _request_of(parse_body(_BODY, await request.body()))
-    check_request(asked)
-    stream = host.open_stream(asked)
+    completion_request = _request_of(parse_body(_BODY, await request.body()))
+    check_request(completion_request)
+    stream = host.open_stream(completion_request)
     stream.submit()
     async with cancel_when_gone(request, stream):
         answer = await last_answer(stream, ())
-    texts = [plain_text(suggestion, asked.suffix, ()) for suggestion in answer.event.suggestions]
+    texts = [plain_text(suggestion, completion_request.suffix, ()) for suggestion in answer.event.suggestions]
     choices = [{"index": index, "text": text} for index, text in enumerate(texts)]
     return JSONResponse({"id": f"cmpl-{uuid.uuid4()}", "choices": choices})
 
 
 async def events(request: Request) -> Response:
-    """`POST /v1/events`: counted by type, nothing else is kept."""
+    """Serve `POST /v1/events`: count the event by its type and discard the rest."""
     host: Host = request.app.state.host
     event = parse_body(_EVENT, await request.body())
     host.metrics.client_events.labels(event.type if event.type in _EVENT_TYPES else "other").inc()
@@ -84,7 +84,7 @@ async def events(request: Request) -> Response:
 
 
 async def health(request: Request) -> Response:
-    """`GET /v1/health`: what Tabby's plugins ask before they connect."""
+    """Serve `GET /v1/health`, which Tabby's plugins read before they connect."""
     host: Host = request.app.state.host
     status = host.state.status
     return JSONResponse({

@@ -1,1 +1,1 @@
-"""The host as a process: its address, its sockets, its log, its start and its end."""
+"""The engine host as a process: address, sockets, log, start and exit."""

@@ -1,4 +1,4 @@
-"""Ends the host some time after its last client left, without ever waking up to look."""
+"""Stops the host some time after its last client left. A single timer does it: an idle host never wakes up."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# Whoever starts a host needs a moment to find it.
 _FIRST_CLIENT_S = 30.0
-# A host without a model makes room for one that may have it.
+"""Minimum seconds that a new host waits for its first client, which needs time to connect."""
 _FAILED_S = 3.0
+"""Seconds until a host whose model failed to load stops, so that the next request can start a new one."""
 
 
 class IdleWatch:
-    """Counts who uses the host; one timer runs while nobody does."""
+    """Counts the users of the host: leases and requests. A timer runs while there are none."""
 
     def __init__(self, idle_s: float, stop: Callable[[], None]) -> None:
-        """Watch for idleness.
+        """Create a watch; `start` begins it.
 
         Args:
-            idle_s: Seconds without anybody after which `stop` is called; 0 is never.
-            stop: Called on the event loop.
+            idle_s: Seconds without users after which `stop` is called; 0 means never.
+            stop: Stops the host; called on the event loop.
         """
         self._idle_s = idle_s
         self._stop = stop
@@ -29,19 +29,19 @@ class IdleWatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Start the clock; the first client stops it."""
+        """Start the timer; the first client stops it."""
         self._start_timer(max(self._idle_s, _FIRST_CLIENT_S))
 
     def end_soon(self) -> None:
-        """There is nothing to serve: end once those who wait were told."""
-        told = self._had_client or self._idle_s == 0
+        """Stop the host soon, because its model failed to load. A first client still gets time to read the error."""
+        is_error_read = self._had_client or self._idle_s == 0
         self._idle_s = _FAILED_S
         self._stop_timer()
-        self._start_timer(_FAILED_S if told else _FIRST_CLIENT_S)
+        self._start_timer(_FAILED_S if is_error_read else _FIRST_CLIENT_S)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Keep the host alive inside this block."""
+        """Keep the host alive within the block."""
         self._users += 1
         self._had_client = True
         self._stop_timer()

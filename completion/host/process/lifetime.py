@@ -1,4 +1,4 @@
-"""The host's process: one lock, its sockets, and an end when nobody needs it any more."""
+"""The lifetime of the host's process: take the lock, listen, serve, clean up."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 
 
 def parse_settings(arguments: Sequence[str]) -> HostSettings:
-    """Read the command line that clients start a host with."""
-    parser = argparse.ArgumentParser(prog="draftline-host", description="The engine host; clients start it.")
+    """Parse the command line that clients start a host with."""
+    parser = argparse.ArgumentParser(prog="draftline-host", description="The engine host. Clients start it on demand.")
     defaults = HostSettings()
     parser.add_argument("--model", default=defaults.model)
     parser.add_argument("--backend", choices=BACKENDS, default=defaults.backend)
@@ -41,18 +41,18 @@ def parse_settings(arguments: Sequence[str]) -> HostSettings:
 
 
 def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[HostAddress], None]) -> int:
-    """Run a host until it is idle or told to stop.
+    """Run a host until it is idle or a signal stops it.
 
     Args:
-        settings: What to serve and for how long.
-        load: Makes the engine; called on the model's thread.
-        on_listening: Called once when clients can connect; the model may still be loading.
+        settings: Settings of the host.
+        load: Loads the engine; called on the model's thread.
+        on_listening: Called once clients can connect. The model may still be loading.
 
     Returns:
-        0, ALREADY_RUNNING if another process serves this model, LOADING_FAILED if there is no model.
+        The exit status: 0, ALREADY_RUNNING if another process serves this model, or LOADING_FAILED.
 
     Raises:
-        StorageError: The lock, the log or the socket cannot be made.
+        StorageError: The lock, the log or the socket cannot be created.
         DraftlineError: The host cannot listen.
     """
     address = host_address(settings.model, settings.backend)

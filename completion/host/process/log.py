@@ -1,4 +1,4 @@
-"""The host's log: a rotated file that never holds source text."""
+"""The host's log: a rotated file that never contains source text."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _OLD_FILES = 2
 
 
 class NoTextFormatter(logging.Formatter):
-    """Writes where an exception came from and its type; its message may quote source text, so it stays out."""
+    """Formats an exception as its traceback and type, without its message, which may quote source text."""
 
     def formatException(  # noqa: N802 - the name is logging's
         self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
     ) -> str:
-        """The frames and the type of an exception."""
+        """Return the frames and the type of an exception."""
         kind, _, frames = ei
         return "".join(traceback.format_tb(frames)) + (kind.__name__ if kind else "")
 
 
 def configure_log(path: Path, level: str) -> None:
-    """Send this process's log to a file.
+    """Write this process's log to a file.
 
     Args:
-        path: The file; rotated at a megabyte.
-        level: "INFO" as a rule; no level logs the text of a request.
+        path: The log file; it is rotated at one megabyte.
+        level: Level of draftline's own messages. No level logs the text of a request.
 
     Raises:
         StorageError: The file cannot be written.
@@ -47,9 +47,9 @@ def configure_log(path: Path, level: str) -> None:
 
 
 def log_loop_errors(loop: asyncio.AbstractEventLoop) -> None:
-    """Log what nobody caught on the loop; asyncio's own way would print the exception's message."""
+    """Log exceptions that no task caught. asyncio's default handler would print their messages."""
 
     def handle(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        logging.getLogger(__name__).error("Not caught on the event loop", exc_info=context.get("exception"))
+        logging.getLogger(__name__).error("Uncaught exception on the event loop", exc_info=context.get("exception"))
 
     loop.set_exception_handler(handle)

@@ -1,4 +1,4 @@
-"""The sockets the host listens on: 0600 for its user, and TCP only with a token."""
+"""The sockets that the host listens on: a Unix socket with mode 0600, and TCP with a token."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from completion.errors import ConfigurationError, EngineUnavailableError, Storag
 from completion.host.process.address import check_private
 from completion.paths import writing_to
 
-_SHORTEST_TOKEN = 16
+_MIN_TOKEN_CHARACTERS = 16
 BACKLOG = 128
-"""Connections that wait to be accepted. asyncio accepts up to this many at once, before any limit is checked."""
+"""Maximum number of connections waiting to be accepted. asyncio accepts that many at once before it checks a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class TcpAddress:
-    """Where to listen on TCP, and the token that clients must show."""
+    """A TCP address to listen on, and the bearer token that its clients must send."""
 
     host: str
     port: int
@@ -30,12 +30,12 @@ class TcpAddress:
 
 
 def unix_socket(path: Path) -> socket.socket:
-    """Listen on a Unix socket that is its user's alone from its first moment.
+    """Listen on a Unix socket, which has mode 0600 from the moment it exists.
 
-    The caller holds the host's lock, so a file that is already there was left by a host that died.
+    The caller holds the host's lock, so an existing file is left over from a host that was killed.
 
     Raises:
-        StorageError: The socket's file cannot be made.
+        StorageError: The socket cannot be created.
     """
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     previous = os.umask(0o177)
@@ -50,44 +50,45 @@ def unix_socket(path: Path) -> socket.socket:
 
 
 def tcp_socket(address: TcpAddress) -> socket.socket:
-    """Listen on TCP; the kernel watches for peers that vanish without a word.
+    """Listen on TCP, with keep-alive probes that detect clients which vanished without closing.
 
     Raises:
-        EngineUnavailableError: The address cannot be used, for example because another program listens there.
+        EngineUnavailableError: The address is not available, for example because another program listens on it.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         listener = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise EngineUnavailableError(
-            f"Cannot listen on {address.host}:{address.port} ({error.strerror}). Choose another with --tcp HOST:PORT."
+            f"Cannot listen on {address.host}:{address.port} ({error.strerror}). Choose another address with "
+            "--tcp HOST:PORT."
         ) from error
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return listener
 
 
 def tcp_address(text: str, token_file: Path | None, own_token_file: Path) -> TcpAddress:
-    """Read HOST:PORT and find the token.
+    """Parse HOST:PORT and read the token, creating one if necessary.
 
     Args:
-        text: "127.0.0.1:8012", "[::1]:8012" or "0.0.0.0:8012".
-        token_file: The user's choice; None makes a token of our own, on loopback only.
-        own_token_file: Where that token is kept between runs.
+        text: An address such as "127.0.0.1:8012", "[::1]:8012" or "0.0.0.0:8012".
+        token_file: The user's token file. None creates and uses `own_token_file`, on loopback only.
+        own_token_file: File that keeps the created token between runs.
 
     Raises:
-        ConfigurationError: No such address, no token on an address that other machines reach, or too short a token.
+        ConfigurationError: The address is malformed, other machines can reach it and there is no token file, or the
+            token is too short.
         PermissionsError: Other users can read the token file.
         StorageError: The token file cannot be read.
     """
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or int(port) > 65535:
-        raise ConfigurationError(f"--tcp {text} is no HOST:PORT. Give, for example, 127.0.0.1:8012.")
+        raise ConfigurationError(f"--tcp {text} is not of the form HOST:PORT. Example: --tcp 127.0.0.1:8012")
     if token_file is None:
         if not _is_loopback(host):
             raise ConfigurationError(
-                f"--tcp {text} can be reached from other machines. Give a secret with --token-file FILE, "
-                "or listen on 127.0.0.1."
+                f"Other machines can reach --tcp {text}. Give a token with --token-file FILE, or listen on 127.0.0.1."
             )
         token_file = _with_new_token(own_token_file)
     return TcpAddress(host, int(port), _read_token(token_file))
@@ -103,7 +104,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _with_new_token(path: Path) -> Path:
-    """Make the token's file, unless it is there; it appears whole, so that a host that is killed leaves none half."""
+    """Create the token file unless it exists. It appears with its whole content, even if the host is killed."""
     if path.exists():
         return path
     with (
@@ -112,7 +113,7 @@ def _with_new_token(path: Path) -> Path:
     ):
         file.write(secrets.token_urlsafe(32) + "\n")
         file.flush()
-        with suppress(FileExistsError):  # another host was faster
+        with suppress(FileExistsError):  # another host has just created it
             os.link(file.name, path)
     return path
 
@@ -122,7 +123,11 @@ def _read_token(path: Path) -> str:
         check_private(path)
         token = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"The token file {path} cannot be read ({type(error).__name__}).") from error
-    if len(token) < _SHORTEST_TOKEN:
-        raise ConfigurationError(f"The token in {path} has {len(token)} characters; {_SHORTEST_TOKEN} are the least.")
+        raise StorageError(
+            f"The token file {path} cannot be read ({type(error).__name__}). Give an ASCII file that you can read."
+        ) from error
+    if len(token) < _MIN_TOKEN_CHARACTERS:
+        raise ConfigurationError(
+            f"The token in {path} has {len(token)} characters. Use at least {_MIN_TOKEN_CHARACTERS}."
+        )
     return token

@@ -134,7 +134,7 @@ async def test_the_openai_package_sees_errors_with_code_and_sentence(openai_clie
     with pytest.raises(openai.UnprocessableEntityError) as refused:
         await openai_client.completions.create(model="any", prompt=["a", "b"], max_tokens=1)
     assert refused.value.body["code"] == "invalid_request"
-    assert "2 texts" in refused.value.body["message"]
+    assert "2 prompts" in refused.value.body["message"]
     with pytest.raises(openai.UnprocessableEntityError):
         await openai_client.completions.create(model="any", prompt="a", logprobs=3)
     with pytest.raises(openai.UnprocessableEntityError):
@@ -242,7 +242,7 @@ async def test_wrong_bodies_get_422_with_code_and_sentence(start_host):
         ("EEN", False, "E", False),
     ],
 )
-def test_an_end_that_may_become_a_stop_string_is_held_back(text, done, visible, stopped):
+def test_an_end_that_may_become_a_stop_string_is_hidden(text, done, visible, stopped):
     assert cut_at_stops(text, ["END", "zzz"], done=done) == (visible, stopped)
 
 
