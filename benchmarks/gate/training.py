@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lsp_server.gate.acceptance_model import MOST_BIAS, AcceptanceWeights
+from lsp_server.gate.acceptance_model import MAX_BIAS, AcceptanceWeights
 from lsp_server.gate.features import Behaviour, Offer, grouped_features
 
 PENALTIES = (50.0, 100.0, 200.0, 400.0, 800.0)
@@ -110,7 +110,7 @@ def replay(model: AcceptanceWeights, user: User, choice: Choice) -> Array:
         probability = float(1 / (1 + np.exp(-np.clip(logit + user_bias, -30, 30))))
         probabilities[number] = probability
         moved = user_bias + choice.learning_rate * (outcome - probability)
-        user_bias = max(-MOST_BIAS, min(MOST_BIAS, moved))
+        user_bias = max(-MAX_BIAS, min(MAX_BIAS, moved))
     return probabilities
 
 

@@ -1,1 +1,1 @@
-"""The `draftline` command: one module for each subcommand."""
+"""The `draftline` command: one module per subcommand."""

@@ -1,4 +1,4 @@
-"""The checks of `draftline doctor` that need no engine: each looks at one thing and says what to do about it."""
+"""The checks of `draftline doctor` that need no engine. Each returns what it found and what to do about it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ from completion.paths import cache_dir
 from completion.version import version
 
 _GIB = 1 << 30
-_NEEDED_MEMORY = 2 * _GIB
-_NEEDED_DISK = 3 * _GIB
-_OLDEST_NEOVIM = (0, 11)
-# What makes integer products fast: without them everything works, slower.
+_MODEL_MEMORY_BYTES = 2 * _GIB
+"""Memory that the default model takes."""
+_CONVERSION_DISK_BYTES = 3 * _GIB
+"""Disk space that the conversion of the default model takes."""
+_MIN_NEOVIM = (0, 11)
 _FAST_FLAGS = ("avx512_vnni", "avx_vnni", "amx_int8", "asimddp")
-_NEEDED_FLAGS = ("avx2", "asimd")
+"""Processor flags of fast integer products. Without them everything works, but more slowly."""
+_VECTOR_FLAGS = ("avx2", "asimd")
 _EDITORS = {
     "nvim": "Neovim",
     "code": "VS Code",
@@ -44,7 +46,13 @@ _EDITORS = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One row: what was looked at, what was found, what to do."""
+    """The result of one check: a row of the command's table.
+
+    Attributes:
+        name: What was checked.
+        found: What the check found.
+        advice: What to do about it; "" if nothing.
+    """
 
     name: str
     state: Literal["ok", "warn", "fail"]
@@ -53,7 +61,7 @@ class Check:
 
 
 def machine_checks(model: str, backend: str) -> list[Check]:
-    """Everything but the engine itself, in the order in which a completion needs it."""
+    """Run every check that needs no engine, in the order in which a completion depends on them."""
     return [
         check_version(),
         check_model(model),
@@ -67,70 +75,73 @@ def machine_checks(model: str, backend: str) -> list[Check]:
 
 
 def check_version() -> Check:
-    """The program itself."""
+    """Report the versions of draftline and Python."""
     return Check("draftline", "ok", f"{version()}, Python {platform.python_version()}, {sys.executable}")
 
 
 def check_model(model: str) -> Check:
-    """Whether the model is there or can be made."""
+    """Check that the model is available, or can be converted or downloaded."""
     packaged = model_store.packaged_model(model)
     if packaged is None:
         path = Path(model).expanduser()
         if path.exists():
             return Check("model", "ok", str(path))
-        return Check("model", "warn", f"{model} is not on this machine", "It is downloaded at first use, if it can be.")
+        advice = f"draftline tries to download it at its first use. To do it now: draftline models prepare {model}"
+        return Check("model", "warn", f"{model} is not on this machine", advice)
     status = model_store.packaged_status(packaged)
     found = f"{status.title}, {status.state}"
-    if status.state is model_store.ModelState.CONVERTED:
-        return Check("model", "ok", found, status.advice)
-    if status.state is model_store.ModelState.FOUND:
-        return Check("model", "ok", found, status.advice)
-    return Check("model", "fail", found, status.advice)
+    is_usable = status.state in {model_store.ModelState.CONVERTED, model_store.ModelState.FOUND}
+    return Check("model", "ok" if is_usable else "fail", found, status.advice)
 
 
 def check_memory(available_bytes: int) -> Check:
-    """Whether the model fits beside what runs already."""
+    """Check that the default model fits into the free memory."""
     found = f"{available_bytes / _GIB:.1f} GiB free"
-    if available_bytes >= _NEEDED_MEMORY:
+    if available_bytes >= _MODEL_MEMORY_BYTES:
         return Check("memory", "ok", found)
-    advice = f"The default model needs {_NEEDED_MEMORY // _GIB} GiB. Close other programs, or choose a smaller model."
-    return Check("memory", "warn" if available_bytes >= _NEEDED_MEMORY // 2 else "fail", found, advice)
+    advice = (
+        f"The default model needs {_MODEL_MEMORY_BYTES // _GIB} GiB. Close other programs, or choose a smaller model."
+    )
+    return Check("memory", "warn" if available_bytes >= _MODEL_MEMORY_BYTES // 2 else "fail", found, advice)
 
 
 def check_cpu(flags: frozenset[str]) -> Check:
-    """Whether the processor has fast integer products."""
+    """Check that the processor has fast integer products."""
     cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
     fast = [flag for flag in _FAST_FLAGS if flag in flags]
     found = f"{cores} cores, {platform.machine()}" + (f", {', '.join(fast)}" if fast else "")
     if fast or not flags:
         return Check("processor", "ok", found)
-    if any(flag in flags for flag in _NEEDED_FLAGS):
-        return Check("processor", "warn", found, "No VNNI or AMX: it works, more slowly.")
-    return Check("processor", "warn", found, "No vector instructions were found: expect several seconds for a line.")
+    if any(flag in flags for flag in _VECTOR_FLAGS):
+        return Check(
+            "processor", "warn", found, "The processor has no VNNI or AMX instructions: completions are slower."
+        )
+    return Check("processor", "warn", found, "The processor has no vector instructions: a line takes several seconds.")
 
 
 def check_device(gpu: str) -> Check:
-    """Where the model will run."""
+    """Report the device that runs the model."""
     return Check("device", "ok", gpu or "CPU (no NVIDIA GPU found)")
 
 
 def check_disk(model: str, free_bytes: int) -> Check:
-    """Whether a conversion would fit."""
+    """Check that the disk has room for converting the model. A lack fails only if the model is not converted yet."""
     found = f"{free_bytes / _GIB:.1f} GiB free at {cache_dir()}"
-    if free_bytes >= _NEEDED_DISK:
+    if free_bytes >= _CONVERSION_DISK_BYTES:
         return Check("disk", "ok", found)
     packaged = model_store.packaged_model(model)
-    ready = packaged and model_store.packaged_status(packaged).state is model_store.ModelState.CONVERTED
-    advice = f"Converting the model takes {_NEEDED_DISK // _GIB} GiB. Free some, or set DRAFTLINE_CACHE_DIR."
-    return Check("disk", "warn" if ready else "fail", found, advice)
+    is_converted = packaged and model_store.packaged_status(packaged).state is model_store.ModelState.CONVERTED
+    needed = f"Converting the model takes {_CONVERSION_DISK_BYTES // _GIB} GiB."
+    advice = f"{needed} Free some space, or set DRAFTLINE_CACHE_DIR to a folder on another disk."
+    return Check("disk", "warn" if is_converted else "fail", found, advice)
 
 
 def check_socket(model: str, backend: str) -> Check:
-    """Whether the place of the socket is private, and whether it is used."""
+    """Check that no other user can access the engine's socket, and report whether an engine listens on it."""
     try:
         path = host_address(model, backend).socket_path
         if not path.exists():
-            return Check("socket", "ok", f"{path} (no engine runs now)")
+            return Check("socket", "ok", f"{path} (no engine is running)")
         check_private(path)
     except DraftlineError as error:
         return Check("socket", "fail", error.code, str(error))
@@ -138,20 +149,22 @@ def check_socket(model: str, backend: str) -> Check:
 
 
 def check_editors(which: Callable[[str], str | None], first_line: Callable[[list[str]], str]) -> Check:
-    """Which editors are installed, and whether Neovim is recent enough."""
+    """Check that an editor is installed and that Neovim is recent enough."""
     found = [name for program, name in _EDITORS.items() if which(program)]
     if not found:
-        return Check("editors", "warn", "none found on PATH", "Any client of the language server protocol will do.")
+        advice = "Any editor that speaks the Language Server Protocol works with draftline."
+        return Check("editors", "warn", "none found on PATH", advice)
     if "Neovim" in found:
         line = first_line(["nvim", "--version"])
         numbers = re.search(r"(\d+)\.(\d+)", line)
-        if numbers and tuple(map(int, numbers.groups())) < _OLDEST_NEOVIM:
-            return Check("editors", "warn", ", ".join(found), f"{line} is too old; the plugin needs 0.11 or newer.")
+        if numbers and tuple(map(int, numbers.groups())) < _MIN_NEOVIM:
+            advice = f"{line} is too old for the plugin. Install Neovim 0.11 or newer."
+            return Check("editors", "warn", ", ".join(found), advice)
     return Check("editors", "ok", ", ".join(found))
 
 
 def cpu_flags() -> frozenset[str]:
-    """Instruction sets of the processor; empty where the system does not list them."""
+    """Return the processor's instruction sets; empty if the system does not list them."""
     path = Path("/proc/cpuinfo")
     if not path.exists():
         return frozenset()
@@ -165,7 +178,7 @@ def _gpu_name() -> str:
 
 
 def _first_line(command: list[str]) -> str:
-    """The first line that a program prints, "" if it cannot be run."""
+    """Return the first line that a command prints, "" if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):

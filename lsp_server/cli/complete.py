@@ -1,4 +1,4 @@
-"""`draftline complete FILE:LINE:COL`: one completion, streamed to the terminal or as JSON."""
+"""`draftline complete FILE:LINE:COL`: one completion, streamed to the terminal or printed as JSON."""
 
 from __future__ import annotations
 
@@ -17,21 +17,25 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register `complete`."""
     from lsp_server.cli.engine_arguments import add_engine_arguments, add_request_arguments
 
-    parser = subparsers.add_parser("complete", help="complete code at a place in a file")
-    parser.add_argument("position", metavar="FILE:LINE:COL", help="both from 1; COL counts characters")
-    parser.add_argument("--json", action="store_true", help="one JSON object: text, timings, statistics")
-    parser.add_argument("--explain", action="store_true", help="who guessed what, and what the cache saved")
+    parser = subparsers.add_parser("complete", help="complete code at a position in a file")
+    parser.add_argument(
+        "position", metavar="FILE:LINE:COL", help="lines and columns count from 1; a column is a character"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object: text, timings, statistics")
+    parser.add_argument(
+        "--explain", action="store_true", help="show which drafter guessed what and what the cache saved"
+    )
     add_request_arguments(parser)
     add_engine_arguments(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run what `add_parser` parsed; the status is 0 even when there is nothing to suggest."""
+    """Run the command. The exit status is 0 even if there is no suggestion."""
     from lsp_server.cli.source_position import read_position, request_at
 
     if not 1 <= options.max_tokens <= MAX_TOKENS_LIMIT:
-        raise ConfigurationError(f"--max-tokens is {options.max_tokens}; give a number from 1 to {MAX_TOKENS_LIMIT}.")
+        raise ConfigurationError(f"--max-tokens is {options.max_tokens}. Give a number from 1 to {MAX_TOKENS_LIMIT}.")
     position = read_position(options.position)
     layout = Layout(options.layout) if options.layout else None
     request = request_at(position, mode=Mode(options.mode), max_tokens=options.max_tokens, layout=layout)
@@ -85,12 +89,12 @@ async def _print_text(options: argparse.Namespace, request: CompletionRequest) -
     else:
         console.print()
     if shown.event.dropped:
-        Console(stderr=True).print(f"Nothing to suggest here ({shown.event.dropped}).")
+        Console(stderr=True).print(f"No suggestion at this position (reason: {shown.event.dropped}).")
     if options.explain:
         _explain(shown.event, console)
 
 
-def _explain(event: CompletionEvent, console: Any) -> None:  # noqa: ANN401 - a console of rich, imported when used
+def _explain(event: CompletionEvent, console: Any) -> None:  # noqa: ANN401 - rich's console, which is imported only when it is used
     from lsp_server.cli.streaming import coloured_pieces
 
     for suggestion in event.suggestions[:1]:
@@ -98,25 +102,26 @@ def _explain(event: CompletionEvent, console: Any) -> None:  # noqa: ANN401 - a 
         console.print(legend)
         console.print(text, soft_wrap=True)
     if event.statistics is not None:
-        for line in (*_figures(event.statistics), f"stopped: {event.stop_reason}"):
+        for line in (*_explanation(event.statistics), f"stop reason: {event.stop_reason}"):
             console.print(line, soft_wrap=True)
 
 
-def _figures(figures: Statistics) -> tuple[str, str, str]:
-    """What the cache saved, what the drafters brought, and where the time went."""
-    off = f" (off: {figures.grammar_off_reason})" if figures.grammar_off_reason else ""
-    prompt = f"{figures.kept_tokens} kept, {figures.shifted_tokens} shifted, {figures.computed_tokens} computed"
-    steps = f"{figures.steps} steps, {figures.drafted_tokens} drafted, {figures.accepted_tokens} accepted"
-    parts = {
-        "prompt": figures.prompt_ms,
-        "decoding": figures.decode_ms,
-        "drafting": figures.drafting_ms,
-        "grammar": figures.grammar_ms,
-        "queue": figures.queue_ms,
+def _explanation(statistics: Statistics) -> tuple[str, str, str]:
+    """Return a line each about the prompt and its cache, the output and its drafts, and the time."""
+    off = f" (off: {statistics.grammar_off_reason})" if statistics.grammar_off_reason else ""
+    cache = f"{statistics.kept_tokens} kept, {statistics.shifted_tokens} shifted, {statistics.computed_tokens} computed"
+    drafts = f"{statistics.drafted_tokens} drafted, {statistics.accepted_tokens} accepted"
+    grammar = f"grammar: {statistics.grammar_rejections} rejected{off}"
+    stages = {
+        "prompt": statistics.prompt_ms,
+        "decoding": statistics.decode_ms,
+        "drafting": statistics.drafting_ms,
+        "grammar": statistics.grammar_ms,
+        "queue": statistics.queue_ms,
     }
-    spent = ", ".join(f"{name} {milliseconds:.0f}" for name, milliseconds in parts.items())
+    times = ", ".join(f"{name} {milliseconds:.0f} ms" for name, milliseconds in stages.items())
     return (
-        f"prompt: {figures.prompt_tokens} tokens, {prompt}",
-        f"output: {figures.generated_tokens} tokens, {steps}; grammar: {figures.grammar_rejections} rejected{off}",
-        f"time: first text {figures.first_text_ms:.0f} ms, total {figures.total_ms:.0f} ms ({spent})",
+        f"prompt: {statistics.prompt_tokens} tokens: {cache}",
+        f"output: {statistics.generated_tokens} tokens in {statistics.steps} steps: {drafts}; {grammar}",
+        f"time: first text {statistics.first_text_ms:.0f} ms, total {statistics.total_ms:.0f} ms ({times})",
     )

@@ -1,4 +1,4 @@
-"""`draftline demo`: real completions at eight cursors in several languages, and what each took."""
+"""`draftline demo`: real completions at eight positions in several languages, with their timings."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _LINES_BEFORE, _LINES_AFTER = 5, 3
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A file of ours with a place to complete."""
+    """A file that ships with draftline, split at the cursor."""
 
     name: str
     prefix: str
     suffix: str
 
     @property
-    def place(self) -> str:
-        """FILE:LINE:COL."""
+    def position(self) -> str:
+        """The cursor as FILE:LINE:COL."""
         lines = self.prefix.split("\n")
         return f"{self.name}:{len(lines)}:{len(lines[-1]) + 1}"
 
@@ -41,23 +41,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register `demo`."""
     from lsp_server.cli.engine_arguments import add_engine_arguments
 
-    parser = subparsers.add_parser("demo", help="complete real code in several languages, with timings")
+    parser = subparsers.add_parser("demo", help="complete sample code in several languages, with timings")
     add_engine_arguments(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run what `add_parser` parsed; the status is 1 if any place got no completion."""
+    """Run the command. The exit status is 1 if there is a position without a suggestion."""
     return asyncio.run(_run(options))
 
 
 def examples() -> list[Example]:
-    """The files that are shipped for the demo, in the order of their names."""
+    """Return the examples in the order of their names.
+
+    Raises:
+        DraftlineError: A file has no cursor mark.
+    """
     found = []
     for resource in sorted(files("lsp_server.cli").joinpath("data").iterdir(), key=lambda one: one.name):
         prefix, cursor, suffix = resource.read_text(encoding="utf-8").partition(_CURSOR)
         if not cursor:
-            raise DraftlineError(f"The demo's file {resource.name} has no cursor. Reinstall draftline.")
+            raise DraftlineError(f"The example {resource.name} has no cursor mark. Reinstall draftline.")
         found.append(Example(resource.name.removesuffix(".txt"), prefix, suffix))
     return found
 
@@ -75,7 +79,7 @@ async def _run(options: argparse.Namespace) -> int:
         console.print(f"{status.model} on {status.device}, ready in {time.perf_counter() - started:.1f} s")
         rows = []
         for example in examples():
-            console.rule(example.place, align="left", style="dim")
+            console.rule(example.position, align="left", style="dim")
             print_before(console, example.prefix, _LINES_BEFORE)
             shown = await stream_completion(client, _request(example), console)
             print_after(console, example.suffix[shown.suggestion.replace_after :], _LINES_AFTER)
@@ -101,18 +105,18 @@ def _request(example: Example) -> CompletionRequest:
 def _print_table(console: Console, rows: list[tuple[Example, ShownCompletion]]) -> None:
     from rich.table import Table
 
-    table = Table(title="What it took", title_justify="left")
-    table.add_column("place", overflow="fold")
+    table = Table(title="Timings", title_justify="left")
+    table.add_column("position", overflow="fold")
     for heading in ("first text, ms", "total, ms", "tokens", "steps"):
         table.add_column(heading, justify="right")
-    table.add_column("stopped by")
+    table.add_column("stop reason")
     for example, shown in rows:
         statistics = shown.event.statistics
         tokens, steps = (statistics.generated_tokens, statistics.steps) if statistics else (0, 0)
         times = f"{shown.first_text_ms:.0f}", f"{shown.total_ms:.0f}"
-        stopped_by = shown.event.dropped or str(shown.event.stop_reason)
-        table.add_row(example.place, *times, str(tokens), str(steps), stopped_by)
-    middle = (f"{median(getattr(shown, name) for _, shown in rows):.0f}" for name in ("first_text_ms", "total_ms"))
+        reason = shown.event.dropped or str(shown.event.stop_reason)
+        table.add_row(example.position, *times, str(tokens), str(steps), reason)
+    medians = (f"{median(getattr(shown, name) for _, shown in rows):.0f}" for name in ("first_text_ms", "total_ms"))
     table.add_section()
-    table.add_row("median", *middle, "", "", "")
+    table.add_row("median", *medians, "", "", "")
     console.print(table)

@@ -1,4 +1,4 @@
-"""`draftline doctor`: looks at everything that a completion needs, and says what to do about what is wrong."""
+"""`draftline doctor`: checks everything that a completion needs and says how to fix what is wrong."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register `doctor`."""
     from lsp_server.cli.engine_arguments import add_engine_arguments
 
-    parser = subparsers.add_parser("doctor", help="check everything a completion needs; say what to do")
-    parser.add_argument("--no-engine", action="store_true", help="do not start the engine")
+    parser = subparsers.add_parser("doctor", help="check everything a completion needs and say how to fix it")
+    parser.add_argument("--no-engine", action="store_true", help="skip the checks that start the engine")
     add_engine_arguments(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run what `add_parser` parsed; the status is 1 if a check failed."""
+    """Run the command. The exit status is 1 if a check failed."""
     from rich.console import Console
 
     from lsp_server.cli.checks import machine_checks
@@ -42,7 +42,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 async def _engine_checks(options: argparse.Namespace, console: Console) -> list[Check]:
-    """Start the engine and complete one line."""
+    """Start the engine and complete one line with it."""
     import time
 
     from lsp_server.cli.checks import Check
@@ -69,7 +69,8 @@ async def _engine_checks(options: argparse.Namespace, console: Console) -> list[
 def _no_answer(reason: str) -> Check:
     from lsp_server.cli.checks import Check
 
-    return Check("completion", "fail", f"nothing came back ({reason})", "Try another model: draftline models")
+    advice = "Choose another model with --model. To list them: draftline models"
+    return Check("completion", "fail", f"the engine suggested nothing (reason: {reason})", advice)
 
 
 def _print_table(console: Console, checks: list[Check]) -> None:

@@ -1,4 +1,4 @@
-"""The options that every command with an engine has, and a client made from them with progress in the terminal."""
+"""The options of every command that uses an engine, and a client for them that shows its progress in the terminal."""
 
 from __future__ import annotations
 
@@ -16,27 +16,31 @@ from lsp_server.engine.status import EngineStatus
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which model, computed how."""
+    """Add the options that choose the engine."""
     parser.add_argument("--model", default="default", help="a name, a folder (./NAME), a .gguf file or a hub id")
-    parser.add_argument("--backend", choices=BACKENDS, default="auto", help="how the model is computed")
+    parser.add_argument("--backend", choices=BACKENDS, default="auto", help="implementation that runs the model")
 
 
 def add_request_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is asked of the model."""
-    parser.add_argument("--layout", choices=[str(layout) for layout in Layout], help="order of prefix and suffix")
-    parser.add_argument("--mode", choices=[str(mode) for mode in Mode], default=str(Mode.AUTO), help="how far to reach")
-    parser.add_argument("--max-tokens", type=int, default=128, metavar="N", help="upper bound of generated tokens")
+    """Add the options of a completion request."""
+    parser.add_argument(
+        "--layout", choices=[str(layout) for layout in Layout], help="order of prefix and suffix in the prompt"
+    )
+    parser.add_argument(
+        "--mode", choices=[str(mode) for mode in Mode], default=str(Mode.AUTO), help="how far a suggestion reaches"
+    )
+    parser.add_argument("--max-tokens", type=int, default=128, metavar="N", help="maximum number of generated tokens")
 
 
 @asynccontextmanager
 async def connected_client(options: argparse.Namespace, console: Console) -> AsyncIterator[EngineClient]:
-    """A client whose engine is ready; while it loads, the console shows how far it is.
+    """Provide a client whose engine is ready, and show the loading progress on the console.
 
     Raises:
-        DraftlineError: No engine can be had.
+        DraftlineError: The engine cannot be started or reached, or the model failed to load.
     """
     async with AsyncExitStack() as stack:
-        with console.status("Looking for the engine.") as line:
+        with console.status("Connecting to the engine.") as line:
 
             def show(status: EngineStatus) -> None:
                 percent = f" {status.percent:.0f} %" if status.state == "loading" else ""

@@ -1,4 +1,4 @@
-"""`draftline experiment start|status|stop`: two values of a setting take turns, `draftline report` compares them."""
+"""`draftline experiment start|status|stop`: alternates between two values of a setting, for `draftline report`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from completion.errors import ConfigurationError
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register `experiment`."""
-    parser = subparsers.add_parser("experiment", help="compare two values of a setting on yourself")
+    parser = subparsers.add_parser("experiment", help="compare two values of a setting in your own work")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    start = actions.add_parser("start", help="let two values of a setting take turns in every editor, from now on")
-    start.add_argument("name", metavar="NAME", help="what the experiment is called in the report")
+    start = actions.add_parser("start", help="alternate between two values of a setting, in every editor")
+    start.add_argument("name", metavar="NAME", help="name of the experiment in the report")
     start.add_argument("setting", metavar="SETTING=A,B", help="for example mode=line,block or debounce_ms=40,120")
-    start.add_argument("--by", default="hour", help='what they alternate by: "hour" (default) or "file"')
+    start.add_argument("--by", default="hour", help='alternate by "hour" (default) or by "file"')
     start.set_defaults(execute=_start)
-    actions.add_parser("status", help="what runs, and what was recorded so far").set_defaults(execute=_status)
-    actions.add_parser("stop", help="end it; what was recorded stays").set_defaults(execute=_stop)
+    actions.add_parser("status", help="show the experiment and its recorded suggestions").set_defaults(execute=_status)
+    actions.add_parser("stop", help="end the experiment and keep its records").set_defaults(execute=_stop)
 
 
 def _start(options: argparse.Namespace) -> int:
@@ -29,20 +29,23 @@ def _start(options: argparse.Namespace) -> int:
     setting, _, values = options.setting.partition("=")
     first, _, second = values.partition(",")
     if not setting or not first or not second:
-        raise ConfigurationError(f'"{options.setting}" must be SETTING=A,B, for example mode=line,block.')
+        raise ConfigurationError(
+            f'"{options.setting}" is not of the form SETTING=A,B. Examples: mode=line,block and debounce_ms=40,120'
+        )
     experiment = Experiment(options.name, setting.replace("-", "_"), (first, second), options.by, time.time())
     settings, _ = load(user_file(), [], [])
     if not settings.telemetry:
         raise ConfigurationError(
-            f"`telemetry` is off in {user_file()}: nothing would be recorded, so nothing compared."
+            f"`telemetry` is off in {user_file()}, so nothing would be recorded. Set it to true to run an experiment."
         )
     if recorded := _recorded(options.name):
         raise ConfigurationError(
-            f'There was an experiment "{options.name}" ({", ".join(recorded)}). Take another name.'
+            f'The name "{options.name}" already has recorded suggestions ({", ".join(recorded)}). Choose another name.'
         )
     CurrentExperiment(experiment_path()).start(experiment)
-    print(f"{options.name} runs in all editors that record: {setting} is {first} or {second}, by {options.by}.")
-    print("Compare with `draftline report --experiment`, end with `draftline experiment stop`.")
+    print(f"{options.name} has started: {setting} alternates between {first} and {second} by {options.by}.")
+    print("It runs in every editor with `telemetry` on. To end it: draftline experiment stop")
+    print("To compare the values: draftline report --experiment")
     return 0
 
 
@@ -51,11 +54,12 @@ def _status(_options: argparse.Namespace) -> int:
 
     experiment = CurrentExperiment(experiment_path()).get()
     if experiment is None:
-        print("No experiment runs.")
+        print("No experiment is running.")
         return 0
     since = datetime.fromtimestamp(experiment.started_s, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
     first, second = experiment.values
-    print(f"{experiment.name}: {experiment.setting} is {first} or {second}, by {experiment.by}, since {since}")
+    alternation = f"{experiment.setting} alternates between {first} and {second} by {experiment.by}"
+    print(f"{experiment.name}: {alternation}, since {since}.")
     recorded = _recorded(experiment.name)
     for arm in experiment.arms:
         print(f"  {arm.side}: {recorded.get(arm.side, 0)} suggestions")
@@ -69,14 +73,14 @@ def _stop(_options: argparse.Namespace) -> int:
     experiment = current.get()
     current.stop()
     if experiment is None:
-        print("No experiment runs.")
+        print("No experiment is running.")
     else:
-        print(f"{experiment.name} is over. Compare with `draftline report --experiment {experiment.name}`.")
+        print(f"{experiment.name} has ended. To compare its values: draftline report --experiment {experiment.name}")
     return 0
 
 
 def _recorded(name: str) -> dict[str, int]:
-    """How many suggestions of each side of an experiment are in the store."""
+    """Return the number of recorded suggestions of each side of an experiment."""
     from lsp_server.telemetry.schema import open_store, store_path
 
     if not store_path().exists():

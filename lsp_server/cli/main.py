@@ -1,4 +1,4 @@
-"""`draftline COMMAND`: finds the subcommand's module, imports only that one, and turns errors into sentences."""
+"""`draftline COMMAND`: imports the module of the subcommand, runs it, and prints errors as messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import import_module
 
 from completion.errors import ConfigurationError, DraftlineError
 
-# Each module has `add_parser(subparsers)`, which sets `execute`: a function from the parsed options to an exit status.
+# Each module has a function `add_parser(subparsers)`. Its parser sets `execute`, which maps options to an exit status.
 _COMMANDS = {
     "complete": "lsp_server.cli.complete",
     "demo": "lsp_server.cli.demo",
@@ -21,11 +21,11 @@ _COMMANDS = {
     "serve": "lsp_server.cli.serve",
     "telemetry": "lsp_server.cli.telemetry",
 }
-_INTERRUPTED = 130  # 128 + SIGINT, as shells do it
+_INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the result is the exit status: 2 where the question was wrong, 1 where we failed."""
+    """Run the command line. Return the exit status: 2 for wrong arguments or settings, 1 for any other failure."""
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(arguments).parse_args(arguments)
     try:
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has seen enough: `draftline complete ... | head`
+    except BrokenPipeError:  # the reader closed the pipe, as in `draftline complete ... | head`
         sys.stdout = None
         return 1
     return status
@@ -47,12 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="draftline",
-        description="Code completion from a model on your own machine. Editors talk to it through its language "
-        "server (python -m lsp_server --stdio); these commands are for the terminal.",
+        description="Code completion from a model on your own machine. Editors use the language server "
+        "(python -m lsp_server --stdio); these commands are for the terminal.",
     )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    asked = arguments[0] if arguments else ""
-    for name in [asked] if asked in _COMMANDS else _COMMANDS:
+    command = arguments[0] if arguments else ""
+    for name in [command] if command in _COMMANDS else _COMMANDS:
         import_module(_COMMANDS[name]).add_parser(subparsers)
     return parser
 

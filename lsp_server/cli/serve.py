@@ -1,4 +1,4 @@
-"""`draftline serve`: the engine host in the foreground, for other programs and other machines."""
+"""`draftline serve`: runs the engine host in the foreground, for other programs and other machines."""
 
 from __future__ import annotations
 
@@ -10,35 +10,37 @@ from pathlib import Path
 from completion.errors import ConfigurationError, DraftlineError, EngineUnavailableError
 
 _DEFAULT_PORT = 8012
-_STOP_S = 10.0  # an engine that ends orderly needs 6 s at most
+_STOP_S = 10.0  # an engine that handles SIGTERM needs 6 s at most
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register `serve`."""
     from lsp_server.cli.engine_arguments import add_engine_arguments
 
-    parser = subparsers.add_parser("serve", help="run the engine in the foreground, over HTTP too")
+    parser = subparsers.add_parser("serve", help="run the engine in the foreground, for other HTTP clients")
     parser.add_argument(
         "--tcp",
         nargs="?",
         const=f"127.0.0.1:{_DEFAULT_PORT}",
         metavar="HOST:PORT",
-        help=f"listen on TCP too, with a token (127.0.0.1:{_DEFAULT_PORT} if none is named)",
+        help=f"also listen on TCP, with a bearer token (default address: 127.0.0.1:{_DEFAULT_PORT})",
     )
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="the bearer token; needed beyond loopback")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of the model")
     parser.add_argument(
-        "--idle-minutes", type=float, default=0, metavar="N", help="end when unused this long; 0: never"
+        "--token-file", type=Path, metavar="FILE", help="file with the bearer token; required beyond loopback"
     )
-    parser.add_argument("--stop", action="store_true", help="end the engine that runs for this model")
+    parser.add_argument("--threads", type=int, metavar="N", help="number of CPU threads for the model")
+    parser.add_argument(
+        "--idle-minutes", type=float, default=0, metavar="N", help="exit after N minutes without clients; 0: never"
+    )
+    parser.add_argument("--stop", action="store_true", help="end the running engine of this model")
     add_engine_arguments(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run what `add_parser` parsed; ends with the host."""
+    """Run the command. It returns when the host ends."""
     if options.token_file and not options.tcp:
-        raise ConfigurationError("--token-file is for --tcp HOST:PORT. Give both, or neither.")
+        raise ConfigurationError("--token-file has no effect without --tcp HOST:PORT. Give both or neither.")
     return _stop(options) if options.stop else _serve(options)
 
 
@@ -63,12 +65,12 @@ def _serve(options: argparse.Namespace) -> int:
         tcp=tcp,
     )
 
-    def tell(address: HostAddress) -> None:
+    def print_addresses(address: HostAddress) -> None:
         print(f"Listening on {address.socket_path}; log: {address.log_path}", flush=True)
         if tcp is not None:
             url_host = f"[{tcp.host}]" if ":" in tcp.host else tcp.host
             print(
-                f"Listening on http://{url_host}:{tcp.port}; bearer token: {options.token_file or own_token}",
+                f"Listening on http://{url_host}:{tcp.port}; bearer token in {options.token_file or own_token}",
                 flush=True,
             )
 
@@ -79,11 +81,11 @@ def _serve(options: argparse.Namespace) -> int:
             print(f"draftline: {error}", file=sys.stderr, flush=True)
             raise
 
-    status = serve(settings, load, tell)
+    status = serve(settings, load, print_addresses)
     if status == ALREADY_RUNNING:
-        raise EngineUnavailableError("An engine already serves this model. End it first: draftline serve --stop")
+        raise EngineUnavailableError("An engine already serves this model. To end it, run: draftline serve --stop")
     sys.stdout.flush()
-    os._exit(1 if status else 0)  # a model that is still loading on its thread cannot be waited for
+    os._exit(1 if status else 0)  # a thread that still loads the model would delay the exit
 
 
 def _stop(options: argparse.Namespace) -> int:
@@ -92,7 +94,7 @@ def _stop(options: argparse.Namespace) -> int:
     launcher = HostLauncher(EngineOptions(model=options.model, backend=options.backend))
     processes = launcher.processes()
     if not processes:
-        print("No engine runs for this model.")
+        print("No engine is running for this model.")
         return 1
     launcher.end(processes, _STOP_S)
     print(f"Ended the engine (process {', '.join(str(process.pid) for process in processes)}).")

@@ -1,4 +1,4 @@
-"""FILE:LINE:COL of the command line, and the request that asks for what belongs there."""
+"""Parses FILE:LINE:COL of the command line and builds the completion request for that position."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lsp_server.documents.file_policy import repository_top
 from lsp_server.documents.text_lines import split_lines
 from lsp_server.workspace_reader import read_named
 
-_MOST_BYTES = 8 << 20
+_MAX_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,9 @@ class SourcePosition:
     """A cursor in a file.
 
     Attributes:
-        line: From 1.
-        column: From 1, in characters.
+        text: Content of the file.
+        line: Line number, from 1.
+        column: Column in characters, from 1.
     """
 
     path: Path
@@ -31,35 +32,37 @@ class SourcePosition:
 
     @property
     def before(self) -> str:
-        """The text up to the cursor."""
+        """The text before the cursor."""
         lines = split_lines(self.text)
         return "".join(lines[: self.line - 1]) + lines[self.line - 1][: self.column - 1]
 
     @property
     def after(self) -> str:
-        """The text from the cursor on."""
+        """The text after the cursor."""
         return self.text[len(self.before) :]
 
 
 def read_position(argument: str) -> SourcePosition:
-    """Read FILE:LINE:COL and the file.
+    """Parse FILE:LINE:COL and read the file.
 
     Raises:
-        ConfigurationError: No such form, no such file, no text, or no such place in it.
+        ConfigurationError: The argument is malformed, the file is not a readable text, or the position is out of range.
     """
     path, line, column = _split(argument)
     text = _read(path)
     lines = split_lines(text)
     if not 1 <= line <= len(lines):
-        raise ConfigurationError(f"{path} has {len(lines)} lines; line {line} is out of range.")
+        raise ConfigurationError(f"{path} has {len(lines)} lines; line {line} is out of range. Lines count from 1.")
     length = len(lines[line - 1].rstrip("\r\n"))
     if not 1 <= column <= length + 1:
-        raise ConfigurationError(f"Line {line} of {path} has {length} characters; column {column} is out of range.")
+        raise ConfigurationError(
+            f"Line {line} of {path} has {length} characters; column {column} is out of range. Columns count from 1."
+        )
     return SourcePosition(path, text, line, column)
 
 
 def request_at(position: SourcePosition, **fields: object) -> CompletionRequest:
-    """The request for a position; `fields` are further fields of the request."""
+    """Return the request for a position. `fields` sets further fields of the request."""
     root = _workspace_root(position.path)
     return CompletionRequest(
         prefix=position.before,
@@ -77,24 +80,24 @@ def request_at(position: SourcePosition, **fields: object) -> CompletionRequest:
 def _split(argument: str) -> tuple[Path, int, int]:
     path, line, column = (["", "", *argument.rsplit(":", 2)])[-3:]
     if not (path and line.isdecimal() and column.isdecimal()):
-        raise ConfigurationError(f"{argument} is no FILE:LINE:COL. Give, for example, src/main.py:12:5.")
+        raise ConfigurationError(f"{argument} is not of the form FILE:LINE:COL. Example: src/main.py:12:5")
     return Path(path), int(line), int(column)
 
 
 def _read(path: Path) -> str:
     try:
-        data = read_named(path, _MOST_BYTES)
+        data = read_named(path, _MAX_BYTES)
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}. Check the path.") from error
     if b"\0" in data:
-        raise ConfigurationError(f"{path} is a binary file.")
+        raise ConfigurationError(f"{path} is a binary file. Give a text file in UTF-8.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path} is not UTF-8 (byte {error.start}). Convert it first.") from error
+        raise ConfigurationError(f"{path} is not UTF-8 (byte {error.start}). Convert it to UTF-8 first.") from error
 
 
 def _workspace_root(path: Path) -> Path:
-    """The repository that holds the file, else its folder."""
+    """Return the top folder of the file's repository, or the file's folder if it is in none."""
     folder = path.resolve().parent
     return repository_top(folder) or folder

@@ -1,4 +1,4 @@
-"""Shows a completion in the terminal while it grows, with the code around it dimmed."""
+"""Prints a completion in the terminal while it is generated, between dimmed lines of the surrounding code."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MODEL_STYLE = "bold green"
 
 @dataclass(frozen=True, slots=True)
 class ShownCompletion:
-    """A finished completion with the times that the terminal saw.
+    """A finished completion with its times as measured in the terminal.
 
     Attributes:
-        first_text_ms: From the question to the first text; 0 if there was none.
-        total_ms: From the question to the end.
+        first_text_ms: Milliseconds from the request to the first text; 0 if there was none.
+        total_ms: Milliseconds from the request to the end.
     """
 
     event: CompletionEvent
@@ -32,15 +32,15 @@ class ShownCompletion:
 
     @property
     def suggestion(self) -> Suggestion:
-        """The first suggestion, an empty one if there is none."""
+        """The first suggestion, or an empty one if there is none."""
         return self.event.suggestions[0] if self.event.suggestions else Suggestion("")
 
 
 async def stream_completion(client: EngineClient, request: CompletionRequest, console: Console) -> ShownCompletion:
-    """Ask, and print the text as it comes.
+    """Send a request and print the text of its first suggestion as it arrives.
 
     Raises:
-        DraftlineError: The engine cannot be had or refuses the request.
+        DraftlineError: No engine is available, or the request failed.
     """
     started = time.perf_counter()
     first_text_ms = 0.0
@@ -58,17 +58,17 @@ async def stream_completion(client: EngineClient, request: CompletionRequest, co
 
 
 def print_before(console: Console, before: str, lines: int) -> None:
-    """The last lines before the cursor, dimmed, without a line break."""
+    """Print the last lines before the cursor dimmed, without a final line break."""
     console.print(Text("".join(split_lines(before)[-lines:]), style="dim"), end="", soft_wrap=True)
 
 
 def print_after(console: Console, after: str, lines: int) -> None:
-    """The first lines after the cursor, dimmed."""
+    """Print the first lines after the cursor dimmed."""
     console.print(Text("".join(split_lines(after)[:lines]).rstrip("\r\n"), style="dim"), soft_wrap=True)
 
 
 def coloured_pieces(suggestion: Suggestion) -> tuple[Text, Text]:
-    """The suggestion coloured by who guessed what, and the colours' legend."""
+    """Return the suggestion with each piece in the colour of its drafter, and the legend of the colours."""
     drafters = list(dict.fromkeys(name for name, _ in suggestion.pieces if name != "model"))
     styles = {"model": MODEL_STYLE} | dict(zip(drafters, DRAFTER_STYLES, strict=False))
     text, legend = Text(), Text()

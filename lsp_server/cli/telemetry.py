@@ -1,4 +1,4 @@
-"""`draftline telemetry export|clear`: take the local records out, or delete them."""
+"""`draftline telemetry export|clear|path`: exports or deletes the local telemetry, or prints the path of its store."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import sys
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register `telemetry`."""
-    parser = subparsers.add_parser("telemetry", help="export or delete the local records; where they lie")
-    parser.add_argument("action", choices=("export", "clear", "path"))
+    parser = subparsers.add_parser("telemetry", help="export, delete or locate the local telemetry")
+    parser.add_argument(
+        "action",
+        choices=("export", "clear", "path"),
+        help="export: print every record as JSON; clear: delete the store; path: print the path of the store",
+    )
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run what `add_parser` parsed."""
+    """Run the command."""
     from lsp_server.telemetry.schema import store_path
     from lsp_server.telemetry.store import clear
 
@@ -23,14 +27,14 @@ def execute(options: argparse.Namespace) -> int:
         print(store_path())
     elif options.action == "clear":
         clear(store_path())
-        print(f"Deleted: {store_path()}")
+        print(f"Deleted {store_path()}")
     else:
         _export()
     return 0
 
 
 def _export() -> None:
-    """One JSON object a line: the table's name and a row; nothing is left out but the salt."""
+    """Print each row of the store as a JSON object on a line of its own. Only the table with the salt is left out."""
     from lsp_server.telemetry.schema import open_store, store_path
 
     if not store_path().exists():

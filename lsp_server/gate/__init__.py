@@ -1,1 +1,1 @@
-"""When to show a suggestion: the features, the trained gate, and how it adapts to its user."""
+"""The acceptance gate's model: its features, its trained weights, and its adaptation to the user."""

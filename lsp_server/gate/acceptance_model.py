@@ -1,8 +1,7 @@
-"""Show or hold back: a small logistic model of whether a suggestion will be accepted, which adapts to its user.
+"""The acceptance model: a logistic regression of whether the user will accept a suggestion, which adapts to the user.
 
-"Size up the situation": most shown suggestions are rejected, and a third of them can be told beforehand. The weights
-are made by `python -m benchmarks.gate --train`, from the study data of "Reading Between the Lines: Modeling User
-Behavior and Costs in AI-Assisted Programming".
+The gate hides a suggestion whose probability is below a threshold. `python -m benchmarks.gate --train` trains the
+weights on the study data of "Reading Between the Lines: Modeling User Behavior and Costs in AI-Assisted Programming".
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from completion.errors import ConfigurationError
 from lsp_server.gate.features import Behaviour, Offer, features
 
 VERSION = 2
-MOST_BIAS = 1.0
-"""Bound of that bias, in logits: the gate never adapts into silence, nor into showing everything."""
+MAX_BIAS = 1.0
+"""Maximum magnitude of the user's bias, in logits. It keeps the gate from learning to hide or to show everything."""
 
 
 class Strictness(StrEnum):
-    """How much the gate holds back; the names stand in the settings."""
+    """How many suggestions the gate hides; the values are those of the setting `gate`."""
 
     OFF = "off"
     LOW = "low"
@@ -32,16 +31,16 @@ class Strictness(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceWeights:
-    """A trained gate.
+    """The parameters of a trained acceptance model.
 
     Attributes:
-        names: The features in order.
-        means: Subtracted from each feature.  # [features]
-        scales: What each is divided by then.  # [features]
-        weights: In logits.  # [features]
-        bias: In logits.
-        learning_rate: How far one decision moves the user's own bias, in logits for a surprise of 1.
-        thresholds: Probability under which nothing is shown, by strictness.
+        names: Names of the features.  # [features]
+        means: Value subtracted from each feature.  # [features]
+        scales: Divisor of each feature after that.  # [features]
+        weights: Weight of each feature, in logits.  # [features]
+        bias: Bias, in logits.
+        learning_rate: Change of the user's bias by one decision, in logits for an error of 1.
+        thresholds: Probability below which a suggestion is hidden, by strictness.
     """
 
     names: tuple[str, ...]
@@ -54,28 +53,28 @@ class AcceptanceWeights:
 
     @classmethod
     def shipped(cls) -> AcceptanceWeights:
-        """The weights that come with draftline."""
+        """Return the weights that ship with draftline."""
         return cls.from_json(resources.files("lsp_server.gate").joinpath("gate.json").read_text(encoding="utf-8"))
 
     @classmethod
     def from_json(cls, text: str) -> AcceptanceWeights:
-        """Read weights.
+        """Parse weights.
 
         Raises:
-            ConfigurationError: They were written for another version of the gate.
+            ConfigurationError: The weights have another version.
         """
         data = json.loads(text)
         if data.get("version") != VERSION:
             raise ConfigurationError(
-                f"The gate's weights have version {data.get('version')}, this gate reads {VERSION}. "
-                "Train them again with `python -m benchmarks.gate --train`."
+                f"The gate's weights have version {data.get('version')} instead of {VERSION}. "
+                "Train them again: python -m benchmarks.gate --train"
             )
         columns = zip(*data["features"], strict=True)
         names, means, scales, weights = columns
         return cls(names, means, scales, weights, data["bias"], data["learning_rate"], data["thresholds"])
 
     def to_json(self) -> str:
-        """What `from_json` reads, a feature a line."""
+        """Return the weights as JSON for `from_json`, with one feature per line."""
         rows = zip(self.names, self.means, self.scales, self.weights, strict=True)
         lines = ",\n    ".join(json.dumps([name, *(round(value, 5) for value in row)]) for name, *row in rows)
         thresholds = json.dumps(self.thresholds)
@@ -87,20 +86,20 @@ class AcceptanceWeights:
 
 
 class AcceptanceModel:
-    """Decides for one user, and learns from what became of what was shown.
+    """The acceptance model of one user, which learns from the user's decisions.
 
     Args:
-        weights: A trained gate.
-        user_bias: What was learned of this user before, in logits.
+        weights: Trained weights.
+        user_bias: Bias that earlier sessions learned for this user, in logits.
     """
 
     def __init__(self, weights: AcceptanceWeights, user_bias: float = 0.0) -> None:
         self._weights = weights
-        self.user_bias = max(-MOST_BIAS, min(MOST_BIAS, user_bias))
+        self.user_bias = max(-MAX_BIAS, min(MAX_BIAS, user_bias))
         self.behaviour = Behaviour()
 
     def probability(self, offer: Offer) -> float:
-        """How likely the user accepts the offer, from 0 to 1."""
+        """Return the probability that the user accepts the offer."""
         logit = self._weights.bias + self.user_bias
         values = features(offer, self.behaviour)
         for name, mean, scale, weight in zip(
@@ -110,13 +109,13 @@ class AcceptanceModel:
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, logit))))
 
     def shows(self, offer: Offer, strictness: Strictness, *, invoked: bool = False) -> bool:
-        """Whether the offer is to be shown; what the user asked for by a key always is."""
+        """Return whether to show the offer. A manual request (`invoked`) always shows it."""
         if invoked or strictness is Strictness.OFF:
             return True
         return self.probability(offer) >= self._weights.thresholds[strictness.value]
 
     def learn(self, offer: Offer, *, accepted: bool, at_s: float) -> None:
-        """Take in what became of a shown offer: the user's bias moves a little, within its bound."""
-        surprise = float(accepted) - self.probability(offer)
-        self.user_bias = max(-MOST_BIAS, min(MOST_BIAS, self.user_bias + self._weights.learning_rate * surprise))
+        """Learn from the user's decision on a shown offer: adjust the user's bias and remember the behaviour."""
+        error = float(accepted) - self.probability(offer)
+        self.user_bias = max(-MAX_BIAS, min(MAX_BIAS, self.user_bias + self._weights.learning_rate * error))
         self.behaviour.decided(offer, accepted=accepted, at_s=at_s)

@@ -1,6 +1,6 @@
-"""What the gate knows before a suggestion is shown: its probability, its shape, its place, what the user did lately.
+"""The features of the acceptance model: a suggestion's probability, shape and position, and the user's behaviour.
 
-Everything here is known to our own engine and server at that moment; nothing looks at what became of the suggestion.
+Every feature is known before the suggestion is shown; none depends on the user's decision on it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ import re
 from dataclasses import dataclass, field
 
 _WORD = re.compile(r"[A-Za-z_]\w+")
-_REMEMBERED = 6
-_LONGEST_PAUSE_S = 600.0
-_NO_PROBABILITY = -0.3  # about the median of the study; for models that name none
+_MAX_REMEMBERED = 6
+"""Number of decisions that the features about recent behaviour look back on."""
+_MAX_INTERVAL_S = 600.0
+"""Maximum of the features of elapsed time, in seconds, and the time since the last acceptance before the first one."""
+_DEFAULT_LOG_PROBABILITY = -0.3
+"""Mean log probability of a suggestion whose model reports none: about the median of the study."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +25,11 @@ class Offer:
     Attributes:
         text: The suggestion.
         prefix: The document before the cursor, or the last part of it.
-        suffix_length: Characters after the cursor.
-        tokens: Tokens of the suggestion.
-        mean_log_probability: Mean over its tokens; None if the model names none.
-        at_s: Now, in seconds of any clock.
-        left_out: Characters of the document before `prefix`.
+        suffix_length: Number of characters after the cursor.
+        tokens: Number of tokens of the suggestion.
+        mean_log_probability: Mean over its tokens; None if the model reports none.
+        at_s: Time of the offer, in seconds of any clock.
+        left_out: Number of characters of the document before `prefix`.
     """
 
     text: str
@@ -45,7 +48,18 @@ class Offer:
 
 @dataclass(slots=True)
 class Behaviour:
-    """What one user did with the suggestions of this session."""
+    """A user's decisions on the suggestions of this session.
+
+    Attributes:
+        shown: The latest offers that were shown, oldest first.
+        accepted: Whether each of them was accepted.
+        accepted_lengths: Lengths of the latest accepted suggestions, in characters.
+        dwell_s: Seconds from offer to decision of each of the latest offers.
+        decisions: Number of decisions.
+        acceptances: Number of acceptances.
+        last_event_s: Time of the latest decision.
+        last_accepted_s: Time of the latest acceptance.
+    """
 
     shown: list[Offer] = field(default_factory=list)
     accepted: list[bool] = field(default_factory=list)
@@ -57,7 +71,7 @@ class Behaviour:
     last_accepted_s: float | None = None
 
     def decided(self, offer: Offer, *, accepted: bool, at_s: float) -> None:
-        """Remember what became of a shown suggestion; one that just vanished was not accepted."""
+        """Remember the decision on a shown suggestion. One that vanished without a decision was not accepted."""
         self.decisions += 1
         self.acceptances += accepted
         self.last_event_s = at_s
@@ -67,15 +81,15 @@ class Behaviour:
             (self.dwell_s, min(max(0.0, at_s - offer.at_s), 60.0)),
         ):
             values.append(value)  # type: ignore[arg-type]
-            del values[:-_REMEMBERED]
+            del values[:-_MAX_REMEMBERED]
         if accepted:
             self.last_accepted_s = at_s
             self.accepted_lengths.append(len(offer.text))
-            del self.accepted_lengths[:-_REMEMBERED]
+            del self.accepted_lengths[:-_MAX_REMEMBERED]
 
 
 def grouped_features(offer: Offer, behaviour: Behaviour) -> dict[str, dict[str, float]]:
-    """The gate's inputs by kind and name, in a fixed order; training takes or leaves a kind as a whole."""
+    """Return the features by kind and name, in a fixed order. Training uses or omits a kind as a whole."""
     line = offer.prefix[offer.prefix.rfind("\n") + 1 :]
     probability, shape, place = _probability(offer), _shape(offer), _place(offer, line)
     return {
@@ -105,7 +119,7 @@ def typed_between(earlier: str, now: str, count: int) -> str | None:
 
 
 def features(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
-    """The gate's inputs by name, in a fixed order."""
+    """Return the features by name, in a fixed order."""
     return {name: value for group in grouped_features(offer, behaviour).values() for name, value in group.items()}
 
 
@@ -119,8 +133,8 @@ def _probability_in_place(mean: float, shape: dict[str, float], place: dict[str,
 
 
 def _probability(offer: Offer) -> dict[str, float]:
-    named = offer.mean_log_probability
-    mean = _NO_PROBABILITY if named is None else max(named, -2.5)
+    reported = offer.mean_log_probability
+    mean = _DEFAULT_LOG_PROBABILITY if reported is None else max(reported, -2.5)
     return {
         "log_probability": mean,
         "log_probability_sum": math.log1p(-mean * max(1, offer.tokens)),
@@ -182,14 +196,14 @@ def _repetition(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
 def _habits(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
     lately = behaviour.accepted[-5:]
     streak = next((i for i, accepted in enumerate(reversed(lately)) if accepted), len(lately))
-    pause = _LONGEST_PAUSE_S if behaviour.last_accepted_s is None else offer.at_s - behaviour.last_accepted_s
+    pause = _MAX_INTERVAL_S if behaviour.last_accepted_s is None else offer.at_s - behaviour.last_accepted_s
     lengths = behaviour.accepted_lengths[-5:]
     usual = math.log1p(sum(lengths) / len(lengths)) if lengths else math.log(25)
     return {
         "acceptance": (behaviour.acceptances + 2) / (behaviour.decisions + 6),
         "acceptance_lately": (sum(lately) + 0.33) / (len(lately) + 1),
         "refused_in_a_row": math.log1p(streak),
-        "since_accepted": math.log1p(min(max(0.0, pause), _LONGEST_PAUSE_S)),
+        "since_accepted": math.log1p(min(max(0.0, pause), _MAX_INTERVAL_S)),
         "longer_than_usual": math.log1p(len(offer.text)) - usual,
     }
 
@@ -203,7 +217,7 @@ def _typing(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
     elapsed = max(0.2, offer.at_s - before.at_s)
     return {
         "dwell": math.log1p(behaviour.dwell_s[-1]),
-        "since_event": math.log1p(min(since, _LONGEST_PAUSE_S)),
+        "since_event": math.log1p(min(since, _MAX_INTERVAL_S)),
         "at_once": float(since < 0.1),
         "same_cursor": float(typed == ""),
         "typed": math.log1p(min(len(typed), 200)) if typed else 0.0,

@@ -1,1 +1,1 @@
-"""What a user can set, where it is read from, and experiments with two values of a setting."""
+"""The settings, their sources, and experiments that compare two values of a setting."""

@@ -1,4 +1,4 @@
-"""All settings as one typed object, merged from the editor, the project's file and the user's file."""
+"""Merges the settings of the user's file, the projects' files and the editor into one typed object."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lsp_server.settings.table import DEFAULTS, SETTINGS, Scope, Settings, choic
 from lsp_server.workspace_reader import read_inside, read_named
 
 PROJECT_FILE = ".draftline.toml"
-_FILE_BYTES = 64 * 1024
+_MAX_FILE_BYTES = 64 * 1024
 
 _NAMES = {name.replace("_", "").lower(): name for name in SETTINGS}
 # Bounds of what a hostile repository makes us compare and complain of.
@@ -29,12 +29,12 @@ _LONGEST_KEY = 60
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One place that settings come from.
+    """A source of settings.
 
     Attributes:
-        name: Named in complaints: "initializationOptions", a file's path, ...
-        values: Keys as written there.
-        trusted: False for a project's file, which may not set everything.
+        name: Name of the source in error messages, for example "initializationOptions" or a file's path.
+        values: Values by key, as the source spells it.
+        trusted: Whether the source may set every setting; a project's file may not.
     """
 
     name: str
@@ -43,10 +43,10 @@ class Source:
 
 
 def merge(sources: Sequence[Source]) -> tuple[Settings, list[str]]:
-    """Combine sources, later ones win; a value that cannot be used is left out.
+    """Merge sources. A later source overrides an earlier one; invalid values are ignored.
 
     Returns:
-        The settings, and a sentence for each complaint.
+        The settings, and an error message for each ignored value.
     """
     chosen: dict[str, Any] = {}
     complaints: list[str] = []
@@ -65,30 +65,37 @@ def merge(sources: Sequence[Source]) -> tuple[Settings, list[str]]:
 
 
 def read_file(path: Path, project: Path | None) -> tuple[Source | None, list[str]]:
-    """Read a TOML file of settings; a file that is not there is no source, a broken one is a complaint.
+    """Read a TOML file of settings.
 
     Args:
         path: The file.
-        project: The folder whose project file it is; None for the user's own file.
+        project: The project's folder for a project's file, None for the user's own file.
+
+    Returns:
+        The source, None if the file does not exist or is invalid, and an error message if it is invalid.
     """
     try:
-        content = read_inside(project, path, _FILE_BYTES) if project else read_named(path, _FILE_BYTES)
+        content = read_inside(project, path, _MAX_FILE_BYTES) if project else read_named(path, _MAX_FILE_BYTES)
         return Source(str(path), tomllib.loads(content.decode("utf-8")), trusted=project is None), []
     except FileNotFoundError:
         return None, []
     except RecursionError:
-        return None, [f"{path} cannot be read (values are nested too deeply). Its settings are left out."]
-    except (OSError, ValueError) as error:  # not TOML, not UTF-8, or a number of thousands of digits
-        return None, [f"{path} cannot be read ({error}). Its settings are left out."]
+        return None, [f"{path} cannot be read (values are nested too deeply). Its settings are ignored."]
+    except (OSError, ValueError) as error:  # invalid TOML or UTF-8, or a number of thousands of digits
+        return None, [f"{path} cannot be read ({error}). Its settings are ignored."]
 
 
 def user_file() -> Path:
-    """Where a user's own settings file lies."""
+    """Return the path of the user's own settings file."""
     return PlatformDirs("draftline", appauthor=False).user_config_path / "config.toml"
 
 
 def load(user: Path, folders: Sequence[Path], editor: Sequence[Source]) -> tuple[Settings, list[str]]:
-    """Merge the user's file, the folders' project files and what the editor said, in this order."""
+    """Merge the user's file, the folders' project files and the editor's settings, in this order.
+
+    Returns:
+        The settings, and an error message for each ignored file or value.
+    """
     sources: list[Source] = []
     complaints: list[str] = []
     for path, project in [(user, None), *((folder / PROJECT_FILE, folder) for folder in folders)]:
@@ -101,10 +108,10 @@ def load(user: Path, folders: Sequence[Path], editor: Sequence[Source]) -> tuple
 
 
 def with_text(settings: Settings, name: str, text: str) -> Settings:
-    """Settings with one value as it is typed in a terminal: `line`, `60`, `false`.
+    """Return the settings with one value replaced, given as text: `line`, `60`, `false`.
 
     Raises:
-        ConfigurationError: The setting does not take this value.
+        ConfigurationError: The value is invalid for this setting.
     """
     try:
         value = tomllib.loads(f"value = {text}")["value"]
@@ -128,14 +135,14 @@ def _known_name(key: str, source: Source) -> str:
 
 
 def _checked(name: str, value: Any, source: Source, key: str) -> Any:  # noqa: ANN401 - untyped JSON or TOML
-    """The value as the setting's type; complaints name the key as it was written."""
+    """Return the value as the setting's type. Error messages spell the key as its source does."""
     setting = SETTINGS[name]
     converted = _convert(setting.kind, value)
     if converted is None:
         raise ConfigurationError(f'{source.name}: "{key}" is {_shown(value)}; it must be {_describe(setting.kind)}.')
     if isinstance(converted, int | float) and not setting.low <= converted <= setting.high:
         bounds = f"between {setting.low:g} and {setting.high:g}"
-        raise ConfigurationError(f'{source.name}: "{key}" is {_shown(value)}; it must lie {bounds}.')
+        raise ConfigurationError(f'{source.name}: "{key}" is {_shown(value)}; it must be {bounds}.')
     return converted
 
 
@@ -148,7 +155,7 @@ def _shown(value: object) -> str:
 
 
 def _convert(kind: Any, value: Any) -> Any:  # noqa: ANN401 - see above
-    """The value as the setting's type, or None if it is not of that type."""
+    """Return the value as the setting's type, None if it is not of that type."""
     if kind in (int, float):
         return _number(kind, value)
     if get_origin(kind) is tuple:
@@ -164,15 +171,15 @@ def _number(kind: type[int | float], value: object) -> float | None:
         return None
     try:
         number = kind(value)
-    except (OverflowError, ValueError):  # infinity as a whole number, or more digits than a float holds
+    except (OverflowError, ValueError):  # an infinity for a whole number, or an integer too large for a float
         return None
     return number if number == value or kind is float else None
 
 
 def _describe(kind: Any) -> str:  # noqa: ANN401 - see above
-    plain = {bool: "true or false", int: "a whole number", float: "a number", str: "a text that is not empty"}
+    plain = {bool: "true or false", int: "a whole number", float: "a number", str: "a non-empty string"}
     if kind in plain:
         return plain[kind]
     if get_origin(kind) is tuple:
-        return "a list of texts"
+        return "a list of strings"
     return "one of " + ", ".join(f'"{text}"' for text in choices(kind))

@@ -1,4 +1,4 @@
-"""Two values of a setting compared on oneself: by hour or by file each request gets one of them, and is recorded so."""
+"""Experiments: each request gets one of two values of a setting, by hour or by file, and is recorded with it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Arm:
     """One side of an experiment.
 
     Attributes:
-        experiment: Its name; "" outside of any.
-        side: Its setting with its value, "mode=line"; "" outside of any.
+        experiment: Name of the experiment; "" if none is running.
+        side: The setting with its value, for example "mode=line"; "" if none is running.
     """
 
     experiment: str
@@ -50,9 +50,10 @@ class Experiment:
     """A running experiment.
 
     Attributes:
-        values: The setting's two values, as they were written.
+        setting: Name of the setting whose values are compared.
+        values: The two values, as the user wrote them.
         by: What the values alternate by.
-        started_s: Seconds since 1970.
+        started_s: Start of the experiment, in seconds since 1970.
     """
 
     name: str
@@ -62,34 +63,34 @@ class Experiment:
     started_s: float
 
     def __post_init__(self) -> None:
-        """Check it.
+        """Validate the fields.
 
         Raises:
-            ConfigurationError: The name, the setting or a value cannot be used.
+            ConfigurationError: The name, the setting, a value or `by` is invalid.
         """
         if not _NAME.fullmatch(self.name):
             raise ConfigurationError(
-                f'"{self.name}" is no name for an experiment: up to 40 letters, digits, "." "_" "-".'
+                f'"{self.name}" is not a valid name. Use up to 40 letters, digits, ".", "_" and "-".'
             )
         if self.setting not in COMPARABLE:
-            raise ConfigurationError(f'"{self.setting}" cannot be compared; these can: {", ".join(COMPARABLE)}.')
+            raise ConfigurationError(f'"{self.setting}" cannot be compared. Choose one of: {", ".join(COMPARABLE)}.')
         if self.by not in BYS:
-            raise ConfigurationError(f'"{self.by}" is nothing to alternate by; these are: {", ".join(BYS)}.')
+            raise ConfigurationError(f'Values cannot alternate by "{self.by}". Choose one of: {", ".join(BYS)}.')
         first, second = (getattr(with_text(DEFAULTS, self.setting, value), self.setting) for value in self.values)
         if first == second:
-            raise ConfigurationError(f"Both values of {self.setting} are {first}; there is nothing to compare.")
+            raise ConfigurationError(f"Both values of {self.setting} are {first}. Give two different values.")
 
     @property
     def arms(self) -> tuple[Arm, Arm]:
-        """Both sides."""
+        """Both sides, in the order of `values`."""
         first, second = (Arm(self.name, f"{self.setting}={value}") for value in self.values)
         return first, second
 
     def arm(self, document: str, now_s: float) -> Arm:
-        """The side that a document's request belongs to at a moment.
+        """Return the side of a request.
 
-        Hours take turns, and every day begins with the other value, so that no value gets the mornings to itself.
-        Files are dealt out by a hash of their address: a file stays on its side.
+        By hour, the values alternate, and each day starts with the other value than the day before, so that neither
+        value gets all mornings. By file, a hash of the document's URI decides, so that a file keeps its side.
         """
         if self.by == "hour":
             hour = int(now_s // _SECONDS_PER_HOUR)
@@ -98,14 +99,14 @@ class Experiment:
         return self.arms[digest[0] % 2]
 
     def applied(self, settings: Settings, arm: Arm) -> Settings:
-        """The settings with an arm's value in them."""
+        """Return the settings with an arm's value."""
         return with_text(settings, self.setting, arm.side.partition("=")[2])
 
 
 class CurrentExperiment:
-    """The experiment that runs now, for every server of this user; kept in a small file beside the telemetry.
+    """The running experiment of this user, which all servers read from one file.
 
-    Asking costs one look at the file's date, so nobody has to watch it.
+    `get` looks at the file's modification time and reads it again only if that has changed.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
@@ -115,7 +116,7 @@ class CurrentExperiment:
         self._experiment: Experiment | None = None
 
     def get(self) -> Experiment | None:
-        """The running experiment; None where none runs, or what stands in the file cannot be used."""
+        """Return the running experiment, None if none is running or its file is invalid."""
         try:
             found = self._path.stat()
         except OSError:
@@ -127,9 +128,9 @@ class CurrentExperiment:
         return self._experiment
 
     def settings_of(self, document: str, settings: Settings) -> tuple[Settings, Arm]:
-        """The settings that a document's request is answered by, and the side that they belong to.
+        """Return the settings for a document's request, and their side of the experiment.
 
-        Nothing is compared while nothing is recorded.
+        With telemetry off, no experiment applies, because nothing would be recorded.
         """
         experiment = self.get() if settings.telemetry else None
         if experiment is None:
@@ -138,24 +139,28 @@ class CurrentExperiment:
         return experiment.applied(settings, arm), arm
 
     def start(self, experiment: Experiment) -> None:
-        """Let an experiment run from now on.
+        """Start an experiment.
 
         Raises:
-            ConfigurationError: Another one runs.
-            StorageError: It cannot be written down.
+            ConfigurationError: Another one is running.
+            StorageError: Its file cannot be written.
         """
         running = self.get()
         if running is not None:
-            raise ConfigurationError(f'The experiment "{running.name}" runs. Run first: draftline experiment stop')
+            raise ConfigurationError(
+                f'The experiment "{running.name}" is still running. To end it, run: draftline experiment stop'
+            )
         fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         try:
             fresh.write_text(json.dumps(dataclasses.asdict(experiment)), encoding="utf-8")
             fresh.replace(self._path)
         except OSError as error:
-            raise StorageError(f"{self._path} cannot be written ({error.strerror}).") from error
+            raise StorageError(
+                f"{self._path} cannot be written ({error.strerror}). Check its folder, or set DRAFTLINE_STATE_DIR."
+            ) from error
 
     def stop(self) -> None:
-        """End the running experiment; what it recorded stays.
+        """End the running experiment and keep its records.
 
         Raises:
             StorageError: Its file cannot be removed.
@@ -163,17 +168,19 @@ class CurrentExperiment:
         try:
             self._path.unlink(missing_ok=True)
         except OSError as error:
-            raise StorageError(f"{self._path} cannot be removed ({error.strerror}).") from error
+            raise StorageError(
+                f"{self._path} cannot be removed ({error.strerror}). Check the permissions of its folder."
+            ) from error
 
     def _read(self) -> Experiment | None:
         try:
             written = json.loads(self._path.read_text(encoding="utf-8"))
             return Experiment(**written | {"values": tuple(written["values"])})
         except (OSError, ValueError, TypeError, KeyError, ConfigurationError) as error:
-            _log.warning("%s cannot be used as an experiment: %s", self._path, error)
+            _log.warning("%s is not a valid experiment and is ignored: %s", self._path, error)
             return None
 
 
 def experiment_path() -> Path:
-    """Where the running experiment is written down."""
+    """Return the path of the running experiment's file."""
     return state_dir() / "experiment.json"

@@ -1,6 +1,6 @@
-"""The table of settings: type, default, bounds, scope and description of each, and nothing else knows them.
+"""The table of settings: type, default, bounds, scope and description of each.
 
-`scripts/write_settings.py` writes docs/settings.md and what the editors declare from it.
+It is their only source: `scripts/write_settings.py` generates docs/settings.md and the editors' declarations from it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _Value = TypeVar("_Value")
 
 
 class Scope(StrEnum):
-    """Who may choose a setting; the values are VS Code's scopes, but for the last."""
+    """Who may change a setting. All values except the last are scopes of VS Code."""
 
-    PROJECT = "window"  # everybody, a project's file and a workspace's editor settings included
-    MACHINE = "machine"  # the user, for one machine: what chooses programs, models or resources
-    USER = "application"  # the user, for every machine
-    CLIENT = "client"  # the editor's plugin, which knows what it can show
+    PROJECT = "window"  # the user, a project's file, and the editor settings of a workspace
+    MACHINE = "machine"  # the user, for one machine: settings that choose programs, models or resources
+    USER = "application"  # the user, for all machines
+    CLIENT = "client"  # the editor's plugin, which knows what it can display
 
 
 def _setting(
@@ -37,15 +37,15 @@ def _setting(
     high: float = float("inf"),
     scope: Scope = Scope.PROJECT,
 ) -> _Value:
-    """A row of the table; `low` and `high` are inclusive, the description is Markdown."""
+    """Return a dataclass field with a row of the table. `low` and `high` are inclusive, the description is Markdown."""
     return field(default=default, metadata={"description": description, "low": low, "high": high, "scope": scope})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting of the language server. A file writes `max_tokens`, an editor may also write `maxTokens`."""
+    """Every setting of the language server. All sources may spell a key as `max_tokens` or `maxTokens`."""
 
-    enabled: bool = _setting(default=True, description="Whether draftline suggests anything.")
+    enabled: bool = _setting(default=True, description="Whether draftline makes suggestions.")
     languages_off: tuple[str, ...] = _setting(
         default=(), description="Languages without suggestions, by the editor's language identifier."
     )
@@ -58,7 +58,8 @@ class Settings:
     backend: Backend = _setting(
         default="auto",
         scope=Scope.MACHINE,
-        description="How the model is computed; `auto` picks the fastest that the machine and the model allow.",
+        description="Implementation that runs the model; `auto` chooses the fastest one that the machine and the model "
+        "support.",
     )
     threads: int = _setting(
         default=0,
@@ -72,25 +73,26 @@ class Settings:
         low=0.01,
         high=100_000,
         scope=Scope.MACHINE,
-        description="Minutes after which an engine without clients exits and gives its memory back.",
+        description="Minutes after which an engine without clients exits and frees its memory.",
     )
     debounce_ms: int = _setting(
         default=60,
         low=0,
         high=10_000,
-        description="Pause after a key before the engine is asked, in milliseconds. A manual request does not wait.",
+        description="Pause after a keystroke before the server asks the engine for a suggestion, in milliseconds. A "
+        "manual request does not wait.",
     )
     mode: Mode = _setting(
         default=Mode.AUTO,
-        description="How far a suggestion may reach: `line` to the end of the line, `block` over a block; `auto` "
-        "decides by the syntax at the cursor.",
+        description="How far a suggestion may reach: `line` to the end of the line, `block` to the end of the block; "
+        "`auto` decides by the syntax at the cursor.",
     )
     max_tokens: int = _setting(default=128, low=1, high=4096, description="Maximum length of a suggestion, in tokens.")
     time_budget_ms: int = _setting(
         default=0,
         low=0,
         high=600_000,
-        description="Maximum time for a suggestion, in milliseconds; 0 sets no limit.",
+        description="Maximum time for generating a suggestion, in milliseconds; 0 means no limit.",
     )
     suggestions: int = _setting(
         default=3,
@@ -100,13 +102,13 @@ class Settings:
     )
     alternatives: Alternatives = _setting(
         default=Alternatives.BRANCHES,
-        description="Where further suggestions come from: `branches` takes another token where the model was least "
-        "certain; `superposed` drafts all of them in one pass and scores them exactly.",
+        description="How alternatives to the first suggestion are generated: `branches` takes another token where the "
+        "model was least certain; `superposed` drafts all of them in one pass and scores them exactly.",
     )
     streaming: bool = _setting(
         default=False,
         scope=Scope.CLIENT,
-        description="Whether the server sends text while it grows (`draftline/partialCompletion`).",
+        description="Whether the server sends a suggestion while it is generated (`draftline/partialCompletion`).",
     )
     layout: Layout | Literal["auto"] = _setting(
         default="auto", description="Order of prefix and suffix in the prompt; `auto` is the model's own order."
@@ -114,29 +116,32 @@ class Settings:
     grammar: GrammarMode = _setting(
         default=GrammarMode.STRICT,
         description="What the language's grammar does: `strict` keeps a suggestion from breaking the file; `prune` "
-        "only drops drafts; `off` switches it off.",
+        "only prunes drafts; `off` disables it.",
     )
     cache: CacheMode = _setting(
         default=CacheMode.PIE,
-        description="How the engine reuses its cache after an edit: `pie` re-encodes text that moved; `exact` keeps "
-        "only what is unchanged from the start; `off` keeps nothing.",
+        description="How the engine reuses cached keys and values after an edit: `pie` re-encodes text that moved; "
+        "`exact` keeps only the unchanged beginning of the prompt; `off` keeps nothing.",
     )
     drafting: bool = _setting(
-        default=True, description="Whether the engine drafts tokens ahead. Drafts change speed, never text."
+        default=True, description="Whether the engine drafts tokens ahead. Drafts change the speed, never the text."
     )
     max_file_mb: float = _setting(
-        default=2.0, low=0.001, high=1000, description="Documents over this many megabytes get no suggestions."
+        default=2.0,
+        low=0.001,
+        high=1000,
+        description="Maximum size of a document, in megabytes; larger ones get no suggestions.",
     )
     index_files: int = _setting(
         default=2000,
         low=0,
         high=1_000_000,
-        description="Maximum number of workspace files that the drafters learn from; 0 switches that off.",
+        description="Maximum number of workspace files that the drafters learn from; 0 disables this.",
     )
     gate: Strictness = _setting(
         default=Strictness.NORMAL,
-        description="How strictly suggestions that you would hardly accept are hidden: `off` hides none, `high` "
-        "the most. Manual requests always show.",
+        description="How strictly the server hides automatic suggestions that you would hardly accept: `off` hides "
+        "none, `high` hides the most. The result of a manual request is always shown.",
     )
     quiet_ms: int = _setting(
         default=1000,
@@ -148,25 +153,26 @@ class Settings:
         default=1500,
         low=0,
         high=600_000,
-        description="Pause in typing, in milliseconds, after which the engine prepares its cache for the next key; 0 "
-        "switches that off.",
+        description="Pause in typing, in milliseconds, after which the engine prepares its cache for the next request; "
+        "0 disables this.",
     )
     telemetry: bool = _setting(
         default=True,
         scope=Scope.USER,
-        description="Whether counts of shown and accepted suggestions are kept in a database on this machine. Source "
-        "text and file names never are, and nothing is sent.",
+        description="Whether the server counts shown and accepted suggestions in a database on this machine. It never "
+        "stores source text or file names, and sends nothing.",
     )
     log_level: LogLevel = _setting(
         default="warning",
         scope=Scope.MACHINE,
-        description="Least severe messages that the server writes to standard error. Source text is never written.",
+        description="Minimum severity of the messages that the server writes to standard error. They never contain "
+        "source text.",
     )
 
 
 DEFAULTS: Final = Settings()
 
-# Settings that change what is suggested or when, request by request: they can be compared, and are recorded.
+# Settings that change what is suggested or when, for each request. Telemetry records them, so they can be compared.
 COMPARABLE = (
     "mode", "max_tokens", "time_budget_ms", "suggestions", "layout", "grammar", "cache", "drafting", "debounce_ms",
     "gate",
@@ -178,13 +184,13 @@ class Setting:
     """One row of the table.
 
     Attributes:
-        name: As files write it.
-        kind: The annotation of its field.
-        default: The value where nobody chooses one.
+        name: Key as settings files spell it.
+        kind: Type annotation of its field.
+        default: Default value.
         description: One or two sentences of Markdown.
-        low: Smallest number that is allowed.
-        high: Largest number that is allowed.
-        scope: Who may choose it.
+        low: Minimum, for numbers.
+        high: Maximum, for numbers.
+        scope: Who may change it.
     """
 
     name: str
@@ -197,7 +203,7 @@ class Setting:
 
 
 def choices(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type, a Literal or a union of both
-    """What may be written for an enumeration, and what it stands for; empty for any other type."""
+    """Return the values of an enumeration by their spelling; empty for any other type."""
     if isinstance(kind, python_types.UnionType) or get_origin(kind) is Union:
         return {text: value for part in get_args(kind) for text, value in choices(part).items()}
     if get_origin(kind) is Literal:

@@ -1,1 +1,1 @@
-"""What happened to every suggestion, in a local store without source text, and the reports on it."""
+"""Telemetry: a local store of what happened to every suggestion, without source text, and the reports on it."""

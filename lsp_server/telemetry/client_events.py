@@ -1,4 +1,4 @@
-"""What the user did with a completion: shown, accepted, partly accepted, rejected."""
+"""Handles the client's events on suggestions: shown, accepted, partly accepted, rejected."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lsp_server.suggesting.query import Answer, Query
 from lsp_server.suggesting.request_policy import RequestPolicy
 from lsp_server.telemetry.recorder import SuggestionRecorder
 
-REMEMBERED_OFFERS = 200
-"""Completions whose fate may still be reported; older ones are forgotten."""
+MAX_REMEMBERED_OFFERS = 200
+"""Maximum number of completions whose events are still expected; events on older ones are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """A completion that the client was given, as it was last answered.
+    """A completion that the client received.
 
     Attributes:
         texts: What each suggestion inserts, by its index; a client may name one that it was not given.
@@ -33,25 +33,25 @@ class _Offer:
 
 
 class ClientEvents:
-    """Connects what clients report with what they were offered."""
+    """Matches the client's events with the completions that it received, and passes them on."""
 
-    def __init__(self, gate: RequestPolicy, completer: InlineCompleter, recorder: SuggestionRecorder) -> None:
-        self._gate = gate
+    def __init__(self, policy: RequestPolicy, completer: InlineCompleter, recorder: SuggestionRecorder) -> None:
+        self._policy = policy
         self._completer = completer
         self._recorder = recorder
         self._offers: OrderedDict[str, _Offer] = OrderedDict()
 
     def knows(self, id_: str) -> bool:
-        """Whether a client was given this completion and has not said what became of it."""
+        """Return whether the client received this completion and has not yet accepted or rejected it."""
         return id_ in self._offers
 
     def offered(self, query: Query, answer: Answer) -> None:
-        """A client was given a completion, or more of one."""
+        """Remember a completion that the client received; a later answer of it replaces an earlier one."""
         self._offers[answer.id] = _Offer(
-            query.document, query.place, {left.index: left.text for left in answer.remainders}
+            query.document, query.place, {remainder.index: remainder.text for remainder in answer.remainders}
         )
         self._offers.move_to_end(answer.id)
-        while len(self._offers) > REMEMBERED_OFFERS:
+        while len(self._offers) > MAX_REMEMBERED_OFFERS:
             self._offers.popitem(last=False)
 
     def forget(self, document: Document) -> None:
@@ -60,13 +60,13 @@ class ClientEvents:
             del self._offers[id_]
 
     def shown(self, item: ItemName) -> None:
-        """A suggestion stood on the screen long enough to be read."""
+        """Handle a suggestion that was on the screen long enough to be read."""
         if item.id in self._offers:
             self._recorder.shown(item.id)
-            self._gate.acceptance.shown(item.id)
+            self._policy.acceptance.shown(item.id)
 
     def partly_accepted(self, event: PartAccepted) -> None:
-        """A word or a line of a suggestion was inserted; the rest stays on offer."""
+        """Handle the acceptance of a suggestion's first word or line; its remainder stays on the screen."""
         offer = self._offers.get(event.item.id)
         if offer is not None:
             text = offer.texts.get(event.item.index, "")
@@ -74,25 +74,29 @@ class ClientEvents:
             self._recorder.accepted(offer.document, offer.place, event.item.id, part, whole=False)
 
     def accepted(self, item: ItemName) -> None:
-        """A suggestion was inserted whole."""
+        """Handle the acceptance of a whole suggestion."""
         offer = self._offers.pop(item.id, None)
         if offer is not None:
             uri = offer.document.uri
             self._recorder.accepted(offer.document, offer.place, item.id, offer.texts.get(item.index, ""), whole=True)
-            self._gate.acceptance.accepted(item.id)
-            self._gate.note_acceptance(uri)
+            self._policy.acceptance.accepted(item.id)
+            self._policy.note_acceptance(uri)
             self._completer.clear(uri)
 
     def rejected(self, event: Rejected) -> None:
-        """A suggestion was put away: nothing more is written of it; only dismissing it asks for quiet."""
+        """Handle a suggestion that left the screen without acceptance, and stop its generation.
+
+        Only a dismissal counts as a rejection for the request policy, which then makes no automatic suggestions for a
+        while.
+        """
         offer = self._offers.pop(event.id, None)
         if offer is None:
             return
         self._recorder.rejected(event.id, event.reason)
-        self._gate.acceptance.rejected(event.id)
+        self._policy.acceptance.rejected(event.id)
         uri = offer.document.uri
         if event.reason is Rejection.DISMISSED:
-            self._gate.note_rejection(uri)
+            self._policy.note_rejection(uri)
             self._completer.clear(uri)
         else:
             self._completer.put_away(uri, event.id)

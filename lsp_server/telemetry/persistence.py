@@ -1,4 +1,4 @@
-"""What becomes of accepted text: how much of it still stands after 30, 120, 300 and 600 seconds."""
+"""Persistence of accepted text: how much of it the document still contains after 30, 120, 300 and 600 seconds."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MEASURED_CHARACTERS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What stands of an accepted text at one checkpoint.
+    """How much of an accepted text remains at one checkpoint.
 
     Attributes:
-        id: The completion's id.
-        after_s: The checkpoint.
-        share: 1 − edit distance / length of the longer text, 0 to 1.
-        characters: Accepted characters that still stand there, in order.
+        id: Id of the completion.
+        after_s: The checkpoint, in seconds after the acceptance.
+        share: Similarity of both texts: 1 − edit distance / length of the longer one, 0 to 1.
+        characters: Length of the longest common subsequence of both texts.
     """
 
     id: str
@@ -35,7 +35,12 @@ class Remains:
 
 @dataclass(slots=True)
 class _Accepted:
-    """An accepted text, and where in its document what is left of it stands."""
+    """An accepted text, and the range of its document that contains its remains.
+
+    Attributes:
+        at: Time of the acceptance, by the tracker's clock.
+        passed: Number of checkpoints that were measured.
+    """
 
     id: str
     document: Document
@@ -47,11 +52,11 @@ class _Accepted:
 
     @property
     def due(self) -> float:
-        """When its next checkpoint is."""
+        """Time of the next checkpoint."""
         return self.at + CHECKPOINTS_S[self.passed]
 
     def measure(self) -> Remains:
-        """Compare what stands there now, and go on to the next checkpoint."""
+        """Compare the accepted text with the range's text now, and advance to the next checkpoint."""
         after_s = CHECKPOINTS_S[self.passed]
         self.passed += 1
         now = self.document.lines.between(self.start, self.end)[:MEASURED_CHARACTERS]
@@ -59,7 +64,7 @@ class _Accepted:
         return Remains(self.id, after_s, share, int(LCSseq.similarity(self.text, now)))
 
     def follow(self, edit: Edit) -> None:
-        """Move with an edit; text that is put back where it was taken away is found again (undo, redo)."""
+        """Move the range with an edit. If an edit restores a text that was deleted (undo, redo), find it again."""
         old_end, new_end = _end_of(edit.start, edit.removed), _end_of(edit.start, edit.inserted)
         if self.start == self.end == edit.start and self.text in edit.inserted:
             head = edit.inserted[: edit.inserted.index(self.text)]
@@ -71,11 +76,11 @@ class _Accepted:
 
 
 class PersistenceTracker:
-    """Follows accepted texts through edits and reports their remains when a checkpoint has come.
+    """Follows accepted texts through edits and reports their remains at each checkpoint.
 
     Args:
-        report: Called with what remains.
-        clock: Seconds, monotonic.
+        report: Called with the remains.
+        clock: Monotonic clock, in seconds.
     """
 
     def __init__(self, report: Callable[[Remains], None], clock: Callable[[], float]) -> None:
@@ -84,10 +89,10 @@ class PersistenceTracker:
         self._accepted: dict[str, _Accepted] = {}
 
     def accepted(self, id_: str, document: Document, place: Place, text: str) -> bool:
-        """Follow a text that was inserted at a place; a longer part of the same completion takes over from a shorter.
+        """Follow a text that was inserted at a position. It replaces an earlier part of the same completion.
 
         Returns:
-            Whether the text stands there: a client may announce an acceptance before the edit.
+            Whether the document contains the text there. A client may report an acceptance before its edit.
         """
         end = document.lines.advance(place, len(text))
         if not text or document.lines.between(place, end) != text:
@@ -98,21 +103,21 @@ class PersistenceTracker:
         return True
 
     def changed(self, document: Document, edits: Sequence[Edit]) -> None:
-        """A document's text changed."""
+        """Move the followed texts of a document with its edits."""
         for accepted in self._accepted.values():
             if accepted.document is document:
                 for edit in edits:
                     accepted.follow(edit)
 
     def closed(self, document: Document) -> None:
-        """A document was closed: what stands in it now is what remains at every later checkpoint."""
+        """Report the current remains in a document for all later checkpoints, because it was closed."""
         for accepted in [one for one in self._accepted.values() if one.document is document]:
             del self._accepted[accepted.id]
             for _ in CHECKPOINTS_S[accepted.passed :]:
                 self._report(accepted.measure())
 
     def tick(self) -> None:
-        """Measure what is due."""
+        """Report the remains at every checkpoint that is due."""
         now = self._clock()
         for accepted in list(self._accepted.values()):
             while accepted.passed < len(CHECKPOINTS_S) and accepted.due <= now:
@@ -121,18 +126,18 @@ class PersistenceTracker:
                 del self._accepted[accepted.id]
 
     def next_due(self) -> float | None:
-        """When `tick` has something to do, by the clock; None while nothing is followed."""
+        """Return the time of the next checkpoint by the clock, None if no text is followed."""
         return min((accepted.due for accepted in self._accepted.values()), default=None)
 
 
 def _end_of(start: Place, text: str) -> Place:
-    """Where a text ends that begins at a place."""
+    """Return the position at the end of a text that begins at `start`."""
     *full, last = split_lines(text)
     return Place(start.line + len(full), len(last) + (0 if full else start.column))
 
 
 def _moved(place: Place, start: Place, old_end: Place, new_end: Place, *, after_insertion: bool) -> Place:
-    """A place after start .. old_end became start .. new_end; inside of it, the place moves to its edge."""
+    """Return where an edit of start..old_end to start..new_end moves a position; from inside, it moves to an edge."""
     if place < start or (place == start and (start != old_end or not after_insertion)):
         return place
     if place >= old_end:

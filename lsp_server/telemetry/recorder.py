@@ -1,4 +1,4 @@
-"""Turns what happens to suggestions into telemetry: one record for each, and what remains of what was accepted."""
+"""Records what happens to suggestions: one record for each, and how much of the accepted text remains."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from lsp_server.suggesting.query import Answer, Query
 from lsp_server.telemetry.persistence import PersistenceTracker, Remains
 from lsp_server.telemetry.store import SuggestionRecord, Telemetry
 
-_WHOLE_FILE_CHARACTERS = 2000
-"""A longer insertion is a reload, a paste or a formatter, not writing."""
+_MAX_WRITTEN_CHARACTERS = 2000
+"""Maximum length of an insertion that counts as writing. A longer one is a reload, a paste or a formatter's edit."""
 
-_EDIT_MAY_FOLLOW_S = 2.0
+_EDIT_DELAY_S = 2.0
+"""Maximum seconds from the report of an acceptance to its edit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,12 @@ class _Announced:
 
 
 class SuggestionRecorder:
-    """Records while telemetry is switched on, and does nothing while it is off.
+    """Records the events on suggestions while telemetry is on, and does nothing while it is off.
 
     Args:
-        model: The model's name of now.
-        clock: Seconds, monotonic; the completer's.
-        wall_clock: Seconds since 1970.
+        model: Returns the name of the current model.
+        clock: Monotonic clock, in seconds; the same as the completer's.
+        wall_clock: Clock in seconds since 1970.
     """
 
     def __init__(
@@ -57,13 +58,13 @@ class SuggestionRecorder:
         self._timer: asyncio.TimerHandle | None = None
 
     async def switch(self, path: Path | None) -> None:
-        """Record into the store at a path, or stop recording."""
+        """Record into the store at a path; None stops recording."""
         await self.close()
         if path is not None:
             self._telemetry = Telemetry(path, self._wall_clock)
 
     async def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining events and stop recording."""
         if self._timer is not None:
             self._timer.cancel()
         telemetry, self._telemetry = self._telemetry, None
@@ -71,7 +72,7 @@ class SuggestionRecorder:
             await asyncio.to_thread(telemetry.close)
 
     def answered(self, query: Query, answer: Answer) -> None:
-        """A query was answered, or a part of its answer was sent."""
+        """Record an answer to a query, or a part of it that was streamed."""
         if self._telemetry is None:
             return
         if answer.generation is None:
@@ -80,32 +81,32 @@ class SuggestionRecorder:
             self._telemetry.save(self._record(query, answer, answer.generation))
 
     def refused(self, language: str, reason: str) -> None:
-        """A request was answered with nothing before the engine was asked."""
+        """Record a request that was refused without asking the engine."""
         if self._telemetry is not None:
             self._telemetry.refused(language, reason)
 
     def shown(self, id_: str) -> None:
-        """A suggestion stood on the screen."""
+        """Record that a suggestion was on the screen long enough to be read."""
         if self._telemetry is not None:
             self._telemetry.shown(id_)
 
     def accepted(self, document: Document, place: Place, id_: str, text: str, *, whole: bool) -> None:
-        """A text was inserted at a place; its edit may come a moment before or after this."""
+        """Record the acceptance of a text at a position. Its edit may arrive shortly before or after."""
         if self._telemetry is None:
             return
         self._telemetry.accepted(id_, len(text), whole=whole)
         if not self._persistence.accepted(id_, document, place, text):
-            announced = _Announced(id_, place, text, self._clock() + _EDIT_MAY_FOLLOW_S)
+            announced = _Announced(id_, place, text, self._clock() + _EDIT_DELAY_S)
             self._announced.setdefault(document.uri, []).append(announced)
         self._wait_for_checkpoint()
 
     def rejected(self, id_: str, how: str) -> None:
-        """A suggestion was put away."""
+        """Record that a suggestion left the screen without acceptance; `how` is the client's reason."""
         if self._telemetry is not None:
             self._telemetry.rejected(id_, how)
 
     def text_changed(self, document: Document, edits: Sequence[Edit]) -> None:
-        """A document's text changed."""
+        """Follow accepted texts through the edits of a document, and count the written characters."""
         if self._telemetry is None:
             return
         self._persistence.changed(document, edits)
@@ -113,12 +114,12 @@ class SuggestionRecorder:
             if self._clock() <= announced.until:
                 self._persistence.accepted(announced.id, document, announced.place, announced.text)
                 self._wait_for_checkpoint()
-        inserted = sum(len(edit.inserted) for edit in edits if len(edit.inserted) <= _WHOLE_FILE_CHARACTERS)
+        inserted = sum(len(edit.inserted) for edit in edits if len(edit.inserted) <= _MAX_WRITTEN_CHARACTERS)
         if inserted:
             self._telemetry.written(document.language, inserted)
 
     def document_closed(self, document: Document) -> None:
-        """A document was closed."""
+        """Record the remains of accepted text in a document that was closed."""
         self._persistence.closed(document)
         self._announced.pop(document.uri, None)
 
@@ -135,7 +136,7 @@ class SuggestionRecorder:
             self._timer = asyncio.get_running_loop().call_later(delay, self.checkpoint)
 
     def checkpoint(self) -> None:
-        """Measure what is due."""
+        """Record the remains at every checkpoint that is due, and wait for the next one."""
         self._persistence.tick()
         self._wait_for_checkpoint()
 
@@ -167,6 +168,6 @@ class SuggestionRecorder:
 
 
 def variant_of(settings: Settings) -> str:
-    """The settings that change what is suggested, as far as they are not the defaults."""
+    """Return the comparable settings that differ from their defaults, as "name=value,name=value"."""
     changed = [name for name in COMPARABLE if getattr(settings, name) != getattr(DEFAULTS, name)]
     return ",".join(f"{name}={getattr(settings, name)}" for name in changed)

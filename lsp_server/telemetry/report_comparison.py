@@ -1,4 +1,4 @@
-"""Two reports side by side: what changed, and whether more than chance would change it."""
+"""The comparison of two reports: the difference of each figure, and whether chance may explain it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from lsp_server.telemetry.report_statistics import Estimate, difference
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure in both reports, and the difference with its interval.
+    """One figure of both reports, and their difference with its interval.
 
     Attributes:
         unit: "share" or "ms".
-        verdict: "better", "worse", or "no clear difference" where the interval holds zero.
+        verdict: "better" or "worse" for the second report, or "no clear difference" if the interval contains zero.
     """
 
     name: str
@@ -27,11 +27,11 @@ class Row:
 
 
 DECIDING = "accepted of shown"
-"""The figure by which a side wins."""
+"""Name of the figure that decides which report is ahead."""
 
 
 def compare(first: Report, second: Report) -> list[Row]:
-    """Acceptance, kept text and latency of two reports."""
+    """Compare the acceptance, the kept text and the latency of two reports."""
     rows = [
         _row(DECIDING, "share", first.acceptance, second.acceptance),
         *(
@@ -44,24 +44,26 @@ def compare(first: Report, second: Report) -> list[Row]:
 
 
 def winner(names: Sequence[str], rows: Sequence[Row]) -> str:
-    """The name of the report that is clearly ahead in what users accept of what they see; "" where chance explains it.
+    """Return the name of the report with the clearly higher acceptance, "" if chance may explain the difference.
 
     Args:
-        names: Of the two reports.
-        rows: What `compare` says of them.
+        names: Names of the two reports.
+        rows: Their comparison by `compare`.
     """
     verdicts = {row.name: row.verdict for row in rows}
     return {"better": names[1], "worse": names[0]}.get(verdicts.get(DECIDING, ""), "")
 
 
 def winner_sentence(names: Sequence[str], rows: Sequence[Row]) -> str:
-    """The same in words."""
+    """Return a sentence on which report is ahead. Arguments as for `winner`."""
     ahead = winner(names, rows)
-    return f"Ahead: {ahead}." if ahead else "Neither is clearly ahead: chance may explain the difference in acceptance."
+    if ahead:
+        return f'"{ahead}" is ahead: a larger share of its suggestions was accepted.'
+    return "Neither is clearly ahead: chance may explain the difference in acceptance."
 
 
 def _row(name: str, unit: str, first: Estimate, second: Estimate, better: int = 1) -> Row:
-    """Both figures and their difference; `better` is −1 where less is better."""
+    """Return the row of two figures; `better` is −1 if a lower figure is better."""
     change = difference(first, second)
     return Row(name, unit, first, second, change, _verdict(first, second, change, better))
 

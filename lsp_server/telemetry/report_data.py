@@ -1,4 +1,4 @@
-"""Reads the telemetry store into the figures of `draftline report`."""
+"""Computes the figures of `draftline report` from the telemetry store."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from lsp_server.telemetry.persistence import CHECKPOINTS_S
 from lsp_server.telemetry.report_statistics import Estimate, mean, median, quantile, share
 
 STAGES = {
-    "wait_ms": "pause before asking",
-    "queue_ms": "engine's queue",
-    "prompt_ms": "reading the prompt",
+    "wait_ms": "debounce",
+    "queue_ms": "engine queue",
+    "prompt_ms": "prompt",
     "drafting_ms": "drafting",
     "grammar_ms": "grammar",
-    "decode_ms": "writing",
+    "decode_ms": "decoding",
     "first_text_ms": "first text",
-    "answer_ms": "whole answer",
+    "answer_ms": "complete answer",
 }
+"""Label of each stage of a request, by its column."""
 QUANTILES = (0.5, 0.75, 0.95)
 _LENGTHS = ((0, 10), (10, 30), (30, 80), (80, 200))
 _GROUPS = {
@@ -33,14 +34,18 @@ _GROUPS = {
     "drafter": "(SELECT key FROM json_each(accepted_by_drafter) ORDER BY value DESC LIMIT 1)",
 }
 _SHOWN = "shown = 1"
-_TAKEN = "outcome IN ('accepted', 'partly')"
+_ACCEPTED = "outcome IN ('accepted', 'partly')"
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which part of the store: a span of time in seconds since 1970, variants of the settings, a side of an experiment.
+    """A part of the store.
 
-    None takes all of them.
+    Attributes:
+        since: Start of the time span, in seconds since 1970.
+        until: End of the time span (exclusive), in seconds since 1970.
+        variants: Variants of the settings; None selects all.
+        arm: Side of an experiment; None selects all suggestions, also those outside of experiments.
     """
 
     since: float
@@ -50,11 +55,11 @@ class Selection:
 
     @property
     def whole(self) -> bool:
-        """Whether it is all of its span: refusals and written characters belong to no side of a comparison."""
+        """Whether the selection is all of its time span. Only then do refusals and written characters belong to it."""
         return self.variants is None and self.arm is None
 
     def where(self) -> tuple[str, tuple[object, ...]]:
-        """The condition on `suggestions`, with its values."""
+        """Return the SQL condition on `suggestions` and its values."""
         condition: str = "at >= ? AND at < ?"
         values: tuple[object, ...] = (self.since, self.until)
         if self.arm is not None:
@@ -67,7 +72,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Shown and accepted suggestions of one language, hour, length, day or drafter."""
+    """The numbers of shown and accepted suggestions of one language, hour, length, day or drafter."""
 
     name: str
     shown: int
@@ -75,13 +80,19 @@ class Group:
 
     @property
     def acceptance(self) -> Estimate:
-        """The accepted share of the shown."""
+        """The accepted share of the shown suggestions."""
         return share(self.accepted, self.shown)
 
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What remained of accepted text at a checkpoint: mean similarity, and characters that still stood."""
+    """How much of the accepted text remained at a checkpoint.
+
+    Attributes:
+        after_s: The checkpoint, in seconds after the acceptance.
+        share: Mean similarity to the accepted text.
+        characters: Sum of the accepted characters that remained.
+    """
 
     after_s: int
     share: Estimate
@@ -90,20 +101,22 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that a report shows. Characters are code points, times milliseconds.
+    """The figures of a report. Characters are code points, times are in milliseconds.
 
     Attributes:
-        offered: Suggestions that the editor was given.
-        shown: Those that stood on the screen long enough to be read.
-        accepted: Those that were inserted, whole or in part.
-        shown_characters: Characters of the shown ones.
-        accepted_characters: Characters that were inserted.
-        written_characters: Characters that came into documents by hand or by completion.
-        outcomes: How often each outcome was met.
-        groups: By "language", "hour", "length", "day", "drafter".
-        latency: Stage to its quantiles, in the order of QUANTILES.
-        answer: The median time to the whole answer.
-        reasons: Why nothing was shown, and how often.
+        selection: The part of the store that the report is on.
+        offered: Number of suggestions that the editor received.
+        shown: Number of suggestions that were on the screen long enough to be read.
+        accepted: Number of suggestions that were accepted, in whole or in part.
+        shown_characters: Characters of the shown suggestions.
+        accepted_characters: Characters that were inserted by accepting.
+        written_characters: Characters that were inserted into documents, by typing or by accepting.
+        outcomes: Number of suggestions by outcome.
+        remaining: How much of the accepted text remained, by checkpoint.
+        groups: Acceptance by "language", "hour", "length", "day" and "drafter".
+        latency: Quantiles of each stage, in the order of QUANTILES.
+        answer: Median time to the complete answer.
+        reasons: Number of requests that showed nothing, by reason.
         tokens: Sums of the engine's token counts.
         drafters: Accepted draft tokens by drafter.
     """
@@ -131,21 +144,21 @@ class Report:
 
     @property
     def character_acceptance(self) -> Estimate:
-        """The inserted share of the shown characters."""
+        """The accepted share of the shown characters."""
         return share(min(self.accepted_characters, self.shown_characters), self.shown_characters)
 
     @property
     def written_share(self) -> float:
-        """Which share of the characters written came from completion."""
+        """The share of the written characters that came from completion."""
         return min(1.0, self.accepted_characters / self.written_characters) if self.written_characters else 0.0
 
 
 def read_report(store: sqlite3.Connection, selection: Selection) -> Report:
-    """Compute a report on a part of the store."""
+    """Compute the report on a part of the store."""
     where, values = selection.where()
     query = (
         f"SELECT count(*) FILTER (WHERE reason = ''), count(*) FILTER (WHERE {_SHOWN}), "  # noqa: S608 - our own parts
-        f"count(*) FILTER (WHERE {_TAKEN}), coalesce(sum(characters) FILTER (WHERE {_SHOWN}), 0), "
+        f"count(*) FILTER (WHERE {_ACCEPTED}), coalesce(sum(characters) FILTER (WHERE {_SHOWN}), 0), "
         f"coalesce(sum(accepted_characters), 0) FROM suggestions WHERE {where}"
     )
     offered, shown, accepted, shown_characters, accepted_characters = store.execute(query, values).fetchone()
@@ -170,15 +183,15 @@ def read_report(store: sqlite3.Connection, selection: Selection) -> Report:
 
 
 def variants_with(store: sqlite3.Connection, setting: str, value: str, default: str) -> tuple[str, ...]:
-    """The recorded variants in which a setting had a value; a variant names only what is not the default."""
+    """Return the recorded variants in which a setting had a value. A variant omits settings with their default."""
     found = (row[0] for row in store.execute("SELECT DISTINCT variant FROM suggestions"))
     return tuple(variant for variant in found if _value_in(variant, setting, default) == value)
 
 
 def arms_of(store: sqlite3.Connection, experiment: str) -> dict[Arm, tuple[float, float]]:
-    """The sides of an experiment that were recorded, in the order of their first use, each with its span of time.
+    """Return the recorded sides of an experiment with their first and last time, in the order of their first use.
 
-    The name "" is the latest experiment's.
+    The name "" selects the latest experiment.
     """
     latest = "SELECT experiment FROM suggestions WHERE experiment != '' ORDER BY at DESC LIMIT 1"
     name = experiment or (store.execute(latest).fetchone() or ("",))[0]
@@ -220,7 +233,7 @@ def _remaining(store: sqlite3.Connection, where: str, values: tuple[object, ...]
 
 def _group(store: sqlite3.Connection, name: str, where: str, values: tuple[object, ...]) -> tuple[Group, ...]:
     query = (
-        f"SELECT {_GROUPS[name]}, count(*), count(*) FILTER (WHERE {_TAKEN}), min(characters) "  # noqa: S608
+        f"SELECT {_GROUPS[name]}, count(*), count(*) FILTER (WHERE {_ACCEPTED}), min(characters) "  # noqa: S608
         f"FROM suggestions WHERE {where} AND {_SHOWN} GROUP BY 1 ORDER BY "
         + {"hour": "1", "day": "1", "length": "4"}.get(name, "2 DESC")
     )
@@ -229,14 +242,14 @@ def _group(store: sqlite3.Connection, name: str, where: str, values: tuple[objec
 
 
 def _times(store: sqlite3.Connection, where: str, values: tuple[object, ...]) -> dict[str, list[float]]:
-    """Every stage's times, ascending."""
+    """Return the times of every stage in ascending order."""
     query = f"SELECT {', '.join(STAGES)} FROM suggestions WHERE {where} AND reason = ''"  # noqa: S608
     columns = list(zip(*store.execute(query, values), strict=True)) or [() for _ in STAGES]
     return {stage: sorted(column) for stage, column in zip(STAGES, columns, strict=True)}
 
 
 def _reasons(store: sqlite3.Connection, selection: Selection, where: str, values: tuple[object, ...]) -> dict[str, int]:
-    """Reasons of both kinds: before the engine was asked, and after. A filter is named by what it dropped."""
+    """Count the reasons for showing nothing: refusals without asking the engine, and empty or dropped answers."""
     counts = _counts(
         store, "CASE WHEN detail != '' THEN reason || ': ' || detail ELSE reason END",
         f"{where} AND reason != '' AND shown = 0", values,
@@ -270,5 +283,5 @@ def _drafters(store: sqlite3.Connection, where: str, values: tuple[object, ...])
 
 
 def day_of(seconds: float) -> str:
-    """A moment's day where the user is."""
+    """Return the day of a time in the local time zone, as YYYY-MM-DD."""
     return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d")

@@ -1,4 +1,4 @@
-"""How sure a share, a difference or a median is: 95 % intervals that hold for small numbers too."""
+"""Estimates with 95 % confidence intervals for shares, differences, medians and means."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ _Z = 1.959964  # 97.5 % quantile of the normal distribution
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure and the interval that it lies in with 95 % confidence; `count` is how many cases it rests on."""
+    """An estimate with its 95 % confidence interval.
+
+    Attributes:
+        count: Number of observations.
+    """
 
     value: float
     low: float
@@ -20,7 +24,7 @@ class Estimate:
 
 
 def share(successes: int, count: int) -> Estimate:
-    """A proportion with Wilson's score interval ("Probable inference, the law of succession", 1927)."""
+    """Estimate a proportion with Wilson's score interval ("Probable inference, the law of succession", 1927)."""
     if count == 0:
         return Estimate(0.0, 0.0, 1.0, 0)
     p = successes / count
@@ -30,10 +34,10 @@ def share(successes: int, count: int) -> Estimate:
 
 
 def difference(before: Estimate, after: Estimate) -> Estimate:
-    """After − before for two independent figures, from the distances between each and the ends of its interval.
+    """Estimate after − before for two independent estimates, from their values and intervals.
 
-    For proportions it is Newcombe's method 10 ("Interval estimation for the difference", 1998), for others the same
-    after Zou and Donner ("Construction of confidence limits about effect measures", 2008).
+    For proportions this is Newcombe's method 10 ("Interval estimation for the difference", 1998). Zou and Donner
+    ("Construction of confidence limits about effect measures", 2008) extend it to other estimates.
     """
     value = after.value - before.value
     low = value - math.hypot(after.value - after.low, before.high - before.value)
@@ -42,7 +46,7 @@ def difference(before: Estimate, after: Estimate) -> Estimate:
 
 
 def median(values: Sequence[float]) -> Estimate:
-    """The median, with the order statistics that enclose it (binomial, normal approximation)."""
+    """Estimate the median; its interval is between order statistics (binomial, normal approximation)."""
     count = len(values)
     if count == 0:
         return Estimate(0.0, 0.0, 0.0, 0)
@@ -53,7 +57,7 @@ def median(values: Sequence[float]) -> Estimate:
 
 
 def mean(values: Sequence[float]) -> Estimate:
-    """The mean, with its normal interval."""
+    """Estimate the mean with the interval of the normal approximation."""
     count = len(values)
     if count == 0:
         return Estimate(0.0, 0.0, 0.0, 0)
@@ -64,7 +68,7 @@ def mean(values: Sequence[float]) -> Estimate:
 
 
 def quantile(ordered: Sequence[float], fraction: float) -> float:
-    """A quantile of values in ascending order, between neighbours by their distance."""
+    """Return a quantile of values in ascending order, interpolated linearly; 0 for no values."""
     if not ordered:
         return 0.0
     at = fraction * (len(ordered) - 1)

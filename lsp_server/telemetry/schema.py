@@ -1,4 +1,4 @@
-"""The telemetry store's tables and how an older store becomes a newer one; never a column for text or a file's name."""
+"""The tables of the telemetry store and their migrations. No column holds source text or a file's name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from completion.errors import StorageError
 from completion.paths import state_dir
 
-# One script for each version; a store of version n runs those from n on. Released scripts are never edited.
-# There is no index by time: a store of bounded size is scanned faster than an index leads through it.
+# One script per version: a store of version n runs the scripts from n on. Released scripts are never edited.
+# There is no index by time, because scanning a store of bounded size is faster than following an index.
 MIGRATIONS = (
     """
     CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -87,32 +87,32 @@ BUSY_TIMEOUT_S = 10.0
 
 
 def store_path() -> Path:
-    """Where the store lies."""
+    """Return the path of the store."""
     return state_dir() / "telemetry.sqlite3"
 
 
 def open_store(path: Path, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
-    """Open the store, make or migrate it where needed; several processes may have it open.
+    """Open the store, and create or migrate it if necessary. Several processes may open it at once.
 
     Args:
         path: The store.
         timeout_s: Time that a statement waits for another process.
 
     Raises:
-        StorageError: A newer draftline made it, or it cannot be opened.
+        StorageError: The store cannot be opened, or a newer version of draftline has created it.
     """
     try:
         connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None)
         with contextlib.ExitStack() as on_failure:
             on_failure.callback(connection.close)
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # counts only before the first table is made
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect only before the first table exists
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             _migrate(connection, path)
             on_failure.pop_all()
     except sqlite3.Error as error:
         raise StorageError(
-            f"The telemetry store {path} cannot be used ({error}). Run: draftline telemetry clear"
+            f"The telemetry store {path} cannot be opened ({error}). To delete it, run: draftline telemetry clear"
         ) from error
     path.chmod(0o600)
     return connection
@@ -126,11 +126,13 @@ def is_locked(error: BaseException) -> bool:
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("BEGIN IMMEDIATE")  # one process migrates, others wait and then find it done
+    connection.execute("BEGIN IMMEDIATE")  # one process migrates; others wait and then find the new version
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(MIGRATIONS):
         connection.execute("ROLLBACK")
-        raise StorageError(f"The telemetry store {path} was made by a newer draftline. Update draftline.")
+        raise StorageError(
+            f"The telemetry store {path} has version {version}, which a newer draftline has created. Update draftline."
+        )
     for script in MIGRATIONS[version:]:
         for statement in _statements(script):
             connection.execute(statement)
@@ -139,12 +141,12 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _statements(script: str) -> list[str]:
-    """A script's statements; `executescript` would end the transaction that they belong to."""
-    found: list[str] = []
-    rest = ""
+    """Return the statements of a script. `executescript` would commit the transaction that they belong to."""
+    statements: list[str] = []
+    statement = ""
     for line in script.splitlines(keepends=True):
-        rest += line
-        if sqlite3.complete_statement(rest):
-            found.append(rest)
-            rest = ""
-    return found
+        statement += line
+        if sqlite3.complete_statement(statement):
+            statements.append(statement)
+            statement = ""
+    return statements

@@ -1,1 +1,1 @@
-"""`draftline report`: the command, its tables and its page."""
+"""`draftline report`: the command, its terminal tables and its HTML page."""

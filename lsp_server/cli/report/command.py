@@ -1,4 +1,4 @@
-"""`draftline report`: whether completion is worth it, from the local store: tables, JSON, one offline page."""
+"""`draftline report`: statistics from the local telemetry as tables, JSON or an offline HTML page."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ _SECONDS_PER_DAY = 86_400
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register `report`."""
-    parser = subparsers.add_parser("report", help="what was suggested, accepted and kept; how long it took")
-    parser.add_argument("--days", type=float, default=30.0, metavar="N", help="look back this far (default: 30)")
+    parser = subparsers.add_parser("report", help="show what was suggested, accepted and kept, and how fast")
+    parser.add_argument("--days", type=float, default=30.0, metavar="N", help="report on the last N days (default: 30)")
     parser.add_argument(
         "--compare",
         metavar="WHAT",
-        help='"previous": with as many days before; "SETTING=A,B": two values of a setting (mode=line,block)',
+        help='compare with the N days before ("previous"), or two values of a setting (mode=line,block)',
     )
     parser.add_argument(
         "--experiment",
         nargs="?",
         const="",
         metavar="NAME",
-        help="compare the sides of an experiment (default: the latest); see `draftline experiment`",
+        help="compare the two values of an experiment (default: the latest); see `draftline experiment`",
     )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write one page with plots; needs no network")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots that works offline")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run what `add_parser` parsed."""
+    """Run the command."""
     from lsp_server.telemetry.schema import open_store, store_path
 
     path = store_path()
     if not path.exists():
-        raise StorageError(f"There is no telemetry yet: {path} does not exist. Use completion in an editor first.")
+        raise StorageError(f"No telemetry is recorded yet: {path} does not exist. Use completion in an editor first.")
     store = open_store(path)
     try:
         _present(*_reports(store, _selections(store, options, time.time())), options)
@@ -59,18 +59,18 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _reports(store: sqlite3.Connection, selections: Mapping[str, Selection]) -> tuple[list[str], list[Report]]:
-    """A report for each selection, and their names."""
+    """Return the names of the selections, and a report for each."""
     from lsp_server.telemetry.report_data import read_report
 
     return list(selections), [read_report(store, selection) for selection in selections.values()]
 
 
 def _selections(store: sqlite3.Connection, options: argparse.Namespace, now: float) -> dict[str, Selection]:
-    """What is reported: one selection, or two that are compared."""
+    """Return one selection to report on, or two to compare, by name."""
     from lsp_server.telemetry.report_data import Selection
 
     if options.days <= 0:
-        raise ConfigurationError(f"--days is {options.days:g}; it must be more than 0.")
+        raise ConfigurationError(f"--days is {options.days:g}. Give a number above 0.")
     if options.experiment is not None:
         return _both_sides(store, options.experiment)
     span = options.days * _SECONDS_PER_DAY
@@ -93,7 +93,7 @@ def _by_setting(store: sqlite3.Connection, compare: str, recent: Selection) -> d
     if setting not in COMPARABLE or len(chosen) != 2:
         known = ", ".join(COMPARABLE)
         raise ConfigurationError(
-            f'--compare is "{compare}"; it must be "previous" or SETTING=A,B, with one of {known}.'
+            f'--compare is "{compare}". Give "previous" or SETTING=A,B, where SETTING is one of {known}.'
         )
     default = str(getattr(DEFAULTS, setting))
     recorded = {value: str(getattr(with_text(DEFAULTS, setting, value), setting)) for value in chosen}
@@ -104,7 +104,7 @@ def _by_setting(store: sqlite3.Connection, compare: str, recent: Selection) -> d
 
 
 def _sides(store: sqlite3.Connection, experiment: str) -> dict[str, Selection]:
-    """The sides of an experiment that were recorded; the name "" is the latest one's."""
+    """Return a selection for each recorded side of an experiment, of the latest one for the name ""."""
     from lsp_server.telemetry.report_data import Selection, arms_of
 
     arms = arms_of(store, experiment)
@@ -117,13 +117,16 @@ def _sides(store: sqlite3.Connection, experiment: str) -> dict[str, Selection]:
 def _both_sides(store: sqlite3.Connection, experiment: str) -> dict[str, Selection]:
     sides = _sides(store, experiment)
     if len(sides) < 2:
-        named = f' "{experiment}"' if experiment else ""
-        raise StorageError(f"Both sides of an experiment{named} must have been met; so far {len(sides)} was recorded.")
+        name = f'experiment "{experiment}"' if experiment else "latest experiment"
+        raise StorageError(
+            f"The {name} has records for {len(sides)} of its 2 values. Use completion until both have some. "
+            "To see the counts: draftline experiment status"
+        )
     return sides
 
 
 def _present_latest_experiment(store: sqlite3.Connection) -> None:
-    """Below the report, if both sides have been met."""
+    """Print the comparison of the latest experiment, if both of its sides have records."""
     from lsp_server.cli.report.tables import print_comparison
 
     sides = _sides(store, "")
@@ -139,7 +142,7 @@ def _present(names: list[str], reports: list[Report], options: argparse.Namespac
         from lsp_server.cli.report.page import render_page
 
         options.html.write_text(render_page(names, reports), encoding="utf-8")
-        print(f"Written: {options.html}")
+        print(f"Wrote {options.html}")
     if options.json:
         print(json.dumps(_as_json(names, reports)))
     elif options.html is None and len(reports) == 1:
@@ -151,7 +154,7 @@ def _present(names: list[str], reports: list[Report], options: argparse.Namespac
 def _as_json(names: list[str], reports: list[Report]) -> dict[str, Any]:
     from lsp_server.telemetry.report_comparison import compare, winner
 
-    found = {
+    by_name = {
         name: dataclasses.asdict(report)
         | {
             "acceptance": dataclasses.asdict(report.acceptance),
@@ -161,10 +164,10 @@ def _as_json(names: list[str], reports: list[Report]) -> dict[str, Any]:
         for name, report in zip(names, reports, strict=True)
     }
     if len(reports) == 1:
-        return found[names[0]]
+        return by_name[names[0]]
     rows = compare(*reports)
     return {
-        "reports": found,
+        "reports": by_name,
         "comparison": [dataclasses.asdict(row) for row in rows],
         "ahead": winner(names, rows) or None,
     }

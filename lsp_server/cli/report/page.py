@@ -1,4 +1,4 @@
-"""A report as one self-contained page: plots with their script inside, no network, nothing but figures."""
+"""A report as a self-contained HTML page. It embeds the plots' script, needs no network and contains only numbers."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _PLOT_HEIGHT = 330
 
 
 def render_page(names: Sequence[str], reports: Sequence[Report]) -> str:
-    """The whole page as HTML.
+    """Return the page as HTML.
 
     Args:
-        names: One for each report.
-        reports: One, or two that are compared; the plots show the last.
+        names: A name for each report.
+        reports: One report, or two to compare; the plots show the last.
     """
     report = reports[-1]
     parts = [f"<h1>draftline, {html.escape(names[-1])}</h1>", _period(report), _cards(report)]
     if len(reports) == 2:
-        parts += ["<h2>Compared</h2>", _comparison(names, reports)]
+        parts += ["<h2>Comparison</h2>", _comparison(names, reports)]
     figures = _figures(report)
     for number, (title, note, figure) in enumerate(figures):
         parts += [f"<h2>{title}</h2>", f'<p class="note">{note}</p>', _plot(figure, with_script=number == 0)]
@@ -45,16 +45,14 @@ def render_page(names: Sequence[str], reports: Sequence[Report]) -> str:
 
 
 def _figures(report: Report) -> list[tuple[str, str, go.Figure]]:
-    """Title, a sentence for the reader, and the plot."""
-    share_note = "Share of the suggestions shown that were accepted, whole or in part; bars show the 95 % interval."
+    """Return the title, a caption and the plot of each section."""
+    share_note = (
+        "Share of the shown suggestions that were accepted, in whole or in part. Error bars show the 95 % interval."
+    )
     return [
-        ("Day by day", "Suggestions shown and accepted.", _by_day(report.groups["day"])),
-        ("What remains", "Similarity of what stands in the document to what was accepted.", _kept(report)),
-        (
-            "How long it took",
-            "Half of the answers came within p50, one in twenty after p95.",
-            _latency(report),
-        ),
+        ("By day", "Number of suggestions that were shown and accepted.", _by_day(report.groups["day"])),
+        ("Accepted text kept", "Similarity of the accepted text to the text at its position later.", _kept(report)),
+        ("Latency", "Half of the answers arrived within p50, one in twenty after p95.", _latency(report)),
         ("By language", share_note, _acceptance(report.groups["language"])),
         ("By length in characters", share_note, _acceptance(report.groups["length"])),
         ("By main drafter", share_note, _acceptance(report.groups["drafter"])),
@@ -118,7 +116,7 @@ def _latency(report: Report) -> go.Figure:
 
 def _period(report: Report) -> str:
     since, until = day_of(report.selection.since), day_of(report.selection.until)
-    return f'<p class="note">{since} to {until}. Counted on this machine; no text was stored and nothing was sent.</p>'
+    return f'<p class="note">{since} to {until}. Counted on this machine: no text is stored, and nothing is sent.</p>'
 
 
 def _cards(report: Report) -> str:
@@ -127,10 +125,10 @@ def _cards(report: Report) -> str:
     cards = [
         (f"{acceptance.value:.0%}" if acceptance.count else "–", interval),
         (f"{report.accepted_characters}", "characters accepted"),
-        (f"{report.answer.value:.0f} ms", "median time to the whole answer"),
+        (f"{report.answer.value:.0f} ms", "median time to the complete answer"),
     ]
     if report.selection.whole:
-        cards.insert(2, (f"{report.written_share:.0%}", "of what was written came from completion"))
+        cards.insert(2, (f"{report.written_share:.0%}", "of the written characters came from completion"))
     return (
         '<div class="cards">'
         + "".join(f'<div class="card"><b>{big}</b>{small}</div>' for big, small in cards)

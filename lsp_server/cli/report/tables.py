@@ -1,4 +1,4 @@
-"""A report in the terminal: few tables, plain words."""
+"""A report as tables in the terminal."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from lsp_server.telemetry.report_comparison import Row, compare, winner_sentence
 from lsp_server.telemetry.report_data import QUANTILES, STAGES, Group, Report, day_of
 from lsp_server.telemetry.report_statistics import Estimate
 
-_MOST_ROWS = 10
-_BAR = 20
+_MAX_ROWS = 10
+_BAR_CHARACTERS = 20
 _VERDICT_COLOURS = {"better": "green", "worse": "red"}
 
 
 def print_report(name: str, report: Report) -> None:
-    """Print one report."""
+    """Print one report.
+
+    Args:
+        name: Name of the report, for its title.
+        report: The report.
+    """
     console = Console(highlight=False)
     since, until = day_of(report.selection.since), day_of(report.selection.until)
     console.print(f"[bold]draftline, {name}[/] ({since} to {until})\n")
@@ -31,9 +36,9 @@ def print_report(name: str, report: Report) -> None:
 
 
 def print_comparison(names: list[str], reports: list[Report]) -> None:
-    """Print two reports side by side."""
+    """Print two reports side by side, with the differences between them."""
     console = Console(highlight=False)
-    table = Table("", *names, "difference", "95 % interval", "", title="Compared", title_justify="left")
+    table = Table("", *names, "difference", "95 % interval", "", title="Comparison", title_justify="left")
     rows = compare(*reports)
     for row in rows:
         colour = _VERDICT_COLOURS.get(row.verdict, "dim")
@@ -51,15 +56,16 @@ def print_comparison(names: list[str], reports: list[Report]) -> None:
 
 
 def _summary(report: Report) -> Table:
-    table = Table(title="In short", title_justify="left", show_header=False)
+    table = Table(title="Summary", title_justify="left", show_header=False)
     table.add_row("suggestions offered", str(report.offered))
-    table.add_row("… shown long enough to be read", str(report.shown))
-    table.add_row("… of these accepted", f"{report.accepted}  ({_percent(report.acceptance)})")
+    table.add_row("suggestions shown", str(report.shown))
+    table.add_row("suggestions accepted", f"{report.accepted}  ({_percent(report.acceptance)} of shown)")
     table.add_row(
         "characters accepted", f"{report.accepted_characters}  ({_percent(report.character_acceptance)} of shown)"
     )
     if report.selection.whole:
-        table.add_row("written by completion", f"{report.written_share:.0%} of {report.written_characters} characters")
+        share = f"{report.written_share:.0%} of {report.written_characters} characters"
+        table.add_row("written by completion", share)
     for remaining in report.remaining:
         if remaining.share.count:
             label = f"accepted text kept after {remaining.after_s} s"
@@ -68,12 +74,12 @@ def _summary(report: Report) -> Table:
         table.add_row(f"outcome: {outcome}", str(count))
     steps, generated = report.tokens["steps"], report.tokens["generated_tokens"]
     if steps:
-        table.add_row("tokens a model step", f"{generated / steps:.2f}")
+        table.add_row("tokens per model step", f"{generated / steps:.2f}")
     return table
 
 
 def _latency(report: Report) -> Table:
-    table = Table("milliseconds", *(f"p{fraction * 100:.0f}" for fraction in QUANTILES), title="How long it took",
+    table = Table("milliseconds", *(f"p{fraction * 100:.0f}" for fraction in QUANTILES), title="Latency",
                   title_justify="left")  # fmt: skip
     for stage, label in STAGES.items():
         table.add_row(label, *(f"{value:.0f}" for value in report.latency[stage]))
@@ -82,16 +88,16 @@ def _latency(report: Report) -> Table:
 
 def _groups(title: str, groups: tuple[Group, ...]) -> Table:
     table = Table("", "shown", "accepted", "share (95 % interval)", "", title=title, title_justify="left")
-    rows = groups if len(groups) <= 24 else groups[-_MOST_ROWS:]
+    rows = groups if len(groups) <= 24 else groups[-_MAX_ROWS:]
     for group in rows:
-        bar = "█" * round(_BAR * group.acceptance.value)
+        bar = "█" * round(_BAR_CHARACTERS * group.acceptance.value)
         table.add_row(group.name, str(group.shown), str(group.accepted), _percent(group.acceptance), f"[green]{bar}[/]")
     return table
 
 
 def _reasons(report: Report) -> Table:
     table = Table("reason", "requests", title="Why nothing was shown", title_justify="left")
-    for reason, count in list(report.reasons.items())[:_MOST_ROWS]:
+    for reason, count in list(report.reasons.items())[:_MAX_ROWS]:
         table.add_row(reason, str(count))
     return table
 

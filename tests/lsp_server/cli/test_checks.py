@@ -1,4 +1,4 @@
-"""`draftline doctor`: what each check makes of what it finds."""
+"""`draftline doctor`: the state and the advice of each check."""
 
 import pytest
 
@@ -9,7 +9,7 @@ GIB = 1 << 30
 
 
 @pytest.mark.parametrize(("free", "state"), [(8 * GIB, "ok"), (1.5 * GIB, "warn"), (0.2 * GIB, "fail")])
-def test_memory(free, state):
+def test_less_free_memory_than_the_model_needs_is_a_warning_and_much_less_a_failure(free, state):
     assert check_memory(int(free)).state == state
 
 
@@ -17,11 +17,11 @@ def test_memory(free, state):
     ("flags", "state"),
     [({"avx2", "avx512_vnni"}, "ok"), ({"asimd", "asimddp"}, "ok"), ({"avx2"}, "warn"), ({"sse2"}, "warn"), ((), "ok")],
 )
-def test_processor(flags, state):
+def test_a_processor_without_fast_integer_products_is_a_warning(flags, state):
     assert check_cpu(frozenset(flags)).state == state
 
 
-def test_neovim_must_be_recent():
+def test_an_old_neovim_and_no_editor_at_all_are_warnings():
     installed = {"nvim", "code"}
 
     def which(program):
@@ -33,8 +33,9 @@ def test_neovim_must_be_recent():
     assert check_editors(lambda _: None, lambda _: "").state == "warn"
 
 
-def test_a_model_that_is_nowhere_is_downloaded_at_first_use():
-    assert check_model("owner/some-model").state == "warn"
+def test_a_model_that_is_not_on_this_machine_is_a_warning_that_names_the_command_to_download_it():
+    check = check_model("owner/some-model")
+    assert (check.state, "draftline models prepare owner/some-model" in check.advice) == ("warn", True)
 
 
 def test_a_full_disk_fails_unless_the_model_is_converted(tmp_path, monkeypatch):
@@ -44,7 +45,7 @@ def test_a_full_disk_fails_unless_the_model_is_converted(tmp_path, monkeypatch):
     assert (full.state, "DRAFTLINE_CACHE_DIR" in full.advice) == ("fail", True)
 
 
-def test_a_socket_folder_open_to_others_fails_with_what_to_do(tmp_path, monkeypatch):
+def test_a_socket_folder_that_other_users_can_access_fails_with_what_to_do(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     folder.mkdir(mode=0o755)
     folder.chmod(0o755)
@@ -53,5 +54,5 @@ def test_a_socket_folder_open_to_others_fails_with_what_to_do(tmp_path, monkeypa
     assert (check.state, "chmod 700" in check.advice) == ("fail", True)
 
 
-def test_the_flags_of_this_processor_are_read():
+def test_this_processor_has_flags():
     assert checks.cpu_flags()

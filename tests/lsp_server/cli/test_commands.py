@@ -1,4 +1,4 @@
-"""The terminal's commands: wrong questions, and real answers of a tiny real model in a real engine process."""
+"""The commands of the terminal: wrong arguments, and completions of a tiny real model in a real engine process."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ SOURCE = "def add(first, second):\n    return first + second\n\nclass Stack:\n  
 
 @pytest.fixture(scope="module")
 def engine(tiny_qwen2):
-    """Options for commands with the tiny model; its engine is ended behind the tests."""
+    """Options of commands that use the tiny model; its engine is ended after the tests."""
     folder = tempfile.mkdtemp(prefix="dl-")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DRAFTLINE_RUNTIME_DIR", f"{folder}/run")
@@ -39,7 +39,7 @@ def test_complete_streams_text(engine, source, capsys):
     assert capsys.readouterr().out.endswith("\n")
 
 
-def test_complete_as_json_is_one_object_with_text_and_timings(engine, source, capsys):
+def test_complete_prints_one_json_object_with_text_and_timings(engine, source, capsys):
     assert main(["complete", f"{source}:2:12", "--json", "--max-tokens", "4", "--mode", "line", *engine]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert isinstance(answer["text"], str)
@@ -48,7 +48,7 @@ def test_complete_as_json_is_one_object_with_text_and_timings(engine, source, ca
     assert answer["device"] == "cpu"
 
 
-def test_complete_explains_the_cache_and_the_drafters(engine, source, capsys):
+def test_complete_explains_what_the_cache_and_the_drafters_did(engine, source, capsys):
     assert main(["complete", f"{source}:2:12", "--explain", "--layout", "prefix_first", *engine]) == 0
     printed = capsys.readouterr().out
     for words in ("kept", "shifted", "computed", "drafted", "first text"):
@@ -71,7 +71,7 @@ def test_serve_refuses_a_second_engine_for_the_same_model(engine, capsys):
 
 def test_serve_stop_without_an_engine_says_so(engine, capsys):
     assert main(["serve", "--stop", "--model", "another", *engine[2:]]) == 1
-    assert "No engine runs" in capsys.readouterr().out
+    assert "No engine is running" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -82,19 +82,19 @@ def test_serve_stop_without_an_engine_says_so(engine, capsys):
         (["complete", "x.py:1:1", "--max-tokens", "0"], "--max-tokens"),
     ],
 )
-def test_wrong_options_are_refused_with_a_sentence(engine, arguments, words, capsys):
+def test_wrong_options_are_refused_with_a_message_that_names_the_option(engine, arguments, words, capsys):
     assert main(arguments) == 2
     error = capsys.readouterr().err
     assert error.startswith("draftline: ")
     assert words in error
 
 
-def test_a_model_that_does_not_exist_is_an_error_with_what_to_do(engine, source, capsys):
+def test_a_model_that_does_not_exist_is_an_error_that_names_it(engine, source, capsys):
     assert main(["complete", f"{source}:1:1", "--model", "no-such-model", "--json"]) == 1
     assert "no-such-model" in capsys.readouterr().err
 
 
-def test_serve_ends_with_a_sentence_when_there_is_no_model(engine):
+def test_serve_exits_with_a_message_when_the_model_does_not_exist(engine):
     command = [sys.executable, "-m", "lsp_server.cli.main", "serve", "--model", "no-model-to-serve"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
@@ -118,13 +118,13 @@ def test_help_lists_every_command_and_loads_no_model_libraries():
 
 @pytest.fixture
 def default_engine(engine):
-    """The default model's engine, running: on a fresh machine its kernels are compiled here."""
+    """Run the default model's engine. On a new machine this compiles its kernels, which takes a while."""
     main(["doctor"])
     yield
     main(["serve", "--stop"])
 
 
 @pytest.mark.real_model
-def test_the_demo_completes_eight_places_in_five_languages_or_more(default_engine, capsys):
+def test_the_demo_completes_every_example(default_engine, capsys):
     assert main(["demo"]) == 0
     assert "median" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`draftline models` lists, prepares, verifies and removes."""
+"""`draftline models` lists, prepares, verifies and removes models."""
 
 import pytest
 
@@ -29,11 +29,11 @@ def test_a_model_is_prepared_listed_verified_and_removed(mine, cache, capsys):
     packed = cache / "packed" / f"{next(cache.glob('models/mine-*/')).name}-0123"
     packed.mkdir(parents=True, exist_ok=True)
     assert main(["models", "remove", "mine"]) == 0
-    assert "are free again" in capsys.readouterr().out
+    assert "freed" in capsys.readouterr().out
     assert not [entry for entry in cache.glob("*/*") if entry.is_dir()]
 
 
-def test_a_damaged_model_is_named_with_what_to_do(mine, cache, capsys):
+def test_a_damaged_model_is_reported_with_its_damaged_file_and_what_to_do(mine, cache, capsys):
     main(["models", "prepare", str(mine)])
     weights = next(cache.glob("models/*/model.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
@@ -51,6 +51,6 @@ def test_an_unknown_model_is_an_error_on_stderr(capsys):
     assert "'nothing-like-it' is not among the converted models" in capsys.readouterr().err
 
 
-def test_the_list_says_how_to_get_what_is_missing(capsys):
+def test_the_list_names_models_that_are_not_installed(capsys):
     main(["models"])
     assert "qwen2.5-coder-1.5b" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""FILE:LINE:COL: what is refused, and where exactly the cursor is."""
+"""FILE:LINE:COL: which arguments are refused, and where the cursor is."""
 
 import os
 
@@ -18,7 +18,7 @@ def write(folder, data, name="a.py"):
 
 
 @pytest.mark.parametrize(
-    ("data", "place", "words"),
+    ("data", "position", "words"),
     [
         (b"x = 1\n", "", "FILE:LINE:COL"),
         (b"x = 1\n", ":1", "FILE:LINE:COL"),
@@ -31,11 +31,11 @@ def write(folder, data, name="a.py"):
         (b"ok\n\xff\xfe", ":1:1", "not UTF-8"),
     ],
 )
-def test_what_is_no_place_in_a_text_is_refused_with_exit_status_2(tmp_path, capsys, data, place, words):
+def test_an_invalid_position_is_refused_with_exit_status_2(tmp_path, capsys, data, position, words):
     path = write(tmp_path, data)
     with pytest.raises(ConfigurationError, match=words):
-        read_position(f"{path}{place}")
-    assert main(["complete", f"{path}{place}"]) == 2
+        read_position(f"{path}{position}")
+    assert main(["complete", f"{path}{position}"]) == 2
     assert words in capsys.readouterr().err
 
 
@@ -46,7 +46,7 @@ def test_missing_files_and_folders_are_refused(tmp_path):
         read_position(f"{tmp_path}:1:1")
 
 
-def test_a_pipe_a_device_and_a_huge_file_are_refused_and_a_link_to_a_file_is_not(tmp_path):
+def test_a_pipe_a_device_and_a_huge_file_are_refused_but_a_link_to_a_file_is_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "huge.py").open("wb") as file:
         file.truncate(1 << 40)
@@ -81,11 +81,11 @@ def test_a_request_names_the_repository_and_the_path_in_it(tmp_path):
     (tmp_path / "project" / "src").mkdir()
     path = write(tmp_path / "project" / "src", b"package main\n", "main.go")
     request = request_at(read_position(f"{path}:1:1"))
-    assert request.invoked  # who types a command waits for its answer
+    assert request.invoked  # the user who runs the command waits for a suggestion: it is a manual request
     assert (request.path, request.repository, request.language) == ("src/main.go", "project", "go")
 
 
-def test_the_demo_ships_eight_places_in_five_languages_or_more():
+def test_the_demo_has_eight_examples_in_at_least_five_languages():
     shipped = examples()
     assert len(shipped) == 8
     assert len({language_of(example.name) for example in shipped}) >= 5

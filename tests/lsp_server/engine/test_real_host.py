@@ -1,4 +1,4 @@
-"""The whole way: a real client, the real server, the real host that it starts, and a real model."""
+"""End to end: a real client, the real server, the real host that it starts, and a real model."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ URI = "file:///nowhere/a.py"
 
 
 def hosts_of(runtime):
-    """Pids of the hosts that use the test's own folder."""
+    """Return the process numbers of the hosts that use the test's folder."""
     pids = []
     for process in psutil.process_iter(["cmdline"]):
         if "completion.host" in (process.info["cmdline"] or []):
@@ -23,7 +23,7 @@ def hosts_of(runtime):
 
 
 @pytest.mark.timeout(180)
-async def test_a_tiny_model_completes_and_its_host_ends_after_its_last_client(start_client, runtime, tiny_qwen2):
+async def test_a_tiny_model_completes_and_its_host_exits_after_its_last_client(start_client, runtime, tiny_qwen2):
     client = await start_client(model=str(tiny_qwen2), backend="transformers", streaming=True, max_tokens=8)
     status = await client.ready(timeout_s=120)
     assert status.kind == "ready", status.message

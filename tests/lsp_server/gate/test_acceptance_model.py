@@ -1,4 +1,4 @@
-"""The gate shows or holds back, learns within bounds, starts sanely, and its weights fit its features."""
+"""The acceptance model: its decisions, its adaptation within bounds, and the agreement of its weights and features."""
 
 import json
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion.errors import ConfigurationError
-from lsp_server.gate.acceptance_model import MOST_BIAS, AcceptanceModel, AcceptanceWeights, Strictness
+from lsp_server.gate.acceptance_model import MAX_BIAS, AcceptanceModel, AcceptanceWeights, Strictness
 from lsp_server.gate.features import Behaviour, Offer, features
 
 
@@ -22,7 +22,7 @@ def test_the_shipped_weights_name_features_in_their_order():
     assert len(shipped) > 20
 
 
-def test_weights_survive_writing_and_reading():
+def test_writing_weights_and_parsing_them_again_changes_nothing():
     weights = AcceptanceWeights.shipped()
     assert AcceptanceWeights.from_json(weights.to_json()) == weights
 
@@ -33,7 +33,7 @@ def test_weights_of_another_version_are_refused():
         AcceptanceWeights.from_json(text)
 
 
-def test_a_sure_suggestion_is_likelier_than_a_doubtful_one():
+def test_a_suggestion_with_a_higher_probability_is_more_likely_to_be_accepted():
     gate = AcceptanceModel(AcceptanceWeights.shipped())
     assert gate.probability(offer(probability=-0.05)) > gate.probability(offer(probability=-1.5)) + 0.1
 
@@ -44,7 +44,7 @@ def test_the_first_ordinary_suggestion_of_a_session_is_shown():
     assert gate.shows(offer(probability=None), Strictness.NORMAL)
 
 
-def test_the_stricter_the_less_is_shown():
+def test_a_stricter_gate_shows_fewer_suggestions():
     gate = AcceptanceModel(AcceptanceWeights.shipped())
     offers = [offer(text="x" * n, probability=-p / 4) for n in (1, 5, 40) for p in range(10)]
     counts = [sum(gate.shows(one, level) for one in offers) for level in Strictness]
@@ -53,26 +53,26 @@ def test_the_stricter_the_less_is_shown():
     assert counts[-1] < counts[1]
 
 
-def test_what_was_asked_for_is_always_shown():
-    gate = AcceptanceModel(AcceptanceWeights.shipped(), user_bias=-MOST_BIAS)
+def test_the_suggestion_of_a_manual_request_is_always_shown():
+    gate = AcceptanceModel(AcceptanceWeights.shipped(), user_bias=-MAX_BIAS)
     assert gate.shows(offer(text=")", probability=-2.5), Strictness.HIGH, invoked=True)
 
 
-def test_it_adapts_to_a_user_who_accepts_and_to_one_who_does_not():
-    eager, weary = AcceptanceModel(AcceptanceWeights.shipped()), AcceptanceModel(AcceptanceWeights.shipped())
+def test_acceptances_raise_the_probability_and_rejections_lower_it():
+    accepting, rejecting = AcceptanceModel(AcceptanceWeights.shipped()), AcceptanceModel(AcceptanceWeights.shipped())
     for number in range(12):
-        eager.learn(offer(at_s=10.0 * number), accepted=True, at_s=10.0 * number + 1)
-        weary.learn(offer(at_s=10.0 * number), accepted=False, at_s=10.0 * number + 1)
+        accepting.learn(offer(at_s=10.0 * number), accepted=True, at_s=10.0 * number + 1)
+        rejecting.learn(offer(at_s=10.0 * number), accepted=False, at_s=10.0 * number + 1)
     later = offer(prefix="def g(other):\n    x = ", at_s=200.0)
-    assert eager.probability(later) > weary.probability(later) + 0.2
+    assert accepting.probability(later) > rejecting.probability(later) + 0.2
 
 
 @given(st.lists(st.booleans(), max_size=80), st.floats(-100, 100))
-def test_adaptation_stays_within_its_bounds(decisions, start):
+def test_the_users_bias_stays_within_its_bounds(decisions, start):
     gate = AcceptanceModel(AcceptanceWeights.shipped(), user_bias=start)
     for accepted in decisions:
         gate.learn(offer(), accepted=accepted, at_s=1.0)
-        assert -MOST_BIAS <= gate.user_bias <= MOST_BIAS
+        assert -MAX_BIAS <= gate.user_bias <= MAX_BIAS
 
 
 @given(

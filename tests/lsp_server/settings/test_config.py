@@ -1,4 +1,4 @@
-"""Settings from all their sources, and what is said about values that cannot be used."""
+"""Settings from all their sources, and the error messages for invalid keys and values."""
 
 import dataclasses
 import os
@@ -12,7 +12,7 @@ from lsp_server.settings.config import PROJECT_FILE, Source, load, merge
 from lsp_server.settings.table import DEFAULTS, Settings
 
 
-def test_later_sources_win_and_both_spellings_are_known():
+def test_a_later_source_overrides_an_earlier_one_and_both_spellings_are_known():
     settings, complaints = merge(
         [Source("user", {"max_tokens": 10, "debounce_ms": 5}), Source("editor", {"maxTokens": 20})]
     )
@@ -20,7 +20,7 @@ def test_later_sources_win_and_both_spellings_are_known():
     assert not complaints
 
 
-def test_an_unknown_key_is_reported_by_name_with_the_nearest():
+def test_an_unknown_key_is_reported_with_the_nearest_known_key():
     _, complaints = merge([Source("initializationOptions", {"debounceMillis": 3})])
     assert complaints == ['initializationOptions: there is no setting "debounceMillis". The nearest is "debounce_ms".']
 
@@ -32,15 +32,15 @@ def test_an_unknown_key_is_reported_by_name_with_the_nearest():
         ("max_tokens", 0, "between 1 and 4096"),
         ("max_tokens", True, "a whole number"),
         ("max_tokens", 1.5, "a whole number"),
-        ("languages_off", "python", "a list of texts"),
+        ("languages_off", "python", "a list of strings"),
         ("grammar", "loose", 'one of "off", "prune", "strict"'),
         ("layout", "sideways", '"auto"'),
-        ("model", "", "not empty"),
+        ("model", "", "non-empty"),
         ("idle_minutes", float("nan"), "between"),
         ("threads", float("inf"), "a whole number"),
     ],
 )
-def test_a_value_that_cannot_be_used_is_named_and_left_out(key, value, part):
+def test_an_invalid_value_is_reported_and_ignored(key, value, part):
     settings, complaints = merge([Source("editor", {key: value})])
     assert settings == DEFAULTS
     assert len(complaints) == 1
@@ -48,13 +48,13 @@ def test_a_value_that_cannot_be_used_is_named_and_left_out(key, value, part):
     assert part in complaints[0]
 
 
-def test_enumerations_become_their_members():
+def test_names_of_enumerations_become_their_members():
     settings, _ = merge([Source("editor", {"grammar": "off", "layout": "prefix_first"})])
     assert settings.grammar is GrammarMode.OFF
     assert settings.layout is Layout.PREFIX_FIRST
 
 
-def test_a_project_may_not_choose_the_model_or_switch_telemetry_on(tmp_path):
+def test_a_project_cannot_choose_the_model_or_enable_telemetry(tmp_path):
     project = tmp_path / "project"
     project.mkdir()
     (project / ".draftline.toml").write_text('model = "evil/model"\ntelemetry = true\nmax_tokens = 7\n')
@@ -65,7 +65,7 @@ def test_a_project_may_not_choose_the_model_or_switch_telemetry_on(tmp_path):
     assert len(complaints) == 2
 
 
-def test_a_broken_file_is_a_complaint_and_the_rest_still_counts(tmp_path):
+def test_a_malformed_file_is_reported_and_the_other_sources_apply(tmp_path):
     (tmp_path / "config.toml").write_text("max_tokens = = 3")
     settings, complaints = load(tmp_path / "config.toml", [], [Source("editor", {"max_tokens": 9})])
     assert settings.max_tokens == 9
@@ -73,8 +73,8 @@ def test_a_broken_file_is_a_complaint_and_the_rest_still_counts(tmp_path):
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "pipe", "real.toml"])
-def test_a_projects_file_that_is_a_link_or_a_pipe_is_a_complaint(tmp_path, target):
-    """Before, a link to a device filled the memory and one to a pipe stopped the server."""
+def test_a_projects_file_that_is_a_link_is_reported_and_ignored(tmp_path, target):
+    """A link to a device would fill the memory, and a link to a pipe would block the server."""
     (tmp_path / "real.toml").write_text("max_tokens = 9")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / ".draftline.toml").symlink_to(target)
@@ -84,7 +84,7 @@ def test_a_projects_file_that_is_a_link_or_a_pipe_is_a_complaint(tmp_path, targe
     assert "link" in complaints[0]
 
 
-def test_a_users_own_file_may_be_a_link_and_a_huge_one_is_a_complaint(tmp_path):
+def test_the_users_own_file_may_be_a_link_and_a_huge_file_is_reported(tmp_path):
     (tmp_path / "real.toml").write_text("max_tokens = 9")
     (tmp_path / "config.toml").symlink_to("real.toml")
     assert load(tmp_path / "config.toml", [], [])[0].max_tokens == 9
@@ -97,7 +97,7 @@ JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st
 
 
 @given(st.dictionaries(st.sampled_from([field.name for field in dataclasses.fields(Settings)]) | st.text(), JSON))
-def test_no_input_raises_and_every_key_is_used_or_named(values):
+def test_no_input_raises_and_every_key_is_applied_or_reported(values):
     settings, complaints = merge([Source("editor", values)])
     assert isinstance(settings, Settings)
     for key, value in values.items():

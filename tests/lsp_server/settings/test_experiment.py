@@ -1,4 +1,4 @@
-"""Experiments: both values get their turn, reach the engine, are recorded, and the report says which is ahead."""
+"""Experiments: the values alternate, reach the engine and are recorded, and the report says which one is ahead."""
 
 import json
 import time
@@ -23,21 +23,21 @@ def modes(by="hour", name="modes"):
     return Experiment(name, "mode", ("line", "block"), by, NOW)
 
 
-def test_hours_take_turns_and_no_value_has_the_mornings_to_itself():
+def test_values_alternate_by_hour_and_each_day_starts_with_the_other_value():
     sides = [modes().arm("a.py", HOUR_S * hour).side for hour in range(48)]
     assert all(first != second for first, second in zip(sides[:24], sides[24:], strict=True))
     assert all(one != next_ for one, next_ in pairwise(sides[:24]))
     assert modes().arm("a.py", NOW) == modes().arm("b.py", NOW)
 
 
-def test_a_file_stays_on_its_side_and_both_sides_have_files():
+def test_a_file_keeps_its_side_and_both_sides_have_files():
     experiment = modes("file")
     assert len({experiment.arm("file:///a.py", NOW + HOUR_S * hour) for hour in range(100)}) == 1
     counts = Counter(experiment.arm(f"file:///{number}.py", NOW).side for number in range(400))
     assert min(counts.values()) > 150
 
 
-def test_an_arm_is_the_setting_with_its_value():
+def test_an_arm_applies_its_value_to_the_settings():
     experiment = Experiment("wait", "debounce_ms", ("40", "120"), "hour", NOW)
     first, second = experiment.arms
     assert first == Arm("wait", "debounce_ms=40")
@@ -52,13 +52,13 @@ def test_an_arm_is_the_setting_with_its_value():
     [
         ("model", ("a", "b"), "hour", "x", "cannot be compared"),
         ("mode", ("line", "word"), "hour", "x", "must be one of"),
-        ("max_tokens", ("0", "9"), "hour", "x", "must lie between"),
-        ("max_tokens", ("8", " 8"), "hour", "x", "nothing to compare"),
-        ("mode", ("line", "block"), "day", "x", "nothing to alternate by"),
-        ("mode", ("line", "block"), "hour", "a name", "no name"),
+        ("max_tokens", ("0", "9"), "hour", "x", "must be between"),
+        ("max_tokens", ("8", " 8"), "hour", "x", "two different values"),
+        ("mode", ("line", "block"), "day", "x", "cannot alternate by"),
+        ("mode", ("line", "block"), "hour", "a name", "not a valid name"),
     ],
 )
-def test_what_cannot_be_compared_is_said(setting, values, by, name, complaint):
+def test_an_invalid_experiment_is_refused_with_the_reason(setting, values, by, name, complaint):
     with pytest.raises(ConfigurationError, match=complaint):
         Experiment(name, setting, values, by, NOW)
 
@@ -67,7 +67,7 @@ def test_every_comparable_setting_exists():
     assert all(hasattr(DEFAULTS, name) for name in COMPARABLE)
 
 
-def test_servers_notice_an_experiment_that_starts_and_one_that_stops(tmp_path):
+def test_a_running_server_notices_the_start_and_the_end_of_an_experiment(tmp_path):
     path = tmp_path / "experiment.json"
     server, command = CurrentExperiment(path, lambda: NOW), CurrentExperiment(path)
     assert server.settings_of("file:///a.py", DEFAULTS) == (DEFAULTS, NO_ARM)
@@ -84,11 +84,11 @@ def test_servers_notice_an_experiment_that_starts_and_one_that_stops(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"name": "x"}', '{"values": ["a", "b"], "colour": 1}'])
-def test_a_file_that_is_no_experiment_is_left_out_with_a_warning(tmp_path, caplog, text):
+def test_an_invalid_experiment_file_is_ignored_with_a_warning(tmp_path, caplog, text):
     path = tmp_path / "experiment.json"
     path.write_text(text)
     assert CurrentExperiment(path).get() is None
-    assert "cannot be used as an experiment" in caplog.text
+    assert "is not a valid experiment and is ignored" in caplog.text
 
 
 async def test_the_values_reach_the_engine_and_are_recorded(paced, start_client):
@@ -139,35 +139,35 @@ def test_the_report_says_which_is_ahead(runtime, capsys):
     assert (row["first"]["value"], row["second"]["value"], row["verdict"]) == (0.2, 0.6, "better")
     assert 0.2 < row["difference"]["low"] < 0.4 < row["difference"]["high"] < 0.6
     assert main(["report"]) == 0
-    assert "Ahead: modes: mode=block." in capsys.readouterr().out
+    assert '"modes: mode=block" is ahead' in capsys.readouterr().out
     assert main(["report", "--experiment", "unknown"]) == 1
 
 
-def test_chance_is_called_chance(runtime, capsys):
+def test_the_report_names_no_winner_where_chance_may_explain_the_difference(runtime, capsys):
     fill(("mode=line", "mode=block"), (4, 4))
     assert main(["report", "--experiment", "modes"]) == 0
     assert "Neither is clearly ahead" in capsys.readouterr().out
 
 
-def test_the_commands(runtime, capsys):
+def test_an_experiment_is_started_shown_and_stopped_and_its_name_is_used_once(runtime, capsys):
     assert main(["experiment", "status"]) == 0
     assert main(["experiment", "start", "modes", "mode=line,block"]) == 0
     fill(("mode=line",), (1,))
     assert main(["experiment", "status"]) == 0
     said = capsys.readouterr().out
-    assert "No experiment runs." in said
+    assert "No experiment is running." in said
     assert "mode=line: 200 suggestions" in said
     assert "mode=block: 0 suggestions" in said
     assert main(["experiment", "start", "other", "mode=line,block"]) == 2
     assert main(["experiment", "stop"]) == 0
     assert main(["experiment", "stop"]) == 0
     assert main(["experiment", "start", "modes", "mode=line,block"]) == 2
-    assert "Take another name" in capsys.readouterr().err
+    assert "Choose another name" in capsys.readouterr().err
     assert main(["experiment", "start", "x", "mode"]) == 2
     assert main(["report", "--experiment"]) == 1
 
 
-def test_an_experiment_needs_records(runtime, capsys):
+def test_an_experiment_needs_telemetry(runtime, capsys):
     config = runtime / "config" / "draftline"
     config.mkdir(parents=True)
     (config / "config.toml").write_text("telemetry = false\n")

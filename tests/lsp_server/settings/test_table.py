@@ -1,4 +1,4 @@
-"""The table of settings, and what the documentation and the editors say of it."""
+"""The table of settings, and its agreement with the documentation and the editors' declarations."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def manifest():
 
 @pytest.fixture(scope="module")
 def declared(manifest):
-    """The settings that VS Code knows, by their names without the prefix."""
+    """VS Code's declarations of settings, by name without the prefix."""
     sections = manifest["contributes"]["configuration"]
     return {
         name.removeprefix("draftline."): value for section in sections for name, value in section["properties"].items()
@@ -42,15 +42,15 @@ def test_the_page_and_the_editors_declarations_are_up_to_date():
 
 
 @pytest.mark.parametrize("name", [one.name for one in SETTINGS.values() if one.scope is not Scope.CLIENT])
-def test_vs_code_can_set_every_setting_within_the_same_bounds(name, declared):
-    setting, said = SETTINGS[name], declared[camel_case(name)]
-    default = said["default"]
+def test_vs_code_declares_every_setting_with_the_same_bounds(name, declared):
+    setting, declaration = SETTINGS[name], declared[camel_case(name)]
+    default = declaration["default"]
     assert type(setting.default)(default) == setting.default
-    assert said["scope"] == setting.scope
-    assert said["markdownDescription"] == setting.description
-    assert said.get("enum", []) == list(choices(setting.kind))
+    assert declaration["scope"] == setting.scope
+    assert declaration["markdownDescription"] == setting.description
+    assert declaration.get("enum", []) == list(choices(setting.kind))
     if setting.kind in (int, float):
-        assert (said["minimum"], said["maximum"]) == (setting.low, setting.high)
+        assert (declaration["minimum"], declaration["maximum"]) == (setting.low, setting.high)
 
 
 def test_vs_code_takes_programs_models_and_addresses_from_the_users_settings_only(manifest, declared):
@@ -62,13 +62,13 @@ def test_vs_code_takes_programs_models_and_addresses_from_the_users_settings_onl
     assert set(restricted) == {f"draftline.{name}" for name in chosen_by_user}
 
 
-def test_every_setting_stands_once_on_the_page():
+def test_the_page_has_every_setting_once():
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == sorted(SETTINGS)
 
 
 @pytest.mark.parametrize("name", [setting.name for setting in NOT_FROM_PROJECT])
-def test_a_project_cannot_choose_what_only_the_user_may_and_is_told_so_by_name(name, tmp_path):
+def test_a_projects_value_of_a_setting_that_only_the_user_may_change_is_reported_and_ignored(name, tmp_path):
     project, user = tmp_path / "project", tmp_path / "config.toml"
     project.mkdir()
     (project / ".draftline.toml").write_text(f"{name} = {OTHER_VALUES[name]}\n")

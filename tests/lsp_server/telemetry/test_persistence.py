@@ -1,4 +1,4 @@
-"""What remains of accepted text, against a model that marks every accepted character."""
+"""How much of an accepted text remains, compared with a model that marks every accepted character."""
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +10,7 @@ from lsp_server.telemetry.persistence import CHECKPOINTS_S, PersistenceTracker
 
 
 class Followed:
-    """A document with one accepted text, edited by offsets."""
+    """A document with one accepted text, which tests edit by offsets."""
 
     def __init__(self, before, accepted, after):
         self.document = Document("file:///a", "python", 1, TextLines(before + accepted + after))
@@ -32,7 +32,7 @@ class Followed:
         return self.reports[-1]
 
 
-def test_untouched_text_remains_whole_at_every_checkpoint():
+def test_unchanged_text_remains_whole_at_every_checkpoint():
     followed = Followed("x = ", "value + 1", "\n")
     for checkpoint in CHECKPOINTS_S:
         remains = followed.measure()
@@ -40,7 +40,7 @@ def test_untouched_text_remains_whole_at_every_checkpoint():
     assert followed.tracker.next_due() is None
 
 
-def test_nothing_is_measured_before_its_time():
+def test_nothing_is_measured_before_the_first_checkpoint():
     followed = Followed("", "abc", "")
     followed.now = 29.9
     followed.tracker.tick()
@@ -48,7 +48,7 @@ def test_nothing_is_measured_before_its_time():
     assert followed.tracker.next_due() == 30
 
 
-def test_edits_around_it_move_it_and_do_not_count():
+def test_edits_outside_the_text_move_it_and_do_not_count():
     followed = Followed("a\nb = ", "one\ntwo", "\nc")
     followed.edit(0, 1, "first\nsecond\nthird")
     followed.edit(len(followed.document.lines), len(followed.document.lines), "\nmore")
@@ -59,14 +59,14 @@ def test_edits_around_it_move_it_and_do_not_count():
     assert followed.measure().share == 1.0
 
 
-def test_a_changed_half_counts_as_half():
+def test_a_text_of_which_half_was_changed_remains_by_half():
     followed = Followed("x = ", "abcdefgh", ";")
     followed.edit(8, 12, "1234")
     remains = followed.measure()
     assert (remains.share, remains.characters) == (0.5, 4)
 
 
-def test_deleted_text_leaves_nothing_and_undo_brings_it_back():
+def test_of_a_deleted_text_nothing_remains_until_undo_restores_it():
     followed = Followed("x = ", "value\nnext", ";")
     followed.edit(4, 14, "")
     assert (followed.measure().share, followed.reports[-1].characters) == (0.0, 0)
@@ -75,7 +75,7 @@ def test_deleted_text_leaves_nothing_and_undo_brings_it_back():
     assert followed.measure().share == 1.0
 
 
-def test_closing_the_document_settles_the_later_checkpoints():
+def test_closing_the_document_reports_the_later_checkpoints():
     followed = Followed("", "abcd", "")
     followed.measure()
     followed.edit(2, 4, "")
@@ -84,14 +84,14 @@ def test_closing_the_document_settles_the_later_checkpoints():
     assert followed.tracker.next_due() is None
 
 
-def test_a_longer_part_takes_over_from_a_shorter_and_keeps_its_time():
+def test_another_part_of_the_same_completion_keeps_its_checkpoints():
     followed = Followed("", "abcdef", "")
     followed.now = 10
     assert followed.tracker.accepted("id", followed.document, Place(0, 0), "abc")
     assert followed.tracker.next_due() == 30
 
 
-def test_a_text_that_does_not_stand_there_is_not_followed():
+def test_a_text_that_the_document_does_not_contain_is_not_followed():
     followed = Followed("x = ", "abc", "")
     assert not followed.tracker.accepted("other", followed.document, Place(0, 0), "y = ")
 
@@ -101,7 +101,7 @@ TEXT = st.text(alphabet="ab\n ", max_size=8)
 
 @settings(max_examples=300, deadline=None)
 @given(TEXT, TEXT.filter(bool), TEXT, st.lists(st.tuples(st.integers(0, 24), st.integers(0, 24), TEXT), max_size=5))
-def test_what_is_followed_is_what_lies_between_the_surviving_marks(before, accepted, after, edits):
+def test_the_followed_range_contains_every_accepted_character_that_survives(before, accepted, after, edits):
     followed = Followed(before, accepted, after)
     marks = [False] * len(before) + [True] * len(accepted) + [False] * len(after)
     for one, other, text in edits:
@@ -109,7 +109,7 @@ def test_what_is_followed_is_what_lies_between_the_surviving_marks(before, accep
         marks[start:end] = [False] * len(text)
         followed.edit(start, end, text)
         if not any(marks):
-            return  # where nothing is left, undo may find the text again: its own test says how
+            return  # if no character is left, an insertion of the same text counts as undo, which has its own test
     (state,) = followed.tracker._accepted.values()
     lines = followed.document.lines
     first, last = marks.index(True), len(marks) - marks[::-1].index(True)

@@ -1,4 +1,4 @@
-"""An editing session with known truth, replayed: the store holds exactly that truth, and not one word of the text."""
+"""Scripted editing sessions: the store contains exactly what happened, and no word of the document's text."""
 
 import pytest
 
@@ -14,7 +14,7 @@ WALL = 1_700_000_000.0
 
 
 class RecordedEditor(ScriptedEditor):
-    """A scripted editor whose events are recorded into a real store."""
+    """A scripted editor whose events go into a real store."""
 
     def __init__(self, text="", **settings):
         super().__init__(text, **settings)
@@ -32,7 +32,7 @@ class RecordedEditor(ScriptedEditor):
         self.recorder.text_changed(self.document, edits)
 
     def insert(self, text):
-        """What accepting does to the document."""
+        """Change the document as an acceptance does."""
         self.type(text)
 
     async def suggest(self, text, **options):
@@ -58,10 +58,10 @@ async def rows(editor, tmp_path, query):
         store.close()
 
 
-FATES = "SELECT shown, outcome, accepted_characters, characters, reason FROM suggestions ORDER BY at, rowid"
+OUTCOMES = "SELECT shown, outcome, accepted_characters, characters, reason FROM suggestions ORDER BY at, rowid"
 
 
-async def test_a_session_leaves_exactly_its_truth(editor, tmp_path):
+async def test_the_store_has_the_outcome_of_every_suggestion(editor, tmp_path):
     accepted = await editor.suggest("CANARY_value + 1")
     editor.signals.shown(ItemName(accepted.id, 0))
     editor.insert("CANARY_value + 1")
@@ -82,7 +82,7 @@ async def test_a_session_leaves_exactly_its_truth(editor, tmp_path):
     editor.signals.rejected(Rejected(unseen.id, Rejection.CURSOR_MOVED))
     await editor.suggest(None, dropped="repeats_suffix")
 
-    assert await rows(editor, tmp_path, FATES) == [
+    assert await rows(editor, tmp_path, OUTCOMES) == [
         (1, "accepted", 16, 16, ""),
         (1, "partly", 12, 19, ""),
         (1, "dismissed", 0, 9, ""),
@@ -94,7 +94,7 @@ async def test_a_session_leaves_exactly_its_truth(editor, tmp_path):
     ]
 
 
-async def test_what_remains_is_followed_to_the_end(editor, tmp_path):
+async def test_the_remains_of_accepted_text_are_recorded_at_every_checkpoint(editor, tmp_path):
     accepted = await editor.suggest("abcdefgh")
     editor.insert("abcdefgh")
     editor.signals.accepted(ItemName(accepted.id, 0))
@@ -111,7 +111,7 @@ async def test_what_remains_is_followed_to_the_end(editor, tmp_path):
     ]
 
 
-async def test_an_acceptance_that_is_announced_before_its_edit_is_followed_too(editor, tmp_path):
+async def test_a_text_whose_acceptance_is_reported_before_its_edit_is_followed(editor, tmp_path):
     accepted = await editor.suggest("abcd")
     editor.signals.accepted(ItemName(accepted.id, 0))
     editor.insert("abcd")
@@ -120,7 +120,7 @@ async def test_an_acceptance_that_is_announced_before_its_edit_is_followed_too(e
     assert await rows(editor, tmp_path, "SELECT after_s, share FROM persistence") == [(30, 1.0)]
 
 
-async def test_closing_the_document_settles_what_is_followed(editor, tmp_path):
+async def test_closing_the_document_records_the_remains_at_every_checkpoint(editor, tmp_path):
     accepted = await editor.suggest("abcd")
     editor.insert("abcd")
     editor.signals.accepted(ItemName(accepted.id, 0))
@@ -128,15 +128,15 @@ async def test_closing_the_document_settles_what_is_followed(editor, tmp_path):
     assert await rows(editor, tmp_path, "SELECT after_s, share FROM persistence") == [(s, 1.0) for s in CHECKPOINTS_S]
 
 
-async def test_a_narrowed_suggestion_is_one_suggestion(editor, tmp_path):
+async def test_a_narrowed_suggestion_is_recorded_once(editor, tmp_path):
     shown = await editor.suggest("value")
     editor.type("va")
     narrowed = await editor.ask()
     assert narrowed.id == shown.id
-    assert len(await rows(editor, tmp_path, FATES)) == 1
+    assert len(await rows(editor, tmp_path, OUTCOMES)) == 1
 
 
-async def test_no_word_of_a_document_or_of_its_name_is_in_the_store(editor, tmp_path):
+async def test_the_store_contains_no_word_of_a_document_or_of_its_name(editor, tmp_path):
     editor.type("CANARY_typed ")
     answer = await editor.suggest("CANARY_said", invoked=True)
     editor.insert("CANARY_said")
@@ -150,11 +150,11 @@ async def test_no_word_of_a_document_or_of_its_name_is_in_the_store(editor, tmp_
             assert word not in data
 
 
-AWAY = [Rejection.CURSOR_MOVED, Rejection.TYPED_OVER]
+NOT_DISMISSED = [Rejection.CURSOR_MOVED, Rejection.TYPED_OVER]
 
 
-@pytest.mark.parametrize("how", AWAY)
-async def test_no_others_are_written_beside_what_left_the_screen(how, pass_time):
+@pytest.mark.parametrize("how", NOT_DISMISSED)
+async def test_no_alternatives_are_generated_for_a_suggestion_that_left_the_screen(how, pass_time):
     editor = RecordedEditor("x = ", suggestions=3)
     answer = await editor.ask_and_be_offered("value")
     editor.signals.rejected(Rejected(answer.id, how))
@@ -162,8 +162,8 @@ async def test_no_others_are_written_beside_what_left_the_screen(how, pass_time)
     assert len(editor.engine.requests) == 1
 
 
-@pytest.mark.parametrize("how", AWAY)
-async def test_word_of_an_older_suggestion_leaves_a_newer_one_alone(how):
+@pytest.mark.parametrize("how", NOT_DISMISSED)
+async def test_the_rejection_of_an_older_suggestion_does_not_stop_a_newer_one(how):
     editor = RecordedEditor("x = ")
     older = await editor.suggest("value")
     editor.type("1")
@@ -173,7 +173,7 @@ async def test_word_of_an_older_suggestion_leaves_a_newer_one_alone(how):
     await settle()
     assert editor.engine.closed == [0]
     await editor.engine.say(" + 2", done=True)
-    assert [left.text for left in (await newer).remainders] == [" + 2"]
+    assert [remainder.text for remainder in (await newer).remainders] == [" + 2"]
 
 
 async def test_refusals_and_typed_characters_are_counted(editor, tmp_path):
@@ -187,7 +187,7 @@ async def test_refusals_and_typed_characters_are_counted(editor, tmp_path):
     assert await rows(editor, tmp_path, "SELECT characters FROM written") == [(3,)]
 
 
-async def test_nothing_is_recorded_while_it_is_off(tmp_path):
+async def test_nothing_is_recorded_while_telemetry_is_off(tmp_path):
     editor = RecordedEditor("x = ")
     answer = await editor.suggest("value")
     editor.insert("value")
@@ -197,6 +197,6 @@ async def test_nothing_is_recorded_while_it_is_off(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_variant_names_only_what_is_not_the_default():
+def test_a_variant_has_only_settings_that_differ_from_their_defaults():
     editor = ScriptedEditor("", debounce_ms=60, max_tokens=32)
     assert variant_of(editor.settings) == "max_tokens=32,gate=off"

@@ -1,4 +1,4 @@
-"""The report: known truth in, known figures out; the intervals; the page in a real browser without a network."""
+"""The report: figures of a known store, confidence intervals, and the page in a real browser without a network."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ NOW = 1_700_000_000.0
 
 @pytest.fixture
 def truth(tmp_path):
-    """Ten suggestions: six shown, three accepted whole, one in part; two filtered, two superseded."""
+    """A store of ten suggestions: six shown, of which three accepted and one partly; two filtered, two superseded."""
     telemetry = Telemetry(tmp_path / "t.sqlite3", lambda: NOW)
     for number in range(10):
         reason, detail = {6: ("filtered", "repeats_suffix"), 7: ("filtered", "repeats_suffix"), 8: ("superseded", ""),
@@ -54,7 +54,7 @@ def whole(store, **options):
     return read_report(store, Selection(NOW - 100, NOW + 1, **options))
 
 
-def test_the_figures_of_a_known_truth(truth):
+def test_the_report_has_the_figures_of_the_store(truth):
     report = whole(truth)
     assert (report.offered, report.shown, report.accepted) == (6, 6, 4)
     assert (report.shown_characters, report.accepted_characters, report.written_characters) == (60, 34, 68)
@@ -77,7 +77,7 @@ def test_the_figures_of_a_known_truth(truth):
     assert report.drafters == {"lookup": 4}
 
 
-def test_only_the_asked_span_and_variants_count(truth):
+def test_a_report_covers_only_its_time_span_and_variants(truth):
     assert whole(truth, variants=("mode=line",)).shown == 3
     assert read_report(truth, Selection(NOW - 2.5, NOW + 1)).shown == 3
     assert read_report(truth, Selection(0, 1)).acceptance == Estimate(0.0, 0.0, 1.0, 0)
@@ -85,20 +85,20 @@ def test_only_the_asked_span_and_variants_count(truth):
     assert variants_with(truth, "mode", "auto", default="auto") == ("",)
 
 
-def test_wilsons_interval_as_published():
+def test_the_interval_of_a_share_is_wilsons_as_published():
     estimate = share(8, 10)
     assert (round(estimate.low, 3), round(estimate.high, 3)) == (0.490, 0.943)
     assert share(0, 20).low == 0.0
     assert share(20, 20).high == 1.0
 
 
-def test_newcombes_interval_as_published():
-    """56 of 70 against 48 of 80: method 10 of the paper gives 0.0524 to 0.3339."""
+def test_the_interval_of_a_difference_is_newcombes_as_published():
+    """For 56 of 70 against 48 of 80, method 10 of the paper gives 0.0524 to 0.3339."""
     found = difference(share(48, 80), share(56, 70))
     assert (round(found.low, 4), round(found.high, 4)) == (0.0524, 0.3339)
 
 
-def test_medians_and_quantiles():
+def test_quantiles_are_interpolated_and_the_interval_of_a_median_contains_it():
     assert quantile([1.0, 2.0, 3.0, 4.0], 0.5) == 2.5
     assert quantile([], 0.5) == 0.0
     estimate = median([float(number) for number in range(101)])
@@ -107,12 +107,12 @@ def test_medians_and_quantiles():
     assert difference(estimate, estimate).value == 0.0
 
 
-def test_a_difference_that_chance_explains_is_called_so(truth):
+def test_a_difference_that_chance_may_explain_is_no_clear_difference(truth):
     report = whole(truth)
     assert {row.verdict for row in compare(report, report)} == {"no clear difference"}
 
 
-def test_a_clear_difference_is_called_better_or_worse(tmp_path):
+def test_a_clear_difference_is_better_or_worse(tmp_path):
     telemetry = Telemetry(tmp_path / "t.sqlite3", lambda: NOW)
     for number in range(400):
         old = number < 200
@@ -135,7 +135,7 @@ def test_a_clear_difference_is_called_better_or_worse(tmp_path):
 
 @pytest.fixture
 def sample_store(runtime):
-    """A month until now."""
+    """Fill the store with suggestions of the last month."""
     telemetry = Telemetry(store_path())
     shift_s = time.time() - SAMPLES_UNTIL
     fill(telemetry, [replace(sample, at=sample.at + shift_s) for sample in make_samples(2000)])
@@ -143,10 +143,10 @@ def sample_store(runtime):
     telemetry.close()
 
 
-def test_the_commands(sample_store, capsys, tmp_path):
+def test_the_commands_report_compare_export_and_clear(sample_store, capsys, tmp_path):
     days = "--days=100000"
     assert main(["report", days]) == 0
-    assert "How long it took" in capsys.readouterr().out
+    assert "Latency" in capsys.readouterr().out
     assert main(["report", days, "--compare", "previous"]) == 0
     assert "difference" in capsys.readouterr().out
     assert main(["report", days, "--json"]) == 0
@@ -172,7 +172,7 @@ def test_the_page_shows_its_plots_in_a_browser_without_a_network(sample_store, t
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         page = browser.new_context(offline=True, viewport={"width": 1140, "height": 1400}).new_page()
-        page.set_default_timeout(90_000)  # two busy cores take their time over the plots' script
+        page.set_default_timeout(90_000)  # the plots' script takes long on two busy cores
         asked, failed = [], []
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: failed.append(str(error)))
