@@ -164,7 +164,7 @@ class EngineClient:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise EngineUnavailableError("The connection to the engine was closed.")
+            raise EngineUnavailableError("The connection to the engine was closed. Send the request again.")
 
     def _live(self) -> EngineConnection:
         if self._connection is None:

@@ -104,12 +104,12 @@ def grouped_features(offer: Offer, behaviour: Behaviour) -> dict[str, dict[str, 
 
 
 def typed_between(earlier: str, now: str, count: int) -> str | None:
-    """The last `count` characters of the text before a cursor if only they are new, None otherwise.
+    """Return the text typed between two requests: the last `count` characters of `now`, None if other text changed too.
 
     Args:
-        earlier: The text before the earlier cursor, or the last part of it.
-        now: The same of the later cursor.
-        count: How many characters further the later cursor stands.
+        earlier: The text before the cursor of the earlier request, or the last part of it.
+        now: The text before the cursor of the later request, or the last part of it.
+        count: Number of characters by which the cursor advanced.
     """
     if not 0 <= count <= len(now):
         return None

@@ -22,9 +22,10 @@ PROJECT_FILE = ".draftline.toml"
 _MAX_FILE_BYTES = 64 * 1024
 
 _NAMES = {name.replace("_", "").lower(): name for name in SETTINGS}
-# Bounds of what a hostile repository makes us compare and complain of.
-_MOST_KEYS = 100
-_LONGEST_KEY = 60
+_MAX_KEYS = 100
+"""Maximum number of keys that are read from one source, which bounds the work that a hostile repository can cause."""
+_MAX_KEY_CHARACTERS = 60
+"""Maximum length of an unknown key that is compared with the known keys and quoted in an error message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,11 @@ def merge(sources: Sequence[Source]) -> tuple[Settings, list[str]]:
     chosen: dict[str, Any] = {}
     complaints: list[str] = []
     for source in sources:
-        if len(source.values) > _MOST_KEYS:
+        if len(source.values) > _MAX_KEYS:
             complaints.append(
-                f"{source.name} has {len(source.values)} keys. All after the first {_MOST_KEYS} are left out."
+                f"{source.name} has {len(source.values)} keys. Those after the first {_MAX_KEYS} are ignored."
             )
-        for key, value in itertools.islice(source.values.items(), _MOST_KEYS):
+        for key, value in itertools.islice(source.values.items(), _MAX_KEYS):
             try:
                 name = _known_name(key, source)
                 chosen[name] = _checked(name, value, source, key)
@@ -124,7 +125,7 @@ def _known_name(key: str, source: Source) -> str:
     folded = key.replace("_", "").replace("-", "").lower()
     name = _NAMES.get(folded)
     if name is None:
-        key, folded = key[:_LONGEST_KEY], folded[:_LONGEST_KEY]
+        key, folded = key[:_MAX_KEY_CHARACTERS], folded[:_MAX_KEY_CHARACTERS]
         nearest = difflib.get_close_matches(folded, _NAMES, n=1, cutoff=0.0)[0]
         raise ConfigurationError(f'{source.name}: there is no setting "{key}". The nearest is "{_NAMES[nearest]}".')
     if not source.trusted and SETTINGS[name].scope is not Scope.PROJECT:
@@ -147,10 +148,10 @@ def _checked(name: str, value: Any, source: Source, key: str) -> Any:  # noqa: A
 
 
 def _shown(value: object) -> str:
-    """A wrong value as a complaint names it: shortened where it is long, for the client may send anything."""
+    """Return a value as an error message quotes it, shortened if it is long."""
     try:
         return reprlib.repr(value)
-    except ValueError:  # Python prints no number of more than 4,300 digits
+    except ValueError:  # Python does not print numbers of more than 4,300 digits
         return "a number of thousands of digits"
 
 

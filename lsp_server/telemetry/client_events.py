@@ -24,7 +24,7 @@ class _Offer:
     """A completion that the client received.
 
     Attributes:
-        texts: What each suggestion inserts, by its index; a client may name one that it was not given.
+        texts: Text of each suggestion by its index. Clients may send events with an index that it does not have.
     """
 
     document: Document
@@ -55,7 +55,7 @@ class ClientEvents:
             self._offers.popitem(last=False)
 
     def forget(self, document: Document) -> None:
-        """A document was closed."""
+        """Forget the completions of a document that was closed."""
         for id_ in [id_ for id_, offer in self._offers.items() if offer.document is document]:
             del self._offers[id_]
 

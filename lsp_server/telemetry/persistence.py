@@ -12,8 +12,8 @@ from lsp_server.documents.text_lines import Edit, Place, split_lines
 
 CHECKPOINTS_S = (30, 120, 300, 600)
 
-MEASURED_CHARACTERS = 20_000
-"""Most characters of what stands there now that are compared: the work grows with the product of both lengths."""
+MAX_COMPARED_CHARACTERS = 20_000
+"""Maximum length of the remains that are compared; the time grows with the product of both lengths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class _Accepted:
         """Compare the accepted text with the range's text now, and advance to the next checkpoint."""
         after_s = CHECKPOINTS_S[self.passed]
         self.passed += 1
-        now = self.document.lines.between(self.start, self.end)[:MEASURED_CHARACTERS]
+        now = self.document.lines.between(self.start, self.end)[:MAX_COMPARED_CHARACTERS]
         share = Levenshtein.normalized_similarity(self.text, now)
         return Remains(self.id, after_s, share, int(LCSseq.similarity(self.text, now)))
 

@@ -96,7 +96,7 @@ def open_store(path: Path, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connect
 
     Args:
         path: The store.
-        timeout_s: Time that a statement waits for another process.
+        timeout_s: Maximum seconds that a statement waits for another process.
 
     Raises:
         StorageError: The store cannot be opened, or a newer version of draftline has created it.
@@ -119,7 +119,7 @@ def open_store(path: Path, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connect
 
 
 def is_locked(error: BaseException) -> bool:
-    """Whether another process has the store locked: the same may succeed later."""
+    """Return whether an error occurred because another process has locked the store; a later attempt may succeed."""
     cause = error.__cause__ if isinstance(error, StorageError) else error
     code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_OK)
     return (code & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)  # the low byte of an extended code

@@ -1,4 +1,4 @@
-"""What happened to every suggestion, kept in a local store: no text, no file names, no work on the request's path."""
+"""Telemetry: queues events on suggestions and writes them to the local store on its own thread, without any text."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ from lsp_server.telemetry.writer import Outcome, StoreWriter, Write
 _log = logging.getLogger(__name__)
 
 SIZE_LIMIT_BYTES = 64_000_000
+"""Size of the store above which its oldest rows are deleted."""
 _BATCH_ROWS = 10_000
+"""Maximum number of events in a transaction."""
 _BATCH_WAIT_S = 0.2
+"""Seconds for which the writer collects events for a transaction."""
 _CLOSE_TIMEOUT_S = 30.0
 _RETRY_S = 1.0
-_MOST_KEPT = 20_000
-"""Largest number of events that wait for a locked store; older ones are lost."""
+"""Seconds between attempts to write to a locked store."""
+_MAX_PENDING = 20_000
+"""Maximum number of events that wait for a locked store; older ones are dropped."""
 _SECONDS_PER_HOUR = 3600
 
 ACCEPTED = "accepted"
@@ -34,11 +38,11 @@ PARTLY_ACCEPTED = "partly"
 
 @dataclass(frozen=True, slots=True)
 class SuggestionRecord:
-    """One row of `suggestions`; the columns are described in the schema. Times are in milliseconds.
+    """One row of the table `suggestions`. The schema describes the columns; times are in milliseconds.
 
     Attributes:
         document: URI of the document; the store gets a salted hash of it.
-        statistics: What the engine did for it.
+        statistics: The engine's statistics of the request.
     """
 
     id: str
@@ -62,7 +66,7 @@ class SuggestionRecord:
     statistics: Statistics = field(default_factory=Statistics)
 
 
-# Which of the engine's figures are kept, each in a column of its own.
+# Fields of Statistics that have a column of their own.
 _ENGINE_COLUMNS = (
     "queue_ms", "prompt_ms", "drafting_ms", "grammar_ms", "decode_ms",
     "prompt_tokens", "kept_tokens", "shifted_tokens", "computed_tokens", "generated_tokens", "steps",
@@ -97,7 +101,7 @@ _WRITTEN = (
 
 
 class Telemetry:
-    """Takes events on the request's path, which costs a queue's put, and writes them on a thread of its own."""
+    """A recorder of events. Recording one only puts it into a queue; a thread writes them to the store."""
 
     def __init__(
         self,
@@ -106,120 +110,125 @@ class Telemetry:
         size_limit_bytes: int = SIZE_LIMIT_BYTES,
         on_committed: Callable[[int], None] = lambda _rows: None,
     ) -> None:
-        """Start the writer, which opens the store with the first event: nothing here waits for another process.
+        """Start the writer's thread, which opens the store with the first event. This never waits for another process.
 
         Args:
-            path: The store; made where there is none.
-            clock: Seconds since 1970.
-            size_limit_bytes: When the store grows over this, its oldest rows are dropped.
-            on_committed: Called on the writer's thread with the number of writes that are safe so far.
+            path: The store; it is created if it does not exist.
+            clock: Clock in seconds since 1970.
+            size_limit_bytes: Size of the store above which its oldest rows are deleted.
+            on_committed: Called on the writer's thread with the number of events committed so far.
         """
         self._path = path
         self._clock = clock
         self._size_limit_bytes = size_limit_bytes
         self._on_committed = on_committed
         self._queue: queue.SimpleQueue[Write | threading.Event | None] = queue.SimpleQueue()
-        self._in_a_hurry = threading.Event()
+        self._write_now = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
         self._thread.start()
 
     def save(self, record: SuggestionRecord) -> None:
-        """A request was answered; a later answer of the same completion takes the place of the earlier."""
+        """Record the answer of a request. A later answer of the same completion replaces it."""
         values = (*_VALUES(record), json.dumps(record.statistics.accepted_by_drafter))
         self._queue.put(Write(_SAVE, values, record.document))
 
     def shown(self, id_: str) -> None:
-        """A suggestion stood on the screen long enough to be read."""
+        """Record that a suggestion was on the screen long enough to be read."""
         self._queue.put(Write(_SHOWN, (id_,)))
 
     def accepted(self, id_: str, characters: int, *, whole: bool) -> None:
-        """A suggestion, or its first characters, was inserted; so it was also shown."""
+        """Record that a suggestion, or its beginning, was accepted, and so shown."""
         outcome = ACCEPTED if whole else PARTLY_ACCEPTED
         self._queue.put(Write(_ACCEPTED, (outcome, self._clock(), characters, id_)))
 
     def rejected(self, id_: str, how: str) -> None:
-        """A suggestion was put away; one that was accepted in part stays so."""
+        """Record that a suggestion left the screen without acceptance. A partial acceptance stays the outcome."""
         self._queue.put(Write(_REJECTED, (how, self._clock(), id_)))
 
     def persisted(self, id_: str, after_s: int, share: float, characters: int) -> None:
-        """What remains of an accepted text after some time."""
+        """Record how much of an accepted text remains at a checkpoint."""
         self._queue.put(Write(_PERSISTED, (id_, after_s, share, characters)))
 
     def refused(self, language: str, reason: str) -> None:
-        """A request was answered with nothing before the engine was asked."""
+        """Count a request that was refused without asking the engine."""
         self._queue.put(Write(_REFUSED, (self._hour(), language, reason)))
 
     def written(self, language: str, characters: int) -> None:
-        """Characters were inserted into a document, by hand or by completion."""
+        """Count characters that were inserted into a document, by typing or by accepting."""
         self._queue.put(Write(_WRITTEN, (self._hour(), language, characters)))
 
     def flush(self, timeout_s: float = 10.0) -> bool:
-        """Wait until everything so far is written; whether it was in time."""
+        """Wait until all events so far are written or have failed. Return whether that was in time."""
         done = threading.Event()
         self._queue.put(done)
-        self._in_a_hurry.set()
+        self._write_now.set()
         return done.wait(timeout_s)
 
     def close(self) -> None:
-        """Write what is left and end the thread."""
+        """Write the remaining events and end the thread."""
         self._queue.put(None)
-        self._in_a_hurry.set()
+        self._write_now.set()
         self._thread.join(timeout=_CLOSE_TIMEOUT_S)
 
     def _hour(self) -> int:
         return int(self._clock() // _SECONDS_PER_HOUR)
 
     def _run(self) -> None:
-        """Write what comes, until told to end; what a locked store does not take is tried again."""
+        """Write batches until `close`. Events that a locked store does not accept are written with the next batch."""
         writer = StoreWriter(self._path, self._size_limit_bytes)
-        kept: list[Write] = []
+        pending: list[Write] = []
         waiting: list[threading.Event] = []
         committed, ended = 0, False
         while not (ended and self._queue.empty()):
-            batch, events, ends = self._next_batch(_RETRY_S if kept else None)
-            kept, ended = [*kept, *batch][-_MOST_KEPT:], ended or ends
+            batch, events, ends = self._next_batch(_RETRY_S if pending else None)
+            pending, ended = [*pending, *batch][-_MAX_PENDING:], ended or ends
             waiting += events
-            outcome = writer.write(kept) if kept else Outcome.WRITTEN
+            outcome = writer.write(pending) if pending else Outcome.WRITTEN
             if outcome is Outcome.LOCKED:
                 continue
-            if kept and outcome is Outcome.WRITTEN:
-                committed += len(kept)
+            if pending and outcome is Outcome.WRITTEN:
+                committed += len(pending)
                 self._on_committed(committed)
             for event in waiting:
                 event.set()
-            kept, waiting = [], []
-        if kept:
-            _log.warning("%d events could not be recorded: another process locks %s.", len(kept), self._path)
+            pending, waiting = [], []
+        if pending:
+            _log.warning("%d telemetry events are lost: another process locks %s.", len(pending), self._path)
         writer.close()
 
     def _next_batch(self, timeout_s: float | None = None) -> tuple[list[Write], list[threading.Event], bool]:
-        """Wait for a write, then take what comes within a moment: few transactions, however fast the user types.
+        """Wait for an event, then collect more for a short time, so that fast typing needs few transactions.
 
-        A full batch waits for nothing, nor does what was there when somebody asked for haste.
+        A full batch does not wait, nor does one whose events were queued before `flush` or `close`.
+
+        Returns:
+            The events to write, the events to set afterwards, and whether to end.
         """
         try:
             items = [self._queue.get(timeout=timeout_s)]
         except queue.Empty:
             return [], [], False
         if self._queue.qsize() < _BATCH_ROWS:
-            self._in_a_hurry.wait(_BATCH_WAIT_S)
-        self._in_a_hurry.clear()  # first: who asks for haste from now on may be too late for this batch
+            self._write_now.wait(_BATCH_WAIT_S)
+        self._write_now.clear()  # before the queue is emptied: a later `flush` may miss this batch
         with contextlib.suppress(queue.Empty):
             while len(items) < _BATCH_ROWS:
                 items.append(self._queue.get_nowait())
-            self._in_a_hurry.set()  # for what is left
+            self._write_now.set()  # for the items that remain in the queue
         batch = [item for item in items if isinstance(item, Write)]
         return batch, [item for item in items if isinstance(item, threading.Event)], None in items
 
 
 def clear(path: Path) -> None:
-    """Delete the store with everything in it.
+    """Delete the store.
 
     Raises:
-        StorageError: It cannot be deleted.
+        StorageError: The store cannot be deleted.
     """
     try:
         for suffix in ("", "-wal", "-shm"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
     except OSError as error:
-        raise StorageError(f"The telemetry store {path} cannot be deleted ({error.strerror}).") from error
+        raise StorageError(
+            f"The telemetry store {path} cannot be deleted ({error.strerror}). Check the permissions of its folder."
+        ) from error

@@ -1,4 +1,4 @@
-"""Writes telemetry into the store; another process may have it locked, and a disk may be full or read-only."""
+"""Writes telemetry to the store, which another process may lock and which may lie on a full or read-only disk."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from lsp_server.telemetry.schema import is_locked, open_store
 
 _log = logging.getLogger(__name__)
 
-_CHECK_SIZE_EVERY = 5000
+_SIZE_CHECK_ROWS = 5000
+"""Number of writes between two checks of the store's size."""
 _DROPPED_SHARE = 0.2
+"""Share of the suggestions that is deleted when the store exceeds its limit."""
 _SECONDS_PER_HOUR = 3600
 _LOCK_TIMEOUT_S = 1.0
-"""Time that one attempt waits for another process; the events are kept for the next one."""
+"""Maximum seconds that an attempt to write waits for another process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One statement with its values.
+    """An SQL statement with its values.
 
     Attributes:
-        document: URI of a document, whose salted hash becomes the last value; None for statements without one.
+        document: URI of a document, whose salted hash becomes the last value; None if the statement has none.
     """
 
     statement: str
@@ -36,7 +38,7 @@ class Write:
 
 
 class Outcome(Enum):
-    """What became of a batch."""
+    """The result of writing a batch."""
 
     WRITTEN = auto()
     LOCKED = auto()
@@ -44,11 +46,11 @@ class Outcome(Enum):
 
 
 class StoreWriter:
-    """A connection to the store, opened with the first batch; used by one thread.
+    """A connection to the store, which the first batch opens. One thread uses it.
 
     Args:
-        path: The store; made where there is none.
-        size_limit_bytes: When the store grows over this, its oldest rows are dropped.
+        path: The store; it is created if it does not exist.
+        size_limit_bytes: Size of the store above which its oldest rows are deleted.
     """
 
     def __init__(self, path: Path, size_limit_bytes: int) -> None:
@@ -60,7 +62,7 @@ class StoreWriter:
         self._complaint = ""
 
     def write(self, batch: Sequence[Write]) -> Outcome:
-        """Write a batch in one transaction; no failure of a store may disturb the editor."""
+        """Write a batch in one transaction. Errors are logged and not raised: they must not disturb the editor."""
         try:
             connection = self._connection or self._open()
             _in_one_transaction(connection, [(one.statement, self._values(one)) for one in batch])
@@ -70,7 +72,7 @@ class StoreWriter:
             self._complain(len(batch), str(error))
             return Outcome.FAILED
         before, self._committed = self._committed, self._committed + len(batch)
-        if before // _CHECK_SIZE_EVERY != self._committed // _CHECK_SIZE_EVERY:
+        if before // _SIZE_CHECK_ROWS != self._committed // _SIZE_CHECK_ROWS:
             self._shrink(connection)
         return Outcome.WRITTEN
 
@@ -86,23 +88,24 @@ class StoreWriter:
         return connection
 
     def _shrink(self, connection: sqlite3.Connection) -> None:
-        """Keep the store within its limit; where another process has it locked, the next check does so."""
+        """Shrink the store to its limit. If another process has it locked, leave that to the next check."""
         try:
             shrink(connection, self._size_limit_bytes)
         except sqlite3.Error as error:
-            _log.info("The telemetry store could not be made smaller: %s", error)
+            _log.info("The telemetry store could not be shrunk: %s", error)
 
     def _values(self, write: Write) -> tuple[object, ...]:
-        """The values to bind; without the store's salt a document's hash cannot be guessed back."""
+        """Return the values to bind. Without the store's salt, a document's hash does not reveal its URI."""
         if write.document is None:
             return write.values
         salted = f"{self._salt}\0{write.document}".encode("utf-8", "replace")
         return (*write.values, hashlib.sha256(salted).hexdigest()[:16] if write.document else "")
 
     def _complain(self, count: int, reason: str) -> None:
+        """Log why events are lost, unless the previous failure had the same reason."""
         if reason != self._complaint:
             self._complaint = reason
-            _log.warning("%d events could not be recorded: %s", count, reason)
+            _log.warning("%d telemetry events are lost: %s", count, reason)
 
 
 def _in_one_transaction(connection: sqlite3.Connection, statements: Sequence[tuple[str, tuple[object, ...]]]) -> None:
@@ -117,7 +120,7 @@ def _in_one_transaction(connection: sqlite3.Connection, statements: Sequence[tup
 
 
 def shrink(connection: sqlite3.Connection, limit_bytes: int) -> None:
-    """Drop the oldest suggestions of a store that is over its limit, and give the space back."""
+    """Delete the oldest rows of a store that exceeds its limit, and return the space to the file system."""
     if _size_bytes(connection) <= limit_bytes:
         return
     (rows,) = connection.execute("SELECT count(*) FROM suggestions").fetchone()

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 ALREADY_RUNNING = 75
-"""Another process serves this model (EX_TEMPFAIL of sysexits.h)."""
+"""Exit status if another process already serves this model: EX_TEMPFAIL of sysexits.h."""
 LOADING_FAILED = 70
-"""The model did not load (EX_SOFTWARE). The host has reported the reason to its clients."""
+"""Exit status if the model failed to load, which the clients were told: EX_SOFTWARE of sysexits.h."""

@@ -1,4 +1,4 @@
-"""A host process whose model cannot be found; notes its process in the runtime folder."""
+"""A host process whose model does not exist; it appends its process number to the file `pids`."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A tiny deterministic engine: it counts. A real one in every respect but the model; tests pace its steps."""
+"""A tiny deterministic engine that counts instead of running a model; tests control the pace of its steps."""
 
 import threading
 import time
@@ -20,9 +20,9 @@ from completion.request import (
 
 
 class PacedEngine:
-    """Writes " 0 1 2 ..." one number a step, then alternatives, a step each.
+    """An engine that generates " 0 1 2 ...", one number per step, then alternatives, one per step.
 
-    With `gated`, every step waits for a permit of the test.
+    With `gated`, every step waits until the test releases a permit.
     """
 
     def __init__(self, *, gated: bool = False, step_s: float = 0.0) -> None:
@@ -90,7 +90,7 @@ class PacedEngine:
             self.permits.acquire()
         end = time.perf_counter() + self.step_s
         while time.perf_counter() < end:
-            pass  # a step computes; it does not sleep
+            pass  # computes, as a real step does, instead of sleeping
         self.steps += 1
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:

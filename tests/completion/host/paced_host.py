@@ -1,4 +1,4 @@
-"""A host process with the paced engine, for tests of processes: `python paced_host.py --model NAME ...`."""
+"""A host process with the paced engine: `python paced_host.py --model NAME ...`."""
 
 import os
 import sys

@@ -1,6 +1,6 @@
-"""A host process that sends itself a signal at a named stage, once: STAGED_HOST is a file that holds "loading KILL".
+"""A host process that sends itself a signal at a stage, once. STAGED_HOST names a file with both: "loading KILL".
 
-Stages, in their order: started, locked, listening, loading, warm-up, step, closing.
+The stages in their order: started, locked, listening, loading, warm-up, step, closing.
 """
 
 import os
@@ -55,7 +55,7 @@ def load(progress):
 
 
 def audit(event, _arguments):
-    if event == "socket.bind":  # the first thing that a host does with the lock
+    if event == "socket.bind":  # the first thing that a host does while it holds the lock
         reached("locked")
 
 

@@ -1,4 +1,4 @@
-"""Which host belongs to which model."""
+"""The address of the host for a model."""
 
 import socket
 
@@ -8,30 +8,30 @@ from completion.errors import EngineUnavailableError
 from completion.host.process.address import host_address, normal_model
 
 
-def test_a_folder_of_the_project_with_a_models_name_is_not_that_model(tmp_path, monkeypatch):
+def test_a_plain_model_name_never_means_a_folder_of_the_project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "default").mkdir()
     assert normal_model("default") == "default"
     assert normal_model("./default") == str(tmp_path / "default")
 
 
-def test_paths_are_the_same_from_everywhere(tmp_path, monkeypatch):
+def test_different_paths_of_one_file_become_the_same_absolute_path(tmp_path, monkeypatch):
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "a.gguf").touch()
     monkeypatch.chdir(tmp_path / "models")
     assert normal_model("a.gguf") == normal_model("../models/a.gguf") == str(tmp_path / "models" / "a.gguf")
 
 
-def test_a_hub_id_that_is_no_folder_stays():
+def test_a_hub_id_stays_unchanged():
     assert normal_model("owner/some-model") == "owner/some-model"
 
 
-def test_each_model_and_backend_has_a_host_of_its_own(runtime):
+def test_every_pair_of_model_and_backend_has_its_own_host(runtime):
     names = {host_address(model, backend).name for model in ("default", "other") for backend in ("auto", "fp32")}
     assert len(names) == 4
 
 
-def test_a_system_without_unix_sockets_is_told_what_to_do(runtime, monkeypatch):
+def test_a_system_without_unix_sockets_gets_an_error_that_names_wsl(runtime, monkeypatch):
     monkeypatch.delattr(socket, "AF_UNIX")
     with pytest.raises(EngineUnavailableError, match="WSL"):
         host_address("default", "auto")

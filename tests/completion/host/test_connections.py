@@ -1,4 +1,4 @@
-"""Many idle, slow and unread connections: TCP has a cap of its own, and every request and reply a bound."""
+"""Limits on idle, slow and unread connections: a cap on TCP connections, and a time limit on requests and replies."""
 
 import asyncio
 import json
@@ -32,12 +32,12 @@ async def connected(host_settings):
         writer.close()
 
 
-async def everything(reader):
+async def read_to_end(reader):
     async with asyncio.timeout(20):
         return await reader.read()
 
 
-def error_of(reply):
+def status_and_error(reply):
     head, _, body = reply.partition(b"\r\n\r\n")
     return int(head.split()[1]), json.loads(body)
 
@@ -46,9 +46,9 @@ async def test_idle_tcp_connections_beyond_the_cap_are_refused_and_the_unix_sock
     limited = settings(tcp_connections=8)
     unix_client = await start_host(PacedEngine(), limited)
     streams = [await asyncio.open_connection(limited.tcp.host, limited.tcp.port) for _ in range(50)]
-    refusals = [await everything(reader) for reader, _ in streams[8:]]
+    refusals = [await read_to_end(reader) for reader, _ in streams[8:]]
     for refusal in refusals:
-        status, error = error_of(refusal)
+        status, error = status_and_error(refusal)
         assert (status, error["code"]) == (503, "connections_full")
         assert "8 TCP connections" in error["message"]
     assert not any(reader.at_eof() for reader, _ in streams[:8])
@@ -58,13 +58,13 @@ async def test_idle_tcp_connections_beyond_the_cap_are_refused_and_the_unix_sock
         await writer.wait_closed()
 
 
-async def test_a_closed_tcp_connection_makes_room_for_another(start_host):
+async def test_a_closed_tcp_connection_no_longer_counts_towards_the_cap(start_host):
     limited = settings(tcp_connections=1)
     await start_host(PacedEngine(), limited)
     for _ in range(3):
         async with connected(limited) as (reader, writer):
             writer.write(f"GET /health HTTP/1.1\r\n{HEADERS}Connection: close\r\n\r\n".encode())
-            assert (await everything(reader)).startswith(b"HTTP/1.1 200 ")
+            assert (await read_to_end(reader)).startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize(
@@ -82,22 +82,22 @@ async def test_a_request_that_does_not_arrive_in_time_is_refused(start_host, par
     client = await start_host(PacedEngine(), limited)
     async with connected(limited) as (reader, writer):
         writer.write(part.encode())
-        status, error = error_of(await everything(reader))
+        status, error = status_and_error(await read_to_end(reader))
     assert (status, error["code"]) == (408, "request_slow")
     assert (await client.get("/health")).json()["busy"] is False
 
 
-async def test_a_byte_now_and_then_does_not_prolong_a_request(start_host):
+async def test_sending_single_bytes_does_not_extend_the_time_limit_of_a_request(start_host):
     limited = settings(request_s=0.2)
     await start_host(PacedEngine(), limited)
     async with connected(limited) as (reader, writer):
         writer.write(f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Content-Length: 1000000\r\n\r\n".encode())
-        reply = asyncio.create_task(everything(reader))
+        reply = asyncio.create_task(read_to_end(reader))
         while not reply.done():
             writer.write(b" ")
             await asyncio.wait([reply], timeout=0.01)
-    # A byte that the host did not read may have reset the connection before its reply was read.
-    assert isinstance(reply.exception(), ConnectionResetError) or error_of(reply.result())[0] == 408
+    # A byte that the host has not read may reset the connection before the client has read the reply.
+    assert isinstance(reply.exception(), ConnectionResetError) or status_and_error(reply.result())[0] == 408
 
 
 async def test_a_slow_second_request_on_a_connection_is_refused_too(start_host):
@@ -107,10 +107,10 @@ async def test_a_slow_second_request_on_a_connection_is_refused_too(start_host):
         writer.write(f"GET /health HTTP/1.1\r\n{HEADERS}\r\n".encode())
         assert b"200 OK" in await reader.readuntil(b"}")
         writer.write(b"GET /hea")
-        assert error_of(await everything(reader))[0] == 408
+        assert status_and_error(await read_to_end(reader))[0] == 408
 
 
-async def test_a_long_reply_is_not_a_slow_request(start_host):
+async def test_a_long_reply_does_not_count_as_a_slow_request(start_host):
     limited = settings(request_s=0.05)
     engine = PacedEngine(step_s=0.01)
     await start_host(engine, limited)
@@ -118,7 +118,7 @@ async def test_a_long_reply_is_not_a_slow_request(start_host):
     async with connected(limited) as (reader, writer):
         head = f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
         writer.write((head + body).encode())
-        reply = await everything(reader)
+        reply = await read_to_end(reader)
     assert b'"done":true' in reply
     assert engine.steps == 20
 
@@ -127,7 +127,7 @@ async def test_a_client_that_does_not_read_its_reply_is_cut_off_and_its_job_ends
     limited = settings(unread_s=0.05)
     engine = PacedEngine(gated=True)
     client = await start_host(engine, limited)
-    engine.permits.release(2500)  # 17 MB of events: more than the kernel's buffers hold
+    engine.permits.release(2500)  # 17 MB of events, more than the kernel buffers
     body = json.dumps({"prefix": "one", "max_tokens": 4096})
     with socket.create_connection((limited.tcp.host, limited.tcp.port)) as unread:
         unread.sendall(f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Content-Length: {len(body)}\r\n\r\n{body}".encode())
@@ -137,7 +137,7 @@ async def test_a_client_that_does_not_read_its_reply_is_cut_off_and_its_job_ends
     assert engine.steps < 4096
 
 
-async def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_error_in_the_log(start_host, caplog):
+async def test_a_client_that_disconnects_within_its_body_causes_no_error_in_the_log(start_host, caplog):
     limited = settings()
     client = await start_host(PacedEngine(), limited)
     async with connected(limited) as (_, writer):

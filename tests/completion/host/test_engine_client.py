@@ -1,4 +1,4 @@
-"""The client with real host processes: one host for all, races, deaths, leases, permissions, logs."""
+"""The client with real host processes: sharing, races, killed hosts, leases, permissions, logs."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ OPTIONS = EngineOptions(model="paced", program=PROGRAM, idle_s=600)
 
 @pytest.fixture
 async def clients(runtime):
-    """Make clients; every host they started is ended afterwards."""
+    """Create clients; the hosts that they start are ended afterwards."""
     pids = set()
     async with AsyncExitStack() as stack:
 
@@ -39,7 +39,7 @@ async def clients(runtime):
         os.kill(pid, signal.SIGKILL)
 
 
-async def texts(client, request):
+async def suggested(client, request):
     async with aclosing(client.complete(request)) as events:
         return [event.suggestions[0].text async for event in events if event.suggestions]
 
@@ -60,7 +60,7 @@ def test_importing_the_client_loads_neither_the_model_nor_httpx():
 
 
 async def test_the_first_request_starts_a_host_and_streams(clients):
-    assert await texts(clients(), CompletionRequest("one", max_tokens=2)) == [" 0", " 0 1", " 0 1"]
+    assert await suggested(clients(), CompletionRequest("one", max_tokens=2)) == [" 0", " 0 1", " 0 1"]
 
 
 async def test_two_clients_share_one_host(clients):
@@ -70,7 +70,7 @@ async def test_two_clients_share_one_host(clients):
     assert first.status.pid == second.status.pid
 
 
-async def test_two_clients_that_start_at_the_same_moment_make_one_host(clients, runtime):
+async def test_clients_that_start_at_the_same_time_share_one_host(clients, runtime):
     many = [clients() for _ in range(3)]
     states = await asyncio.gather(*(client.connect() for client in many))
     assert len({status.pid for status in states}) == 1
@@ -82,7 +82,7 @@ async def test_two_clients_that_start_at_the_same_moment_make_one_host(clients, 
     assert states[0].pid in {p.pid for p in ours}
 
 
-async def test_a_host_killed_in_mid_request_ends_the_shown_text_quietly_and_the_next_request_succeeds(clients):
+async def test_a_host_killed_after_the_first_text_ends_the_stream_without_error_and_the_next_request_succeeds(clients):
     client = clients()
     pid = (await client.connect()).pid
     shown = []
@@ -92,23 +92,23 @@ async def test_a_host_killed_in_mid_request_ends_the_shown_text_quietly_and_the_
             if len(shown) == 2:
                 os.kill(pid, signal.SIGKILL)
     assert not shown[-1].done
-    assert await texts(client, CompletionRequest("one", max_tokens=1)) == [" 0", " 0"]
+    assert await suggested(client, CompletionRequest("one", max_tokens=1)) == [" 0", " 0"]
     assert client.status.pid != pid
 
 
-async def test_a_host_killed_before_anything_was_shown_is_replaced_and_the_request_repeated(clients):
+async def test_a_host_killed_before_the_first_text_is_replaced_and_the_request_repeated(clients):
     client = clients()
     pid = (await client.connect()).pid
     busy = clients()
     async with aclosing(busy.complete(CompletionRequest("busy", document="a", max_tokens=4000))) as running:
         await anext(running)
-        waiting = asyncio.create_task(texts(client, CompletionRequest("one", document="b", max_tokens=1)))
+        waiting = asyncio.create_task(suggested(client, CompletionRequest("one", document="b", max_tokens=1)))
         os.kill(pid, signal.SIGKILL)
         assert await waiting == [" 0", " 0"]
     assert client.status.pid != pid
 
 
-async def test_a_vanished_client_leaves_no_process_after_the_idle_time(clients, runtime):
+async def test_the_host_of_a_killed_client_exits_after_the_idle_time(clients, runtime):
     script = (
         "import asyncio, sys\n"
         "from lsp_server.engine.client import EngineClient\n"
@@ -132,32 +132,32 @@ async def test_a_vanished_client_leaves_no_process_after_the_idle_time(clients, 
 async def test_a_lease_keeps_the_host_alive_beyond_the_idle_time(clients):
     client = clients(EngineOptions(model="paced", program=PROGRAM, idle_s=0.05))
     pid = (await client.connect()).pid
-    await texts(client, CompletionRequest("one", max_tokens=100))  # takes four times the idle time
+    await suggested(client, CompletionRequest("one", max_tokens=100))  # takes four times the idle time
     assert (await client.health())["pid"] == pid
 
 
-async def test_a_stopped_host_gives_way_to_a_new_one(clients):
+async def test_a_terminated_host_is_replaced_by_a_new_one(clients):
     client = clients()
     pid = (await client.connect()).pid
     os.kill(pid, signal.SIGTERM)
     await wait_for_end(pid)
-    assert await texts(client, CompletionRequest("one", max_tokens=1)) == [" 0", " 0"]
+    assert await suggested(client, CompletionRequest("one", max_tokens=1)) == [" 0", " 0"]
     assert client.status.pid != pid
 
 
 async def test_errors_of_the_engine_keep_their_type(clients):
     with pytest.raises(PromptTooLongError, match="Send less text"):
-        await texts(clients(), CompletionRequest("too long"))
+        await suggested(clients(), CompletionRequest("too long"))
 
 
-async def test_a_host_that_cannot_start_is_an_error_that_names_its_output(clients, runtime):
+async def test_a_host_that_cannot_start_is_an_error_that_quotes_its_output(clients, runtime):
     client = clients(EngineOptions(model="paced", program=(sys.executable, "-c", "raise SystemExit('no memory')")))
     with pytest.raises(EngineUnavailableError, match="no memory"):
         await client.connect()
     assert client.status.state == "error"
 
 
-async def test_a_failure_is_remembered_for_a_while(clients, runtime):
+async def test_a_host_that_cannot_start_is_not_started_again_for_some_time(clients, runtime):
     now = [0.0]
     marker = runtime / "starts"
     program = (sys.executable, "-c", f"open({str(marker)!r}, 'a').write('x'); raise SystemExit('broken')")
@@ -172,21 +172,21 @@ async def test_a_failure_is_remembered_for_a_while(clients, runtime):
     assert marker.read_text() == "xx"
 
 
-async def test_prepare_and_workspace_reach_the_host(clients):
+async def test_preparations_and_workspace_updates_are_accepted(clients):
     client = clients()
     await client.prepare(CompletionRequest("not connected yet"))
     await client.update_workspace(WorkspaceUpdate("w", removed=("a.py",)))
     await client.prepare(CompletionRequest("one"))
 
 
-async def test_a_folder_open_to_others_is_refused(clients, runtime):
+async def test_a_folder_that_other_users_can_access_is_refused(clients, runtime):
     folder = host_address("paced", "auto").runtime_folder
     folder.chmod(0o755)
     with pytest.raises(PermissionsError, match=r"mode 755.*chmod 700"):
         await clients().connect()
 
 
-async def test_a_socket_open_to_others_is_refused(clients):
+async def test_a_socket_that_other_users_can_access_is_refused(clients):
     client = clients()
     await client.connect()
     socket_path = host_address("paced", "auto").socket_path
@@ -203,22 +203,22 @@ async def test_a_folder_of_another_user_is_refused(clients, runtime):
         await clients().connect()
 
 
-def test_a_socket_path_that_is_too_long_says_what_to_set(runtime, monkeypatch):
+def test_a_socket_path_that_is_too_long_is_an_error_that_names_the_variable_to_set(runtime, monkeypatch):
     monkeypatch.setenv("DRAFTLINE_RUNTIME_DIR", str(runtime / ("x" * 100)))
     with pytest.raises(EngineUnavailableError, match="DRAFTLINE_RUNTIME_DIR"):
         host_address("paced", "auto")
 
 
-async def test_no_source_text_is_in_any_log_at_the_default_level(clients, runtime):
+async def test_the_logs_at_the_default_level_contain_no_source_text(clients, runtime):
     secret = "xylophone_secret"
     client = clients()
     request = CompletionRequest(f"def {secret}", suffix=secret, path=secret, document=secret, max_tokens=2)
-    await texts(client, request)
+    await suggested(client, request)
     with pytest.raises(EngineUnavailableError):
-        await texts(client, CompletionRequest("crash", suffix=secret))
+        await suggested(client, CompletionRequest("crash", suffix=secret))
     await client.prepare(CompletionRequest(secret))
     await client.update_workspace(WorkspaceUpdate(secret, removed=(secret,)))
-    await texts(client, request)
+    await suggested(client, request)
     logs = [path for path in (runtime / "state" / "logs").iterdir() if path.is_file()]
     written = "".join(path.read_text() for path in logs)
     assert "A request failed" in written
@@ -230,12 +230,12 @@ async def test_a_cancelled_request_frees_the_host(clients):
     client = clients()
     async with aclosing(client.complete(CompletionRequest("one", max_tokens=4000))) as events:
         await anext(events)
-    assert await texts(client, CompletionRequest("one", max_tokens=1)) == [" 0", " 0"]
+    assert await suggested(client, CompletionRequest("one", max_tokens=1)) == [" 0", " 0"]
     while (await client.health())["busy"]:
         pass
 
 
-async def test_a_host_without_a_model_says_why_ends_and_makes_room_for_a_better_one(clients, runtime):
+async def test_a_host_without_a_model_reports_the_reason_exits_and_can_be_started_again(clients, runtime):
     now = [0.0]
     program = (*PROGRAM[:1], str(Path(__file__).with_name("modelless_host.py")))
     client = clients(EngineOptions(model="modelless", program=program), clock=lambda: now[0])
@@ -252,22 +252,22 @@ async def test_a_host_without_a_model_says_why_ends_and_makes_room_for_a_better_
 
 
 async def test_a_host_that_never_replies_does_not_keep_a_client_from_closing(runtime):
-    asked = asyncio.Event()
+    is_received = asyncio.Event()
 
     async def swallow(reader, _writer):
         await reader.readuntil(b"\r\n\r\n")
-        asked.set()
+        is_received.set()
 
     async with await asyncio.start_unix_server(swallow, runtime / "silent.sock"):
         connection = EngineConnection(runtime / "silent.sock")
-        asking = asyncio.create_task(anext(connection.complete(CompletionRequest("one"))))
-        await asyncio.wait_for(asked.wait(), 10)
-        asking.cancel()
+        request = asyncio.create_task(anext(connection.complete(CompletionRequest("one"))))
+        await asyncio.wait_for(is_received.wait(), 10)
+        request.cancel()
         await asyncio.wait_for(connection.close(), 10)
 
 
-async def test_requests_cancelled_between_connecting_and_sending_leave_no_connection_behind(clients, monkeypatch):
-    """The pool holds a hundred connections: with every lost one the silence comes nearer."""
+async def test_requests_cancelled_between_connecting_and_sending_leave_no_connection_in_the_pool(clients, monkeypatch):
+    """The pool holds a hundred connections. Once all of them are lost, no request is sent any more."""
     client = clients()
     await client.connect()
     pool = client._connection._http._transport._pool
@@ -279,13 +279,13 @@ async def test_requests_cancelled_between_connecting_and_sending_leave_no_connec
 
     def make_and_cancel(*arguments, **named):
         make(*arguments, **named)
-        asking.cancel()
+        request.cancel()
 
     with monkeypatch.context() as patched:
         patched.setattr(AsyncHTTP11Connection, "__init__", make_and_cancel)
         for _ in range(5):
-            asking = asyncio.create_task(texts(client, CompletionRequest("one", document="d", max_tokens=3)))
-            await asyncio.wait([asking])
-            assert asking.cancelled()
-    assert await texts(client, CompletionRequest("one", max_tokens=2)) == [" 0", " 0 1", " 0 1"]
+            request = asyncio.create_task(suggested(client, CompletionRequest("one", document="d", max_tokens=3)))
+            await asyncio.wait([request])
+            assert request.cancelled()
+    assert await suggested(client, CompletionRequest("one", max_tokens=2)) == [" 0", " 0 1", " 0 1"]
     assert not unsent()

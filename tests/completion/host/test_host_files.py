@@ -1,4 +1,4 @@
-"""The host's own files where they cannot be written, and where a host that was killed left them."""
+"""The files of the host: folders that cannot be written, and files left over from a host that was killed."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ STAGES = ["started", "locked", "listening", "loading", "warm-up", "step"]
 
 
 def blocked(path):
-    """A folder where a file belongs: it stops even the superuser, whom a read-only folder does not."""
+    """Create a folder at the path of a file. Unlike a read-only folder, it stops the superuser, too."""
     path.mkdir(parents=True, mode=0o700)
     return path
 
@@ -64,7 +64,7 @@ def test_a_log_folder_that_cannot_be_made_is_a_storage_error(runtime):
         host_address("paced", "auto")
 
 
-async def test_what_a_host_prints_and_cannot_be_written_is_an_error_in_the_status(runtime):
+async def test_a_file_for_the_hosts_output_that_cannot_be_written_is_an_error_in_the_status(runtime):
     blocked(host_address("staged", "auto").crash_path)
     client = EngineClient(OPTIONS)
     with pytest.raises(StorageError, match="DRAFTLINE_STATE_DIR"):
@@ -81,8 +81,8 @@ async def test_a_program_that_does_not_exist_is_an_error_in_the_status(runtime):
     await client.close()
 
 
-def test_a_host_killed_while_it_makes_its_token_leaves_no_half_token(tmp_path):
-    """At every system call that opens, writes or renames, the token is whole or not there."""
+def test_a_host_killed_while_it_creates_its_token_leaves_a_whole_token_or_none(tmp_path):
+    """The host is killed at each system call that opens, links, renames or removes a file."""
     script = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
@@ -124,7 +124,7 @@ async def clients(runtime, monkeypatch):
 
 @pytest.mark.parametrize("sent", ["KILL", "TERM"])
 @pytest.mark.parametrize("stage", STAGES)
-async def test_a_host_ended_at_any_stage_leaves_nothing_that_stops_the_next(clients, runtime, stage, sent):
+async def test_a_host_killed_or_terminated_at_any_stage_does_not_prevent_the_next_one(clients, runtime, stage, sent):
     (runtime / "order").write_text(f"{stage} {sent}")
     client = clients()
     with suppress(EngineUnavailableError):
@@ -142,7 +142,7 @@ async def test_a_host_ended_at_any_stage_leaves_nothing_that_stops_the_next(clie
     assert sorted(address.runtime_folder.iterdir()) == [address.lock_path]
 
 
-async def test_a_host_killed_while_it_stops_leaves_nothing_that_stops_the_next(clients, runtime):
+async def test_a_host_killed_while_it_shuts_down_does_not_prevent_the_next_one(clients, runtime):
     (runtime / "order").write_text("closing KILL")
     client = clients()
     pid = (await client.connect()).pid

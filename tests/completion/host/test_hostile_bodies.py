@@ -1,4 +1,4 @@
-"""Bodies that no client sends: the host refuses them with a sentence, and never with status 500."""
+"""Malformed and hostile bodies: the host refuses them with a message, and never with status 500."""
 
 import json
 
@@ -54,7 +54,7 @@ async def test_deeply_nested_json_gets_422_and_not_500(start_host, address):
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-async def test_bodies_that_are_no_object_of_the_right_form_get_422(start_host, address):
+async def test_bodies_that_are_not_an_object_of_the_right_form_get_422(start_host, address):
     client = await start_host(PacedEngine())
     bodies = (b"", b"null", b"[]", b"7", b'"text"', b"\xff\xfe", b'{"prefix": "\\ud800"}', b'{"a": 1, "a"', b"\0")
     for content in bodies:
@@ -65,14 +65,14 @@ async def test_bodies_that_are_no_object_of_the_right_form_get_422(start_host, a
 @pytest.mark.parametrize(
     ("address", "field"), [("/infill", "stop"), ("/infill", "response_fields"), ("/v1/completions", "stop")]
 )
-async def test_lists_that_the_event_loop_walks_have_a_bound(start_host, address, field):
+async def test_lists_that_the_event_loop_iterates_over_have_a_maximum_length(start_host, address, field):
     client = await start_host(PacedEngine())
     assert is_refusal(await client.post(address, json=ADDRESSES[address] | {field: ["x"] * 65}))
     assert (await client.post(address, json=ADDRESSES[address] | {field: ["x"] * 64})).status_code == 200
 
 
-def test_a_prompt_of_many_suffix_markers_is_read_in_one_pass():
-    """A pattern with two `.*` needs the square of their number: 200,000 markers would take hours."""
+def test_a_prompt_of_many_suffix_markers_is_parsed_in_one_pass():
+    """A regular expression with two `.*` takes quadratic time: hours for 200,000 markers."""
     markers = "<|fim_prefix|>" + "<|fim_suffix|>" * 200_000
     assert _request_of(CompletionBody(prompt=markers)).prefix == markers
     request = _request_of(CompletionBody(prompt=f" {markers}end<|fim_middle|>\n"))

@@ -1,4 +1,4 @@
-"""A host that is stopped or swapped out: every wait ends within its bound, the host is replaced, the status says so."""
+"""Hosts that hang, because they are stopped: every wait ends within its limit, and the host is replaced."""
 
 import asyncio
 import os
@@ -27,14 +27,14 @@ REQUEST = CompletionRequest("one", max_tokens=2)
 
 @pytest.fixture
 def order(runtime, monkeypatch):
-    """The file that tells the next host what to do to itself."""
+    """The file that tells the next host which signal to send itself, and at which stage."""
     monkeypatch.setenv("STAGED_HOST", str(runtime / "order"))
     return runtime / "order"
 
 
 @pytest.fixture
 async def clients(order):
-    """Make clients with short bounds; every host they started is ended afterwards."""
+    """Create clients with short time limits; the hosts that they start are ended afterwards."""
     async with AsyncExitStack() as stack:
 
         def make(patience=SHORT, options=OPTIONS, **arguments):
@@ -48,7 +48,7 @@ async def clients(order):
 
 
 def hosts():
-    """Every process of the staged host in this test's folders, listening or not."""
+    """Return every process of the staged host that uses this test's folders, listening or not."""
     folder = os.environ["DRAFTLINE_RUNTIME_DIR"]
     return [process for process in psutil.process_iter() if is_host(process, folder)]
 
@@ -60,7 +60,7 @@ def is_host(process, folder):
         return False
 
 
-async def texts(client, request=REQUEST):
+async def suggested(client, request=REQUEST):
     async with aclosing(client.complete(request)) as events:
         return [event.suggestions[0].text async for event in events if event.suggestions]
 
@@ -69,31 +69,31 @@ def stop(pid):
     os.kill(pid, signal.SIGSTOP)
 
 
-def said(statuses, pid):
+def is_reported_hung(statuses, pid):
     return any(status.state == "starting" and f"process {pid}) hangs" in status.sentence for status in statuses)
 
 
-async def test_a_request_to_a_stopped_host_is_served_by_a_fresh_one_and_status_and_log_say_so(clients, caplog):
+async def test_a_request_to_a_stopped_host_is_served_by_a_new_one_as_status_and_log_report(clients, caplog):
     client, statuses = clients()
     pid = (await client.connect()).pid
     stop(pid)
-    assert await texts(client) == [" 0", " 0 1", " 0 1"]
+    assert await suggested(client) == [" 0", " 0 1", " 0 1"]
     assert client.status.pid != pid
-    assert said(statuses, pid)
+    assert is_reported_hung(statuses, pid)
     assert f"process {pid}) hangs" in caplog.text
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
-async def test_a_new_server_does_not_say_starting_for_ever_beside_a_stopped_host(clients):
+async def test_a_new_client_replaces_a_host_that_was_stopped(clients):
     first, _ = clients()
     pid = (await first.connect()).pid
     stop(pid)
     second, statuses = clients()
     assert (await second.connect()).pid != pid
-    assert said(statuses, pid)
+    assert is_reported_hung(statuses, pid)
 
 
-async def test_a_host_stopped_in_mid_stream_ends_the_stream(clients):
+async def test_a_host_stopped_during_a_stream_ends_the_stream_without_error(clients):
     client, statuses = clients()
     pid = (await client.connect()).pid
     shown = []
@@ -103,11 +103,11 @@ async def test_a_host_stopped_in_mid_stream_ends_the_stream(clients):
             if len(shown) == 2:
                 stop(pid)
     assert not shown[-1].done
-    assert said(statuses, pid)
-    assert await texts(client) == [" 0", " 0 1", " 0 1"]
+    assert is_reported_hung(statuses, pid)
+    assert await suggested(client) == [" 0", " 0 1", " 0 1"]
 
 
-async def test_a_preparation_and_an_update_to_a_stopped_host_fail_and_the_next_reaches_a_fresh_one(clients):
+async def test_a_preparation_and_an_update_to_a_stopped_host_fail_and_the_client_connects_to_a_new_one(clients):
     client, _ = clients()
     for send in (client.prepare, client.update_workspace):
         pid = (await client.connect()).pid
@@ -117,35 +117,35 @@ async def test_a_preparation_and_an_update_to_a_stopped_host_fail_and_the_next_r
         assert (await client.connect()).pid != pid
 
 
-async def test_two_clients_that_find_the_host_hung_share_one_fresh_host(clients):
+async def test_two_clients_whose_host_hangs_share_one_new_host(clients):
     (first, _), (second, _) = clients(), clients()
     pid = (await first.connect()).pid
     await second.connect()
     stop(pid)
-    assert await asyncio.gather(texts(first), texts(second)) == 2 * [[" 0", " 0 1", " 0 1"]]
+    assert await asyncio.gather(suggested(first), suggested(second)) == 2 * [[" 0", " 0 1", " 0 1"]]
     assert first.status.pid == second.status.pid != pid
 
 
-async def test_a_busy_model_is_no_hang(clients):
-    """The model's thread computes in one step longer than all bounds together; the host stays the same."""
+async def test_a_host_whose_model_computes_a_long_step_is_not_replaced(clients):
+    """The step takes longer than the interval between several health checks."""
     client, statuses = clients(Patience(start_s=60.0, quiet_s=0.02, answer_s=5.0, end_s=10.0))
     pid = (await client.connect()).pid
-    assert await texts(client, CompletionRequest("one", language="long step", max_tokens=1)) == [" 0", " 0"]
+    assert await suggested(client, CompletionRequest("one", language="long step", max_tokens=1)) == [" 0", " 0"]
     assert client.status.pid == pid
     assert not any("hangs" in status.sentence for status in statuses)
 
 
 async def test_a_client_that_was_stopped_itself_does_not_end_a_healthy_host(clients, runtime):
-    """After a pause of the client all its clocks have run out, while the host's answers lie in the socket."""
+    """When the client continues, all its timers have expired, while the host's answers wait in the socket."""
     client, statuses = clients()
     pid = (await client.connect()).pid
-    asking = asyncio.create_task(texts(client, CompletionRequest("one", max_tokens=100)))
-    while not asking.done():
-        await asyncio.wait([asking], timeout=0.06)
-        stand_still = asyncio.get_running_loop().time() + 0.6
-        while asyncio.get_running_loop().time() < stand_still:
-            pass  # the loop does not turn, as in a stopped process
-    assert (await asking)[-1].endswith(" 99")
+    request = asyncio.create_task(suggested(client, CompletionRequest("one", max_tokens=100)))
+    while not request.done():
+        await asyncio.wait([request], timeout=0.06)
+        continued = asyncio.get_running_loop().time() + 0.6
+        while asyncio.get_running_loop().time() < continued:
+            pass  # block the event loop, as in a stopped process
+    assert (await request)[-1].endswith(" 99")
     assert client.status.pid == pid
     assert not any("hangs" in status.sentence for status in statuses)
 
@@ -154,14 +154,14 @@ async def test_a_client_that_was_stopped_itself_does_not_end_a_healthy_host(clie
 async def test_a_host_stopped_before_it_is_ready_is_replaced(clients, order, stage):
     order.write_text(f"{stage} STOP")
     client, statuses = clients()
-    with suppress(HostGoneError):  # a client that saw it load is told that it ended; its next request starts another
+    with suppress(HostGoneError):  # a client that saw the host load gets an error; its next request starts another host
         await client.connect()
     assert any("hangs" in status.sentence for status in statuses)
-    assert await texts(client) == [" 0", " 0 1", " 0 1"]
+    assert await suggested(client) == [" 0", " 0 1", " 0 1"]
 
 
 @pytest.mark.parametrize("stage", ["started", "locked"])
-async def test_a_host_stopped_before_it_listens_is_ended_after_the_start_bound(clients, order, stage):
+async def test_a_host_stopped_before_it_listens_is_ended_after_the_start_limit(clients, order, stage):
     order.write_text(f"{stage} STOP")
     now = [0.0]
     client, statuses = clients(Patience(start_s=3.0, quiet_s=0.05, answer_s=0.5, end_s=10.0), clock=lambda: now[0])
@@ -175,7 +175,7 @@ async def test_a_host_stopped_before_it_listens_is_ended_after_the_start_bound(c
     assert statuses[-1].state == "error"
     assert not hosts()
     now[0] = 60.0
-    assert await texts(client) == [" 0", " 0 1", " 0 1"]
+    assert await suggested(client) == [" 0", " 0 1", " 0 1"]
 
 
 async def test_serve_stop_ends_a_stopped_host(clients, runtime, capsys):
@@ -188,7 +188,7 @@ async def test_serve_stop_ends_a_stopped_host(clients, runtime, capsys):
     assert await asyncio.to_thread(main, ["serve", "--stop"]) == 1
 
 
-async def test_another_program_with_the_lock_open_is_left_alone(clients):
+async def test_another_program_that_has_the_lock_file_open_does_not_count_as_a_host(clients):
     client, _ = clients()
     pid = (await client.connect()).pid
     script = "import sys; lock = open(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
@@ -202,7 +202,7 @@ async def test_another_program_with_the_lock_open_is_left_alone(clients):
     await other.wait()
 
 
-async def test_the_health_of_a_stopped_host_is_none_within_its_bound(clients):
+async def test_the_health_of_a_stopped_host_is_none(clients):
     client, _ = clients()
     pid = (await client.connect()).pid
     stop(pid)

@@ -1,4 +1,4 @@
-"""Requests of llama.cpp's, OpenAI's and Tabby's clients, replayed as they send them."""
+"""Requests as the clients of llama.cpp, OpenAI and Tabby send them."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ TOKEN = "a-token-of-enough-length"
 
 
 def llama_vim_request(**changed):
-    """What llama.vim sends for a completion, field for field."""
+    """Return llama.vim's request for a completion, with all its fields."""
     fields = ["content", "truncated", "tokens_cached"]
     for phase in ("prompt", "predicted"):
         fields += [f"timings/{phase}_{name}" for name in ("n", "ms", "per_token_ms", "per_second")]
@@ -42,7 +42,7 @@ def llama_vim_request(**changed):
     } | changed
 
 
-async def test_llama_vim_gets_the_fields_it_asked_for_under_their_paths(start_host):
+async def test_llama_vim_gets_exactly_the_response_fields_that_it_requests(start_host):
     client = await start_host(PacedEngine())
     reply = (await client.post("/infill", json=llama_vim_request())).json()
     assert reply["content"] == " 0 1 2"
@@ -51,7 +51,7 @@ async def test_llama_vim_gets_the_fields_it_asked_for_under_their_paths(start_ho
     assert set(reply) == set(llama_vim_request()["response_fields"])
 
 
-async def test_llama_vims_warm_up_prepares_and_answers_at_once(start_host):
+async def test_llama_vims_warm_up_request_prepares_the_cache_and_is_answered_at_once(start_host):
     engine = PacedEngine()
     client = await start_host(engine)
     reply = await client.post("/infill", json=llama_vim_request(n_predict=0, response_fields=[""]))
@@ -80,7 +80,7 @@ async def test_infill_stops_before_a_stop_string_and_frees_the_engine(start_host
     assert engine.steps < 100
 
 
-async def test_props_tell_the_context_and_the_model(start_host):
+async def test_props_have_the_context_length_and_the_model(start_host):
     props = (await (await start_host(PacedEngine())).get("/props")).json()
     assert props["default_generation_settings"]["n_ctx"] == 1000
     assert props["model_alias"] == "paced"
@@ -130,7 +130,7 @@ async def test_the_openai_package_stops_at_stop_strings(openai_client):
         assert choices[-1].finish_reason == "stop"
 
 
-async def test_the_openai_package_sees_errors_with_code_and_sentence(openai_client):
+async def test_the_openai_package_gets_errors_with_code_and_message(openai_client):
     with pytest.raises(openai.UnprocessableEntityError) as refused:
         await openai_client.completions.create(model="any", prompt=["a", "b"], max_tokens=1)
     assert refused.value.body["code"] == "invalid_request"
@@ -150,7 +150,7 @@ async def test_the_openai_package_lists_the_model(openai_client):
     assert [model.id async for model in openai_client.models.list()] == ["paced"]
 
 
-def test_without_a_suffix_the_prompt_is_only_continued():
+def test_a_prompt_without_suffix_uses_the_prefix_only_layout():
     assert _request_of(CompletionBody(prompt="a")).layout is Layout.PREFIX_ONLY
     assert _request_of(CompletionBody(prompt="a", suffix="")).layout is None
 
@@ -159,12 +159,12 @@ def test_without_a_suffix_the_prompt_is_only_continued():
     "prompt",
     ["<|fim_prefix|>before<|fim_suffix|>after<|fim_middle|>", "<fim_prefix>before<fim_suffix>after<fim_middle>"],
 )
-def test_a_prompt_with_the_models_tokens_written_out_is_read_as_prefix_and_suffix(prompt):
+def test_a_prompt_that_contains_a_models_fim_tokens_is_split_into_prefix_and_suffix(prompt):
     request = _request_of(CompletionBody(prompt=prompt))
     assert (request.prefix, request.suffix, request.layout) == ("before", "after", None)
 
 
-async def test_a_client_that_goes_away_cancels_a_reply_in_one_piece(start_host):
+async def test_a_client_that_disconnects_cancels_an_unstreamed_reply(start_host):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)
     for path, request in (
@@ -172,10 +172,10 @@ async def test_a_client_that_goes_away_cancels_a_reply_in_one_piece(start_host):
         ("/v1/completions", {"prompt": "x", "max_tokens": 1000}),
         ("/v1/completions", {"segments": {"prefix": "x"}}),
     ):
-        asked = asyncio.create_task(client.post(path, json=request))
+        reply = asyncio.create_task(client.post(path, json=request))
         assert await asyncio.to_thread(engine.began.acquire, timeout=10)
-        asked.cancel()
-        await asyncio.gather(asked, return_exceptions=True)
+        reply.cancel()
+        await asyncio.gather(reply, return_exceptions=True)
         while (await client.get("/health")).json()["busy"]:
             pass
         steps = engine.steps
@@ -204,7 +204,7 @@ async def test_tabbys_segments_are_completed(start_host):
     assert reply.json()["choices"][0]["text"].startswith(" 0 1 2")
 
 
-async def test_tabbys_events_are_counted_by_known_types_only(start_host):
+async def test_tabbys_events_are_counted_by_known_type(start_host):
     client = await start_host(PacedEngine())
     for kind in ("view", "select", "select", "secret_source"):
         event = {"type": kind, "completion_id": "cmpl-1", "choice_index": 0}
@@ -216,7 +216,7 @@ async def test_tabbys_events_are_counted_by_known_types_only(start_host):
     assert (await client.get("/v1/health")).json()["model"] == "paced"
 
 
-async def test_wrong_bodies_get_422_with_code_and_sentence(start_host):
+async def test_invalid_bodies_get_422_with_a_code(start_host):
     client: httpx.AsyncClient = await start_host(PacedEngine())
     for path, wrong in (
         ("/infill", {"input_prefix": 3}),
@@ -246,7 +246,7 @@ def test_an_end_that_may_become_a_stop_string_is_hidden(text, done, visible, sto
     assert cut_at_stops(text, ["END", "zzz"], done=done) == (visible, stopped)
 
 
-def test_a_client_that_only_inserts_gets_no_closer_twice():
+def test_plain_text_does_not_repeat_the_closing_bracket_after_the_cursor():
     assert plain_text(Suggestion("a, b)", replace_after=1), ")\n", ()) == "a, b"
     assert plain_text(Suggestion("a, b);", replace_after=1), ")\n", ()) == "a, b"
     assert plain_text(Suggestion("a, b"), ")\n", ()) == "a, b"

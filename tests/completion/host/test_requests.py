@@ -1,4 +1,4 @@
-"""What the host answers: streams, errors with codes, health, metrics."""
+"""The host's replies: streams, errors with codes, health, metrics."""
 
 import asyncio
 import json
@@ -28,16 +28,16 @@ async def acquire(semaphore: threading.Semaphore) -> None:
 
 
 async def until_waiting(client: httpx.AsyncClient, count: int) -> None:
-    """Return once so many requests wait for the engine; the host tells it only to those who ask."""
+    """Return once `count` requests wait for the engine. The host does not announce it, so its metrics are polled."""
     async with asyncio.timeout(10):
         while f"draftline_queue_length {count}.0" not in (await client.get("/metrics")).text:
             pass
 
 
-async def overtaken(
+async def running_and_waiting(
     engine: PacedEngine, client: httpx.AsyncClient, permits: int, older: dict[str, object], newer: dict[str, object]
 ) -> list[asyncio.Task[list[tuple[str, dict]]]]:
-    """Two requests: the older one has had so many steps and stands still, the newer one waits."""
+    """Send two requests: the older one runs for `permits` steps and then blocks, the newer one waits."""
     tasks = [asyncio.create_task(read_events(client, older))]
     engine.permits.release(permits)
     await acquire(engine.began)
@@ -57,16 +57,16 @@ async def test_a_completion_streams_growing_text_and_ends_with_statistics(start_
     assert events[-1].suggestions[0].pieces == (("model", " 0 1 2"),)
 
 
-def test_an_event_survives_the_wire():
+def test_decoding_an_encoded_event_gives_the_same_event():
     event = CompletionEvent((), done=True, dropped="empty", stop_reason=StopReason.LINE_END)
     assert decode_event(json.loads(encode(event))) == event
 
 
-def test_a_lone_surrogate_cannot_break_the_wire():
+def test_a_lone_surrogate_is_encoded_as_a_question_mark():
     assert json.loads(encode(CompletionRequest("a\ud800b")))["prefix"] == "a?b"
 
 
-async def test_unknown_fields_and_wrong_types_are_refused_by_name_without_their_values(start_host):
+async def test_errors_about_invalid_fields_name_the_field_and_never_its_value(start_host):
     client = await start_host(PacedEngine())
     bodies = [
         (body(prefixx="secret-source"), "prefixx"),
@@ -94,14 +94,14 @@ async def test_unknown_addresses_and_methods_get_json_errors(start_host):
     assert (wrong_method.status_code, wrong_method.json()["code"]) == (405, "not_found")
 
 
-async def test_an_engines_error_ends_the_stream_with_its_code(start_host):
+async def test_an_error_of_the_engine_ends_the_stream_with_its_code(start_host):
     client = await start_host(PacedEngine())
     assert await read_events(client, body("too long")) == [
         ("error", {"code": "prompt_too_long", "message": "The prompt is too long. Send less text."})
     ]
 
 
-async def test_an_unforeseen_error_is_answered_logged_without_text_and_survived(start_host, caplog):
+async def test_an_unexpected_exception_is_an_internal_error_and_the_host_continues(start_host, caplog):
     client = await start_host(PacedEngine())
     [(name, error)] = await read_events(client, body("crash", suffix="def secret_source(): pass"))
     assert name == "error"
@@ -110,7 +110,7 @@ async def test_an_unforeseen_error_is_answered_logged_without_text_and_survived(
     assert len(await read_events(client, body())) == 4
 
 
-async def test_requests_while_loading_get_503_or_wait(runtime):
+async def test_a_request_while_the_model_loads_gets_503_or_waits_if_asked_to(runtime):
     from tests.completion.host.conftest import running_host
 
     engine, may_load = PacedEngine(), threading.Event()
@@ -139,7 +139,7 @@ async def test_requests_while_loading_get_503_or_wait(runtime):
     assert [update.workspace for update in engine.updates] == ["w"]
 
 
-async def test_a_model_that_cannot_be_loaded_is_a_state_with_code_and_sentence(runtime):
+async def test_a_model_that_fails_to_load_is_reported_with_code_and_message(runtime):
     from completion.errors import ModelNotFoundError
     from tests.completion.host.conftest import running_host
 
@@ -155,11 +155,11 @@ async def test_a_model_that_cannot_be_loaded_is_a_state_with_code_and_sentence(r
         assert (await client.get("/health")).json()["state"] == "error"
 
 
-async def test_alternatives_end_where_another_document_waits(start_host):
+async def test_alternatives_are_cut_short_when_another_documents_request_waits(start_host):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)
     many, one = body(document="a", max_tokens=1, suggestions=16), body(document="b", max_tokens=1)
-    older, newer = await overtaken(engine, client, 2, many, one)
+    older, newer = await running_and_waiting(engine, client, 2, many, one)
     engine.permits.release(100)
     last = decode_event((await older)[-1][1])
     assert last.done
@@ -168,18 +168,18 @@ async def test_alternatives_end_where_another_document_waits(start_host):
     assert decode_event((await newer)[-1][1]).done
 
 
-async def test_a_newer_request_of_the_same_document_ends_the_older(start_host):
+async def test_a_newer_request_of_the_same_document_supersedes_the_older_one(start_host):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)
     long, short = body(document="d", max_tokens=100), body(document="d", max_tokens=1)
-    older, newer = await overtaken(engine, client, 1, long, short)
+    older, newer = await running_and_waiting(engine, client, 1, long, short)
     engine.permits.release(10)
     last = decode_event((await older)[-1][1])
     assert (last.done, last.dropped) == (True, "superseded")
     assert decode_event((await newer)[-1][1]).stop_reason is StopReason.MAX_TOKENS
 
 
-async def test_requests_of_other_documents_wait_for_their_turn_and_too_many_get_429(start_host):
+async def test_requests_of_other_documents_wait_in_order_and_too_many_get_429(start_host):
     engine = PacedEngine(gated=True)
     client = await start_host(engine, HostSettings(queue_limit=2))
     running = asyncio.create_task(read_events(client, body(document="a", max_tokens=1)))
@@ -203,7 +203,7 @@ async def test_closing_the_stream_frees_the_engine_within_one_step(start_host):
             break
     async with asyncio.timeout(10):
         while 'busy":true' in (await client.get("/health")).text:
-            pass  # the host notices the closed connection; no step is permitted meanwhile
+            pass  # until the host notices the closed connection; no step is permitted meanwhile
     steps = engine.steps
     engine.permits.release()
     await acquire(engine.ended)
@@ -212,7 +212,7 @@ async def test_closing_the_stream_frees_the_engine_within_one_step(start_host):
     assert decode_event((await read_events(client, body(max_tokens=1)))[-1][1]).done
 
 
-async def test_a_completion_ends_preparations_and_the_workspace_comes_last(start_host):
+async def test_a_completion_supersedes_preparations_and_runs_before_workspace_updates(start_host):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)
     assert (await client.post("/v1/prepare", json=body(document="a"))).status_code == 202
@@ -242,7 +242,7 @@ async def test_metrics_count_tokens_by_drafter_and_latencies(start_host):
         assert line in metrics
 
 
-async def test_health_names_the_model_and_costs(start_host):
+async def test_health_reports_the_model_the_device_and_the_memory(start_host):
     client = await start_host(PacedEngine())
     health = (await client.get("/health")).json()
     assert (health["state"], health["model"], health["device"]) == ("ready", "paced", "test")
@@ -250,7 +250,7 @@ async def test_health_names_the_model_and_costs(start_host):
     assert health["context_tokens"] == 1000
 
 
-async def test_overlong_bodies_get_413(start_host):
+async def test_bodies_over_the_size_limit_get_413(start_host):
     client = await start_host(PacedEngine(), HostSettings(body_limit_bytes=1000))
     declared = await client.post("/v1/complete", json=body("x" * 2000))
     assert (declared.status_code, declared.json()["code"]) == (413, "too_large")

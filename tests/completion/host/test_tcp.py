@@ -1,4 +1,4 @@
-"""TCP: only with a token, and beyond loopback only with one that the user chose."""
+"""TCP: every request needs a token, and an address beyond loopback needs a token file of the user."""
 
 import httpx
 import pytest
@@ -32,7 +32,7 @@ async def test_a_tcp_request_needs_the_bearer_token_and_the_socket_does_not(star
         assert welcome.json()["state"] == "ready"
 
 
-async def test_the_client_speaks_to_a_host_elsewhere(start_host):
+async def test_the_client_connects_to_a_host_by_its_url(start_host):
     from completion.request import CompletionRequest
 
     address = free_address()
@@ -43,7 +43,7 @@ async def test_the_client_speaks_to_a_host_elsewhere(start_host):
     await client.close()
 
 
-async def test_a_wrong_token_is_an_error_that_says_so(start_host):
+async def test_a_wrong_token_is_an_error_that_names_the_header(start_host):
     address = free_address()
     await start_host(PacedEngine(), HostSettings(tcp=address))
     client = EngineClient(EngineOptions(url=f"http://127.0.0.1:{address.port}", token="wrong"))
@@ -52,7 +52,7 @@ async def test_a_wrong_token_is_an_error_that_says_so(start_host):
     assert client.status.code == "unauthorized"
 
 
-async def test_a_url_where_nobody_listens_is_an_error_and_starts_nothing(runtime):
+async def test_a_url_without_a_host_is_an_error_and_starts_no_host(runtime):
     address = free_address()
     client = EngineClient(EngineOptions(url=f"http://127.0.0.1:{address.port}", program=("/nonexistent",)))
     with pytest.raises(EngineUnavailableError, match="No engine answers"):
@@ -60,19 +60,19 @@ async def test_a_url_where_nobody_listens_is_an_error_and_starts_nothing(runtime
 
 
 @pytest.mark.parametrize("text", ["0.0.0.0:8012", "192.168.1.2:80", "[::]:8012", "example.org:8012"])
-def test_an_address_that_others_reach_needs_a_token_file(tmp_path, text):
+def test_an_address_that_other_machines_can_reach_needs_a_token_file(tmp_path, text):
     with pytest.raises(ConfigurationError, match="--token-file"):
         tcp_address(text, None, tmp_path / "own")
     assert not (tmp_path / "own").exists()
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1", ":8012", "127.0.0.1:http", "127.0.0.1:99999"])
-def test_what_is_no_address_is_refused(tmp_path, text):
+def test_a_malformed_address_is_refused(tmp_path, text):
     with pytest.raises(ConfigurationError, match="HOST:PORT"):
         tcp_address(text, None, tmp_path / "own")
 
 
-def test_on_loopback_a_private_token_is_made_once(tmp_path):
+def test_on_loopback_a_private_token_is_created_once(tmp_path):
     first = tcp_address("127.0.0.1:8012", None, tmp_path / "own")
     second = tcp_address("[::1]:8013", None, tmp_path / "own")
     assert first.token == second.token
@@ -81,7 +81,7 @@ def test_on_loopback_a_private_token_is_made_once(tmp_path):
     assert (tmp_path / "own").stat().st_mode & 0o777 == 0o600
 
 
-def test_token_files_must_be_private_long_and_readable(tmp_path):
+def test_a_token_file_must_be_private_and_readable_and_its_token_long_enough(tmp_path):
     shared = tmp_path / "shared"
     shared.write_text(TOKEN)
     shared.chmod(0o644)
@@ -98,7 +98,7 @@ def test_token_files_must_be_private_long_and_readable(tmp_path):
     assert tcp_address("0.0.0.0:8012", short, tmp_path / "own").token == TOKEN
 
 
-def test_a_taken_port_is_an_error_with_what_to_do(tmp_path):
+def test_a_port_in_use_is_an_error_with_what_to_do(tmp_path):
     address = free_address()
     with tcp_socket(address), pytest.raises(EngineUnavailableError, match="--tcp HOST:PORT"):
         tcp_socket(address)

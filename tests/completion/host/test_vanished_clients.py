@@ -1,4 +1,4 @@
-"""Clients that vanish without a word: in mid-stream, in the queue, while the model loads. No job stays."""
+"""Clients that vanish during a stream, in the queue or while the model loads: their jobs end."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ REQUESTS = {
 
 
 def ask(folder, address):
-    """Send a request as a client that can vanish: closing resets the connection."""
+    """Send a request and return its socket, which resets the connection when it is closed."""
     client = socket.socket(socket.AF_UNIX)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.connect(str(folder / "test.sock"))
@@ -49,7 +49,7 @@ async def outcomes(client):
 
 
 @pytest.mark.parametrize("address", REQUESTS)
-async def test_a_client_that_vanishes_in_mid_stream_leaves_no_job(start_host, runtime, address):
+async def test_the_job_of_a_client_that_vanishes_during_a_stream_is_cancelled(start_host, runtime, address):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)
     vanishing = ask(runtime, address)
@@ -67,7 +67,7 @@ async def test_a_client_that_vanishes_in_mid_stream_leaves_no_job(start_host, ru
 
 
 @pytest.mark.parametrize("address", REQUESTS)
-async def test_a_client_that_vanishes_in_the_queue_is_never_served(start_host, runtime, address):
+async def test_the_request_of_a_client_that_vanishes_in_the_queue_never_runs(start_host, runtime, address):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)
     first, second = ask(runtime, "/v1/complete"), ask(runtime, address)
@@ -84,7 +84,7 @@ async def test_a_client_that_vanishes_in_the_queue_is_never_served(start_host, r
     assert len(engine.started) == 1
 
 
-async def test_a_client_that_vanishes_while_the_model_loads_is_never_served(runtime):
+async def test_the_request_of_a_client_that_vanishes_while_the_model_loads_never_runs(runtime):
     engine, may_load = PacedEngine(), threading.Event()
 
     def load(progress):
@@ -95,7 +95,7 @@ async def test_a_client_that_vanishes_while_the_model_loads_is_never_served(runt
         vanishing = ask(runtime, "/v1/complete?wait=1")
         assert (await client.get("/health")).json()["state"] == "loading"
         vanishing.close()
-        # The next request is read after the vanished client's end, and served after its job, if there were one.
+        # The host reads the next request after the client's disconnection, and would run it after the client's job.
         waiting = asyncio.create_task(client.post("/v1/complete?wait=1", json={"prefix": "two", "document": "two"}))
         assert (await client.get("/health")).json()["state"] == "loading"
         may_load.set()
@@ -103,14 +103,14 @@ async def test_a_client_that_vanishes_while_the_model_loads_is_never_served(runt
     assert engine.started == ["two"]
 
 
-async def test_a_hundred_clients_that_vanish_at_any_moment_leave_no_job(start_host, runtime):
+async def test_a_hundred_clients_that_vanish_at_different_moments_leave_no_job(start_host, runtime):
     engine = PacedEngine(step_s=0.0005)
     client = await start_host(engine, HostSettings(queue_limit=200))
     addresses = list(REQUESTS)
     for number in range(100):
         vanishing = ask(runtime, addresses[number % len(addresses)])
         for _ in range(number % 5):
-            await asyncio.sleep(0)  # a turn of the event loop each: the client vanishes at another moment
+            await asyncio.sleep(0)  # one turn of the event loop each, so that clients vanish at different moments
         vanishing.close()
     last = await client.post("/v1/complete", json={"prefix": "last", "max_tokens": 1})
     assert '"done":true' in last.text

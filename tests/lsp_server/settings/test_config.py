@@ -122,7 +122,7 @@ def test_no_input_raises_and_every_key_is_applied_or_reported(values):
     ],
     ids=["digits", "hexadecimal", "arrays", "tables", "dotted", "long value", "long key", "many keys"],
 )
-def test_defect_14_hostile_settings_are_complained_of_in_a_few_words_and_the_others_hold(tmp_path, text, complaint):
+def test_defect_14_hostile_settings_are_reported_briefly_and_the_other_sources_apply(tmp_path, text, complaint):
     (tmp_path / PROJECT_FILE).write_text(text)
     settings, complaints = load(tmp_path / "none.toml", [tmp_path], [Source("editor", {"debounce_ms": 7})])
     assert settings == dataclasses.replace(DEFAULTS, debounce_ms=7)

@@ -1,4 +1,4 @@
-"""The store: what is kept, what is never kept, several writers, migration, bounds."""
+"""The telemetry store: its content, salted documents, several writers, locks, migration and size limit."""
 
 import multiprocessing
 import os
@@ -41,7 +41,7 @@ def record(id_, at=NOW, **fields):
     return SuggestionRecord(id_, at, language="python", **fields)
 
 
-def test_a_suggestion_and_its_fate(store, telemetry):
+def test_a_suggestion_is_recorded_with_its_outcome_and_its_remains(store, telemetry):
     telemetry.save(record("a", characters=12, statistics=Statistics(accepted_by_drafter={"prompt_lookup": 3})))
     telemetry.shown("a")
     telemetry.accepted("a", 5, whole=False)
@@ -55,7 +55,7 @@ def test_a_suggestion_and_its_fate(store, telemetry):
     assert rows(store, "SELECT * FROM persistence") == [("a", 30, 0.5, 6)]
 
 
-def test_a_later_answer_of_the_same_completion_updates_it_and_keeps_its_fate(store, telemetry):
+def test_a_later_answer_of_the_same_completion_updates_its_row_and_keeps_the_outcome(store, telemetry):
     telemetry.save(record("a", characters=1))
     telemetry.accepted("a", 1, whole=True)
     telemetry.save(record("a", at=NOW + 5, characters=9, reason="superseded"))
@@ -63,24 +63,23 @@ def test_a_later_answer_of_the_same_completion_updates_it_and_keeps_its_fate(sto
     assert rows(store, "SELECT at, characters, outcome FROM suggestions") == [(NOW, 9, "accepted")]
 
 
-def test_who_asks_for_haste_just_as_the_queue_is_empty_is_heard_at_the_next_batch(store):
-    """Else it is written after the wait for more."""
+def test_a_flush_just_as_the_queue_is_emptied_is_written_with_the_next_batch_without_waiting(store):
     telemetry = Telemetry(store, lambda: NOW)
-    telemetry.close()  # its thread is gone: what follows is in its place
+    telemetry.close()  # its thread has ended, and the test takes its place
 
     class Queue(queue.SimpleQueue):
         def get_nowait(self):
             if self.empty():
-                telemetry._in_a_hurry.set()  # as `flush` does, behind its event
+                telemetry._write_now.set()  # as `flush` does after it has queued its event
             return super().get_nowait()
 
     telemetry._queue = Queue()
     telemetry.shown("a")
     telemetry._next_batch()
-    assert telemetry._in_a_hurry.is_set()
+    assert telemetry._write_now.is_set()
 
 
-def test_a_part_that_was_accepted_stays_so_when_the_rest_is_rejected(store, telemetry):
+def test_a_partly_accepted_suggestion_stays_so_when_its_remainder_is_rejected(store, telemetry):
     telemetry.save(record("a"))
     telemetry.accepted("a", 3, whole=False)
     telemetry.rejected("a", "dismissed")
@@ -110,13 +109,13 @@ def test_documents_are_salted_hashes_that_differ_between_stores(tmp_path):
     assert not any("a.py" in key for key in keys)
 
 
-def test_the_store_is_its_users_alone(store, telemetry):
+def test_no_other_user_can_access_the_store(store, telemetry):
     telemetry.shown("a")
     assert telemetry.flush()
     assert store.stat().st_mode & 0o077 == 0
 
 
-def test_an_older_store_is_brought_up_to_date_with_its_rows(store):
+def test_an_older_store_is_migrated_and_keeps_its_rows(store):
     connection = sqlite3.connect(store)
     connection.executescript(MIGRATIONS[0])
     connection.execute("PRAGMA user_version = 1")
@@ -130,7 +129,7 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows(store):
     assert rows(store, "SELECT requests FROM refusals") == [(1,)]
 
 
-def test_a_newer_store_and_a_damaged_one_are_refused_with_what_to_do(store, caplog):
+def test_a_newer_and_a_damaged_store_are_refused_with_what_to_do(store, caplog):
     connection = sqlite3.connect(store)
     connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     connection.close()
@@ -153,14 +152,14 @@ def test_a_newer_store_and_a_damaged_one_are_refused_with_what_to_do(store, capl
 
 @pytest.fixture
 def lock(store):
-    """Another process's transaction that does not end."""
+    """A transaction of another connection that does not end."""
     connection = open_store(store)
     connection.execute("BEGIN IMMEDIATE")
     yield connection
     connection.close()
 
 
-def test_defect_14_a_locked_store_delays_neither_the_start_nor_the_events_behind_it(store, lock):
+def test_defect_14_a_locked_store_does_not_delay_the_start_and_gets_its_events_once_unlocked(store, lock):
     telemetry = Telemetry(store)
     telemetry.save(record("a"))
     assert not telemetry.flush(0)
@@ -171,15 +170,15 @@ def test_defect_14_a_locked_store_delays_neither_the_start_nor_the_events_behind
     telemetry.close()
 
 
-def test_defect_14_the_end_waits_for_one_attempt_at_a_locked_store_and_says_what_is_lost(store, lock, caplog):
+def test_defect_14_closing_makes_one_attempt_at_a_locked_store_and_logs_the_lost_events(store, lock, caplog):
     telemetry = Telemetry(store)
     telemetry.save(record("a"))
     telemetry.close()
     assert not telemetry._thread.is_alive()
-    assert caplog.messages == [f"1 events could not be recorded: another process locks {store}."]
+    assert caplog.messages == [f"1 telemetry events are lost: another process locks {store}."]
 
 
-def test_defect_14_a_lock_as_the_store_shrinks_neither_ends_the_writer_nor_doubles_what_is_written(store):
+def test_defect_14_a_lock_while_the_store_shrinks_neither_ends_the_writer_nor_repeats_its_writes(store):
     writer = StoreWriter(store, size_limit_bytes=1)
     one = Write(
         "INSERT INTO refusals VALUES (1, 'python', 'disabled', 1) ON CONFLICT DO UPDATE SET requests = requests + 1", ()
@@ -202,7 +201,7 @@ def test_defect_14_a_lock_as_the_store_shrinks_neither_ends_the_writer_nor_doubl
 
 
 @pytest.mark.parametrize("value", ["lone \udce9", 1 << 70], ids=["no UTF-8", "no 64-bit number"])
-def test_what_the_store_cannot_hold_does_not_end_the_writer(store, telemetry, value):
+def test_a_value_that_the_store_cannot_hold_does_not_end_the_writer(store, telemetry, value):
     telemetry.refused(value, "") if isinstance(value, str) else telemetry.written("python", value)
     assert telemetry.flush()
     telemetry.save(record("a"))
@@ -210,7 +209,7 @@ def test_what_the_store_cannot_hold_does_not_end_the_writer(store, telemetry, va
     assert rows(store, "SELECT id FROM suggestions") == [("a",)]
 
 
-def test_a_store_over_its_limit_drops_its_oldest_rows(store, telemetry):
+def test_the_oldest_rows_of_a_store_over_its_limit_are_deleted(store, telemetry):
     for number in range(2000):
         telemetry.save(record(f"id{number}", at=NOW + number))
     telemetry.persisted("id0", 30, 1.0, 1)
@@ -242,7 +241,7 @@ def _write_forever(path, said):
             telemetry.flush()
 
 
-def test_two_writers_and_a_kill_lose_nothing_that_was_committed(store):
+def test_two_writers_of_which_one_is_killed_lose_nothing_that_was_committed(store):
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     writer = context.Process(target=_write_forever, args=(store, there), daemon=True)
