@@ -91,15 +91,15 @@ class Behaviour:
 def grouped_features(offer: Offer, behaviour: Behaviour) -> dict[str, dict[str, float]]:
     """Return the features by kind and name, in a fixed order. Training uses or omits a kind as a whole."""
     line = offer.prefix[offer.prefix.rfind("\n") + 1 :]
-    probability, shape, place = _probability(offer), _shape(offer), _place(offer, line)
+    probability, shape, position = _probability(offer), _shape(offer), _position(offer, line)
     return {
         "probability": probability,
         "shape": shape,
-        "place": place,
+        "position": position,
         "repetition": _repetition(offer, behaviour),
         "habits": _habits(offer, behaviour),
         "typing": _typing(offer, behaviour),
-        "probability_in_place": _probability_in_place(probability["log_probability"], shape, place),
+        "probability_at_position": _probability_at_position(probability["log_probability"], shape, position),
     }
 
 
@@ -123,11 +123,11 @@ def features(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
     return {name: value for group in grouped_features(offer, behaviour).values() for name, value in group.items()}
 
 
-def _probability_in_place(mean: float, shape: dict[str, float], place: dict[str, float]) -> dict[str, float]:
+def _probability_at_position(mean: float, shape: dict[str, float], position: dict[str, float]) -> dict[str, float]:
     return {
         "log_probability_by_length": mean * shape["length"],
-        "log_probability_in_word": mean * place["behind_word"],
-        "log_probability_at_line_start": mean * place["line_start"],
+        "log_probability_in_word": mean * position["behind_word"],
+        "log_probability_at_line_start": mean * position["line_start"],
         "log_probability_of_lines": mean * shape["several_lines"],
     }
 
@@ -156,7 +156,7 @@ def _shape(offer: Offer) -> dict[str, float]:
         "tokens": math.log1p(offer.tokens),
         "several_lines": float("\n" in text.strip()),
         "comment": float("#" in text or "//" in text),
-        "begins_with_word": float(_in_word(first)),
+        "begins_with_word": float(_is_word_character(first)),
         "begins_with_blank": float(first == " "),
         "begins_with_closer": float(first != "" and first in ")]}"),
         "ends_with_opener": float(text.rstrip()[-1:] in (":", "{")),
@@ -165,7 +165,7 @@ def _shape(offer: Offer) -> dict[str, float]:
     }
 
 
-def _place(offer: Offer, line: str) -> dict[str, float]:
+def _position(offer: Offer, line: str) -> dict[str, float]:
     last = offer.prefix[-1:]
     before = offer.prefix.rstrip()[-1:]
     words, known = _WORD.findall(offer.text), set(_WORD.findall(offer.prefix[-4000:]))
@@ -175,7 +175,7 @@ def _place(offer: Offer, line: str) -> dict[str, float]:
         "line_start": float(not line.strip()),
         "line_length": math.log1p(len(line.strip())),
         "in_comment": float(line.lstrip().startswith(("#", "//", '"""'))),
-        "behind_word": float(_in_word(last)),
+        "behind_word": float(_is_word_character(last)),
         "behind_blank": float(last == " "),
         "behind_opener": float(last != "" and last in "([{,"),
         "behind_operator": float(before != "" and before in "=+-*/<>%"),
@@ -241,5 +241,5 @@ _TYPING = (
 )
 
 
-def _in_word(character: str) -> bool:
+def _is_word_character(character: str) -> bool:
     return character.isalnum() or character == "_"

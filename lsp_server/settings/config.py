@@ -50,10 +50,10 @@ def merge(sources: Sequence[Source]) -> tuple[Settings, list[str]]:
         The settings, and an error message for each ignored value.
     """
     chosen: dict[str, Any] = {}
-    complaints: list[str] = []
+    problems: list[str] = []
     for source in sources:
         if len(source.values) > _MAX_KEYS:
-            complaints.append(
+            problems.append(
                 f"{source.name} has {len(source.values)} keys. Those after the first {_MAX_KEYS} are ignored."
             )
         for key, value in itertools.islice(source.values.items(), _MAX_KEYS):
@@ -61,8 +61,8 @@ def merge(sources: Sequence[Source]) -> tuple[Settings, list[str]]:
                 name = _known_name(key, source)
                 chosen[name] = _checked(name, value, source, key)
             except ConfigurationError as error:
-                complaints.append(str(error))
-    return dataclasses.replace(DEFAULTS, **chosen), complaints
+                problems.append(str(error))
+    return dataclasses.replace(DEFAULTS, **chosen), problems
 
 
 def read_file(path: Path, project: Path | None) -> tuple[Source | None, list[str]]:
@@ -98,14 +98,14 @@ def load(user: Path, folders: Sequence[Path], editor: Sequence[Source]) -> tuple
         The settings, and an error message for each ignored file or value.
     """
     sources: list[Source] = []
-    complaints: list[str] = []
+    problems: list[str] = []
     for path, project in [(user, None), *((folder / PROJECT_FILE, folder) for folder in folders)]:
         source, found = read_file(path, project)
-        complaints += found
+        problems += found
         if source:
             sources.append(source)
     settings, found = merge([*sources, *editor])
-    return settings, complaints + found
+    return settings, problems + found
 
 
 def with_text(settings: Settings, name: str, text: str) -> Settings:

@@ -70,7 +70,7 @@ class Experiment:
         """
         if not _NAME.fullmatch(self.name):
             raise ConfigurationError(
-                f'"{self.name}" is not a valid name. Use up to 40 letters, digits, ".", "_" and "-".'
+                f'"{self.name}" is not a valid experiment name. Use up to 40 letters, digits, ".", "_" and "-".'
             )
         if self.setting not in COMPARABLE:
             raise ConfigurationError(f'"{self.setting}" cannot be compared. Choose one of: {", ".join(COMPARABLE)}.')

@@ -59,7 +59,7 @@ class StoreWriter:
         self._connection: sqlite3.Connection | None = None
         self._salt = ""
         self._committed = 0
-        self._complaint = ""
+        self._last_warning = ""
 
     def write(self, batch: Sequence[Write]) -> Outcome:
         """Write a batch in one transaction. Errors are logged and not raised: they must not disturb the editor."""
@@ -69,7 +69,7 @@ class StoreWriter:
         except (StorageError, sqlite3.Error, ValueError, OverflowError) as error:
             if is_locked(error):
                 return Outcome.LOCKED
-            self._complain(len(batch), str(error))
+            self._warn(len(batch), str(error))
             return Outcome.FAILED
         before, self._committed = self._committed, self._committed + len(batch)
         if before // _SIZE_CHECK_ROWS != self._committed // _SIZE_CHECK_ROWS:
@@ -101,10 +101,10 @@ class StoreWriter:
         salted = f"{self._salt}\0{write.document}".encode("utf-8", "replace")
         return (*write.values, hashlib.sha256(salted).hexdigest()[:16] if write.document else "")
 
-    def _complain(self, count: int, reason: str) -> None:
+    def _warn(self, count: int, reason: str) -> None:
         """Log why events are lost, unless the previous failure had the same reason."""
-        if reason != self._complaint:
-            self._complaint = reason
+        if reason != self._last_warning:
+            self._last_warning = reason
             _log.warning("%d telemetry events are lost: %s", count, reason)
 
 

@@ -5,4 +5,4 @@ from __future__ import annotations
 ALREADY_RUNNING = 75
 """Exit status if another process already serves this model: EX_TEMPFAIL of sysexits.h."""
 LOADING_FAILED = 70
-"""Exit status if the model failed to load, which the clients were told: EX_SOFTWARE of sysexits.h."""
+"""Exit status if the model failed to load: EX_SOFTWARE of sysexits.h. The clients have received the error."""

@@ -59,10 +59,8 @@ def _summary(report: Report) -> Table:
     table = Table(title="Summary", title_justify="left", show_header=False)
     table.add_row("suggestions offered", str(report.offered))
     table.add_row("suggestions shown", str(report.shown))
-    table.add_row("suggestions accepted", f"{report.accepted}  ({_percent(report.acceptance)} of shown)")
-    table.add_row(
-        "characters accepted", f"{report.accepted_characters}  ({_percent(report.character_acceptance)} of shown)"
-    )
+    table.add_row("suggestions accepted", f"{report.accepted}  ({_of_shown(report.acceptance)})")
+    table.add_row("characters accepted", f"{report.accepted_characters}  ({_of_shown(report.character_acceptance)})")
     if report.selection.whole:
         share = f"{report.written_share:.0%} of {report.written_characters} characters"
         table.add_row("written by completion", share)
@@ -100,6 +98,12 @@ def _reasons(report: Report) -> Table:
     for reason, count in list(report.reasons.items())[:_MAX_ROWS]:
         table.add_row(reason, str(count))
     return table
+
+
+def _of_shown(estimate: Estimate) -> str:
+    if not estimate.count:
+        return "none shown"
+    return f"{estimate.value:.0%} of shown, 95 % interval {estimate.low:.0%} to {estimate.high:.0%}"
 
 
 def _percent(estimate: Estimate) -> str:

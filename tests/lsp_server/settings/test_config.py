@@ -13,16 +13,16 @@ from lsp_server.settings.table import DEFAULTS, Settings
 
 
 def test_a_later_source_overrides_an_earlier_one_and_both_spellings_are_known():
-    settings, complaints = merge(
+    settings, problems = merge(
         [Source("user", {"max_tokens": 10, "debounce_ms": 5}), Source("editor", {"maxTokens": 20})]
     )
     assert (settings.max_tokens, settings.debounce_ms) == (20, 5)
-    assert not complaints
+    assert not problems
 
 
 def test_an_unknown_key_is_reported_with_the_nearest_known_key():
-    _, complaints = merge([Source("initializationOptions", {"debounceMillis": 3})])
-    assert complaints == ['initializationOptions: there is no setting "debounceMillis". The nearest is "debounce_ms".']
+    _, problems = merge([Source("initializationOptions", {"debounceMillis": 3})])
+    assert problems == ['initializationOptions: there is no setting "debounceMillis". The nearest is "debounce_ms".']
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,11 @@ def test_an_unknown_key_is_reported_with_the_nearest_known_key():
     ],
 )
 def test_an_invalid_value_is_reported_and_ignored(key, value, part):
-    settings, complaints = merge([Source("editor", {key: value})])
+    settings, problems = merge([Source("editor", {key: value})])
     assert settings == DEFAULTS
-    assert len(complaints) == 1
-    assert key in complaints[0]
-    assert part in complaints[0]
+    assert len(problems) == 1
+    assert key in problems[0]
+    assert part in problems[0]
 
 
 def test_names_of_enumerations_become_their_members():
@@ -60,16 +60,16 @@ def test_a_project_cannot_choose_the_model_or_enable_telemetry(tmp_path):
     (project / ".draftline.toml").write_text('model = "evil/model"\ntelemetry = true\nmax_tokens = 7\n')
     user = tmp_path / "config.toml"
     user.write_text("max_tokens = 5\ntelemetry = false\n")
-    settings, complaints = load(user, [project], [])
+    settings, problems = load(user, [project], [])
     assert (settings.model, settings.max_tokens, settings.telemetry) == ("default", 7, False)
-    assert len(complaints) == 2
+    assert len(problems) == 2
 
 
 def test_a_malformed_file_is_reported_and_the_other_sources_apply(tmp_path):
     (tmp_path / "config.toml").write_text("max_tokens = = 3")
-    settings, complaints = load(tmp_path / "config.toml", [], [Source("editor", {"max_tokens": 9})])
+    settings, problems = load(tmp_path / "config.toml", [], [Source("editor", {"max_tokens": 9})])
     assert settings.max_tokens == 9
-    assert "config.toml" in complaints[0]
+    assert "config.toml" in problems[0]
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "pipe", "real.toml"])
@@ -78,10 +78,10 @@ def test_a_projects_file_that_is_a_link_is_reported_and_ignored(tmp_path, target
     (tmp_path / "real.toml").write_text("max_tokens = 9")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / ".draftline.toml").symlink_to(target)
-    settings, complaints = load(tmp_path / "none.toml", [tmp_path], [])
+    settings, problems = load(tmp_path / "none.toml", [tmp_path], [])
     assert settings == DEFAULTS
-    assert len(complaints) == 1
-    assert "link" in complaints[0]
+    assert len(problems) == 1
+    assert "link" in problems[0]
 
 
 def test_the_users_own_file_may_be_a_link_and_a_huge_file_is_reported(tmp_path):
@@ -89,8 +89,8 @@ def test_the_users_own_file_may_be_a_link_and_a_huge_file_is_reported(tmp_path):
     (tmp_path / "config.toml").symlink_to("real.toml")
     assert load(tmp_path / "config.toml", [], [])[0].max_tokens == 9
     (tmp_path / ".draftline.toml").write_text("#" * 100_000)
-    _, [complaint] = load(tmp_path / "none.toml", [tmp_path], [])
-    assert "larger than" in complaint
+    _, [problem] = load(tmp_path / "none.toml", [tmp_path], [])
+    assert "larger than" in problem
 
 
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=3)
@@ -98,10 +98,10 @@ JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st
 
 @given(st.dictionaries(st.sampled_from([field.name for field in dataclasses.fields(Settings)]) | st.text(), JSON))
 def test_no_input_raises_and_every_key_is_applied_or_reported(values):
-    settings, complaints = merge([Source("editor", values)])
+    settings, problems = merge([Source("editor", values)])
     assert isinstance(settings, Settings)
     for key, value in values.items():
-        named = any(f'"{key}"' in complaint for complaint in complaints)
+        named = any(f'"{key}"' in problem for problem in problems)
         used = hasattr(settings, key) and str(getattr(settings, key)) == str(
             tuple(value) if isinstance(value, list) else value
         )
@@ -109,7 +109,7 @@ def test_no_input_raises_and_every_key_is_applied_or_reported(values):
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
         ("max_tokens = " + "9" * 5_000, "digits"),
         ("max_tokens = 0x" + "f" * 5_000, '"max_tokens" is a number of thousands of digits'),
@@ -122,18 +122,18 @@ def test_no_input_raises_and_every_key_is_applied_or_reported(values):
     ],
     ids=["digits", "hexadecimal", "arrays", "tables", "dotted", "long value", "long key", "many keys"],
 )
-def test_defect_14_hostile_settings_are_reported_briefly_and_the_other_sources_apply(tmp_path, text, complaint):
+def test_defect_14_hostile_settings_are_reported_briefly_and_the_other_sources_apply(tmp_path, text, problem):
     (tmp_path / PROJECT_FILE).write_text(text)
-    settings, complaints = load(tmp_path / "none.toml", [tmp_path], [Source("editor", {"debounce_ms": 7})])
+    settings, problems = load(tmp_path / "none.toml", [tmp_path], [Source("editor", {"debounce_ms": 7})])
     assert settings == dataclasses.replace(DEFAULTS, debounce_ms=7)
-    assert any(complaint in one for one in complaints)
-    assert sum(map(len, complaints)) < 20_000
+    assert any(problem in one for one in problems)
+    assert sum(map(len, problems)) < 20_000
 
 
 def test_a_client_may_send_numbers_and_lists_of_any_size():
     deep = []
     for _ in range(100_000):
         deep = [deep]
-    _, complaints = merge([Source("editor", {"max_tokens": 10**5_000, "languages_off": deep, "threads": -(10**5_000)})])
-    assert len(complaints) == 3
-    assert sum(map(len, complaints)) < 1_000
+    _, problems = merge([Source("editor", {"max_tokens": 10**5_000, "languages_off": deep, "threads": -(10**5_000)})])
+    assert len(problems) == 3
+    assert sum(map(len, problems)) < 1_000

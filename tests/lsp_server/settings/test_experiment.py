@@ -48,18 +48,18 @@ def test_an_arm_applies_its_value_to_the_settings():
 
 
 @pytest.mark.parametrize(
-    ("setting", "values", "by", "name", "complaint"),
+    ("setting", "values", "by", "name", "problem"),
     [
         ("model", ("a", "b"), "hour", "x", "cannot be compared"),
         ("mode", ("line", "word"), "hour", "x", "must be one of"),
         ("max_tokens", ("0", "9"), "hour", "x", "must be between"),
         ("max_tokens", ("8", " 8"), "hour", "x", "two different values"),
         ("mode", ("line", "block"), "day", "x", "cannot alternate by"),
-        ("mode", ("line", "block"), "hour", "a name", "not a valid name"),
+        ("mode", ("line", "block"), "hour", "a name", "not a valid experiment name"),
     ],
 )
-def test_an_invalid_experiment_is_refused_with_the_reason(setting, values, by, name, complaint):
-    with pytest.raises(ConfigurationError, match=complaint):
+def test_an_invalid_experiment_is_refused_with_the_reason(setting, values, by, name, problem):
+    with pytest.raises(ConfigurationError, match=problem):
         Experiment(name, setting, values, by, NOW)
 
 
@@ -154,10 +154,10 @@ def test_an_experiment_is_started_shown_and_stopped_and_its_name_is_used_once(ru
     assert main(["experiment", "start", "modes", "mode=line,block"]) == 0
     fill(("mode=line",), (1,))
     assert main(["experiment", "status"]) == 0
-    said = capsys.readouterr().out
-    assert "No experiment is running." in said
-    assert "mode=line: 200 suggestions" in said
-    assert "mode=block: 0 suggestions" in said
+    printed = capsys.readouterr().out
+    assert "No experiment is running." in printed
+    assert "mode=line: 200 suggestions" in printed
+    assert "mode=block: 0 suggestions" in printed
     assert main(["experiment", "start", "other", "mode=line,block"]) == 2
     assert main(["experiment", "stop"]) == 0
     assert main(["experiment", "stop"]) == 0

@@ -173,8 +173,8 @@ def test_the_page_shows_its_plots_in_a_browser_without_a_network(sample_store, t
         browser = driver.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         page = browser.new_context(offline=True, viewport={"width": 1140, "height": 1400}).new_page()
         page.set_default_timeout(90_000)  # the plots' script takes long on two busy cores
-        asked, failed = [], []
-        page.on("request", lambda request: asked.append(request.url))
+        requested, failed = [], []
+        page.on("request", lambda request: requested.append(request.url))
         page.on("pageerror", lambda error: failed.append(str(error)))
         page.goto(page_path.as_uri())
         page.wait_for_selector(".plotly-graph-div .bars path")
@@ -183,7 +183,7 @@ def test_the_page_shows_its_plots_in_a_browser_without_a_network(sample_store, t
         browser.close()
     assert plots == 7
     assert not failed
-    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert [url for url in requested if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
 def test_the_page_escapes_what_it_shows(truth):

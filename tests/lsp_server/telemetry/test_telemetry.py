@@ -231,8 +231,8 @@ def test_clear_deletes_everything(store):
     assert list(store.parent.iterdir()) == []
 
 
-def _write_forever(path, said):
-    telemetry = Telemetry(path, on_committed=said.send)
+def _write_forever(path, committed):
+    telemetry = Telemetry(path, on_committed=committed.send)
     number = 0
     while True:
         telemetry.save(record(f"{os.getpid()}-{number}"))
