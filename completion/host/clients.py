@@ -1,4 +1,4 @@
-"""Which clients use which documents and workspaces; what the last of them closes or leaves behind is forgotten."""
+"""Keeps track of the documents and workspaces that clients use, so that the engine forgets those without a user."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from completion.request import Closing
 
 CLIENT_HEADER = "Draftline-Client"
-"""Names the client of a request; a lease under the same name says how long the client lives."""
+"""Header with the client's name. The client is connected while it holds a lease with the same name."""
 
 
 @dataclass(slots=True)
 class _Used:
-    """What one client uses."""
+    """The documents and workspaces that one client uses."""
 
     documents: set[str] = field(default_factory=set)
     workspaces: set[str] = field(default_factory=set)
 
 
 class HostClients:
-    """The clients with a name and a lease. What others use is left to the engine's memory budgets.
+    """The clients that have a name and a lease. For other clients, only the engine's memory budgets apply.
 
     Args:
-        forget: Called with what nobody uses any more.
+        forget: Called with the documents and workspaces that no client uses any more.
     """
 
     def __init__(self, forget: Callable[[Closing], None]) -> None:
@@ -33,7 +33,7 @@ class HostClients:
 
     @contextmanager
     def connected(self, name: str) -> Iterator[None]:
-        """While a client's lease is open; its name is its own, and its alone."""
+        """Count a client as connected within the block. A second lease with the same name has no effect."""
         if not name or name in self._clients:
             yield
             return
@@ -45,14 +45,14 @@ class HostClients:
             self._forget_unused(used.documents, used.workspaces)
 
     def uses(self, name: str, *, document: str = "", workspace: str = "") -> None:
-        """Note what a client uses; "" is nothing, and stands for what clients without keys share."""
+        """Note a document or workspace that a client uses; "" stands for none."""
         used = self._clients.get(name)
         if used is not None:
             used.documents |= {document} - {""}
             used.workspaces |= {workspace} - {""}
 
     def close(self, name: str, closing: Closing) -> None:
-        """A client no longer uses something."""
+        """Note documents and workspaces that a client no longer uses."""
         if used := self._clients.get(name):
             used.documents.difference_update(closing.documents)
             used.workspaces.difference_update(closing.workspaces)

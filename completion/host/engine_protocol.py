@@ -24,7 +24,7 @@ class EngineLike(Protocol):
         """Apply the changes of a workspace."""
 
     def forget(self, closing: Closing) -> None:
-        """Give back the memory of what nobody uses any more."""
+        """Free the memory of documents and workspaces that no client uses any more."""
 
     def close(self) -> None:
         """Save what the drafters learned and release all resources."""

@@ -120,7 +120,7 @@ class HostServer:
         self._state.ready(outcome.model_name, outcome.device, outcome.context_tokens)
 
     def _forget(self, closing: Closing) -> None:
-        with suppress(EngineUnavailableError):  # an engine that stops gives everything back
+        with suppress(EngineUnavailableError):  # an engine that stops frees everything
             self._worker.submit(Job(Urgency.WORKSPACE, closing, deliver=lambda _: None))
 
     def _configuration(self) -> uvicorn.Config:

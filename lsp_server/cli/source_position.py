@@ -13,6 +13,7 @@ from lsp_server.documents.text_lines import split_lines
 from lsp_server.workspace_reader import read_named
 
 _MAX_BYTES = 8 << 20
+"""Maximum size of a file that is read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,10 +134,10 @@ class EngineClient:
             await self._live().post("/v1/workspace", update)
 
     async def forget(self, closing: Closing) -> None:
-        """Tell what is no longer used; does nothing while the host is not ready, since it then holds nothing of ours.
+        """Send the documents and workspaces that are no longer used. Do nothing unless the host is ready.
 
         Raises:
-            DraftlineError: The host refuses it.
+            DraftlineError: The host refuses the message or does not answer.
         """
         if self.status.state == "ready":
             await self._live().post("/v1/close", closing)

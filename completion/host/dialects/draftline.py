@@ -20,9 +20,9 @@ from completion.host.worker import Job, Urgency
 async def complete(request: Request) -> Response:
     """Serve `POST /v1/complete`: cumulative suggestions as server-sent events. `?wait=1` waits for the model."""
     host: Host = request.app.state.host
-    asked = parse_request(await request.body())
-    host.clients.uses(_client(request), document=asked.document, workspace=asked.workspace)
-    stream = host.open_stream(asked)
+    completion_request = parse_request(await request.body())
+    host.clients.uses(_client(request), document=completion_request.document, workspace=completion_request.workspace)
+    stream = host.open_stream(completion_request)
     wait = request.query_params.get("wait") == "1"
     if not wait:
         stream.submit()
@@ -39,9 +39,9 @@ async def complete(request: Request) -> Response:
 async def prepare(request: Request) -> Response:
     """Serve `POST /v1/prepare`: bring the cache up to date for a request that may follow."""
     host: Host = request.app.state.host
-    asked = parse_request(await request.body())
-    host.clients.uses(_client(request), document=asked.document, workspace=asked.workspace)
-    host.prepare(asked)
+    completion_request = parse_request(await request.body())
+    host.clients.uses(_client(request), document=completion_request.document, workspace=completion_request.workspace)
+    host.prepare(completion_request)
     return Response(status_code=202)
 
 
@@ -55,7 +55,7 @@ async def workspace(request: Request) -> Response:
 
 
 async def close(request: Request) -> Response:
-    """`POST /v1/close`: documents and workspaces that the client no longer uses."""
+    """Serve `POST /v1/close`: forget documents and workspaces that the client no longer uses."""
     host: Host = request.app.state.host
     host.clients.close(_client(request), parse_body(CLOSING, await request.body()))
     return Response(status_code=202)
@@ -89,5 +89,5 @@ async def metrics(request: Request) -> Response:
 
 
 def _client(request: Request) -> str:
-    """The client's name, "" for one without."""
+    """Return the client's name, "" if it sends none."""
     return request.headers.get(CLIENT_HEADER, "")

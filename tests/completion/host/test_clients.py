@@ -1,4 +1,4 @@
-"""Defect 1: what no client uses any more is forgotten: it was closed, or its clients left or vanished."""
+"""Defect 1: the engine forgets documents and workspaces once no client uses them or their clients have disconnected."""
 
 import asyncio
 import subprocess
@@ -20,12 +20,12 @@ client = httpx.Client(transport=transport, base_url="http://draftline", headers=
 with client.stream("GET", "/v1/lease") as lease:
     for line in lease.iter_lines():
         client.post("/v1/workspace", json={"workspace": "folder"})
-        print("told", flush=True)
+        print("sent", flush=True)
 """
 
 
 class Client:
-    """A client with a name, and a lease for as long as it is entered."""
+    """A client with a name, which holds a lease while its context is entered."""
 
     def __init__(self, http: httpx.AsyncClient, name: str) -> None:
         self.http = http
@@ -33,7 +33,7 @@ class Client:
 
     async def __aenter__(self) -> Self:
         self._stream = self.http.stream("GET", "/v1/lease", headers=self.headers)
-        self._lines = (await self._stream.__aenter__()).aiter_lines()  # the lease ends with its reader
+        self._lines = (await self._stream.__aenter__()).aiter_lines()  # keeps the reader, whose end would end the lease
         await anext(self._lines)
         return self
 
@@ -45,7 +45,7 @@ class Client:
         assert reply.status_code == 202, reply.text
 
 
-async def test_a_closed_document_is_forgotten_and_its_session_too(start_host):
+async def test_a_closed_document_is_forgotten(start_host):
     engine = PacedEngine()
     async with Client(await start_host(engine), "a") as client:
         await client.post("/v1/prepare", body(document="d", workspace="w"))
@@ -54,7 +54,7 @@ async def test_a_closed_document_is_forgotten_and_its_session_too(start_host):
     assert engine.forgotten[0] == Closing(documents=("d",))
 
 
-async def test_what_another_window_uses_stays(start_host):
+async def test_a_workspace_is_forgotten_once_the_last_client_has_closed_it(start_host):
     engine = PacedEngine()
     http = await start_host(engine)
     async with Client(http, "a") as first:
@@ -74,7 +74,7 @@ async def test_what_another_window_uses_stays(start_host):
     ]
 
 
-async def test_a_client_that_vanishes_leaves_nothing(start_host, runtime):
+async def test_the_workspace_of_a_killed_client_is_forgotten(start_host, runtime):
     engine = PacedEngine()
     await start_host(engine)
     process = await asyncio.create_subprocess_exec(
@@ -89,7 +89,7 @@ async def test_a_client_that_vanishes_leaves_nothing(start_host, runtime):
     assert engine.forgotten == [Closing(workspaces=("folder",))]
 
 
-async def test_a_closing_finds_room_in_a_full_queue(start_host):
+async def test_a_full_queue_accepts_a_closing(start_host):
     engine = PacedEngine(gated=True)
     http = await start_host(engine, HostSettings(queue_limit=1))
     running = asyncio.create_task(read_events(http, body(document="running")))
@@ -103,7 +103,7 @@ async def test_a_closing_finds_room_in_a_full_queue(start_host):
     await acquire(engine.forgot)
 
 
-async def test_a_wrong_field_is_named(start_host):
+async def test_an_unknown_field_of_a_closing_is_refused_by_name(start_host):
     http = await start_host(PacedEngine())
     reply = await http.post("/v1/close", json={"document": "d"})
     assert reply.status_code == 422

@@ -1,4 +1,4 @@
-"""Defect 7: `draftline forget` leaves nothing that was learned or recorded, and no engine that would write it again."""
+"""`draftline forget` (defect 7): deletes all recorded and learned data, and ends engines that would write it again."""
 
 import shutil
 import tempfile
@@ -25,13 +25,13 @@ def test_everything_learned_and_recorded_is_deleted(state, tiny_qwen2, tmp_path,
     (state / "drafting").mkdir(parents=True)
     (state / "drafting" / "0a1b.npz").write_bytes(b"tokens of an earlier version")
     assert main(["complete", f"{source}:2:12", "--max-tokens", "4", *engine]) == 0
-    assert not (state / "drafting" / "0a1b.npz").exists()  # the engine deletes it when it finds it
+    assert not (state / "drafting" / "0a1b.npz").exists()  # the engine deletes files of earlier versions
     assert main(["forget"]) == 0
-    assert main(["serve", "--stop", *engine]) == 1  # none runs
+    assert main(["serve", "--stop", *engine]) == 1  # no engine is running
     assert not [path for path in state.rglob("*") if path.is_file() and path.parent.name != "run"]
     assert "Ended the engine" in capsys.readouterr().out
 
 
-def test_with_nothing_to_forget_it_says_nothing(state, capsys):
+def test_without_recorded_data_it_prints_nothing(state, capsys):
     assert main(["forget"]) == 0
     assert capsys.readouterr().out == ""
