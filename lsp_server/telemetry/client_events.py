@@ -95,4 +95,4 @@ class ClientEvents:
             self._gate.note_rejection(uri)
             self._completer.clear(uri)
         else:
-            self._completer.put_away(uri, event.id)
+            self._completer.discard(uri, event.id)
