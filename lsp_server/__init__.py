@@ -1,1 +1,1 @@
-"""The editor's side: a language server that knows documents and positions, never tensors."""
+"""The language server: handles documents, positions and editors; loads no model."""

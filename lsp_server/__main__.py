@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-gc.disable()  # the protocol's types are many and live on: looking through them costs a tenth of the time to start
+gc.disable()  # collecting during the imports would take a tenth of the start-up time and free nothing
 
 from completion.errors import DraftlineError  # noqa: E402
 from lsp_server.server_log import configure_log  # noqa: E402
@@ -18,7 +18,7 @@ from lsp_server.transport import serve_stdio, serve_tcp  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until the client leaves; the result is the process's exit status."""
+    """Serve until the client disconnects, and return the process's exit status."""
     gc.freeze()
     gc.enable()
     chosen = _parser().parse_args(arguments)
@@ -36,15 +36,15 @@ def _serve(port: int | None) -> None:
     if port is not None:
         asyncio.run(serve_tcp(port, _token(port)))
     else:
-        # Whatever else prints in this process goes to standard error: standard output is the protocol's alone.
+        # Standard output carries only the protocol, so other prints of this process go to standard error.
         with os.fdopen(os.dup(1), "wb") as protocol_out:
             os.dup2(2, 1)
             asyncio.run(serve_stdio(0, protocol_out))
 
 
 def _token(port: int) -> str:
-    """The secret of a server on TCP, made at its first start."""
-    from completion.host.process.sockets import tcp_address  # noqa: PLC0415 - standard input and output need none
+    """Return the secret of a server on TCP, which its first start creates."""
+    from completion.host.process.sockets import tcp_address  # noqa: PLC0415 - needed for TCP only
     from completion.paths import state_dir  # noqa: PLC0415
 
     path = state_dir() / "server-token"

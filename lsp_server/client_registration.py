@@ -1,4 +1,4 @@
-"""What the server asks of the client once both are ready: its settings, and word of changes."""
+"""Requests of the server to the client after `initialized`: settings, and notifications of changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WATCHED = ("**/*",)
 
 
 def register(server: LanguageServer) -> None:
-    """Ask for notifications that a client only sends when it was asked to."""
+    """Register for the notifications that a client sends only on request: settings and watched files."""
     workspace = server.client_capabilities.workspace
     wanted = []
     if workspace and _is_dynamic(workspace.did_change_configuration):
@@ -29,7 +29,7 @@ def register(server: LanguageServer) -> None:
 
 
 async def ask_for_settings(server: LanguageServer) -> dict[str, Any] | None:
-    """The client's settings of our section; None if it has none to give."""
+    """Return the client's settings of the section "draftline"; None if it does not answer with any."""
     workspace = server.client_capabilities.workspace
     if not (workspace and workspace.configuration):
         return None

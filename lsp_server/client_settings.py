@@ -1,4 +1,4 @@
-"""The settings of one client: read from every place that has some; what is wrong in them is said once."""
+"""The settings of one client, combined from all sources; each mistake in them is reported once."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _log = logging.getLogger(__name__)
 
 
 class ClientSettings:
-    """What the editor said at its start and since, the project's and the user's files, and a running experiment.
+    """The settings of the editor, of the project's files and of the user's file, and a running experiment.
 
     Attributes:
-        now: The settings of now, without an experiment.
+        now: The current settings, without an experiment.
     """
 
     def __init__(self, server: LanguageServer, folders: WorkspaceFolders) -> None:
@@ -35,12 +35,12 @@ class ClientSettings:
         self._experiment = CurrentExperiment(experiment_path())
 
     def initialize(self, options: object) -> None:
-        """Take the client's `initializationOptions`."""
+        """Store the client's `initializationOptions` and load all settings."""
         self._initial = options if isinstance(options, dict) else {}
         self.load()
 
     async def changed(self, pushed: object) -> None:
-        """The client's settings changed: take what it pushes, or ask for them."""
+        """Handle a change of the client's settings: use the pushed ones, or request them."""
         if isinstance(pushed, dict) and isinstance(pushed.get(SECTION), dict):
             self._pushed = pushed[SECTION]
             self.load()
@@ -48,14 +48,14 @@ class ClientSettings:
             await self.pull()
 
     async def pull(self) -> None:
-        """Ask the client for its settings."""
+        """Request the client's settings and load all settings."""
         pulled = await ask_for_settings(self._server)
         if pulled is not None:
             self._pushed = pulled
         self.load()
 
     def load(self) -> None:
-        """Read the files, and put everything together."""
+        """Read the files and combine all sources; log each new mistake and send it to the client."""
         editor = [Source("initializationOptions", self._initial), Source("workspace/configuration", self._pushed)]
         self.now, complaints = load(user_file(), [folder.path for folder in self._folders], editor)
         set_level(self.now.log_level)
@@ -65,5 +65,5 @@ class ClientSettings:
             self._server.window_log_message(types.LogMessageParams(types.MessageType.Warning, complaint))
 
     def of(self, uri: str) -> tuple[Settings, Arm]:
-        """The settings that a document's next request is answered by, and the side of an experiment they belong to."""
+        """Return the settings for a document's next request, and the arm of the experiment that they belong to."""
         return self._experiment.settings_of(uri, self.now)

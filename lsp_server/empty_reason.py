@@ -1,4 +1,4 @@
-"""Why a request shows nothing: each early return of the request's life has its name here."""
+"""Empty reasons: why a request shows nothing. Each early return of a request has its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class EmptyReason(StrEnum):
-    """The named reason of an empty answer. Telemetry counts them, and the status names those that last."""
+    """Why a request shows nothing. Telemetry counts the reasons by their values; the status shows the lasting ones."""
 
     DISABLED = "disabled"
     LANGUAGE_OFF = "language_off"
@@ -28,41 +28,41 @@ class EmptyReason(StrEnum):
     ENGINE_ERROR = "engine_error"
     MODEL_SILENT = "model_silent"
     FILTERED = "filtered"
-    HELD_BACK = "held_back"
+    HIDDEN = "held_back"
 
     @property
     def sentence(self) -> str:
-        """What a person reads in the status."""
+        """The sentence that the status shows."""
         return _SENTENCES[self]
 
     @property
     def lasting(self) -> bool:
-        """Whether the next keystroke in the same document meets the same reason: worth telling the user."""
+        """Whether the next request in the same document will most likely have the same reason."""
         return self in _LASTING
 
 
 _SENTENCES = {
     EmptyReason.DISABLED: "Completion is switched off.",
     EmptyReason.LANGUAGE_OFF: "Completion is switched off for this language.",
-    EmptyReason.NOT_OPEN: "The editor has not opened this document here.",
-    EmptyReason.OUTDATED: "The document changed in the meantime.",
+    EmptyReason.NOT_OPEN: "The editor has not opened this document in the language server.",
+    EmptyReason.OUTDATED: "The document changed after the request.",
     EmptyReason.TOO_LARGE: "The document is larger than max_file_mb.",
     EmptyReason.LINE_TOO_LONG: "The line is longer than 10,000 characters.",
     EmptyReason.BINARY: "The document is binary.",
     EmptyReason.NOT_UTF8: "The document is not valid UTF-8.",
     EmptyReason.SECRET_FILE: "The file may hold secrets: it is never read.",
-    EmptyReason.IGNORED_FILE: "The file is named by .gitignore or .draftlineignore.",
-    EmptyReason.INSIDE_WORD: "The cursor stands inside a word.",
+    EmptyReason.IGNORED_FILE: "The file is ignored by .gitignore or .draftlineignore.",
+    EmptyReason.INSIDE_WORD: "The cursor is inside a word.",
     EmptyReason.DELETING: "Text is being deleted.",
     EmptyReason.AFTER_ACCEPTANCE: "A suggestion was accepted a moment ago.",
     EmptyReason.AFTER_REJECTION: "A suggestion was dismissed a moment ago.",
     EmptyReason.NOT_READY: "The model is not ready yet.",
-    EmptyReason.SUPERSEDED: "A newer request took over.",
-    EmptyReason.CANCELLED: "The editor withdrew the request.",
+    EmptyReason.SUPERSEDED: "A newer request replaced this one.",
+    EmptyReason.CANCELLED: "The editor cancelled the request.",
     EmptyReason.ENGINE_ERROR: "The engine failed.",
-    EmptyReason.MODEL_SILENT: "The model had nothing to add.",
-    EmptyReason.FILTERED: "A filter held the suggestion back.",
-    EmptyReason.HELD_BACK: "It would hardly have been accepted; a lower `gate` shows more.",
+    EmptyReason.MODEL_SILENT: "The model generated no text.",
+    EmptyReason.FILTERED: "A filter dropped the suggestion.",
+    EmptyReason.HIDDEN: "The suggestion is unlikely to be accepted. Lower `gate` to see more suggestions.",
 }
 
 _LASTING = frozenset(

@@ -1,4 +1,4 @@
-"""The server's own messages: their names, and how a client's are read."""
+"""draftline's own LSP messages: their method names, and functions that read those of a client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACCEPTED_COMMAND = "draftline.accepted"
 
 
 class InvalidMessageError(DraftlineError):
-    """A client sent one of our own messages in another shape than ours."""
+    """A client sent one of draftline's own messages with missing or invalid fields."""
 
     code = "invalid_message"
 
@@ -36,7 +36,7 @@ class Rejection(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ItemName:
-    """Which suggestion a client speaks of."""
+    """The suggestion that a client's message refers to: the completion's id and the suggestion's index in it."""
 
     id: str
     index: int
@@ -44,7 +44,7 @@ class ItemName:
 
 @dataclass(frozen=True, slots=True)
 class PartAccepted:
-    """A suggestion's first `length` UTF-16 units stand in the document."""
+    """The first `length` UTF-16 units of a suggestion were inserted into the document."""
 
     item: ItemName
     length: int
@@ -52,17 +52,17 @@ class PartAccepted:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A suggestion was put away."""
+    """A suggestion left the screen without being accepted."""
 
     id: str
     reason: Rejection
 
 
 def read_item_name(arguments: object) -> ItemName:
-    """Read the arguments of `draftline.accepted`; a missing index is the first suggestion's.
+    """Read the arguments of `draftline.accepted`. A missing index means the first suggestion.
 
     Raises:
-        InvalidMessageError: They are not a completion id and an item index.
+        InvalidMessageError: The arguments are not a completion id and an item index.
     """
     if isinstance(arguments, list | tuple) and arguments:
         id_, index = arguments[0], arguments[1] if len(arguments) > 1 else 0
@@ -72,32 +72,32 @@ def read_item_name(arguments: object) -> ItemName:
 
 
 def read_shown(params: object) -> ItemName:
-    """Read `textDocument/didShowCompletion`.
+    """Read the params of `textDocument/didShowCompletion`.
 
     Raises:
-        InvalidMessageError: It has another shape.
+        InvalidMessageError: A field is missing or invalid.
     """
     command = _member(_member(params, "item", DID_SHOW), "command", DID_SHOW)
     return read_item_name(_member(command, "arguments", DID_SHOW))
 
 
 def read_part_accepted(params: object) -> PartAccepted:
-    """Read `textDocument/didPartiallyAcceptCompletion`.
+    """Read the params of `textDocument/didPartiallyAcceptCompletion`.
 
     Raises:
-        InvalidMessageError: It has another shape.
+        InvalidMessageError: A field is missing or invalid.
     """
     length = _member(params, "acceptedLength", DID_ACCEPT_PARTLY)
     if not isinstance(length, int) or length < 0:
-        raise InvalidMessageError(f"{DID_ACCEPT_PARTLY}: acceptedLength must be a count of UTF-16 units.")
+        raise InvalidMessageError(f"{DID_ACCEPT_PARTLY}: acceptedLength must be a number of UTF-16 units, 0 or more.")
     return PartAccepted(read_shown(params), length)
 
 
 def read_rejected(params: object) -> Rejected:
-    """Read `draftline/didRejectCompletion`.
+    """Read the params of `draftline/didRejectCompletion`.
 
     Raises:
-        InvalidMessageError: It has another shape.
+        InvalidMessageError: A field is missing or invalid.
     """
     id_, reason = _member(params, "id", DID_REJECT), _member(params, "reason", DID_REJECT)
     try:
@@ -108,15 +108,15 @@ def read_rejected(params: object) -> Rejected:
 
 
 def read_cursor(params: object) -> tuple[str, types.Position]:
-    """Read `draftline/didMoveCursor`: a document's URI and a position.
+    """Read the params of `draftline/didMoveCursor`; return the document's URI and the position.
 
     Raises:
-        InvalidMessageError: It has another shape.
+        InvalidMessageError: A field is missing or invalid.
     """
     uri, position = _member(params, "uri", DID_MOVE_CURSOR), _member(params, "position", DID_MOVE_CURSOR)
     line, character = (_member(position, name, DID_MOVE_CURSOR) for name in ("line", "character"))
     if not all(isinstance(number, int) and number >= 0 for number in (line, character)):
-        raise InvalidMessageError(f"{DID_MOVE_CURSOR}: a position has a line and a character.")
+        raise InvalidMessageError(f"{DID_MOVE_CURSOR}: line and character of a position must be integers, 0 or more.")
     return str(uri), types.Position(line, character)
 
 

@@ -1,4 +1,4 @@
-"""The language server's capabilities and wiring: which message goes where, and nothing else."""
+"""The language server's capabilities and message handlers. Each handler only calls the session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# pygls keeps a second copy of every document, cut into lines in another way; ours is the only one.
+# pygls would keep a second copy of every document. It also splits lines differently than LSP, so draftline has its own.
 _PYGLS_DOCUMENT_HANDLERS = (
     types.TEXT_DOCUMENT_DID_OPEN,
     types.TEXT_DOCUMENT_DID_CHANGE,
@@ -37,10 +37,10 @@ _NOTEBOOKS = types.NotebookDocumentSyncOptions(
 
 
 class DraftlineServer(LanguageServer):
-    """pygls' server with our session; its errors go to the log, never to a dialog.
+    """pygls' server with draftline's session. Errors go to the log, never to a dialog.
 
     Attributes:
-        introduced: Set once the client has said who it is.
+        introduced: Set once the client has sent `initialize`.
     """
 
     protocol: AnsweringProtocol
@@ -63,9 +63,9 @@ class DraftlineServer(LanguageServer):
 
     @property
     def session(self) -> Session:
-        """The session, made when it is needed first: `initialize` does not wait for what a session imports."""
+        """The session, created at first use, so that `initialize` does not wait for its imports."""
         if self._session is None:
-            from lsp_server.session import Session  # noqa: PLC0415 - see above
+            from lsp_server.session import Session  # noqa: PLC0415 - imported late, see the docstring
 
             self._session = Session(self, time.monotonic)
             if self._initialize_params is not None:
@@ -73,17 +73,17 @@ class DraftlineServer(LanguageServer):
         return self._session
 
     def remember(self, params: types.InitializeParams) -> None:
-        """Keep what the client said of itself for the session."""
+        """Keep the params of `initialize` for the session."""
         self._initialize_params = params
         self.introduced.set()
 
     async def close(self) -> None:
-        """Give back what a session holds, if there is one."""
+        """Close the session, if there is one."""
         if self._session is not None:
             await self._session.close()
 
     def report_server_error(self, error: Exception, source: type[Exception]) -> None:
-        """Keep an error out of the user's way, and its words out of the log: they may quote a document."""
+        """Log an error and show no dialog. The log gets no text of the error, which may quote a document."""
         kind = str(error).partition(":")[0]
         if kind.endswith(messages.InvalidMessageError.__name__):
             _log.warning("%s", error)
@@ -94,7 +94,7 @@ class DraftlineServer(LanguageServer):
 
 
 def create_server(token: str = "") -> DraftlineServer:
-    """A server with every handler registered; with a token it serves only a client that shows it."""
+    """Return a server with all handlers. If `token` is not empty, it serves only a client that sends it."""
     server = DraftlineServer(token)
     _register_life(server)
     _register_documents(server)
@@ -104,7 +104,7 @@ def create_server(token: str = "") -> DraftlineServer:
 
 
 def _converter() -> Converter:
-    """Lsprotocol's converter; the params of our own methods stay plain JSON."""
+    """Return lsprotocol's converter, changed to leave the params of draftline's own methods as plain JSON."""
     converter = converters.get_converter()
     for message in (JsonRPCRequestMessage, JsonRPCResponseMessage, JsonRPCNotification):
         converter.register_structure_hook(message, _plain_message)
@@ -146,7 +146,7 @@ def _register_life(server: DraftlineServer) -> None:
 
 
 def _register_documents(server: DraftlineServer) -> None:
-    """Opening, changes and closing of text documents and notebooks."""
+    """Register the handlers for opened, changed and closed text documents and notebooks."""
     handlers: dict[str, Callable[[Session, Any], None]] = {
         types.TEXT_DOCUMENT_DID_OPEN: lambda session, params: session.open_document(params),
         types.TEXT_DOCUMENT_DID_CHANGE: lambda session, params: session.change_document(params),
@@ -174,7 +174,7 @@ def _register_completion(server: DraftlineServer) -> None:
 
 
 def _register_list_completion(server: DraftlineServer) -> None:
-    """For clients without inline completion only: others would show every suggestion twice."""
+    """Register list completion. Only for clients without inline completion: others would show suggestions twice."""
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=list("([{.,:= ")))
     async def completion(params: types.CompletionParams) -> types.CompletionList:
@@ -187,7 +187,7 @@ def _register_signals(server: DraftlineServer) -> None:
         server.session.accepted(messages.read_item_name(arguments))
 
     @server.feature(messages.DID_SHOW)
-    def did_show(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls would take `object` for the server
+    def did_show(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls passes the server to a parameter of type `object`
         server.session.signals.shown(messages.read_shown(params))
 
     @server.feature(messages.DID_ACCEPT_PARTLY)

@@ -1,19 +1,19 @@
-"""The server's log on standard error: never source text, at no level."""
+"""The server's log on standard error. It contains no source text at any level."""
 
 from __future__ import annotations
 
 import logging
 
 _OURS = ("lsp_server", "completion")
-# pygls formats whole messages into its records, in tracebacks too; below these levels it tells nothing of use.
+# pygls logs whole messages, which contain source text. Only its errors are logged, without their arguments.
 _PYGLS_LEVEL = logging.ERROR
 
 
 class BodyFreeFormatter(logging.Formatter):
-    """Leaves out everything that a foreign record was filled in with: it may be a message's body."""
+    """Formats records of other packages without their arguments, which may contain a message's body."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Our own records as they are; others as their template and the type of their exception."""
+        """Format draftline's own records whole, others as their template and the type of their exception."""
         head = f"{self.formatTime(record)} {record.levelname} {record.name}: "
         if record.name.startswith(_OURS):
             return head + super().format(record)
@@ -22,7 +22,7 @@ class BodyFreeFormatter(logging.Formatter):
 
 
 def configure_log() -> None:
-    """Write warnings to standard error."""
+    """Send warnings and errors to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(BodyFreeFormatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
@@ -30,6 +30,6 @@ def configure_log() -> None:
 
 
 def set_level(level: str) -> None:
-    """Change how much of our own is written."""
+    """Set the log level of draftline's own packages."""
     for name in _OURS:
         logging.getLogger(name).setLevel(level.upper())

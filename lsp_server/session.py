@@ -1,4 +1,4 @@
-"""One client's session: its documents, settings, folders and engine, and what happens on each message."""
+"""One client's session: its documents, settings, folders and engine, and the response to each message."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.telemetry.schema import store_path
 
 BUSY_AFTER_S = 0.5
-"""A request that takes longer shows in the status; shorter ones would only make it flicker."""
+"""Time after which a request shows as busy in the status, in seconds. With less, the status would flicker."""
 
 
 class Session:
-    """Everything that belongs to one client; the server hands it each message."""
+    """The state of one client, and a method for each message that the server receives."""
 
     def __init__(self, server: LanguageServer, clock: Callable[[], float]) -> None:
         self._server = server
@@ -52,11 +52,11 @@ class Session:
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
         self.feed = WorkspaceFeed(self.folders, self.documents, self.engine.send, lambda: self.settings)
         self._background: set[asyncio.Task[None]] = set()
-        self.gate = RequestPolicy(lambda: self.settings, self.feed.refusal_of, clock)
+        self.policy = RequestPolicy(lambda: self.settings, self.feed.refusal_of, clock)
         self._builder = RequestBuilder(self.documents, self.folders)
         self.completer = InlineCompleter(
             source=lambda: self.engine.source,
-            gate=self.gate,
+            policy=self.policy,
             build_request=lambda query: self._builder.build(
                 query.document, query.place, query.settings, suggestions=query.wanted, invoked=query.invoked
             ),
@@ -66,17 +66,17 @@ class Session:
         )
         self.preparer = Preparer(lambda: self.settings, self._prepare)
         self.recorder = SuggestionRecorder(lambda: self.status.status.model, clock)
-        self.signals = ClientEvents(self.gate, self.completer, self.recorder)
+        self.signals = ClientEvents(self.policy, self.completer, self.recorder)
 
     @property
     def settings(self) -> Settings:
-        """The settings of now."""
+        """The current settings."""
         return self._settings.now
 
     # --- life -------------------------------------------------------------------------------------------------------
 
     def initialize(self, params: types.InitializeParams) -> None:
-        """Take in what the client says of itself; no model or host is touched."""
+        """Store the client's folders, position encoding, capabilities and options. Start no engine."""
         self.folders.add(folders_at_start(params))
         self.documents.encoding = PositionEncoding(self._server.workspace.position_encoding or PositionEncoding.UTF16)
         window = params.capabilities.window
@@ -84,14 +84,14 @@ class Session:
         self._settings.initialize(params.initialization_options)
 
     async def start(self) -> None:
-        """The client is ready for questions: ask for its settings, then bring the engine up."""
+        """Handle `initialized`: register for notifications, request the settings, start the engine."""
         self.status.update()
         client_registration.register(self._server)
         await self._settings.pull()
         await self._use_settings()
 
     async def close(self) -> None:
-        """Give everything back."""
+        """Stop all work, and close the engine client and the telemetry."""
         self.preparer.stop()
         for document in self.documents:
             self.completer.clear(document.uri)
@@ -105,12 +105,12 @@ class Session:
     # --- settings and folders ---------------------------------------------------------------------------------------
 
     async def change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
-        """The client's settings changed."""
+        """Handle a change of the client's settings."""
         await self._settings.changed(params.settings)
         await self._use_settings()
 
     async def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
-        """Roots came or went."""
+        """Handle added and removed workspace folders."""
         self.folders.remove(params.event.removed)
         self.folders.add(params.event.added)
         self.feed.folders_closed(folder.uri for folder in params.event.removed)
@@ -119,14 +119,17 @@ class Session:
         await self.feed.scan()
 
     async def change_files(self, params: types.DidChangeWatchedFilesParams) -> None:
-        """Files changed on disk."""
+        """Handle changes of files on disk."""
         if any(change.uri.endswith(f"/{PROJECT_FILE}") for change in params.changes):
             self._settings.load()
             await self._use_settings()
         await self.feed.files_changed(params.changes)
 
     async def _use_settings(self) -> None:
-        """Bring the engine and the recorder to the settings of now, whichever change of them this was called for."""
+        """Apply the current settings to the recorder and the engine.
+
+        They may be newer than the change that caused this call: a call waits for the calls before it.
+        """
         async with self._applying:
             if self._is_closed:
                 return
@@ -138,29 +141,29 @@ class Session:
     # --- documents --------------------------------------------------------------------------------------------------
 
     def open_document(self, params: types.DidOpenTextDocumentParams) -> None:
-        """A document was opened."""
+        """Handle an opened document."""
         document = self.documents.open(params.text_document)
         self.feed.changed(document)
         self.preparer.soon(document, Place(0, 0))
 
     def change_document(self, params: types.DidChangeTextDocumentParams) -> None:
-        """A document's text changed."""
+        """Handle a change of a document's text."""
         changed = self.documents.change(params)
         if changed is not None:
             self._text_changed(*changed)
 
     def close_document(self, uri: str) -> None:
-        """A document was closed."""
+        """Handle a closed document."""
         document = self.documents.close(uri)
         if document is not None:
             self._closed(document)
 
     def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> None:
-        """A notebook was opened."""
+        """Handle an opened notebook."""
         self.documents.open_notebook(params)
 
     def change_notebook(self, params: types.DidChangeNotebookDocumentParams) -> None:
-        """Cells of a notebook came, went, or changed."""
+        """Handle added, removed and changed cells of a notebook."""
         cells = params.change.cells
         if cells is None:
             return
@@ -171,22 +174,22 @@ class Session:
             self.change_document(types.DidChangeTextDocumentParams(content.document, content.changes))
 
     def close_notebook(self, params: types.DidCloseNotebookDocumentParams) -> None:
-        """A notebook was closed."""
+        """Handle a closed notebook."""
         for document in self.documents.close_notebook(params):
             self._closed(document)
 
     def _text_changed(self, document: Document, edits: list[Edit]) -> None:
-        self.gate.note_edits(document.uri, edits)
+        self.policy.note_edits(document.uri, edits)
         self.completer.document_changed(document, edits)
         self.recorder.text_changed(document, edits)
         self.feed.changed(document)
         if edits:
             last = edits[-1]
-            self.preparer.rests(document, document.lines.advance(last.start, len(last.inserted)))
+            self.preparer.paused_at(document, document.lines.advance(last.start, len(last.inserted)))
 
     def _closed(self, document: Document) -> None:
         self.completer.clear(document.uri)
-        self.gate.forget(document.uri)
+        self.policy.forget(document.uri)
         self.signals.forget(document)
         self.recorder.document_closed(document)
         self.preparer.forget(document)
@@ -216,23 +219,23 @@ class Session:
         return types.CompletionList(is_incomplete=True, items=found)
 
     def move_cursor(self, uri: str, position: types.Position) -> None:
-        """The cursor rests somewhere: prepare the engine's cache for what may be typed there."""
+        """Handle a moved cursor: stop a generation that does not fit it, and prepare the engine's cache there."""
         document = self.documents.get(uri)
         if document is None:
             return
         place = document.place(position, self.documents.encoding)
-        if self.completer.serves(document, place):
-            self.preparer.rests(document, place)
+        if self.completer.cursor_moved(document, place):
+            self.preparer.paused_at(document, place)
         else:
             self.preparer.now(document, place)
 
     def accepted(self, item: ItemName) -> None:
-        """A suggestion was inserted whole: what comes next will be asked from behind it."""
+        """Handle the acceptance of a whole suggestion, and prepare the engine's cache for the request after it."""
         self.signals.accepted(item)
-        self.preparer.soon_again()
+        self.preparer.repeat_soon()
 
     async def _prepare(self, document: Document, place: Place) -> None:
-        if self.gate.refusal(document, place) is None:
+        if self.policy.refusal(document, place) is None:
             settings, _ = self._settings.of(document.uri)
             await self.engine.prepare(self._builder.build(document, place, settings))
 
@@ -242,8 +245,8 @@ class Session:
             self.recorder.refused("", EmptyReason.NOT_OPEN)
             return None
         place = document.place(position, self.documents.encoding)
-        self.preparer.rests(document, place)
-        asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._tell_busy)
+        self.preparer.paused_at(document, place)
+        asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._update_busy)
         settings, arm = self._settings.of(uri)
         return Query(
             document=document,
@@ -257,24 +260,24 @@ class Session:
             arm=arm,
         )
 
-    def _send_partial(self, query: Query, answer: Answer, done: bool) -> None:  # noqa: FBT001 - a callback's place
+    def _send_partial(self, query: Query, answer: Answer, done: bool) -> None:  # noqa: FBT001 - callbacks are called by position
         if not self.settings.streaming:
             return
         if not self.signals.knows(answer.id):
-            self.recorder.answered(query, answer)  # its fate may be reported before its answer is complete
+            self.recorder.answered(query, answer)  # the client may report an acceptance before the answer is complete
         self.signals.offered(query, answer)
         params = items.partial_params(query, answer, self.documents.encoding, done=done)
         self._server.protocol.notify(PARTIAL_COMPLETION, params)
 
-    def _tell_busy(self) -> None:
-        """Say that the engine works, or that it is done; other states are not ours to change."""
+    def _update_busy(self) -> None:
+        """Set the status to busy or ready. Leave the states of a starting or failed engine as they are."""
         now = StatusKind.BUSY if self.completer.working else StatusKind.READY
         if self.status.status.kind in (StatusKind.BUSY, StatusKind.READY):
             self.status.update(kind=now)
 
     def _note_answer(self, query: Query, answer: Answer) -> None:
-        if not self.completer.working:  # else whoever waits is told of in time
-            self._tell_busy()
+        if not self.completer.working:  # else the timer of the request that still waits sets the status
+            self._update_busy()
         self.recorder.answered(query, answer)
         if answer.remainders:
             self.signals.offered(query, answer)
@@ -287,8 +290,8 @@ class Session:
         return LoadingProgress(self._server.work_done_progress if self._shows_progress else None)
 
     def _engine_ready(self) -> None:
-        """A new engine knows nothing: tell it of the workspace, and of the place where the user is."""
-        self.preparer.soon_again()
+        """Send the workspace to a new engine, and prepare its cache for the user's last position."""
+        self.preparer.repeat_soon()
         task = asyncio.create_task(self.feed.scan())
         self._background.add(task)
         task.add_done_callback(self._background.discard)

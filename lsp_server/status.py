@@ -1,4 +1,4 @@
-"""Tells the client how the server is: a status notification, and work-done progress while the model loads."""
+"""Reports the server's state to the client: status notifications, and progress while the model loads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lsp_server.messages import STATUS
 
 
 class StatusKind(StrEnum):
-    """What a status line shows."""
+    """The state that an editor's status line shows."""
 
     STARTING = "starting"
     READY = "ready"
@@ -25,7 +25,7 @@ class StatusKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The server's state in a word and a sentence."""
+    """The params of `draftline/status`: the state, a sentence about it, and the engine's model and device."""
 
     kind: StatusKind = StatusKind.STARTING
     message: str = "Starting."
@@ -34,23 +34,23 @@ class Status:
 
 
 class ProgressChannel(Protocol):
-    """What pygls offers for work-done progress."""
+    """The part of pygls' work-done progress that is used here."""
 
     async def create_async(self, token: str) -> Any:  # noqa: ANN401 - pygls gives a future of anything
-        """Ask the client for a progress bar."""
+        """Request a progress bar from the client."""
 
     def begin(self, token: str, value: types.WorkDoneProgressBegin) -> None:
-        """Show it."""
+        """Show the progress bar."""
 
     def report(self, token: str, value: types.WorkDoneProgressReport) -> None:
-        """Move it."""
+        """Update the progress bar."""
 
     def end(self, token: str, value: types.WorkDoneProgressEnd) -> None:
-        """Take it away."""
+        """Remove the progress bar."""
 
 
 class StatusReporter:
-    """Sends a status when it changed, never twice the same."""
+    """Sends the status to the client whenever it changes."""
 
     def __init__(self, notify: Callable[[str, dict[str, Any]], None]) -> None:
         self._notify = notify
@@ -58,7 +58,7 @@ class StatusReporter:
         self.status = Status()
 
     def update(self, **changes: Any) -> None:  # noqa: ANN401 - fields of Status, checked by `replace`
-        """Change fields of the status and send it if that made a difference."""
+        """Change fields of the status, and send it if it differs from the last one sent."""
         self.status = replace(self.status, **changes)
         if self.status != self._sent:
             self._sent = self.status
@@ -66,7 +66,7 @@ class StatusReporter:
 
 
 class LoadingProgress:
-    """The progress bar of one loading of the model, shown with the first report; silent where the client has none."""
+    """The progress bar while the model loads. It appears with the first report, if the client supports it."""
 
     def __init__(self, channel: ProgressChannel | None) -> None:
         self._channel = channel
@@ -77,7 +77,7 @@ class LoadingProgress:
         self._message = ""
 
     def report(self, percent: float, sentence: str) -> None:
-        """Move the bar; it never goes back."""
+        """Update the bar. The percentage never decreases."""
         self._percent = max(self._percent, round(min(100.0, percent)))
         self._message = sentence
         if self._channel is None:
@@ -89,7 +89,7 @@ class LoadingProgress:
             self._channel.report(self._token, report)
 
     def end(self, sentence: str) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._channel is not None and self._begun:
             self._begun = False
             self._channel.end(self._token, types.WorkDoneProgressEnd(message=sentence))

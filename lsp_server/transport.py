@@ -1,4 +1,4 @@
-"""Carries the protocol over standard input and output, or over TCP, and ends with the client."""
+"""Serves the protocol over standard input and output or over TCP, until the client leaves."""
 
 from __future__ import annotations
 
@@ -23,22 +23,25 @@ _log = logging.getLogger(__name__)
 _CHUNK_BYTES = 1 << 16
 _CONTENT_LENGTH = re.compile(rb"Content-Length: *(\d{1,12})\r?\n", re.IGNORECASE)
 
-_LARGEST_BODY_BYTES = 1 << 30
-_LARGEST_FIRST_BODY_BYTES = 1 << 20
-"""Largest message of a client that has not shown its token."""
+_MAX_BODY_BYTES = 1 << 30
+_MAX_FIRST_BODY_BYTES = 1 << 20
+"""Maximum size of the messages of a client that has not sent its token yet."""
 
 _INTRODUCTION_S = 10.0
-"""Time that a client on TCP has to show its token."""
+"""Time in which a client on TCP must send its token, in seconds."""
 
 
 class MessageReader:
-    """Reads messages: header lines, an empty line, and as many bytes as the header Content-Length says."""
+    """Reads messages: header lines, an empty line, and a body of Content-Length bytes."""
 
     def __init__(self, stream: asyncio.StreamReader) -> None:
         self._stream = stream
 
     async def next_body(self, limit_bytes: int) -> bytes:
-        """The body of the next message, b"" at the end; a header that announces more than the limit is ignored."""
+        """Return the body of the next message, b"" at the end of the stream.
+
+        A Content-Length above the limit is ignored, and so is every line up to the next valid header.
+        """
         size = 0
         while line := await self._header_line():
             announced = _CONTENT_LENGTH.fullmatch(line)
@@ -49,8 +52,8 @@ class MessageReader:
         return b""
 
     async def _header_line(self) -> bytes:
-        """One line, b"" at the end; of one that is longer than the stream's buffer only the end."""
-        await asyncio.sleep(0)  # handlers that the last message started get their first step before the next
+        """Return the next line, b"" at the end. A line longer than the stream's buffer becomes a placeholder."""
+        await asyncio.sleep(0)  # lets the handlers of the last message take their first step before the next message
         is_long = False
         while True:
             try:
@@ -64,7 +67,7 @@ class MessageReader:
                 return b"the end of a long line\n" if is_long else line
 
     async def _body(self, size: int) -> bytes:
-        """A message's bytes, b"" if the client left in the middle of it."""
+        """Return a message's bytes, b"" if the stream ends before its last byte."""
         try:
             return await self._stream.readexactly(size)
         except asyncio.IncompleteReadError:
@@ -72,11 +75,11 @@ class MessageReader:
 
 
 async def serve_stdio(protocol_in: int, protocol_out: BinaryIO) -> None:
-    """Serve one client until the input ends, `exit` comes, or the client's process is gone.
+    """Serve one client until the input ends, `exit` arrives, or the client's process ends.
 
     Args:
         protocol_in: File descriptor of the input.
-        protocol_out: Where messages go; nothing else may write there.
+        protocol_out: Stream for the server's messages. Nothing else may write to it.
     """
     stream = asyncio.StreamReader()
     pump = threading.Thread(target=_pump, args=(protocol_in, stream, asyncio.get_running_loop()), daemon=True)
@@ -91,16 +94,16 @@ async def serve_stdio(protocol_in: int, protocol_out: BinaryIO) -> None:
 
 
 async def serve_tcp(port: int, token: str) -> None:
-    """Serve clients on the loopback address until the process is stopped; each has a server of its own.
+    """Serve clients on the loopback address until the process is stopped. Each client has its own server.
 
-    Every process of this machine can connect, and any web page can send an HTTP request here. So a client must show the
-    token in its first message, or is disconnected.
+    Every process of this machine can connect, and any web page can send an HTTP request here. So a client must send the
+    token in its first message, or it is disconnected.
     """
 
     async def on_client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server = create_server(token)
         server.protocol.set_writer(writer)
-        timer = asyncio.get_running_loop().call_later(_INTRODUCTION_S, _close_stranger, server, writer)
+        timer = asyncio.get_running_loop().call_later(_INTRODUCTION_S, _close_unknown_client, server, writer)
         with contextlib.suppress(SystemExit, ConnectionError):  # `exit` ends this client's connection only
             await _serve(server, reader)
         timer.cancel()
@@ -108,12 +111,12 @@ async def serve_tcp(port: int, token: str) -> None:
 
     listener = await asyncio.start_server(on_client, "127.0.0.1", port)
     port = listener.sockets[0].getsockname()[1]
-    print(f"draftline listens on 127.0.0.1:{port}", file=sys.stderr, flush=True)  # noqa: T201 - asked for by --tcp
+    print(f"draftline listens on 127.0.0.1:{port}", file=sys.stderr, flush=True)  # noqa: T201 - clients need the port
     async with listener:
         await listener.serve_forever()
 
 
-def _close_stranger(server: DraftlineServer, writer: asyncio.StreamWriter) -> None:
+def _close_unknown_client(server: DraftlineServer, writer: asyncio.StreamWriter) -> None:
     if not server.protocol.is_introduced:
         writer.close()
 
@@ -122,7 +125,7 @@ async def _serve(server: DraftlineServer, stream: asyncio.StreamReader) -> None:
     reader, protocol = MessageReader(stream), server.protocol
     try:
         while body := await reader.next_body(
-            _LARGEST_BODY_BYTES if protocol.is_introduced or not protocol.token else _LARGEST_FIRST_BODY_BYTES
+            _MAX_BODY_BYTES if protocol.is_introduced or not protocol.token else _MAX_FIRST_BODY_BYTES
         ):
             protocol.receive(body)
     except UnknownClientError as error:
@@ -132,8 +135,8 @@ async def _serve(server: DraftlineServer, stream: asyncio.StreamReader) -> None:
 
 
 def _pump(descriptor: int, stream: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
-    """Feed the stream from a descriptor; a daemon thread, since a blocked read must not keep the process alive."""
-    with contextlib.suppress(RuntimeError):  # the loop has ended first
+    """Feed the stream from a descriptor. Runs on a daemon thread, so that a blocked read does not keep the process."""
+    with contextlib.suppress(RuntimeError):  # the loop ended first
         while data := _read(descriptor):
             loop.call_soon_threadsafe(stream.feed_data, data)
         loop.call_soon_threadsafe(stream.feed_eof)
@@ -147,9 +150,9 @@ def _read(descriptor: int) -> bytes:
 
 
 async def _watch_client(server: DraftlineServer, on_gone: Callable[[], None]) -> None:
-    """Serve no longer than the process lives that the client named."""
+    """Call `on_gone` when the process whose id the client gave in `initialize` has ended."""
     await server.introduced.wait()
     if server.process_id is not None:
         await wait_for_end(server.process_id)
-        _log.info("The client's process is gone.")
+        _log.info("The client's process has ended.")
         on_gone()

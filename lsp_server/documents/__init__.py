@@ -1,1 +1,1 @@
-"""The open documents, the folders they lie in, and which of their files may be read."""
+"""Open documents, workspace folders, and which files may be read."""

@@ -1,4 +1,4 @@
-"""The documents that the editor has open: their text, versions, notebooks, and why one gets no completion."""
+"""The documents that the editor has open: text, version, notebook, and whether their text is fit for completion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lsp_server.documents.text_lines import Edit, Place, TextLines, join_surroga
 from lsp_server.documents.workspace_folders import path_of
 from lsp_server.empty_reason import EmptyReason
 
-_BINARY_SHARE = 0.01
+_BINARY_SHARE = 0.01  # of control characters
 
 
 @dataclass(slots=True)
@@ -41,20 +41,20 @@ class Document:
         version: int,
         encoding: PositionEncoding,
     ) -> list[Edit]:
-        """Bring the text to a new version; says what each change replaced."""
+        """Apply changes to the text, and return what each of them replaced."""
         self.version = version
         return [self._apply_one(change, encoding) for change in changes]
 
     def place(self, position: types.Position, encoding: PositionEncoding) -> Place:
-        """The place of an LSP position, moved into the text where it lies outside."""
+        """Return the position in the text of an LSP position. One outside the text moves to the nearest inside."""
         return self.lines.place_at(position.line, position.character, encoding)
 
     def position(self, place: Place, encoding: PositionEncoding) -> types.Position:
-        """The LSP position of a place."""
+        """Return the LSP position of a position in the text."""
         return types.Position(place.line, self.lines.units_at(place, encoding))
 
     def unfit(self, limit_bytes: int) -> EmptyReason | None:
-        """Why this text gets no completion at all, or None: too large, binary, or not UTF-8 on disk."""
+        """Return why this text gets no completion: too large, binary, or not UTF-8; None if it is fit."""
         if len(self.lines) > limit_bytes:
             return EmptyReason.TOO_LARGE
         counts = self.lines.counts
@@ -65,12 +65,12 @@ class Document:
     def _apply_one(self, change: types.TextDocumentContentChangeEvent, encoding: PositionEncoding) -> Edit:
         if isinstance(change, types.TextDocumentContentChangePartial):
             end = self.place(change.range.end, encoding)
-            start = self.place(change.range.start, encoding)  # last: the next position is near it
+            start = self.place(change.range.start, encoding)  # after the end: the edit looks up this position next
             return self.lines.replace(start, end, change.text)
         return self._replace_all(change.text)
 
     def _replace_all(self, text: str) -> Edit:
-        """Take a whole new text, but report only the part that differs."""
+        """Replace the whole text, and return the smallest edit that does the same."""
         text = join_surrogates(text)
         old = self.lines.text()
         start, old_end, new_end = changed_span(old, text)
@@ -80,7 +80,7 @@ class Document:
 
 
 class DocumentStore:
-    """All open documents, and the notebooks that some of them are cells of."""
+    """All open documents, and the order of cells in their notebooks."""
 
     def __init__(self) -> None:
         self.encoding = PositionEncoding.UTF16
@@ -91,43 +91,43 @@ class DocumentStore:
         return iter(list(self._documents.values()))
 
     def get(self, uri: str) -> Document | None:
-        """The open document of that URI, or None."""
+        """Return the open document of a URI, or None."""
         return self._documents.get(uri)
 
     def get_by_path(self, path: Path) -> Document | None:
-        """The open document of a file, or None."""
+        """Return the open document of a file, or None."""
         return next((document for document in self if path_of(document.uri) == path), None)
 
     def open(self, item: types.TextDocumentItem, notebook: str = "") -> Document:
-        """Take a document in; one that is open already starts anew."""
+        """Add an opened document, and return it. It replaces an open document of the same URI."""
         document = Document(item.uri, item.language_id, item.version, TextLines(item.text), notebook)
         self._documents[item.uri] = document
         return document
 
     def close(self, uri: str) -> Document | None:
-        """Forget a document; None if it was not open."""
+        """Remove a document, and return it; None if it was not open."""
         return self._documents.pop(uri, None)
 
     def change(self, params: types.DidChangeTextDocumentParams) -> tuple[Document, list[Edit]] | None:
-        """Apply a client's changes; None if the document is not open."""
+        """Apply a client's changes; return the document and its edits, None if it is not open."""
         document = self._documents.get(params.text_document.uri)
         if document is None:
             return None
         return document, document.apply(params.content_changes, params.text_document.version, self.encoding)
 
     def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> list[Document]:
-        """Take in a notebook's cells as documents, in order."""
+        """Add the cells of an opened notebook as documents, and return them in order."""
         notebook = params.notebook_document
         self._notebooks[notebook.uri] = [cell.document for cell in notebook.cells]
         return [self.open(item, notebook.uri) for item in params.cell_text_documents]
 
     def close_notebook(self, params: types.DidCloseNotebookDocumentParams) -> list[Document]:
-        """Forget a notebook and its cells."""
+        """Remove a notebook, and return the documents of its cells."""
         self._notebooks.pop(params.notebook_document.uri, None)
         return self._close_all(params.cell_text_documents)
 
     def change_cells(self, notebook_uri: str, structure: types.NotebookDocumentCellChangeStructure) -> list[Document]:
-        """Cells of a notebook came, went or moved; gives those that went."""
+        """Add, remove and move cells of a notebook, and return the documents of the removed ones."""
         order = self._notebooks.setdefault(notebook_uri, [])
         array = structure.array
         order[array.start : array.start + array.delete_count] = [cell.document for cell in array.cells or ()]
@@ -141,7 +141,7 @@ class DocumentStore:
         return [document for document in closed if document is not None]
 
     def text_above(self, document: Document, limit: int) -> str:
-        """Text of the cells above a notebook's cell in its language, as one program; "" for a plain document.
+        """Return the text of the cells above a notebook's cell that are in its language; "" for a plain document.
 
         Cells that end more than `limit` code points above are left out.
         """

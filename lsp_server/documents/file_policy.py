@@ -1,4 +1,4 @@
-"""Which files may be read: never one that may hold secrets, never one that the ignore rules name."""
+"""Decides which files may be read: none that may hold secrets, and none that is ignored."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ from lsp_server.workspace_reader import read_inside
 
 _log = logging.getLogger(__name__)
 
-# Of no use to learn from, whether or not the ignore rules name them.
+# Files and folders that are useless for completion, whether or not they are ignored.
 _NOISE_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
-_NOISE = IgnoreRules(b"*.lock\n*.min.*\n*.map\n*.svg\npackage-lock.json", most_globs=10)
+_NOISE = IgnoreRules(b"*.lock\n*.min.*\n*.map\n*.svg\npackage-lock.json", max_globs=10)
 
-_RULE_FILES = (".draftlineignore", ".gitignore")  # the first is stronger
-_RULE_FILE_BYTES = 128 * 1024
-_MOST_GLOBS = 1000
-"""Most rules with wildcards that the ignore files from a repository's top down to one folder may have together."""
-_EVERYTHING = IgnoreRules(b"*", most_globs=1)
+_RULE_FILES = (".draftlineignore", ".gitignore")  # the first overrides the second
+_MAX_RULE_FILE_BYTES = 128 * 1024
+_MAX_GLOBS = 1000
+"""Maximum number of rules with wildcards in all ignore files from a repository's top folder down to one folder."""
+_EVERYTHING = IgnoreRules(b"*", max_globs=1)
 
 
 def may_hold_secrets(path: Path, *, is_folder: bool = False) -> bool:
-    """Whether the name of a file, or of a folder above it, says that it may hold secrets; links are followed."""
+    """Return whether the path of a file or folder suggests that it holds secrets, or the path that a link leads to."""
     names_secret = is_secret_folder if is_folder else is_secret
     return names_secret(path.as_posix()) or names_secret(_real_path(path).as_posix())
 
 
 def is_noise(path: Path, *, is_folder: bool = False) -> bool:
-    """Whether nothing is to be learned from a file or folder, by its name."""
+    """Return whether a file or folder is useless for completion, judged by its name."""
     *folders, name = path.as_posix().lower().split("/")
     folders += [name] * is_folder
     return not _NOISE_FOLDERS.isdisjoint(folders) or bool(_NOISE.verdict(os.fsencode(name), is_folder=is_folder))
 
 
 def is_rule_file(path: Path) -> bool:
-    """Whether a file says which others are ignored."""
+    """Return whether a file contains ignore rules, judged by its name."""
     return path.name in _RULE_FILES
 
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What holds for the files in a folder.
+    """The ignore rules for the files in one folder.
 
     Attributes:
-        is_ignored: Whether it lies in an ignored folder or is one.
-        rules: Those of the ignore files from here up, strongest first, each with the depth of its folder.
+        is_ignored: Whether the folder, or a folder above it, is ignored.
+        rules: Rules of the ignore files in this folder and above, strongest first, each with the depth of its folder.
     """
 
     is_ignored: bool
     rules: tuple[tuple[int, IgnoreRules], ...]
 
     def ignores(self, parts: tuple[str, ...], *, is_folder: bool) -> bool:
-        """Whether the strongest rule that names a path ignores it, or the folder itself is ignored."""
+        """Return whether the folder is ignored, or the strongest rule that matches a path ignores it."""
         if self.is_ignored:
             return True
         for depth, rules in self.rules:
@@ -69,24 +69,24 @@ class _Folder:
 
 
 class FilePolicy:
-    """The rules of one folder: secrets, and the ignore files of the repository around it."""
+    """Decides which files below one folder may be read, by their names and the repository's ignore files."""
 
     def __init__(self, root: Path) -> None:
         self._top = repository_top(root) or root
         self._folders: dict[tuple[str, ...], _Folder] = {}
 
     def forget_rules(self) -> None:
-        """Read the ignore files again when they are needed next."""
+        """Drop the cached rules, so that the ignore files are read again when needed."""
         self._folders.clear()
 
     def refusal(self, path: Path, *, is_folder: bool = False) -> EmptyReason | None:
-        """Why a file or folder may not be read, None if it may."""
+        """Return why a file or folder may not be read; None if it may."""
         if may_hold_secrets(path, is_folder=is_folder):
             return EmptyReason.SECRET_FILE
         return EmptyReason.IGNORED_FILE if self._is_ignored(path, is_folder=is_folder) else None
 
     def _is_ignored(self, path: Path, *, is_folder: bool) -> bool:
-        """As git reads its rules: what lies in an ignored folder cannot be taken back in."""
+        """Return whether a path is ignored. As in git, no rule can include again what is in an ignored folder."""
         parts = path.relative_to(self._top).parts if path.is_relative_to(self._top) else ()
         return bool(parts) and self._folder(parts[:-1]).ignores(parts, is_folder=is_folder)
 
@@ -103,40 +103,41 @@ class FilePolicy:
         return _Folder(is_ignored=False, rules=(*self._read_rules(parts, above), *above.rules))
 
     def _read_rules(self, parts: tuple[str, ...], above: _Folder) -> Iterator[tuple[int, IgnoreRules]]:
-        """The rules of a folder's own ignore files, strongest first."""
+        """Yield the rules of a folder's own ignore files with the folder's depth, strongest first."""
         globs = sum(rules.globs for _, rules in above.rules)
         for name in _RULE_FILES if parts else (*_RULE_FILES, ".git/info/exclude"):
-            rules = self._rules_of(self._top.joinpath(*parts, name), _MOST_GLOBS - globs)
+            rules = self._rules_of(self._top.joinpath(*parts, name), _MAX_GLOBS - globs)
             if rules is not None:
                 globs += rules.globs
                 yield len(parts), rules
 
-    def _rules_of(self, path: Path, most_globs: int) -> IgnoreRules | None:
-        """The rules of one file; those that ignore everything if it is too large to be used."""
+    def _rules_of(self, path: Path, max_globs: int) -> IgnoreRules | None:
+        """Return the rules of one file, None without one. A file that is too large ignores everything."""
         try:
-            return IgnoreRules(read_inside(self._top, path, _RULE_FILE_BYTES), most_globs)
+            return IgnoreRules(read_inside(self._top, path, _MAX_RULE_FILE_BYTES), max_globs)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             if error.errno != errno.EFBIG:
-                _log.warning("The rules in %s do not apply: %s.", path, error.strerror)
+                _log.warning("The ignore rules in %s have no effect, it cannot be read: %s.", path, error.strerror)
                 return None
             reason = error.strerror
         except TooManyGlobsError as error:
             reason = str(error)
-        _log.warning("All files around %s count as ignored: %s. Shorten it.", path, reason)
+        _log.warning("The ignore file %s is too large, so its whole folder is ignored: %s. Shorten it.", path, reason)
         return _EVERYTHING
 
 
 def repository_top(path: Path) -> Path | None:
-    """The folder of the repository that a folder lies in, None where there is none."""
+    """Return the top folder of the repository that contains a folder; None outside a repository."""
     return next((folder for folder in (path, *path.parents) if os.path.lexists(folder / ".git")), None)
 
 
 def _real_path(path: Path) -> Path:
-    """Where a path leads through links, as far as it exists.
+    """Return a path with its links resolved, as far as it exists.
 
-    Only what the system itself can follow is resolved: it gives up after 40 links, `os.path.realpath` does not.
+    Linux refuses a path of more than 40 links, `os.path.realpath` follows them all. So a part of the path is resolved
+    only if the system can open it.
     """
     for existing in (path, *path.parents):
         try:

@@ -1,8 +1,7 @@
-"""The rules of one ignore file, matched as git matches them, in time linear in a path's length.
+"""The rules of one ignore file, matched as git matches them, in time linear in the length of the path.
 
-Written from git's `dir.c` (which lines are rules, what each applies to) and `wildmatch.c` (what a glob matches). git
-compares bytes, so paths and rules are bytes here too. A line that git cannot use never matches, and the lines around
-it keep their meaning.
+Sources: git's `dir.c` (which lines are rules, what each applies to) and `wildmatch.c` (what a glob matches). git
+compares bytes, so paths and rules are bytes here too. A malformed line never matches and does not affect other lines.
 """
 
 from __future__ import annotations
@@ -28,24 +27,24 @@ _CLASSES = {
         b"xdigit": string.hexdigits,
     }.items()
 }
-"""Bytes of each POSIX class, as git's own tables have them: ASCII only, without vertical tab and form feed as space."""
+"""Bytes of each POSIX class as in git's tables: ASCII only, and "space" lacks vertical tab and form feed."""
 
 _WILDCARD = re.compile(rb"[*?\[\\]")
 
 
 class _MalformedError(ValueError):
-    """A glob that git matches with nothing."""
+    """A glob is malformed: git matches it with no path."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One line.
+    """One line of an ignore file.
 
     Attributes:
-        ignores: False for a line that begins with "!".
-        only_folders: Whether the line ends in "/".
-        by_name: Whether the line has no other "/": it is compared with the last part of a path, in any folder.
-        glob: What must be equal; a compiled expression if the glob has wildcards.
+        ignores: Whether a match is ignored. False for a line that begins with "!".
+        only_folders: Whether only folders match: the line ends in "/".
+        by_name: Whether the glob is compared with the last part of a path: the line has no other "/".
+        glob: The text to compare with, or a compiled regular expression if it has wildcards.
     """
 
     ignores: bool
@@ -54,7 +53,7 @@ class _Rule:
     glob: bytes | re.Pattern[bytes]
 
     def matches(self, path: bytes) -> bool:
-        """Whether the glob matches a path or name."""
+        """Return whether the glob matches a path or name."""
         return path == self.glob if isinstance(self.glob, bytes) else self.glob.match(path) is not None
 
 
@@ -63,17 +62,17 @@ class TooManyGlobsError(ValueError):
 
 
 class IgnoreRules:
-    """The rules of one ignore file; paths are relative to its folder and separated by "/".
+    """The rules of one ignore file. Paths are relative to its folder and separated by "/".
 
     Attributes:
-        globs: Number of rules that needed a regular expression; each takes about 0.1 ms to compile.
+        globs: Number of rules with a regular expression. Each takes about 0.1 ms to compile.
     """
 
-    def __init__(self, text: bytes, most_globs: int) -> None:
+    def __init__(self, text: bytes, max_globs: int) -> None:
         """Compile the rules.
 
         Raises:
-            TooManyGlobsError: More than `most_globs` rules need a regular expression.
+            TooManyGlobsError: More than `max_globs` rules need a regular expression.
         """
         self.globs = 0
         self._last_first: list[_Rule] = []
@@ -82,11 +81,11 @@ class IgnoreRules:
             if rule is not None:
                 self._last_first.append(rule)
                 self.globs += isinstance(rule.glob, re.Pattern)
-            if self.globs > most_globs:
-                raise TooManyGlobsError(f"More than {most_globs:,} rules with wildcards are left to compile")
+            if self.globs > max_globs:
+                raise TooManyGlobsError(f"It has more than {max_globs:,} rules with wildcards")
 
     def verdict(self, path: bytes, *, is_folder: bool) -> bool | None:
-        """Whether the last rule that names this very path ignores it; None if no rule names it."""
+        """Return whether the last rule that matches a path ignores it; None if no rule matches."""
         name = path.rpartition(b"/")[2]
         for rule in self._last_first:
             if (is_folder or not rule.only_folders) and rule.matches(name if rule.by_name else path):
@@ -110,17 +109,17 @@ def _rule(line: bytes) -> _Rule | None:
 
 
 def _without_trailing_spaces(line: bytes) -> bytes:
-    """Spaces at a line's end do not count, unless a backslash precedes them."""
+    """Remove the spaces at the end of a line, except one that follows a backslash."""
     kept = line.rstrip(b" ")
     backslashes = len(kept) - len(kept.rstrip(b"\\"))
     return line[: len(kept) + 1] if backslashes % 2 else kept
 
 
 def _regex(glob: bytes) -> bytes:
-    """A regular expression that matches what a glob matches, without trying one wildcard's lengths for each of another.
+    """Return the regular expression of a glob. It does not backtrack from one wildcard into another.
 
-    What follows a wildcard is matched at the first position where it fits: a later one never helps the rest, because
-    "*" cannot pass a "/" and "**" can pass anything. The groups are atomic, so that no other position is tried.
+    The part after a wildcard is matched at the first position where it fits. A later position never helps the rest,
+    because "*" cannot match a "/" and "**" can match anything. Atomic groups prevent that other positions are tried.
     """
     try:
         *runs, last = _runs(glob)
@@ -142,11 +141,11 @@ def _first_fit(pieces: list[bytes]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A glob's part from one "**" to the next.
+    """The part of a glob from one "**" to the next.
 
     Attributes:
-        span: What the "**" in front may stand for.
-        pieces: What stands between the "*".
+        span: Regular expression of the "**" before it.
+        pieces: Regular expressions of the parts between the "*".
     """
 
     span: bytes
@@ -171,9 +170,10 @@ def _runs(glob: bytes) -> list[_Run]:
 
 
 def _span(glob: bytes, start: int, end: int) -> tuple[bytes | None, int]:
-    """What the asterisks at `start` match across folders, and what is read of the glob; None if they are one "*".
+    """Return the regular expression of the asterisks at `start`, and where the rest of the glob begins.
 
-    git takes what stands before the first wildcard off a glob, so that "**" there counts as the beginning of a name.
+    The expression is None if they match within one folder, as "*" does. git removes the text before the first wildcard
+    from a glob, so a "**" there counts as the beginning of a name.
     """
     begins_name = glob[start - 1 : start] == b"/" or not _WILDCARD.search(glob, 0, start)
     if end - start < 2 or not begins_name:
@@ -186,7 +186,7 @@ def _span(glob: bytes, start: int, end: int) -> tuple[bytes | None, int]:
 
 
 def _token(glob: bytes, at: int) -> tuple[bytes, int]:
-    """The expression for one character of a glob, and where the next begins."""
+    """Return the regular expression of one character of a glob, and where the next character begins."""
     character = glob[at : at + 1]
     if character == b"[":
         return _set(glob, at + 1)
@@ -201,7 +201,10 @@ def _token(glob: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _set(glob: bytes, at: int) -> tuple[bytes, int]:
-    """The expression for "[...]", and where the next begins; "]" may come first, "-" last."""
+    """Return the regular expression of a "[...]" whose content begins at `at`, and where the next character begins.
+
+    A "]" at the first position and a "-" at the last are members of the set.
+    """
     negated = glob[at : at + 1] in (b"!", b"^")
     at += negated
     members = {ord("/")} if negated else set()  # a set never matches "/"
@@ -226,7 +229,7 @@ def _set(glob: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _class(glob: bytes, at: int) -> tuple[bytes, int] | None:
-    """The name of the "[:name:]" that begins at `at`, and where it ends; None for any other character."""
+    """Return the name of the "[:name:]" that begins at `at`, and where it ends; None for any other character."""
     if glob[at : at + 2] != b"[:":
         return None
     name, closed, _ = glob[at + 2 :].partition(b"]")
@@ -236,7 +239,7 @@ def _class(glob: bytes, at: int) -> tuple[bytes, int] | None:
 
 
 def _member(glob: bytes, at: int) -> tuple[int, int]:
-    """The byte that stands at `at`, after a backslash or not, and where the next begins."""
+    """Return the byte at `at`, or the one after a backslash there, and where the next member begins."""
     at += glob[at : at + 1] == b"\\"
     if at >= len(glob):
         raise _MalformedError

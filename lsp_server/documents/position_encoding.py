@@ -1,4 +1,4 @@
-"""Columns of a line in the units that the client counts in (LSP 3.17, PositionEncodingKind)."""
+"""Converts between columns in code points and in the client's units (LSP 3.17, PositionEncodingKind)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class PositionEncoding(StrEnum):
-    """What a position's `character` counts (LSP 3.17, PositionEncodingKind)."""
+    """The unit of a position's `character` (LSP 3.17, PositionEncodingKind)."""
 
     UTF8 = "utf-8"
     UTF16 = "utf-16"
@@ -14,7 +14,7 @@ class PositionEncoding(StrEnum):
 
 
 def column_from_units(line: str, units: int, encoding: PositionEncoding) -> int:
-    """Code points before `units` code units of `line`; a position inside a character moves to its start."""
+    """Return the column after `units` code units of `line`, in code points. Inside a character, return its start."""
     if encoding is PositionEncoding.UTF32 or line.isascii():
         return min(units, len(line))
     if encoding is PositionEncoding.UTF16:
@@ -31,7 +31,7 @@ def column_from_units(line: str, units: int, encoding: PositionEncoding) -> int:
 
 
 def units_from_column(line: str, column: int, encoding: PositionEncoding) -> int:
-    """Code units of the first `column` code points of `line`."""
+    """Return the number of code units of the first `column` code points of `line`."""
     before = line[:column]
     if encoding is PositionEncoding.UTF32 or before.isascii():
         return len(before)

@@ -1,4 +1,4 @@
-"""Text held line by line, so that an edit costs what it touches, with positions in the client's encoding."""
+"""Text stored by line, so that an edit costs only what it touches, with positions in the client's encoding."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from lsp_server.documents.position_encoding import PositionEncoding, column_from_units, units_from_column
 
-_LINE = re.compile(r"[^\r\n]+(?:\r\n?|\n)?|\r\n?|\n")  # never backtracks: linear in the text
+_LINE = re.compile(r"[^\r\n]+(?:\r\n?|\n)?|\r\n?|\n")  # does not backtrack: linear in the text
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL_CHARACTERS = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\b\x1b")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """A point between two characters.
+    """A position between two characters of a text.
 
     Attributes:
         line: Zero-based line.
@@ -27,7 +27,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One replacement that took place: at `start`, the text `removed` made way for `inserted`."""
+    """One replacement in a text: at `start`, `inserted` replaced `removed`."""
 
     start: Place
     removed: str
@@ -36,12 +36,12 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class CharacterCounts:
-    """Numbers of the characters that source code does not have.
+    """Numbers of characters that source code does not contain.
 
     Attributes:
-        nul: NUL characters.
-        control: Control characters, NUL included, that are neither white space nor escapes of a terminal.
-        surrogate: Surrogates without their other half.
+        nul: Number of NUL characters.
+        control: Number of control characters, with NUL, that are neither white space, backspace nor escape.
+        surrogate: Number of surrogates without their other half.
     """
 
     nul: int
@@ -55,7 +55,7 @@ class CharacterCounts:
         return cls(text.count("\0"), sum(map(text.count, _CONTROL_CHARACTERS)), surrogates)
 
     def replaced(self, old: str, new: str) -> CharacterCounts:
-        """Return the counts after `new` took the place of `old`."""
+        """Return the counts after `new` replaced `old`."""
         gone, come = CharacterCounts.of(old), CharacterCounts.of(new)
         return CharacterCounts(
             self.nul - gone.nul + come.nul,
@@ -65,8 +65,8 @@ class CharacterCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A position in both ways of counting: `column` code points of a line are `units` code units."""
+class _CachedPosition:
+    """A position in both units: `column` code points of a line are `units` code units."""
 
     line: int
     column: int
@@ -75,7 +75,7 @@ class _Known:
 
 
 def split_lines(text: str) -> list[str]:
-    r"""Cut text after every \n, \r\n and \r, and nowhere else; the last line has no end and may be empty."""
+    r"""Split text after every \n, \r\n and \r, and nowhere else. The last line has no line end and may be empty."""
     lines = _LINE.findall(text)
     if not lines or lines[-1].endswith(("\r", "\n")):
         lines.append("")
@@ -83,31 +83,31 @@ def split_lines(text: str) -> list[str]:
 
 
 def join_surrogates(text: str) -> str:
-    """Make one character of each high and low surrogate that stand side by side; leave lone ones as they are."""
+    """Replace each pair of a high and a low surrogate by its character. Keep lone surrogates."""
     if text.isascii() or not _SURROGATE.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 class TextLines:
-    r"""A text as its lines, each with the \n, \r\n or \r that ends it; only the last has none.
+    r"""A text as a list of lines. Each but the last includes its line end: \n, \r\n or \r.
 
-    An edit and a position cost what lies between them and the last one before, not the size of the text or the line:
-    the offset of one line and the code units before one column are remembered.
+    The offset of one line and the code units before one column are cached. So an edit or a lookup costs only its
+    distance from the previous one, not the size of the text or of the line.
 
     Attributes:
-        counts: Numbers of the characters that source code does not have.
+        counts: Numbers of characters that source code does not contain.
     """
 
-    __slots__ = ("_known", "_known_offset", "_length", "_lines", "counts")
+    __slots__ = ("_cached", "_cached_offset", "_length", "_lines", "counts")
 
     def __init__(self, text: str) -> None:
         text = join_surrogates(text)
         self._lines = split_lines(text)
         self._length = len(text)
         self.counts = CharacterCounts.of(text)
-        self._known_offset = (0, 0)  # a line and the offset of its start
-        self._known: _Known | None = None
+        self._cached_offset = (0, 0)  # a line and the offset of its start
+        self._cached: _CachedPosition | None = None
 
     def __len__(self) -> int:
         """Number of code points."""
@@ -115,66 +115,66 @@ class TextLines:
 
     @property
     def end(self) -> Place:
-        """The point after the last character."""
+        """The position after the last character."""
         return Place(len(self._lines) - 1, len(self._lines[-1]))
 
     def text(self) -> str:
-        """The whole text."""
+        """Return the whole text."""
         return "".join(self._lines)
 
     def line(self, number: int) -> str:
-        """One line without its end."""
+        """Return a line without its line end."""
         return self._lines[number][: self.line_length(number)]
 
     def line_length(self, number: int) -> int:
-        """Code points of a line without its end."""
+        """Return the number of code points of a line without its line end."""
         line = self._lines[number]
         return len(line) - (2 if line.endswith("\r\n") else line.endswith(("\r", "\n")))
 
     def clamp(self, place: Place) -> Place:
-        """The nearest place that exists: the end of the text, or of the line, where it lies outside."""
+        """Return the nearest position in the text: the end of the text or of the line for one outside."""
         if place.line >= len(self._lines):
             return self.end
         return Place(place.line, min(place.column, self.line_length(place.line)))
 
     def offset(self, place: Place) -> int:
-        """Code points before a place."""
-        line, offset = self._known_offset
+        """Return the number of code points before a position."""
+        line, offset = self._cached_offset
         if place.line >= line:
             offset += sum(map(len, self._lines[line : place.line]))
         else:
             offset -= sum(map(len, self._lines[place.line : line]))
-        self._known_offset = (place.line, offset)
+        self._cached_offset = (place.line, offset)
         return offset + place.column
 
     def place_at(self, line: int, units: int, encoding: PositionEncoding) -> Place:
-        """The place of an LSP position, moved into the text where it lies outside."""
+        """Return the position in the text of an LSP position. One outside the text moves to the nearest inside."""
         if line >= len(self._lines):
             return self.end
-        text, known = self._lines[line], self._known_in(line, encoding)
-        if units >= known.units:
-            start, start_units = known.column, known.units
+        text, cached = self._lines[line], self._cached_in(line, encoding)
+        if units >= cached.units:
+            start, start_units = cached.column, cached.units
             part = text[start : start + units - start_units]
         else:
-            start = max(0, known.column - (known.units - units))
-            part = text[start : known.column]
-            start_units = known.units - units_from_column(part, len(part), encoding)
+            start = max(0, cached.column - (cached.units - units))
+            part = text[start : cached.column]
+            start_units = cached.units - units_from_column(part, len(part), encoding)
         column = start + column_from_units(part, units - start_units, encoding)
         place = self.clamp(Place(line, column))
         self.units_at(place, encoding)
         return place
 
     def units_at(self, place: Place, encoding: PositionEncoding) -> int:
-        """The `character` of a place's LSP position."""
-        known = self._known_in(place.line, encoding)
-        low, high = sorted((known.column, place.column))
+        """Return the `character` of a position's LSP position."""
+        cached = self._cached_in(place.line, encoding)
+        low, high = sorted((cached.column, place.column))
         distance = units_from_column(self._lines[place.line][low:high], high - low, encoding)
-        units = known.units + (distance if place.column >= known.column else -distance)
-        self._known = _Known(place.line, place.column, units, encoding)
+        units = cached.units + (distance if place.column >= cached.column else -distance)
+        self._cached = _CachedPosition(place.line, place.column, units, encoding)
         return units
 
     def advance(self, place: Place, count: int) -> Place:
-        """The place `count` code points further, at most the end; a line's end counts as its characters."""
+        """Return the position `count` code points after another, at most the end. A line end counts its characters."""
         line, column = place.line, place.column + count
         while line < len(self._lines) - 1 and column >= len(self._lines[line]):
             column -= len(self._lines[line])
@@ -182,7 +182,7 @@ class TextLines:
         return self.clamp(Place(line, column))
 
     def last_before(self, place: Place, count: int) -> str:
-        """The last `count` code points before a place, or all of them."""
+        """Return the last `count` code points before a position, or all if there are fewer."""
         parts = [self._lines[place.line][max(0, place.column - count) : place.column]]
         line, missing = place.line, count - len(parts[0])
         while line > 0 and missing > 0:
@@ -192,7 +192,7 @@ class TextLines:
         return "".join(reversed(parts))
 
     def first_after(self, place: Place, count: int) -> str:
-        """The first `count` code points after a place, or all of them."""
+        """Return the first `count` code points after a position, or all if there are fewer."""
         parts = [self._lines[place.line][place.column : place.column + count]]
         line, missing = place.line + 1, count - len(parts[0])
         while line < len(self._lines) and missing > 0:
@@ -202,10 +202,10 @@ class TextLines:
         return "".join(parts)
 
     def before(self, place: Place, limit: int) -> str:
-        """The text before a place without its first lines, so that it is at most `limit` code points.
+        """Return the last lines before a position, at most `limit` code points.
 
-        A line that is longer than that loses its start. What is left out grows in steps of a quarter of the limit: a
-        window that slid with every typed line would move all that an engine has cached.
+        A line that is longer than the limit loses its start. The length of the omitted text grows in steps of a quarter
+        of the limit: if the window moved with every typed line, the engine's cached prefix would never match.
         """
         offset, step = self.offset(place), max(1, limit // 4)
         skipped = -(-max(0, offset - limit) // step) * step
@@ -216,7 +216,7 @@ class TextLines:
         return self.last_before(place, offset - max(start, skipped))
 
     def after(self, place: Place, limit: int) -> str:
-        """The text after a place without its last lines, at most `limit` code points; a longer line loses its end."""
+        """Return the first lines after a position, at most `limit` code points. A longer line loses its end."""
         text = self.first_after(place, limit)
         if len(text) < limit or len(text) == self._length - self.offset(place):
             return text
@@ -224,16 +224,16 @@ class TextLines:
         return text[: cut + 1] if cut >= 0 else text
 
     def between(self, start: Place, end: Place) -> str:
-        """Text from one place to a later one."""
+        """Return the text from one position to a later one."""
         if start.line == end.line:
             return self._lines[start.line][start.column : end.column]
         middle = self._lines[start.line + 1 : end.line]
         return "".join((self._lines[start.line][start.column :], *middle, self._lines[end.line][: end.column]))
 
     def replace(self, start: Place, end: Place, text: str) -> Edit:
-        r"""Put `text` in the place of what lies between two places, and say what that changed.
+        r"""Replace the text between two positions by `text`, and return the edit.
 
-        Only the characters on both sides of the edit can become one with it: \r with \n, or half a surrogate pair.
+        The characters on both sides are split again with it: \r and \n, or two surrogates, may have become neighbours.
         """
         start, end = sorted((self.clamp(start), self.clamp(end)))
         removed = self.between(start, end)
@@ -244,8 +244,8 @@ class TextLines:
         lines[0] = head + lines[0]
         lines[-1] += tail
         if not lines[-1] and end.line + 1 < len(self._lines):
-            lines.pop()  # what follows goes on after the last line end
-        self._keep_known_before(start)
+            lines.pop()  # the next line already begins after this line end
+        self._keep_cached_before(start)
         self.offset(Place(first, 0))
         self._lines[first : end.line + 1] = lines
         self._length += len(new) - len(old)
@@ -253,7 +253,7 @@ class TextLines:
         return Edit(start, removed, text)
 
     def _cut_before(self, place: Place) -> tuple[int, str, str]:
-        """The line of the character before a place, what precedes that character there, and the character."""
+        """Return the line of the character before a position, the line's text before it, and the character."""
         line, column = place.line, place.column
         if column == 0 and line > 0:
             line -= 1
@@ -262,19 +262,19 @@ class TextLines:
         return line, self._lines[line][:cut], self._lines[line][cut:column]
 
     def _cut_after(self, place: Place) -> tuple[str, str]:
-        """The character or whole line end after a place, and what follows it in the line."""
+        """Return the character or whole line end after a position, and the rest of the line."""
         line = self._lines[place.line]
         cut = place.column + 1 if place.column < self.line_length(place.line) else len(line)
         return line[place.column : cut], line[cut:]
 
-    def _known_in(self, line: int, encoding: PositionEncoding) -> _Known:
-        known = self._known
-        is_of_line = known is not None and known.line == line and known.encoding is encoding
-        return known if known is not None and is_of_line else _Known(line, 0, 0, encoding)
+    def _cached_in(self, line: int, encoding: PositionEncoding) -> _CachedPosition:
+        cached = self._cached
+        is_of_line = cached is not None and cached.line == line and cached.encoding is encoding
+        return cached if cached is not None and is_of_line else _CachedPosition(line, 0, 0, encoding)
 
-    def _keep_known_before(self, start: Place) -> None:
-        """Make what is known of a position hold after an edit that begins at `start`."""
-        if self._known is not None and self._known.line == start.line:
-            self.units_at(Place(start.line, max(0, start.column - 1)), self._known.encoding)
-        elif self._known is not None and self._known.line > start.line:
-            self._known = None
+    def _keep_cached_before(self, start: Place) -> None:
+        """Move the cached position before `start` or drop it, so that it stays valid after an edit there."""
+        if self._cached is not None and self._cached.line == start.line:
+            self.units_at(Place(start.line, max(0, start.column - 1)), self._cached.encoding)
+        elif self._cached is not None and self._cached.line > start.line:
+            self._cached = None

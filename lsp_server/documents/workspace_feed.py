@@ -1,4 +1,4 @@
-"""Feeds the engine's index of the workspace: open documents first, then their neighbours, then the rest."""
+"""Sends the workspace's files to the engine: open documents first, then files next to them, then the others."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from lsp_server.workspace_reader import read_inside
 
 _log = logging.getLogger(__name__)
 
-FILE_BYTES = 300_000
-"""Larger files are mostly generated."""
+MAX_FILE_BYTES = 300_000
+"""Maximum size of a file that is sent. Larger files are mostly generated."""
 
-TOTAL_BYTES = 20_000_000
-"""What one scan reads at most."""
+MAX_SCAN_BYTES = 20_000_000
+"""Maximum total size of the files that one scan chooses."""
 
-_VISITS_FOR_EACH_FILE = 20
-_BATCH_FILES = 40
-_BATCH_BYTES = 1_000_000
-_REST_S = 1.0
+_MAX_VISITS_PER_FILE = 20  # entries of folders that a scan looks at for each file that it may send
+_MAX_BATCH_FILES = 40
+_BATCH_BYTES = 1_000_000  # a batch is full once its texts reach this size
+_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A file of a folder."""
+class _File:
+    """A file in a workspace folder."""
 
     folder: Folder
     path: Path
@@ -49,9 +49,14 @@ class _Known:
 
 
 class WorkspaceFeed:
-    """Reads what may be read and sends it in the background, a batch at a time.
+    """Reads the files that the policy allows, and sends them to the engine in batches in the background.
 
-    Every text that leaves goes through `_text_of`, which asks the policy first.
+    All text that is sent comes from `_text_of`, which checks the policy.
+
+    Args:
+        send: Sends a message to the engine.
+        settings: Returns the current settings.
+        pause_s: Time from a change until it is sent, in seconds.
     """
 
     def __init__(
@@ -60,22 +65,22 @@ class WorkspaceFeed:
         documents: DocumentStore,
         send: Callable[[WorkspaceUpdate | Closing], Awaitable[None]],
         settings: Callable[[], Settings],
-        rest_s: float = _REST_S,
+        pause_s: float = _PAUSE_S,
     ) -> None:
         self._folders = folders
         self._documents = documents
         self._send = send
         self._settings = settings
-        self._rest_s = rest_s
+        self._pause_s = pause_s
         self._policies: dict[Path, FilePolicy] = {}
-        self._waiting: dict[_Known, None] = {}
-        self._sent: set[_Known] = set()
+        self._waiting: dict[_File, None] = {}
+        self._sent: set[_File] = set()
         self._closed_documents: set[str] = set()
         self._closed_folders: set[str] = set()
         self._worker: asyncio.Task[None] | None = None
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
-        """Why a document's file may not be read, None if it may."""
+        """Return why a document's file may not be read; None if it may."""
         path = path_of(uri)
         if path is None:
             name = uri.partition(":")[2].partition("?")[0]
@@ -86,43 +91,43 @@ class WorkspaceFeed:
         return self._policy(folder).refusal(path)
 
     async def scan(self) -> None:
-        """Look through all folders: send what the engine may learn from, withdraw what may no longer be used."""
+        """Search all folders: send the files that are allowed, and withdraw those that no longer are."""
         limit = self._settings().index_files
         for policy in self._policies.values():
             policy.forget_rules()
-        opened = [known for document in self._documents if (known := self._known(document.uri))]
-        found = await asyncio.to_thread(self._find, list(self._folders), {known.path.parent for known in opened}, limit)
+        opened = [file for document in self._documents if (file := self._file_of(document.uri))]
+        found = await asyncio.to_thread(self._find, list(self._folders), {file.path.parent for file in opened}, limit)
         gone = self._sent.difference(opened, found)
-        self._enqueue([*opened, *found, *gone] if limit else [*gone], rest_s=0)
+        self._enqueue([*opened, *found, *gone] if limit else [*gone], pause_s=0)
 
     def changed(self, document: Document) -> None:
-        """An open document's text is new, or the document was opened: its file is sent after a rest."""
-        known = self._known(document.notebook or document.uri)
-        if known is not None and not document.notebook and self._settings().index_files:
-            self._enqueue([known], rest_s=self._rest_s)
+        """Send the file of a document that was opened or changed, after a pause."""
+        file = self._file_of(document.notebook or document.uri)
+        if file is not None and not document.notebook and self._settings().index_files:
+            self._enqueue([file], pause_s=self._pause_s)
 
     def closed(self, document: Document) -> None:
-        """A document was closed: after a rest the engine forgets it, and its file is sent as it is on disk."""
+        """Let the engine forget a closed document after a pause, and send its file as it is on disk."""
         self._closed_documents.add(document.uri)
         self.changed(document)
-        self._start(self._rest_s)
+        self._start(self._pause_s)
 
     def folders_closed(self, uris: Iterable[str]) -> None:
-        """Folders were closed: the engine forgets them before it is told anything else."""
+        """Let the engine forget closed folders, before anything else is sent."""
         self._closed_folders.update(uris)
-        self._sent = {known for known in self._sent if known.folder.uri not in self._closed_folders}
-        self._start(rest_s=0)
+        self._sent = {file for file in self._sent if file.folder.uri not in self._closed_folders}
+        self._start(pause_s=0)
 
     async def files_changed(self, events: Sequence[types.FileEvent]) -> None:
-        """Files changed on disk."""
+        """Send the files that changed on disk, after a pause. Scan all folders if an ignore file changed."""
         paths = [path for event in events if (path := path_of(event.uri))]
         if any(is_rule_file(path) for path in paths):
             await self.scan()
         else:
             room = max(0, self._settings().index_files - len(self._sent))
-            known = [one for event in events if (one := self._known(event.uri)) and not is_noise(one.path)]
-            new = [one for one in known if one not in self._sent]
-            self._enqueue([*(one for one in known if one in self._sent), *new[:room]], rest_s=self._rest_s)
+            files = [file for event in events if (file := self._file_of(event.uri)) and not is_noise(file.path)]
+            new = [file for file in files if file not in self._sent]
+            self._enqueue([*(file for file in files if file in self._sent), *new[:room]], pause_s=self._pause_s)
 
     async def close(self) -> None:
         """Stop sending."""
@@ -131,23 +136,23 @@ class WorkspaceFeed:
             await asyncio.gather(self._worker, return_exceptions=True)
 
     async def idle(self) -> None:
-        """Wait until everything that waits was sent."""
+        """Wait until all waiting files are sent."""
         while self._worker is not None and not self._worker.done():
             await asyncio.wait([self._worker])
 
-    def _enqueue(self, files: Iterable[_Known], rest_s: float) -> None:
-        for known in files:
-            self._waiting.pop(known, None)
-            self._waiting[known] = None
+    def _enqueue(self, files: Iterable[_File], pause_s: float) -> None:
+        for file in files:
+            self._waiting.pop(file, None)
+            self._waiting[file] = None
         if self._waiting:
-            self._start(rest_s)
+            self._start(pause_s)
 
-    def _start(self, rest_s: float) -> None:
+    def _start(self, pause_s: float) -> None:
         if self._worker is None or self._worker.done():
-            self._worker = asyncio.create_task(self._work(rest_s))
+            self._worker = asyncio.create_task(self._work(pause_s))
 
-    async def _work(self, rest_s: float) -> None:
-        await asyncio.sleep(rest_s)
+    async def _work(self, pause_s: float) -> None:
+        await asyncio.sleep(pause_s)
         while self._waiting or self._closed_documents or self._closed_folders:
             closing = self._next_closing()
             try:
@@ -157,10 +162,10 @@ class WorkspaceFeed:
                     await self._send(update)
             except DraftlineError as error:
                 _log.info("The workspace could not be sent: %s", error)
-                self._waiting.clear()  # an engine that comes back is told everything again
+                self._waiting.clear()  # a restarted engine gets everything again
 
     def _next_closing(self) -> Closing:
-        """What was closed since the last time, but for documents that are open again."""
+        """Return the documents and folders closed since the last call, without documents that are open again."""
         documents = tuple(uri for uri in self._closed_documents if self._documents.get(uri) is None)
         closing = Closing(documents, tuple(self._closed_folders))
         self._closed_documents.clear()
@@ -171,66 +176,66 @@ class WorkspaceFeed:
         files: dict[str, list[WorkspaceFile]] = {}
         removed: dict[str, list[str]] = {}
         size = 0
-        while self._waiting and size < _BATCH_BYTES and sum(map(len, files.values())) < _BATCH_FILES:
-            known = next(iter(self._waiting))
-            del self._waiting[known]
-            text, is_open = await self._text_of(known)
+        while self._waiting and size < _BATCH_BYTES and sum(map(len, files.values())) < _MAX_BATCH_FILES:
+            file = next(iter(self._waiting))
+            del self._waiting[file]
+            text, is_open = await self._text_of(file)
             if text is not None:
                 size += len(text)
-                self._sent.add(known)
-                files.setdefault(known.folder.uri, []).append(WorkspaceFile(known.name, text, is_open))
-            elif known in self._sent:
-                self._sent.discard(known)
-                removed.setdefault(known.folder.uri, []).append(known.name)
+                self._sent.add(file)
+                files.setdefault(file.folder.uri, []).append(WorkspaceFile(file.name, text, is_open))
+            elif file in self._sent:
+                self._sent.discard(file)
+                removed.setdefault(file.folder.uri, []).append(file.name)
         return [
             WorkspaceUpdate(uri, tuple(files.get(uri, ())), tuple(removed.get(uri, ()))) for uri in {**files, **removed}
         ]
 
-    async def _text_of(self, known: _Known) -> tuple[str | None, bool]:
-        """A file's text, from the editor if it is open there; None if it is gone or may not be read."""
-        if self._folders.folder_of(known.path) != known.folder or self._policy(known.folder).refusal(known.path):
+    async def _text_of(self, file: _File) -> tuple[str | None, bool]:
+        """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
+        if self._folders.folder_of(file.path) != file.folder or self._policy(file.folder).refusal(file.path):
             return None, False
-        document = self._documents.get_by_path(known.path)
+        document = self._documents.get_by_path(file.path)
         if document is not None:
-            fit = len(document.lines) <= FILE_BYTES and document.unfit(FILE_BYTES) is None
+            fit = len(document.lines) <= MAX_FILE_BYTES and document.unfit(MAX_FILE_BYTES) is None
             return (document.lines.text() if fit else None), True
-        return await asyncio.to_thread(_read, known), False
+        return await asyncio.to_thread(_read, file), False
 
-    def _known(self, uri: str) -> _Known | None:
+    def _file_of(self, uri: str) -> _File | None:
         path = path_of(uri)
         folder = self._folders.folder_of(path) if path else None
-        return _Known(folder, path) if folder and path else None
+        return _File(folder, path) if folder and path else None
 
     def _policy(self, folder: Folder) -> FilePolicy:
         return self._policies.setdefault(folder.path, FilePolicy(folder.path))
 
-    def _find(self, folders: Sequence[Folder], near: set[Path], limit: int) -> list[_Known]:
-        """Files worth sending, neighbours of open documents first, then the newest; on a thread of its own."""
-        found: list[tuple[bool, float, int, _Known]] = []
+    def _find(self, folders: Sequence[Folder], near: set[Path], limit: int) -> list[_File]:
+        """Return the files to send: those in the folders `near` first, then the newest. Runs on a thread."""
+        found: list[tuple[bool, float, int, _File]] = []
         for folder in folders:
-            for entry in self._walk(folder, limit * _VISITS_FOR_EACH_FILE):
+            for entry in self._walk(folder, limit * _MAX_VISITS_PER_FILE):
                 try:
                     facts = entry.stat()
-                except OSError:  # it went while the folders were walked
+                except OSError:  # deleted since its folder was listed
                     continue
                 path = Path(entry.path)
-                if facts.st_size <= FILE_BYTES:
-                    found.append((path.parent not in near, -facts.st_mtime, facts.st_size, _Known(folder, path)))
+                if facts.st_size <= MAX_FILE_BYTES:
+                    found.append((path.parent not in near, -facts.st_mtime, facts.st_size, _File(folder, path)))
         found.sort(key=lambda one: one[:2])
-        chosen: list[_Known] = []
+        chosen: list[_File] = []
         total = 0
-        for _, _, size, known in found[:limit]:
+        for _, _, size, file in found[:limit]:
             total += size
-            if total > TOTAL_BYTES:
+            if total > MAX_SCAN_BYTES:
                 break
-            chosen.append(known)
+            chosen.append(file)
         return chosen
 
     def _walk(self, folder: Folder, visits: int) -> Iterator[os.DirEntry[str]]:
-        """Files below a folder that the policy lets through, nearest first; links are not followed."""
+        """Yield the files below a folder that the policy allows, level by level, without following links."""
         policy = self._policy(folder)
         queue = [folder.path]
-        for current in queue:  # grows while it is walked: breadth first
+        for current in queue:  # the loop appends subfolders: breadth first
             if visits <= 0:
                 return
             entries = _entries(current, visits)
@@ -246,19 +251,19 @@ class WorkspaceFeed:
                     yield entry
 
 
-def _entries(folder: Path, most: int) -> list[os.DirEntry[str]]:
-    """What a folder holds, by name; no more than `most` entries are looked at."""
+def _entries(folder: Path, max_entries: int) -> list[os.DirEntry[str]]:
+    """Return at most `max_entries` entries of a folder, sorted by name."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(islice(entries, most), key=lambda entry: entry.name)
+            return sorted(islice(entries, max_entries), key=lambda entry: entry.name)
     except OSError:
         return []
 
 
-def _read(known: _Known) -> str | None:
-    """A text file's content; None if it cannot be read, is too large, binary or not UTF-8."""
+def _read(file: _File) -> str | None:
+    """Return a text file's content; None if it cannot be read, is too large, binary or not UTF-8."""
     try:
-        text = read_inside(known.folder.path, known.path, FILE_BYTES).decode("utf-8")
+        text = read_inside(file.folder.path, file.path, MAX_FILE_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
     return None if "\0" in text else text

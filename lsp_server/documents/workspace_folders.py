@@ -1,4 +1,4 @@
-"""The folders that the editor has open, and where in them a document lies."""
+"""The folders that the editor has open, and which of them contains a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pygls import uris
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """One root of the workspace; `uri` is the opaque key that the engine knows it by."""
+    """One root folder of the workspace. Its `uri` is the engine's key for it."""
 
     uri: str
     path: Path
@@ -21,7 +21,7 @@ class Folder:
 
 
 def path_of(uri: str) -> Path | None:
-    """The file of a URI, without "." and ".." in it; None for another scheme and for what no system can name."""
+    """Return the normalised path of a file URI; None for another scheme and for a path that no system allows."""
     if not uri.startswith("file:"):
         return None
     try:
@@ -33,7 +33,7 @@ def path_of(uri: str) -> Path | None:
 
 
 class WorkspaceFolders:
-    """The roots, in the client's order; a document belongs to the deepest root that holds it."""
+    """The root folders, in the client's order. A file belongs to the deepest root that contains it."""
 
     def __init__(self) -> None:
         self._folders: dict[str, Folder] = {}
@@ -42,25 +42,25 @@ class WorkspaceFolders:
         return iter(list(self._folders.values()))
 
     def add(self, folders: Iterable[types.WorkspaceFolder]) -> None:
-        """Take in roots; those that are no folders on disk are left out."""
+        """Add roots, except those whose URI is not a file's."""
         for folder in folders:
             path = path_of(folder.uri)
             if path is not None:
                 self._folders[folder.uri] = Folder(folder.uri, path, folder.name or path.name)
 
     def remove(self, folders: Iterable[types.WorkspaceFolder]) -> None:
-        """Forget roots."""
+        """Remove roots."""
         for folder in folders:
             self._folders.pop(folder.uri, None)
 
     def folder_of(self, path: Path) -> Folder | None:
-        """The deepest root that holds a file."""
+        """Return the deepest root that contains a file; None if no root does."""
         holding = [folder for folder in self if path.is_relative_to(folder.path)]
         return max(holding, key=lambda folder: len(folder.path.parts), default=None)
 
 
 def folders_at_start(params: types.InitializeParams) -> list[types.WorkspaceFolder]:
-    """The roots of `initialize`, in whichever of its three ways the client gives them."""
+    """Return the roots of `initialize`: its workspace folders, else its root URI, else its root path."""
     if params.workspace_folders:
         return list(params.workspace_folders)
     uri = params.root_uri or (uris.from_fs_path(params.root_path) if params.root_path else None)

@@ -1,1 +1,1 @@
-"""The life of a suggestion in the language server, from the editor's request to the items that it shows."""
+"""Inline completion in the language server, from the editor's request to the items of the answer."""

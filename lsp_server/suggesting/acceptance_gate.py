@@ -1,4 +1,4 @@
-"""Holds back what the user will hardly accept, and learns from what becomes of what is shown."""
+"""The acceptance gate: hides suggestions that the user will hardly accept, and learns from what the user does."""
 
 from __future__ import annotations
 
@@ -10,40 +10,41 @@ from lsp_server.gate.acceptance_model import AcceptanceModel, AcceptanceWeights,
 from lsp_server.gate.features import Offer
 from lsp_server.suggesting.generation import Generation
 
-REMEMBERED_OFFERS = 200
-"""Offers whose fate may still be reported; older ones are forgotten."""
+MAX_OFFERS = 200
+"""Maximum number of suggestions that the gate can still learn from. Older ones are forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
-class _LetThrough:
-    """A suggestion that may be shown in the document of a URI; `offer` is None once its fate is learned."""
+class _Passed:
+    """A suggestion that passed the gate, in the document of `uri`. `offer` is None once the gate learned from it."""
 
     uri: str
     offer: Offer | None
 
 
 class AcceptanceGate:
-    """The gate of one session, fed by what its client reports.
+    """The acceptance gate of one session.
 
     Args:
-        clock: Seconds, monotonic.
+        clock: Returns the time in seconds, monotonic.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._gate = AcceptanceModel(AcceptanceWeights.shipped())
-        self._let_through: OrderedDict[str, _LetThrough] = OrderedDict()  # by completion id
+        self._model = AcceptanceModel(AcceptanceWeights.shipped())
+        self._passed: OrderedDict[str, _Passed] = OrderedDict()  # by completion id
         self._on_screen: str | None = None
 
-    def holds_back(self, uri: str, generation: Generation, strictness: Strictness) -> bool:
-        """Whether a document's generation is hidden, judged by its text so far; what was let through once stays so.
+    def hides(self, uri: str, generation: Generation, strictness: Strictness) -> bool:
+        """Return whether a document's generation is hidden, judged by the text of its first suggestion so far.
 
-        Its text may still grow then: what becomes of it is learned of what stood there in the end.
+        A generation that passed once is never hidden again. Call this for its later text, too: the gate learns from the
+        last text that it was given.
         """
         if generation.last is None or not generation.last.suggestions:
             return False
-        let_through = self._offer_of(generation.id)
-        if let_through is None and generation.id in self._let_through:
+        passed = self._offer_of(generation.id)
+        if passed is None and generation.id in self._passed:
             return False
         suggestion = generation.last.suggestions[0]
         known = suggestion.token_log_probabilities
@@ -53,33 +54,33 @@ class AcceptanceGate:
             suffix_length=generation.start.remaining,
             tokens=len(known),
             mean_log_probability=sum(known) / len(known) if known else None,
-            at_s=self._clock() if let_through is None else let_through.at_s,
+            at_s=self._clock() if passed is None else passed.at_s,
             left_out=generation.start.left_out_before,
         )
-        if let_through is None and not self._gate.shows(offer, strictness):
+        if passed is None and not self._model.shows(offer, strictness):
             return True
-        self._let_through[generation.id] = _LetThrough(uri, offer)
-        while len(self._let_through) > REMEMBERED_OFFERS:
-            self._let_through.popitem(last=False)
+        self._passed[generation.id] = _Passed(uri, offer)
+        while len(self._passed) > MAX_OFFERS:
+            self._passed.popitem(last=False)
         return False
 
     def forget(self, uri: str) -> None:
-        """A document was closed."""
-        for id_ in [id_ for id_, one in self._let_through.items() if one.uri == uri]:
-            del self._let_through[id_]
+        """Forget the suggestions of a closed document."""
+        for id_ in [id_ for id_, one in self._passed.items() if one.uri == uri]:
+            del self._passed[id_]
 
     def shown(self, id_: str) -> None:
-        """A suggestion stood on the screen; the one before it, with no word of its end, was passed over."""
+        """Note that a suggestion was on the screen. One before it whose end was not reported counts as rejected."""
         if self._on_screen not in (None, id_):
             self._learn(self._on_screen, accepted=False)
         self._on_screen = id_ if self._offer_of(id_) is not None else None
 
     def accepted(self, id_: str) -> None:
-        """A suggestion was accepted."""
+        """Learn that a suggestion was accepted."""
         self._learn(id_, accepted=True)
 
     def rejected(self, id_: str) -> None:
-        """A suggestion was put away; what nobody saw teaches nothing."""
+        """Learn that a suggestion was rejected, if it was on the screen."""
         if id_ == self._on_screen:
             self._learn(id_, accepted=False)
 
@@ -88,9 +89,9 @@ class AcceptanceGate:
         if id_ == self._on_screen:
             self._on_screen = None
         if id_ and offer is not None:
-            self._let_through[id_] = replace(self._let_through[id_], offer=None)
-            self._gate.learn(offer, accepted=accepted, at_s=self._clock())
+            self._passed[id_] = replace(self._passed[id_], offer=None)
+            self._model.learn(offer, accepted=accepted, at_s=self._clock())
 
     def _offer_of(self, id_: str | None) -> Offer | None:
-        known = self._let_through.get(id_) if id_ else None
+        known = self._passed.get(id_) if id_ else None
         return known.offer if known else None

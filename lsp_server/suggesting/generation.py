@@ -1,4 +1,4 @@
-"""One stream of the engine, running or finished, kept while the user's typing agrees with it."""
+"""One completion that the engine generates, kept as long as the user types what it suggests."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from lsp_server.suggesting.narrowing import Remainder, Situation, remainder, typ
 
 _log = logging.getLogger(__name__)
 
-REST_S = 0.3
-"""Alternatives are written for who has stopped to look: so long after the first text and the last key."""
+PAUSE_S = 0.3
+"""Pause in typing after which an automatic suggestion gets alternatives, in seconds: the user may be reading it."""
 
 
 class CompletionSource(Protocol):
-    """The part of the engine's client that a generation needs."""
+    """The part of the engine client that a generation uses."""
 
     def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent, None]:
-        """Stream cumulative events; closing the iterator cancels."""
+        """Yield cumulative events. Closing the generator cancels the request."""
 
 
 class Generation:
-    """A stream of the engine, kept while the user's typing agrees with it.
+    """A completion that the engine generates or has generated, kept as long as the user types what it suggests.
 
     Attributes:
-        id: Names the completion in every message to and from the client.
-        start: Where it was asked for.
-        wanted: How many suggestions were asked for.
-        last: The newest event, None before the first.
+        id: Identifies the completion in all messages to and from the client.
+        start: The text around the cursor at the request.
+        wanted: Number of suggestions that were requested.
+        last: The newest event of the engine, None before the first.
         error: Why it failed, None if it did not.
         cancelled: Whether it was stopped before the engine was done.
-        started_s: When the engine was asked, by the completer's clock.
-        first_text_s: When the first text came, None before.
-        held_back: Whether its text is not shown: the engine is not asked for others beside it.
-        is_streamed: Whether the client hears of what comes behind its answer; if not, others are written once it asks
-            for all.
+        started_s: Time of the request to the engine, by the completer's clock.
+        first_text_s: Time of the first text, None before it.
+        hidden: Whether the gate hides it. Then alternatives are generated only for a manual request.
+        is_streamed: Whether the client gets alternatives after its answer. If not, they are generated only for a manual
+            request.
     """
 
     def __init__(
@@ -54,91 +54,97 @@ class Generation:
         self.cancelled = False
         self.started_s = started_s
         self.first_text_s: float | None = None
-        self.held_back = False
+        self.hidden = False
         self.is_streamed = is_streamed
-        self._asked_again = asyncio.Event()
+        self._used = asyncio.Event()
         self._all_wanted = asyncio.Event()
-        self._whole = asyncio.Event()
+        self._first_complete = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
 
     @property
     def running(self) -> bool:
-        """Whether text may still come."""
+        """Whether more text may follow."""
         return not self._ended.is_set()
 
     @property
     def has_text(self) -> bool:
-        """Whether anything was said yet."""
+        """Whether any suggestion has text."""
         return self.last is not None and any(suggestion.text for suggestion in self.last.suggestions)
 
     def run(self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]) -> None:
-        """Start reading the engine's stream; `on_event` is called after every event."""
+        """Start the engine's stream in the background. `on_event` is called after each event."""
         self._task = asyncio.create_task(self._read(source, request, on_event))
 
-    def asked_again(self, *, for_all: bool) -> None:
-        """The user typed on, and what is left of the text serves that, too; or all suggestions are wanted now."""
-        self._asked_again.set()
-        if for_all:
+    def note_use(self, *, wants_all: bool) -> None:
+        """Note that the suggestion still fits the text: the pause before alternatives begins again.
+
+        `wants_all` ends the pause instead, and the engine generates the alternatives now.
+        """
+        self._used.set()
+        if wants_all:
             self._all_wanted.set()
 
     def cancel(self) -> None:
-        """Stop it; closing the stream is what tells the engine."""
+        """Stop the generation. Closing the stream cancels the engine's work."""
         self.cancelled = self.cancelled or self.running
         self._end()
         if self._task is not None:
             self._task.cancel()
 
-    async def first_whole(self) -> None:
-        """Wait until the first suggestion is complete, or nothing more comes."""
-        await self._whole.wait()
+    async def wait_for_first(self) -> None:
+        """Wait until the first suggestion is complete, or the generation has ended."""
+        await self._first_complete.wait()
 
     @property
-    def is_first_whole(self) -> bool:
+    def is_first_complete(self) -> bool:
         """Whether the first suggestion is complete."""
         return self.last is not None and (self.last.done or self.last.whole > 0)
 
     @property
     def is_settled(self) -> bool:
-        """Whether none of its texts grows any more; others may follow."""
+        """Whether all suggestions so far are complete. Alternatives may follow."""
         return not self.running or (self.last is not None and 0 < len(self.last.suggestions) <= self.last.whole)
 
-    async def ended(self) -> None:
-        """Wait until it is done, failed or cancelled."""
+    async def wait_for_end(self) -> None:
+        """Wait until the generation is done, failed or cancelled."""
         await self._ended.wait()
 
     def _end(self) -> None:
-        self._whole.set()
+        self._first_complete.set()
         self._ended.set()
 
     def remainders(self, now: Situation) -> tuple[Remainder, ...] | None:
-        """What is left at another cursor; empty while the text is yet to come, None if it no longer fits there."""
+        """Return the remainders of the suggestions at another cursor.
+
+        Empty while there is no text yet, None if no suggestion fits there any more.
+        """
         typed = typed_since(self.start, now)
         if typed is None:
             return None
         if self.last is None:
             return () if self.running else None
         whole = self.last.whole if self.running else len(self.last.suggestions)
-        left = [
+        found = [
             remainder(index, suggestion, self.start, now, typed, grows=index >= whole)
             for index, suggestion in enumerate(self.last.suggestions)
         ]
-        fitting = tuple(one for one in left if one is not None)
+        fitting = tuple(one for one in found if one is not None)
         return fitting if fitting or (self.running and not self.last.suggestions) else None
 
     async def _read(
         self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]
     ) -> None:
-        waits = request.suggestions > 1 and not request.invoked
+        adds_later = request.suggestions > 1 and not request.invoked
         try:
-            first = replace(request, suggestions=1) if waits else request
-            await self._listen(source.complete(first), on_event, is_last=not waits)
-            if waits and self.running:
-                await self._rest()
+            first = replace(request, suggestions=1) if adds_later else request
+            await self._listen(source.complete(first), on_event, is_last=not adds_later)
+            if adds_later and self.running:
+                await self._pause()
                 await self._add_alternatives(source, request, on_event)
         except DraftlineError as error:
             self.error = error
-            _log.warning("The engine failed: %s", error)
+            _log.warning("The engine failed to complete: %s", error)
         finally:
             if not (self.cancelled or self.error or (self.last and self.last.done)):
                 self.error = EngineUnavailableError("The engine's stream ended before the completion was done.")
@@ -147,7 +153,7 @@ class Generation:
     async def _listen(
         self, stream: AsyncGenerator[CompletionEvent], on_event: Callable[[Generation], None], *, is_last: bool
     ) -> None:
-        """Note each event. Where the stream is not the last one, its end is when the first text is complete."""
+        """Store each event. If another stream follows, the end of this one only completes the first suggestion."""
         async with contextlib.aclosing(stream) as events:
             async for event in events:
                 others_follow = event.done and bool(event.suggestions) and not is_last
@@ -155,25 +161,28 @@ class Generation:
                 if self.last.done:
                     self._end()
                 elif self.last.whole:
-                    self._whole.set()
+                    self._first_complete.set()
                 on_event(self)
                 if event.done:
                     return
 
-    async def _rest(self) -> None:
-        """Wait until nobody has typed for a while beside what is shown, or somebody asks for all suggestions."""
+    async def _pause(self) -> None:
+        """Wait for a pause in typing while the suggestion is visible, or for a request of all suggestions."""
         while not self._all_wanted.is_set():
-            self._asked_again.clear()
-            rest_s = REST_S if self.is_streamed and not self.held_back else None
+            self._used.clear()
+            pause_s = PAUSE_S if self.is_streamed and not self.hidden else None
             try:
-                await asyncio.wait_for(self._asked_again.wait(), rest_s)
+                await asyncio.wait_for(self._used.wait(), pause_s)
             except TimeoutError:
                 break
 
     async def _add_alternatives(
         self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]
     ) -> None:
-        """Ask for the same with alternatives. The text that is there stays the first; without an engine, the only."""
+        """Send the request again with alternatives.
+
+        The first suggestion stays as it is. Results that begin with another one, or an error of the engine, add none.
+        """
         if self.last is None:
             return
         shown = known = self.last
@@ -188,7 +197,7 @@ class Generation:
                         self.last = known
                         on_event(self)
         except DraftlineError as error:
-            _log.warning("The engine failed at the alternatives: %s", error)
+            _log.warning("The engine failed to generate alternatives: %s", error)
         self.last = replace(known, done=True)
         self._end()
         on_event(self)

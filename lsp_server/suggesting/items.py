@@ -1,4 +1,4 @@
-"""What a client is answered with: remainders as inline items, list items and partial completions."""
+"""Converts answers to LSP: inline completion items, completion list items and partial completions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lsp_server.suggesting.query import Answer, Query
 
 
 def inline_items(query: Query, answer: Answer, encoding: PositionEncoding) -> list[types.InlineCompletionItem]:
-    """The items of `textDocument/inlineCompletion`; their command tells the server of an acceptance."""
+    """Return the items of `textDocument/inlineCompletion`. Their command reports an acceptance to the server."""
     return [
         types.InlineCompletionItem(
             insert_text=left.text,
@@ -26,7 +26,7 @@ def inline_items(query: Query, answer: Answer, encoding: PositionEncoding) -> li
 
 
 def list_items(query: Query, answer: Answer, encoding: PositionEncoding) -> list[types.CompletionItem]:
-    """The one item of `textDocument/completion`, for clients that only have a list: its label is its first line."""
+    """Return the item of `textDocument/completion`, for clients without inline completion. Its label is one line."""
     if not answer.remainders:
         return []
     left = answer.remainders[0]
@@ -48,7 +48,7 @@ def list_items(query: Query, answer: Answer, encoding: PositionEncoding) -> list
 
 
 def partial_params(query: Query, answer: Answer, encoding: PositionEncoding, *, done: bool) -> dict[str, Any]:
-    """The params of `draftline/partialCompletion`."""
+    """Return the params of `draftline/partialCompletion`."""
     return {
         "id": answer.id,
         "uri": query.document.uri,
@@ -67,7 +67,7 @@ def _command(answer: Answer, left: Remainder) -> types.Command:
 
 
 def _replaced_range(query: Query, left: Remainder, encoding: PositionEncoding) -> types.Range:
-    """From the cursor over what the text takes the place of, by the text as it was when the query arrived."""
+    """Return the range that a remainder replaces, from the cursor on, in the text as it was when the query arrived."""
     start = query.position
     *full, last = split_lines(query.situation.suffix[: left.replace_after])
     column = _units(last, encoding) + (0 if full else start.character)
@@ -75,7 +75,7 @@ def _replaced_range(query: Query, left: Remainder, encoding: PositionEncoding) -
 
 
 def _word_before(query: Query) -> str:
-    """The word that the cursor stands behind: a list's client filters by it and replaces it."""
+    """Return the part of a word before the cursor. Clients filter a list by it, and the item replaces it."""
     line = split_lines(query.situation.prefix[-200:])[-1]
     count = 0
     while count < len(line) and (line[-1 - count].isalnum() or line[-1 - count] == "_"):

@@ -1,4 +1,4 @@
-"""Narrowing: what of a suggestion is left to insert after the user typed on, and what it then replaces."""
+"""Narrowing: the remainder of a suggestion after the user typed a part of it, and the text that it replaces."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from completion.request import Suggestion
 from lsp_server.gate.features import typed_between
 
 CLOSERS = frozenset(")]}>\"'`")
-"""Characters that editors add by themselves after the cursor when their opener is typed."""
+"""Characters that editors insert after the cursor when the user types their opener."""
 
-MOST_CLOSERS = 3
-"""How many closers an editor is expected to add or step over between two requests."""
+MAX_CLOSERS = 3
+"""Maximum number of closers that an editor adds or types over between two requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The text around a cursor as far as narrowing and the gate look, with line ends as the document has them.
+    """The text around a cursor that narrowing and the gate use, with the document's line ends.
 
     Attributes:
-        prefix: The document before the cursor, or the last part of it.
-        suffix: The document after the cursor, or the first part of it.
-        left_out_before: Characters of the document before `prefix`.
-        left_out_after: Characters of the document after `suffix`.
+        prefix: The text before the cursor, or the last part of it.
+        suffix: The text after the cursor, or the first part of it.
+        left_out_before: Number of characters of the document before `prefix`.
+        left_out_after: Number of characters of the document after `suffix`.
     """
 
     prefix: str
@@ -32,23 +32,23 @@ class Situation:
 
     @property
     def offset(self) -> int:
-        """Characters of the document before the cursor."""
+        """Number of characters of the document before the cursor."""
         return self.left_out_before + len(self.prefix)
 
     @property
     def remaining(self) -> int:
-        """Characters of the document after the cursor."""
+        """Number of characters of the document after the cursor."""
         return self.left_out_after + len(self.suffix)
 
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """What of a suggestion is left to insert at a situation's cursor.
+    """The part of a suggestion that is left to insert at a cursor.
 
     Attributes:
-        index: Which suggestion of the generation.
-        text: What to insert there.
-        replace_after: How many code points after that cursor it replaces.
+        index: Index of the suggestion in its generation.
+        text: The text to insert.
+        replace_after: Number of code points after the cursor that the text replaces.
     """
 
     index: int
@@ -59,15 +59,15 @@ class Remainder:
 def remainder(
     index: int, suggestion: Suggestion, start: Situation, now: Situation, typed: str, *, grows: bool
 ) -> Remainder | None:
-    """Return what of a suggestion is left to insert; None if it no longer fits, or nothing of it is left.
+    """Return the remainder of a suggestion; None if it no longer fits or is typed in full.
 
     Args:
-        index: Number of the suggestion in its generation.
-        suggestion: Its text so far.
-        start: Where it was requested.
-        now: Where the cursor is.
-        typed: What was typed in between.
-        grows: Whether its text may still grow.
+        index: Index of the suggestion in its generation.
+        suggestion: The suggestion so far.
+        start: The text around the cursor at the request.
+        now: The text around the cursor now.
+        typed: The text that was typed in between.
+        grows: Whether the suggestion may still grow. If the user typed ahead of it, the remainder is empty.
     """
     if not suggestion.text.startswith(typed):
         catching_up = grows and typed.startswith(suggestion.text)
@@ -80,16 +80,16 @@ def remainder(
 
 
 def typed_since(start: Situation, now: Situation) -> str | None:
-    """What was typed since the start; None if anything else changed."""
+    """Return the text that was typed since `start`; None if anything else changed."""
     if _closer_difference(start, now) is None:
         return None
     return typed_between(start.prefix, now.prefix, now.offset - start.offset)
 
 
 def _closer_difference(start: Situation, now: Situation) -> int | None:
-    """How many closers the editor added after the cursor (> 0) or stepped over (< 0); None: another change."""
+    """Return how many closers the editor added after the cursor (> 0) or typed over (< 0); None for other changes."""
     added = now.remaining - start.remaining
-    if abs(added) > MOST_CLOSERS:
+    if abs(added) > MAX_CLOSERS:
         return None
     longer, shorter = (now.suffix, start.suffix) if added >= 0 else (start.suffix, now.suffix)
     closers, kept = longer[: abs(added)], longer[abs(added) :]
@@ -98,9 +98,9 @@ def _closer_difference(start: Situation, now: Situation) -> int | None:
 
 
 def _replaced(start: Situation, now: Situation, replace_after: int, text: str) -> int | None:
-    """Code points after the cursor that `text` takes the place of; None if it would double a closer.
+    """Return how many code points after the cursor `text` replaces; None if it would double a closer.
 
-    A closer that the editor added counts as replaced once the text closes it itself.
+    It replaces a closer that the editor added as soon as it contains that closer itself.
     """
     difference = _closer_difference(start, now) or 0
     if difference <= 0:

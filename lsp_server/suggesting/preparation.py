@@ -1,4 +1,4 @@
-"""Prepares the engine's cache before it is needed: after a file was opened, a suggestion accepted, or a rest."""
+"""Prepares the engine's cache for the next request: after a file is opened, a suggestion is accepted, or a pause."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from lsp_server.documents.text_lines import Place
 from lsp_server.settings.table import Settings
 
 SOON_S = 0.1
-"""After an opening or an acceptance: long enough for the editor to say more, such as where its cursor stands."""
+"""Delay after an opened document or an acceptance, in seconds. The editor often reports its cursor within it."""
 
 
 class Preparer:
-    """Waits for the editor to rest, then has the cache made ready for the likely next request, once.
+    """Waits for a pause, then prepares the engine's cache for the likely next request, once.
 
-    A preparation costs nothing that anybody waits for: any request ends it within one chunk of the prompt.
+    A preparation does not delay requests: a request stops it within one chunk of the prompt.
 
     Args:
-        settings: The settings of now.
-        prepare: Makes the cache ready for a cursor at a place.
+        settings: Returns the current settings.
+        prepare: Prepares the cache for a request at a position in a document.
     """
 
     def __init__(self, settings: Callable[[], Settings], prepare: Callable[[Document, Place], Awaitable[None]]) -> None:
@@ -31,29 +31,29 @@ class Preparer:
         self._running: set[asyncio.Task[None]] = set()
 
     def now(self, document: Document, place: Place) -> None:
-        """The editor says that its cursor rests here: that is rest enough."""
+        """Prepare at once: the editor reports a moved cursor only after a pause."""
         self._wait(document, place, 0)
 
-    def rests(self, document: Document, place: Place) -> None:
-        """Something happened here; prepare if nothing else does for a while."""
+    def paused_at(self, document: Document, place: Place) -> None:
+        """Prepare after a pause of `prepare_ms` from this event on, unless another event follows."""
         self._wait(document, place, self._settings().prepare_ms / 1000)
 
     def soon(self, document: Document, place: Place) -> None:
-        """The next request will most likely come from here."""
+        """Prepare after `SOON_S`, because the next request is most likely at this position."""
         self._wait(document, place, SOON_S)
 
-    def soon_again(self) -> None:
-        """The engine is new, or the text changed under it: prepare where the last thing happened."""
+    def repeat_soon(self) -> None:
+        """Prepare soon at the position of the last event, because the engine is new or a suggestion was inserted."""
         if self._where is not None:
             self.soon(*self._where)
 
     def forget(self, document: Document) -> None:
-        """A document was closed."""
+        """Stop if the last event was in this document, which was closed."""
         if self._where is not None and self._where[0] is document:
             self.stop()
 
     def stop(self) -> None:
-        """Prepare nothing any more."""
+        """Cancel the waiting preparation and forget the last event."""
         self._where = None
         self._cancel()
 

@@ -1,4 +1,4 @@
-"""A request of the editor and its answer, as the server's parts pass them on."""
+"""A request of the editor and its answer, as the parts of the server exchange them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from lsp_server.settings.table import Settings
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.narrowing import Remainder, Situation
 
-MORE_WHERE_INVOKED = 2
-"""Who asks by a key looks for something else than what came by itself."""
+EXTRA_WHEN_INVOKED = 2
+"""Number of suggestions that a manual request asks for beyond the setting: the user wants others to choose from."""
 
 SITUATION_CHARACTERS = 8_000
-"""Code points kept on each side of a request's cursor: what narrowing and the gate compare. Suggestions are shorter."""
+"""Number of code points kept on each side of a request's cursor for narrowing and the gate. Suggestions are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One request of the editor, with the text as it was when it arrived.
+    """One request of the editor, with the text around its cursor when it arrived.
 
     Attributes:
-        received: When it arrived, by the completer's clock, in seconds.
-        settings: The settings that it is answered by.
-        arm: Which side of a running experiment they belong to.
-        single: The client shows one suggestion: no others are asked for.
+        received: Time of arrival by the completer's clock, in seconds.
+        settings: The settings for this request.
+        arm: Arm of the running experiment that the settings belong to.
+        single: Whether the client shows only one suggestion, so that no alternatives are requested.
     """
 
     document: Document
@@ -44,23 +44,23 @@ class Query:
     single: bool = False
 
     @property
-    def enough(self) -> int:
-        """How many suggestions there should be to choose from."""
+    def configured(self) -> int:
+        """Number of suggestions by the settings, 1 if the client shows only one."""
         return 1 if self.single else self.settings.suggestions
 
     @property
     def wanted(self) -> int:
-        """How many suggestions are asked of the engine."""
-        return self.enough + MORE_WHERE_INVOKED if self.invoked and self.enough > 1 else self.enough
+        """Number of suggestions to request from the engine."""
+        return self.configured + EXTRA_WHEN_INVOKED if self.invoked and self.configured > 1 else self.configured
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query is answered with: remainders to insert at its position, or the reason of nothing.
+    """The answer to a query: remainders to insert at its position, or an empty reason.
 
     Attributes:
-        generation: What it comes from; None where the engine was not asked.
-        detail: What a filter or the engine said, beside the reason.
+        generation: The generation that it comes from; None if the engine got no request.
+        detail: The filter's or the engine's own reason; "" if there is none.
     """
 
     generation: Generation | None = None
@@ -70,12 +70,12 @@ class Answer:
 
     @property
     def id(self) -> str:
-        """The completion's id; "" where nothing was generated."""
+        """The completion's id; "" without a generation."""
         return self.generation.id if self.generation else ""
 
 
 def situation_at(document: Document, place: Place) -> Situation:
-    """The text around a place, `SITUATION_CHARACTERS` on each side."""
+    """Return the text around a position, up to `SITUATION_CHARACTERS` on each side."""
     lines = document.lines
     prefix, suffix = lines.last_before(place, SITUATION_CHARACTERS), lines.first_after(place, SITUATION_CHARACTERS)
     offset = lines.offset(place)
@@ -83,14 +83,14 @@ def situation_at(document: Document, place: Place) -> Situation:
 
 
 def answer_from(query: Query, generation: Generation) -> Answer | None:
-    """The answer that a generation gives to a query, its first text complete; None if the query has to start anew."""
+    """Return the answer of a generation to a query; None if its first suggestion is incomplete or no longer fits."""
     if generation.error is not None:
         return Answer(generation, reason=EmptyReason.ENGINE_ERROR, detail=generation.error.code)
-    if generation.last is None or not generation.is_first_whole:
+    if generation.last is None or not generation.is_first_complete:
         return None
-    left = generation.remainders(query.situation)
-    if left:
-        return Answer(generation, left)
+    remainders = generation.remainders(query.situation)
+    if remainders:
+        return Answer(generation, remainders)
     if generation.last.dropped:
         return Answer(generation, reason=EmptyReason.FILTERED, detail=generation.last.dropped)
     if not any(suggestion.text for suggestion in generation.last.suggestions):

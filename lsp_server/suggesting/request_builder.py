@@ -1,4 +1,4 @@
-"""Makes the engine's request of a place in a document."""
+"""Builds the engine's request for a position in a document."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from lsp_server.documents.text_lines import Place
 from lsp_server.documents.workspace_folders import WorkspaceFolders, path_of
 from lsp_server.settings.table import Settings
 
-PREFIX_CHARACTERS = 200_000
-SUFFIX_CHARACTERS = 100_000
-"""More than any model that runs on a person's machine can see; the engine cuts to its own budget of tokens."""
+MAX_PREFIX_CHARACTERS = 200_000
+"""Maximum length of the prefix in code points: longer than a local model's prompt. The engine cuts it to its budget."""
+MAX_SUFFIX_CHARACTERS = 100_000
+"""Maximum length of the suffix in code points, with the same reason."""
 
 
 class RequestBuilder:
-    """Knows the documents and the folders."""
+    """Builds requests from the open documents and workspace folders."""
 
     def __init__(self, documents: DocumentStore, folders: WorkspaceFolders) -> None:
         self._documents = documents
@@ -25,13 +26,13 @@ class RequestBuilder:
     def build(
         self, document: Document, place: Place, settings: Settings, *, suggestions: int = 1, invoked: bool = False
     ) -> CompletionRequest:
-        """The request for a completion at a place."""
-        before = document.lines.before(place, PREFIX_CHARACTERS)
-        above = self._documents.text_above(document, PREFIX_CHARACTERS - len(before))
+        """Return the engine's request for a completion at a position."""
+        before = document.lines.before(place, MAX_PREFIX_CHARACTERS)
+        above = self._documents.text_above(document, MAX_PREFIX_CHARACTERS - len(before))
         path, repository, workspace = self._where(document)
         return CompletionRequest(
             prefix=above + before,
-            suffix=document.lines.after(place, SUFFIX_CHARACTERS),
+            suffix=document.lines.after(place, MAX_SUFFIX_CHARACTERS),
             language=document.language,
             path=path,
             repository=repository,
@@ -50,7 +51,7 @@ class RequestBuilder:
         )
 
     def _where(self, document: Document) -> tuple[str, str, str]:
-        """Path within the workspace, the workspace's name, and its key."""
+        """Return a document's path in the workspace folder, the folder's name, and its key."""
         uri = document.notebook or document.uri
         path = path_of(uri)
         if path is None:

@@ -1,4 +1,4 @@
-"""Whether a request may be answered at all: each refusal is a named reason."""
+"""The request policy: whether a request may be answered at all. Each refusal has an empty reason."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.acceptance_gate import AcceptanceGate
 
-_REST_MAY_FOLLOW = re.compile(r"[\s)\]}>\"'`,;:.]*")
+_ALLOWED_AFTER_CURSOR = re.compile(r"[\s)\]}>\"'`,;:.]*")
 
 BYTES_PER_MB = 1_000_000
 
-LONGEST_LINE_CHARACTERS = 10_000
-"""Length of the longest line with suggestions, in code points: longer ones are minified code or data."""
+MAX_LINE_CHARACTERS = 10_000
+"""Maximum length of a line that gets suggestions, in code points. Longer lines are minified code or data."""
 
 
 @dataclass(slots=True)
 class _Quiet:
-    """No automatic suggestion in a document until a moment, and why."""
+    """A period without automatic suggestions in a document: its end by the policy's clock, and its reason."""
 
     until: float
     reason: EmptyReason
 
 
 class RequestPolicy:
-    """Knows the settings, the files that may be read, and what the user did a moment ago.
+    """Decides which requests are refused, by the settings, the file, and the user's last actions.
 
     Attributes:
-        acceptance: Holds back what will hardly be accepted.
+        acceptance: The gate that hides suggestions which would hardly be accepted.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class RequestPolicy:
         self.acceptance = AcceptanceGate(clock)
 
     def refusal(self, document: Document, place: Place) -> EmptyReason | None:
-        """Why nothing is suggested here, manually triggered or not; None if something may be."""
+        """Return why every request at a position is refused; None if requests are allowed."""
         settings = self._settings()
         if not settings.enabled:
             return EmptyReason.DISABLED
@@ -56,26 +56,26 @@ class RequestPolicy:
             return EmptyReason.LANGUAGE_OFF
         refusal = self._refusal_of_file(document.notebook or document.uri)
         refusal = refusal or document.unfit(int(settings.max_file_mb * BYTES_PER_MB))
-        is_long = document.lines.line_length(place.line) > LONGEST_LINE_CHARACTERS
+        is_long = document.lines.line_length(place.line) > MAX_LINE_CHARACTERS
         return refusal or (EmptyReason.LINE_TOO_LONG if is_long else None)
 
     def automatic_refusal(self, document: Document, place: Place) -> EmptyReason | None:
-        """Why nothing is suggested here and now unless it is asked for."""
+        """Return why an automatic request at a position is refused now; None if it is allowed."""
         quiet = self._quiet.get(document.uri)
         if quiet is not None and self._clock() < quiet.until:
             return quiet.reason
         return EmptyReason.INSIDE_WORD if _is_inside_word(document, place) else None
 
     def note_acceptance(self, uri: str) -> None:
-        """A suggestion was accepted."""
+        """Note that a suggestion was accepted: a quiet period begins."""
         self._keep_quiet(uri, EmptyReason.AFTER_ACCEPTANCE)
 
     def note_rejection(self, uri: str) -> None:
-        """A suggestion was dismissed."""
+        """Note that a suggestion was dismissed: a quiet period begins."""
         self._keep_quiet(uri, EmptyReason.AFTER_REJECTION)
 
     def note_edits(self, uri: str, edits: Sequence[Edit]) -> None:
-        """Text changed: after a deletion it stays quiet for a while, typing on after one ends that."""
+        """Note edits. A deletion begins a quiet period, any other edit ends the quiet period of a deletion."""
         quiet = self._quiet.get(uri)
         if any(edit.removed and not edit.inserted for edit in edits):
             self._keep_quiet(uri, EmptyReason.DELETING)
@@ -83,7 +83,7 @@ class RequestPolicy:
             del self._quiet[uri]
 
     def forget(self, uri: str) -> None:
-        """The document was closed."""
+        """Forget a closed document."""
         self._quiet.pop(uri, None)
         self.acceptance.forget(uri)
 
@@ -95,7 +95,7 @@ def _is_inside_word(document: Document, place: Place) -> bool:
     line = document.lines.line(place.line)
     before, after = line[: place.column], line[place.column :]
     touches_word = _is_word(before[-1:]) or _is_word(after[:1])
-    return touches_word and not _REST_MAY_FOLLOW.fullmatch(after)
+    return touches_word and not _ALLOWED_AFTER_CURSOR.fullmatch(after)
 
 
 def _is_word(character: str) -> bool:

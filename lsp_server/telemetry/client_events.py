@@ -99,4 +99,4 @@ class ClientEvents:
             self._policy.note_rejection(uri)
             self._completer.clear(uri)
         else:
-            self._completer.put_away(uri, event.id)
+            self._completer.discard(uri, event.id)

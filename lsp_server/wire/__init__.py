@@ -1,1 +1,1 @@
-"""How messages travel: the JSON-RPC protocol, and the end of the client's process."""
+"""The JSON-RPC protocol, and the detection of the end of the client's process."""

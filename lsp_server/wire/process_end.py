@@ -1,4 +1,4 @@
-"""Waits for another process to end: without waking up where the system tells of it, by looking where it does not."""
+"""Waits for another process to end: by a notification of the system on Linux, by polling elsewhere."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ import asyncio
 import os
 import sys
 
-_LOOK_EVERY_S = 2.0
+_POLL_INTERVAL_S = 2.0
 
 
 async def wait_for_end(process_id: int) -> None:
-    """Return when a process is gone; it need not be a child of ours."""
+    """Return once a process has ended. It may be any process, not only a child of this one."""
     try:
         descriptor = _descriptor_of(process_id)
     except ProcessLookupError:
         return
     if descriptor is None:
-        await _look_until_gone(process_id)
+        await _poll_until_gone(process_id)
     else:
         await _wait_on(descriptor)
 
 
 def _descriptor_of(process_id: int) -> int | None:
-    """Linux' descriptor of a process, which becomes readable at its end (`man 2 pidfd_open`); None where there is none.
+    """Return a descriptor that becomes readable when a process ends; None where the system offers none.
+
+    Source: `man 2 pidfd_open`.
 
     Raises:
-        ProcessLookupError: The process is gone.
+        ProcessLookupError: The process has ended already.
     """
     if sys.platform != "linux":
         return None
@@ -33,12 +35,12 @@ def _descriptor_of(process_id: int) -> int | None:
         return os.pidfd_open(process_id)
     except ProcessLookupError:
         raise
-    except OSError:  # a kernel before 5.3, a sandbox
+    except OSError:  # a kernel older than 5.3, or a sandbox that forbids the call
         return None
 
 
 async def _wait_on(descriptor: int) -> None:
-    """Wait until a descriptor is readable, and close it."""
+    """Wait until a descriptor is readable, then close it."""
     readable = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_reader(descriptor, readable.set)
@@ -49,8 +51,8 @@ async def _wait_on(descriptor: int) -> None:
         os.close(descriptor)
 
 
-async def _look_until_gone(process_id: int) -> None:
-    import psutil  # noqa: PLC0415 - only where it is needed: it takes 20 ms
+async def _poll_until_gone(process_id: int) -> None:
+    import psutil  # noqa: PLC0415 - importing it takes 20 ms
 
-    while psutil.pid_exists(process_id):  # noqa: ASYNC110 - nothing tells of it here
-        await asyncio.sleep(_LOOK_EVERY_S)
+    while psutil.pid_exists(process_id):  # noqa: ASYNC110 - the system sends no notification here
+        await asyncio.sleep(_POLL_INTERVAL_S)

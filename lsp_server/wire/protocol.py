@@ -1,4 +1,4 @@
-"""JSON-RPC as pygls speaks it, with an answer to every request, also to one that is malformed or out of order."""
+"""pygls' JSON-RPC protocol, changed so that every request is answered, even a malformed or untimely one."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from completion.errors import DraftlineError
 if TYPE_CHECKING:
     from pygls.protocol.json_rpc import MessageCallback, MessageHandler, MsgId
 
-_LONGEST_NUMBER = 20
+_MAX_DIGITS = 20  # more than any number of the protocol has
 
 
 class UnknownClientError(DraftlineError):
-    """A client on TCP did not show the server's token."""
+    """A client on TCP did not send the server's token."""
 
     code = "unknown_client"
 
 
 class AnsweringProtocol(LanguageServerProtocol):
-    """pygls' protocol without its silences.
+    """pygls' protocol with an error response where pygls gives none.
 
     Attributes:
-        token: Secret that `initialize` must carry in `initializationOptions.token`; "" requires none.
+        token: Secret that `initialize` must contain in `initializationOptions.token`; "" if none is required.
         is_introduced: Whether a client's `initialize` was accepted.
     """
 
@@ -47,10 +47,10 @@ class AnsweringProtocol(LanguageServerProtocol):
     _is_closing = False
 
     def receive(self, body: bytes) -> None:
-        """Handle one message; a request that cannot be read is answered with an error.
+        """Handle one message. Answer a request that cannot be read with an error.
 
         Raises:
-            UnknownClientError: The client shall be disconnected.
+            UnknownClientError: The client sent a wrong token and must be disconnected.
         """
         data: Any = None
         try:
@@ -64,7 +64,7 @@ class AnsweringProtocol(LanguageServerProtocol):
             self._handle(message)
 
     def handle_message(self, message: RPCMessage) -> None:
-        """Handle a message that comes in its time; refuse a request that does not, and ignore a notification."""
+        """Handle a message that is allowed in the current state; else answer a request with an error."""
         refusal = self._refusal(message)
         if refusal is None:
             super().handle_message(message)
@@ -72,9 +72,9 @@ class AnsweringProtocol(LanguageServerProtocol):
             self._send_error(message.id, refusal)
 
     def cancel_requests(self) -> None:
-        """Cancel what is worked on, except the request that calls this.
+        """Cancel all requests in progress, except the one that calls this.
 
-        pygls does the same at the end of `shutdown`, but trips over the requests that end at once.
+        pygls does the same at the end of `shutdown`, but fails when a request ends during its loop.
         """
         own = (self._request_futures.get(self.msg_id or ""), asyncio.current_task())
         for future in [one for one in self._request_futures.values() if one not in own]:
@@ -85,7 +85,7 @@ class AnsweringProtocol(LanguageServerProtocol):
             self.handle_message(message)
         except UnknownClientError:
             raise
-        except Exception as error:  # noqa: BLE001 - the protocol's boundary: no message may end the server
+        except Exception as error:  # noqa: BLE001 - the protocol boundary: no message may end the server
             frames = {"traceback": traceback.format_tb(error.__traceback__)}
             self._server.report_server_error(JsonRpcInternalError(type(error).__name__, data=frames), JsonRpcException)
 
@@ -95,7 +95,7 @@ class AnsweringProtocol(LanguageServerProtocol):
             return None
         if isinstance(message, types.InitializeRequest):
             if self.is_introduced:
-                return JsonRpcInvalidRequest("The server is initialized already.")
+                return JsonRpcInvalidRequest("The server is already initialized.")
             self._check_token(message)
             self.is_introduced = True
         if not self.is_introduced:
@@ -106,7 +106,7 @@ class AnsweringProtocol(LanguageServerProtocol):
         return None
 
     def _check_token(self, message: types.InitializeRequest) -> None:
-        """Compare the client's token, and take it out of what is read as settings."""
+        """Compare the client's token, and remove it from the options, which are read as settings later."""
         options = message.params.initialization_options
         shown = options.pop("token", "") if isinstance(options, dict) else ""
         if self.token and not hmac.compare_digest(str(shown).encode("utf-8", "replace"), self.token.encode()):
@@ -131,14 +131,14 @@ class AnsweringProtocol(LanguageServerProtocol):
         args: tuple[Any, ...] | None = None,
         kwargs: dict[str, Any] | None = None,
     ) -> None:
-        """Run a handler; pygls would keep the future of every notification and command for good."""
+        """Run a handler and drop its future when it is done. pygls never drops those of notifications and commands."""
         super()._execute_handler(msg_id, handler, callback, args, kwargs)
         future = self._request_futures.get(msg_id)
         if future is not None:
             future.add_done_callback(lambda _future: self._request_futures.pop(msg_id, None))
 
     def _handle_response(self, msg_id: MsgId, result: object = None, error: types.ResponseError | None = None) -> None:
-        """Take a client's response, unless nobody waits for it any more."""
+        """Handle a client's response; ignore it if the server has cancelled the request."""
         future: Future[Any] | None = self._request_futures.get(msg_id)
         if future is not None and future.done():
             del self._request_futures[msg_id]
@@ -147,16 +147,16 @@ class AnsweringProtocol(LanguageServerProtocol):
 
 
 def _read(body: bytes) -> dict[str, Any]:
-    """A message as plain JSON; bytes that are not UTF-8 become lone surrogates instead of a lost message."""
+    """Return a message as plain JSON. Bytes that are not UTF-8 become lone surrogates, so that no message is lost."""
     try:
         data = json.loads(body.decode("utf-8", "surrogateescape"), parse_int=_bounded_integer)
     except (ValueError, RecursionError) as error:
-        raise JsonRpcParseError(f"The message is no JSON that can be read ({type(error).__name__}).") from error
+        raise JsonRpcParseError(f"The message is not readable JSON ({type(error).__name__}).") from error
     if not isinstance(data, dict) or "jsonrpc" not in data or not isinstance(data.get("method", ""), str):
-        raise JsonRpcInvalidRequest("The message is no JSON-RPC 2.0 message.")
+        raise JsonRpcInvalidRequest("The message is not a JSON-RPC 2.0 message.")
     return data
 
 
 def _bounded_integer(digits: str) -> int:
-    """A number; of one that is larger than any in the protocol only the first digits count."""
-    return int(digits[:_LONGEST_NUMBER])
+    """Return the integer of the first `_MAX_DIGITS` characters: Python raises on numbers of thousands of digits."""
+    return int(digits[:_MAX_DIGITS])

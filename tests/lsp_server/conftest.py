@@ -1,4 +1,4 @@
-"""A clock that tests move, a paced engine behind a real host socket, and real server processes."""
+"""Fixtures: a clock that tests advance, a paced engine behind a real host socket, and real server processes."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -15,7 +15,7 @@ from tests.lsp_server.scripted_editor import settle
 
 @pytest.fixture
 async def pass_time(monkeypatch):
-    """Let the loop's own clock, by which everybody waits, go on by so many seconds."""
+    """Return a coroutine function that advances the event loop's clock, on which all timers depend, by seconds."""
     loop = asyncio.get_running_loop()
     clock, ahead = loop.time, 0.0
     monkeypatch.setattr(loop, "time", lambda: clock() + ahead)
@@ -24,7 +24,7 @@ async def pass_time(monkeypatch):
         nonlocal ahead
         ahead += seconds
         turn = loop.create_future()
-        loop.call_later(0, turn.set_result, None)  # behind every timer that is due by now
+        loop.call_later(0, turn.set_result, None)  # runs after every timer that is due by now
         await turn
         await settle()
 
@@ -33,7 +33,7 @@ async def pass_time(monkeypatch):
 
 @pytest.fixture
 async def paced(runtime):
-    """The engine of a host that listens where a server looks for the model "paced"; each step needs a permit."""
+    """Start a host where a server looks for the model "paced", and yield its engine. Each step needs a permit."""
     engine = PacedEngine(gated=True)
     server = HostServer(HostSettings(model="paced"), engine.load)
     task = asyncio.create_task(server.run([unix_socket(host_address("paced", "auto").socket_path)]))
@@ -46,13 +46,13 @@ async def paced(runtime):
 
 @pytest.fixture
 async def start_client(runtime):
-    """Start servers; they are shut down afterwards."""
+    """Yield a function that starts a server with its client; all are shut down after the test."""
     async with AsyncExitStack() as stack:
 
         async def start(**options):
             client = RealClient()
             stack.push_async_callback(client.stop)
-            usual = {"model": "paced", "max_tokens": 3, "idle_minutes": 0.01, "prepare_ms": 0, "suggestions": 1}
-            return await client.start(**{**usual, **options})
+            defaults = {"model": "paced", "max_tokens": 3, "idle_minutes": 0.01, "prepare_ms": 0, "suggestions": 1}
+            return await client.start(**{**defaults, **options})
 
         yield start

@@ -1,4 +1,4 @@
-"""A pytest-lsp client that speaks to a real server process, and remembers what the server says."""
+"""A pytest-lsp client of a real server process, which records the server's notifications."""
 
 import asyncio
 import os
@@ -17,29 +17,29 @@ def environment(**extra):
 
 
 class RealClient:
-    """One editor with one server."""
+    """One client with its own server process."""
 
     def __init__(self):
         self.lsp: LanguageClient = make_test_lsp_client()
         self.partials = []
         self.statuses = []
-        self.heard = asyncio.Condition()
+        self.received = asyncio.Condition()
         self.result = None
         self.stopped = False
-        for method, place in (("draftline/partialCompletion", self.partials), ("draftline/status", self.statuses)):
-            self._remember(method, place)
+        for method, record in (("draftline/partialCompletion", self.partials), ("draftline/status", self.statuses)):
+            self._record(method, record)
 
-    def _remember(self, method, place):
+    def _record(self, method, record):
         @self.lsp.feature(method)
-        async def remember(params):
-            place.append(params)
-            async with self.heard:
-                self.heard.notify_all()
+        async def receive(params):
+            record.append(params)
+            async with self.received:
+                self.received.notify_all()
 
     async def until(self, condition, timeout_s=30):
-        """Wait until something that the server said makes a condition true."""
-        async with self.heard:
-            await asyncio.wait_for(self.heard.wait_for(condition), timeout_s)
+        """Wait until notifications of the server make a condition true."""
+        async with self.received:
+            await asyncio.wait_for(self.received.wait_for(condition), timeout_s)
 
     async def start(self, *, folders=(), inline=True, encodings=("utf-16",), progress=False, **options):
         await self.lsp.start_io(*COMMAND, "--stdio", env=environment())
@@ -99,5 +99,5 @@ class RealClient:
 
 
 def steps(engine, count):
-    """Let the paced engine take steps, each when it waits for one."""
+    """Permit the paced engine to take more steps."""
     engine.permits.release(count)

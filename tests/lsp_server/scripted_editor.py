@@ -1,4 +1,4 @@
-"""An editor with one document and an engine that says what the test tells it to; all other parts are the real ones."""
+"""An editor with one document and an engine whose output the test scripts. All other parts are the real ones."""
 
 import asyncio
 from contextlib import suppress
@@ -21,46 +21,46 @@ URI = "file:///project/a.py"
 
 
 class ScriptedEngine:
-    """Streams the events that a test puts into it; one queue for each request."""
+    """Streams the events that a test gives it. Each request has its own queue."""
 
     def __init__(self):
         self.requests: list[CompletionRequest] = []
         self.queues: list[asyncio.Queue] = []
         self.closed: list[int] = []
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
         self.released = asyncio.Event()
 
     async def complete(self, request):
         number = len(self.requests)
         self.requests.append(request)
         self.queues.append(asyncio.Queue())
-        self.asked.set()
+        self.requested.set()
         try:
             while True:
-                said = await self.queues[number].get()
-                if isinstance(said, Exception):
-                    raise said
-                if said is None:
+                event = await self.queues[number].get()
+                if isinstance(event, Exception):
+                    raise event
+                if event is None:
                     return
-                yield said
+                yield event
         finally:
             self.closed.append(number)
             self.released.set()
 
     async def wait_for_request(self, count):
         while len(self.requests) < count:
-            self.asked.clear()
-            await self.asked.wait()
+            self.requested.clear()
+            await self.requested.wait()
 
     async def say(self, text, *, done=False, number=-1, replace_after=0, dropped="", each_token=()):
-        told = Suggestion(text or "", replace_after, sum(each_token), tuple(each_token))
-        suggestions = () if text is None else (told,)
+        suggestion = Suggestion(text or "", replace_after, sum(each_token), tuple(each_token))
+        suggestions = () if text is None else (suggestion,)
         statistics = Statistics() if done else None
         self.queues[number].put_nowait(CompletionEvent(suggestions, done, None, dropped, statistics))
         await settle()
 
     async def offer(self, *texts, done=False, number=-1):
-        """Say several texts, all of them complete."""
+        """Stream an event with several complete suggestions."""
         suggestions = tuple(Suggestion(text) for text in texts)
         statistics = Statistics() if done else None
         event = CompletionEvent(suggestions, done, statistics=statistics, whole=len(suggestions))
@@ -73,7 +73,7 @@ class ScriptedEngine:
 
 
 async def settle():
-    """Let every task that can go on do so, until the loop has nothing left to call."""
+    """Wait until no task can continue without a timer or an outside event."""
     loop = asyncio.get_running_loop()
     while loop._ready:
         turn = loop.create_future()
@@ -90,7 +90,7 @@ class Clock:
 
 
 class ScriptedEditor:
-    """Types into one document and asks for completions as an editor does."""
+    """Types into one document and requests completions as an editor does."""
 
     def __init__(self, text="", cursor=None, language="python", **settings):
         self.settings = replace(Settings(debounce_ms=0, gate=Strictness.OFF, streaming=True), **settings)
@@ -103,10 +103,10 @@ class ScriptedEditor:
         self.cursor = cursor if cursor is not None else len(text)
         self.partials = []
         self.answers = []
-        self.gate = RequestPolicy(lambda: self.settings, lambda _uri: self.refusal, self.clock)
+        self.policy = RequestPolicy(lambda: self.settings, lambda _uri: self.refusal, self.clock)
         self.completer = InlineCompleter(
             source=lambda: self.source,
-            gate=self.gate,
+            policy=self.policy,
             build_request=self._request,
             on_partial=lambda query, answer, done: self.partials.append((query, answer, done)),
             on_answer=self.note,
@@ -114,7 +114,7 @@ class ScriptedEditor:
         )
 
     def settings_of(self, uri):
-        """The settings that a document's request is answered by, and the side of an experiment that they are on."""
+        """Return the settings for a document's request, and the arm of the experiment that they belong to."""
         return self.settings, NO_ARM
 
     def _request(self, query):
@@ -122,14 +122,14 @@ class ScriptedEditor:
         return CompletionRequest(text.prefix, text.suffix, suggestions=query.wanted, invoked=query.invoked)
 
     def note(self, query, answer):
-        """A query was answered."""
+        """Record an answer."""
         self.answers.append(answer)
 
     def place(self):
         return self.document.lines.advance(Place(0, 0), self.cursor)
 
     def edit(self, start, end, text):
-        """Replace a range of offsets, as `didChange` does; the cursor is left alone."""
+        """Replace a range of offsets, as `didChange` does, without moving the cursor."""
         lines = self.document.lines
         positions = [
             self.document.position(lines.advance(Place(0, 0), at), PositionEncoding.UTF32) for at in (start, end)
@@ -139,12 +139,12 @@ class ScriptedEditor:
         self.edited(edits)
 
     def edited(self, edits):
-        """The document changed: tell those who need to know, as the session does."""
-        self.gate.note_edits(URI, edits)
+        """Pass edits on to the policy and the completer, as the session does."""
+        self.policy.note_edits(URI, edits)
         self.completer.document_changed(self.document, edits)
 
     def type(self, text, closed_by=""):
-        """Type at the cursor; an editor may close a bracket by itself."""
+        """Type at the cursor. `closed_by` is a closer that the editor adds after it."""
         at = self.cursor
         self.cursor += len(text)
         self.edit(at, at, text + closed_by)
@@ -154,7 +154,7 @@ class ScriptedEditor:
         self.edit(self.cursor, self.cursor + count, "")
 
     def ask(self, *, invoked=False):
-        """Ask at the cursor; gives the task, which has had its first step."""
+        """Request a completion at the cursor, and return the task that waits for the answer."""
         place = self.place()
         settings, arm = self.settings_of(URI)
         query = Query(
@@ -171,7 +171,7 @@ class ScriptedEditor:
         return asyncio.ensure_future(self.completer.answer(query))
 
     async def ask_and_hear(self, *said, invoked=False, **options):
-        """Ask, and let the engine say texts, the last of them as its last."""
+        """Request a completion, let the engine stream these texts, the last as final, and return the answer."""
         count = len(self.engine.requests)
         task = self.ask(invoked=invoked)
         await self.engine.wait_for_request(count + 1)
@@ -182,7 +182,10 @@ class ScriptedEditor:
         return await task
 
     async def ask_and_be_offered(self, *whole, invoked=False):
-        """Ask; the engine is asked, too, and writes these texts. Asked by no key, others may still come."""
+        """Request a completion, let the engine stream these complete suggestions, and return the answer.
+
+        For an automatic request, alternatives may follow the answer.
+        """
         count = len(self.engine.requests)
         task = self.ask(invoked=invoked)
         await self.engine.wait_for_request(count + 1)
@@ -198,4 +201,4 @@ class ScriptedEditor:
 
 
 def texts(answer):
-    return [left.text for left in answer.remainders]
+    return [remainder.text for remainder in answer.remainders]

@@ -1,4 +1,4 @@
-"""The server's process: what it imports, what it prints, when it ends, on standard input and on TCP."""
+"""The server's process: its imports, its output, its end, and its transports."""
 
 import asyncio
 import errno
@@ -43,9 +43,9 @@ async def read(stream):
 
 async def reply(stream, id_):
     while True:
-        heard = await read(stream)
-        if heard.get("id") == id_ and "method" not in heard:
-            return heard
+        received = await read(stream)
+        if received.get("id") == id_ and "method" not in received:
+            return received
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ async def spawn(runtime):
             await process.wait()
 
 
-def test_the_server_never_imports_the_models_libraries():
+def test_the_server_does_not_import_the_models_libraries():
     script = (
         "import sys, lsp_server.transport, lsp_server.engine.client\n"
         "heavy = {'torch', 'transformers', 'numba', 'numpy', 'httpx', 'starlette', 'pydantic', 'sqlite3'}\n"
@@ -83,13 +83,13 @@ async def test_neither_the_server_nor_its_engine_executes_modules_of_the_workspa
         (tmp_path / f"{name}.py").write_text(f"open({str(executed)!r}, 'w').close()\n")
     process = await spawn("--stdio", cwd=tmp_path)
     process.stdin.write(initialize(model="/nowhere") + message(method="initialized", params={}))
-    while (heard := await read(process.stdout)).get("params", {}).get("kind") != "error":
+    while (received := await read(process.stdout)).get("params", {}).get("kind") != "error":
         pass
-    assert "/nowhere" in heard["params"]["message"]
+    assert "/nowhere" in received["params"]["message"]
     assert not executed.exists()
 
 
-async def test_it_ends_when_its_input_closes(spawn):
+async def test_the_server_ends_when_its_input_closes(spawn):
     process = await spawn("--stdio")
     process.stdin.write(initialize(os.getpid()))
     assert (await reply(process.stdout, 1))["result"]["serverInfo"]["name"] == "draftline"
@@ -97,7 +97,7 @@ async def test_it_ends_when_its_input_closes(spawn):
     assert await asyncio.wait_for(process.wait(), 20) == 0
 
 
-async def test_it_ends_when_the_editor_is_gone_though_the_input_stays_open(spawn):
+async def test_the_server_ends_when_the_editor_has_ended_even_if_its_input_stays_open(spawn):
     editor = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE)
     process = await spawn("--stdio")
     process.stdin.write(initialize(editor.pid))
@@ -106,7 +106,7 @@ async def test_it_ends_when_the_editor_is_gone_though_the_input_stays_open(spawn
     assert await asyncio.wait_for(process.wait(), 20) == 0
 
 
-async def test_shutdown_and_exit_end_it_with_success_and_exit_alone_with_failure(spawn):
+async def test_exit_after_shutdown_gives_status_0_and_exit_alone_status_1(spawn):
     orderly, sudden = await spawn("--stdio"), await spawn("--stdio")
     orderly.stdin.write(initialize() + message(id=2, method="shutdown"))
     await reply(orderly.stdout, 2)
@@ -116,7 +116,7 @@ async def test_shutdown_and_exit_end_it_with_success_and_exit_alone_with_failure
     assert await asyncio.wait_for(sudden.wait(), 20) == 1
 
 
-async def test_no_source_text_in_the_log_at_any_level_even_of_broken_messages(spawn):
+async def test_the_log_contains_no_source_text_at_any_level_even_after_malformed_messages(spawn):
     process = await spawn("--stdio")
     document = {"uri": f"file:///{CANARY}.py", "languageId": "python", "version": 1, "text": CANARY}
     process.stdin.write(initialize(logLevel="debug", model="/nowhere"))
@@ -138,7 +138,7 @@ async def test_no_source_text_in_the_log_at_any_level_even_of_broken_messages(sp
     assert b'"id" is missing' in log
 
 
-async def test_bytes_that_are_not_utf8_do_not_lose_the_message(spawn):
+async def test_a_message_with_bytes_that_are_not_utf8_is_handled(spawn):
     process = await spawn("--stdio")
     process.stdin.write(initialize(model="/nowhere"))
     await reply(process.stdout, 1)
@@ -150,17 +150,17 @@ async def test_bytes_that_are_not_utf8_do_not_lose_the_message(spawn):
     process.stdin.write(message(id=2, method="textDocument/inlineCompletion", params=place | context))
     sentences = []
     while True:
-        heard = await read(process.stdout)
-        if heard.get("method") == "draftline/status":
-            sentences.append(heard["params"]["message"])
-        if heard.get("id") == 2:
+        received = await read(process.stdout)
+        if received.get("method") == "draftline/status":
+            sentences.append(received["params"]["message"])
+        if received.get("id") == 2:
             break
-    assert heard["result"] == {"items": []}
+    assert received["result"] == {"items": []}
     assert "The document is not valid UTF-8." in sentences
 
 
 async def listening(spawn):
-    """A server on TCP with its port and token."""
+    """Start a server on TCP, and return its process, port and token."""
     process = await spawn("--tcp", "0")
     path = Path(re.search(rb"token in (\S+)", await process.stderr.readline())[1].decode())
     port = int(re.search(rb":(\d+)", await process.stderr.readline())[1])
@@ -176,7 +176,7 @@ async def test_defect_12_a_tcp_client_without_the_token_is_refused_and_disconnec
     assert await reader.read() == b""
 
 
-async def test_defect_12_a_web_pages_request_does_nothing(spawn):
+async def test_defect_12_a_web_pages_request_has_no_effect(spawn):
     _, port, _ = await listening(spawn)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body = message(
@@ -188,7 +188,7 @@ async def test_defect_12_a_web_pages_request_does_nothing(spawn):
     assert await reader.read() == b""
 
 
-async def test_defect_12_a_token_file_is_its_users_alone_and_a_large_first_message_is_not_read(spawn, runtime):
+async def test_defect_12_only_the_user_can_read_the_token_file_and_a_large_first_message_is_ignored(spawn, runtime):
     _, port, token = await listening(spawn)
     assert (runtime / "state" / "server-token").stat().st_mode & 0o077 == 0
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -197,7 +197,7 @@ async def test_defect_12_a_token_file_is_its_users_alone_and_a_large_first_messa
     writer.close()
 
 
-async def test_every_tcp_client_has_a_session_of_its_own(spawn):
+async def test_every_tcp_client_has_its_own_session(spawn):
     process, port, token = await listening(spawn)
     connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
     for reader, writer in connections:
@@ -216,18 +216,18 @@ async def test_every_tcp_client_has_a_session_of_its_own(spawn):
 
 async def test_wrong_arguments_are_explained(spawn):
     process = await spawn()
-    _, said = await process.communicate()
+    _, printed = await process.communicate()
     assert process.returncode == 2
-    assert b"--stdio" in said
+    assert b"--stdio" in printed
 
 
 def refuse(_process_id):
     raise PermissionError(errno.EPERM, "as in a sandbox")
 
 
-@pytest.mark.parametrize("tells", [True, False], ids=["the system tells", "by looking"])
-async def test_the_end_of_another_process_is_noticed(tells, monkeypatch):
-    if not tells:
+@pytest.mark.parametrize("notifies", [True, False], ids=["notification", "polling"])
+async def test_the_end_of_another_process_is_noticed(notifies, monkeypatch):
+    if not notifies:
         monkeypatch.setattr(os, "pidfd_open", refuse)
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=subprocess.PIPE)
     waiting = asyncio.create_task(wait_for_end(process.pid))

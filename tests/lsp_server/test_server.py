@@ -1,4 +1,4 @@
-"""The real server process with a real client, in front of a host whose engine the test paces."""
+"""The real server process with a real client and a real host, whose engine the test paces."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from tests.lsp_server.real_client import RealClient, steps
 URI = "file:///nowhere/a.py"
 
 
-async def test_what_the_server_says_it_can(paced, start_client):
+async def test_the_capabilities_of_the_server(paced, start_client):
     client = await start_client(encodings=("utf-8", "utf-16"))
     can = client.result.capabilities
     assert can.position_encoding == "utf-8"
@@ -56,7 +56,7 @@ async def test_text_streams_before_it_is_done(paced, start_client):
     assert list(item.command.arguments) == [first.id, 0]
 
 
-async def test_before_the_model_is_ready_there_is_an_empty_answer_and_no_dialog(start_client):
+async def test_without_a_model_the_answer_is_empty_and_no_dialog_appears(start_client):
     client = await start_client(model="/nowhere/at-all")
     client.open(URI, "x =")
     assert await client.complete(URI, 0, 3, invoked=True) == []
@@ -85,7 +85,7 @@ async def test_a_long_request_shows_as_busy_until_it_is_answered(paced, start_cl
     await client.until(lambda: client.statuses[-1].kind == "ready")
 
 
-async def test_typing_on_while_text_is_generated_asks_the_engine_once(paced, start_client):
+async def test_typing_the_generated_text_sends_one_request_to_the_engine(paced, start_client):
     client = await start_client(streaming=True)
     await client.ready()
     client.open(URI, "x =")
@@ -101,7 +101,7 @@ async def test_typing_on_while_text_is_generated_asks_the_engine_once(paced, sta
     assert paced.started == [URI]
 
 
-async def test_a_cancelled_request_frees_the_engine(paced, start_client):
+async def test_cancelling_a_request_stops_the_engine(paced, start_client):
     client = await start_client(streaming=True, max_tokens=1000)
     await client.ready()
     client.open(URI, "x =")
@@ -127,25 +127,25 @@ async def test_a_cancelled_request_frees_the_engine(paced, start_client):
     assert paced.steps < before + 100
 
 
-async def test_text_that_left_the_screen_while_it_grows_frees_the_engine(paced, start_client):
+async def test_a_suggestion_that_left_the_screen_ends_its_request(paced, start_client):
     client = await start_client(streaming=True, max_tokens=1000)
     await client.ready()
     client.open(URI, "x =")
     steps(paced, 1)
     answer = asyncio.create_task(client.complete(URI, 0, 3))
     await client.until(lambda: client.partials)
-    left = {"id": client.partials[0].id, "reason": "cursorMoved"}
-    client.lsp.protocol.notify("draftline/didRejectCompletion", left)
+    rejection = {"id": client.partials[0].id, "reason": "cursorMoved"}
+    client.lsp.protocol.notify("draftline/didRejectCompletion", rejection)
     assert await asyncio.wait_for(answer, 10) == []
 
 
-async def test_alternatives_follow_the_answer_and_are_there_for_who_asks_by_a_key(paced, start_client):
+async def test_alternatives_follow_the_answer_and_a_manual_request_gets_them(paced, start_client):
     client = await start_client(suggestions=3, streaming=True)
     await client.ready()
     client.open(URI, "x =")
     steps(paced, 3)
     assert [item.insert_text for item in await client.complete(URI, 0, 3)] == [" 0 1 2"]
-    steps(paced, 3 + 2)  # the first text again, and the others
+    steps(paced, 3 + 2)  # the first suggestion again, and its alternatives
     await client.until(lambda: client.partials and len(client.partials[-1].items) == 3)
     assert len(await client.complete(URI, 0, 3, invoked=True)) == 3
     client.change(URI, 2, (0, 3), (0, 3), "?")
@@ -153,7 +153,7 @@ async def test_alternatives_follow_the_answer_and_are_there_for_who_asks_by_a_ke
     assert len(await client.complete(URI, 0, 4, invoked=True)) == 5
 
 
-async def test_quiet_after_acceptance_unless_asked(paced, start_client):
+async def test_only_manual_requests_are_answered_right_after_an_acceptance(paced, start_client):
     client = await start_client(quiet_ms=60_000)
     await client.ready()
     client.open(URI, "x =")
@@ -166,7 +166,7 @@ async def test_quiet_after_acceptance_unless_asked(paced, start_client):
     assert len(await client.complete(URI, 0, 3, invoked=True)) == 1
 
 
-async def test_events_are_counted_for_prometheus_and_recorded(paced, start_client, runtime):
+async def test_the_outcome_of_a_suggestion_and_a_refusal_are_recorded(paced, start_client, runtime):
     client = await start_client()
     await client.ready()
     client.open(URI, "x =")
@@ -190,7 +190,7 @@ async def test_events_are_counted_for_prometheus_and_recorded(paced, start_clien
     assert refusals == [("not_open", 1)]
 
 
-async def test_without_telemetry_no_store_is_made(paced, start_client, runtime):
+async def test_without_telemetry_no_store_is_created(paced, start_client, runtime):
     client = await start_client(telemetry=False)
     await client.ready()
     client.open(URI, "x =")
@@ -218,10 +218,10 @@ async def test_a_client_without_inline_completion_gets_one_list_item(paced, star
     store = open_store(store_path())
     ((variant,),) = store.execute("SELECT variant FROM suggestions").fetchall()
     store.close()
-    assert "suggestions" not in variant  # that a list shows one is no setting of the user's
+    assert "suggestions" not in variant  # a list always shows one, whatever the user's setting
 
 
-async def test_a_document_that_is_not_open_is_answered_with_nothing(paced, start_client):
+async def test_a_request_in_a_document_that_is_not_open_has_an_empty_answer(paced, start_client):
     client = await start_client()
     await client.ready()
     assert await client.complete("file:///never/opened.py", 0, 0, invoked=True) == []

@@ -1,4 +1,4 @@
-"""Which text the real server shows the engine: notebooks, the workspace, nothing of secret files."""
+"""Which text the real server sends to the engine: notebooks and the workspace, but no secret files."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ def open_notebook(client, texts):
     client.lsp.notebook_document_did_open(types.DidOpenNotebookDocumentParams(notebook, cells))
 
 
-async def test_a_cell_that_is_deleted_frees_the_engine(paced, start_client):
+async def test_deleting_a_cell_ends_its_request(paced, start_client):
     client = await start_client(streaming=True, max_tokens=1000)
     await client.ready()
     open_notebook(client, {"c1": "import os", "c2": "os."})
@@ -34,7 +34,7 @@ async def test_a_cell_that_is_deleted_frees_the_engine(paced, start_client):
     assert await asyncio.wait_for(answer, 10) == []
 
 
-async def test_cells_of_a_notebook_see_the_code_above(paced, start_client):
+async def test_a_notebook_cell_gets_a_completion(paced, start_client):
     client = await start_client()
     await client.ready()
     open_notebook(client, {"c1": "import os", "c2": "os."})
@@ -43,7 +43,7 @@ async def test_cells_of_a_notebook_see_the_code_above(paced, start_client):
     assert item.insert_text == " 0 1 2"
 
 
-async def test_the_index_is_fed_with_what_may_be_read(paced, start_client, tmp_path):
+async def test_the_engine_gets_the_files_that_may_be_read(paced, start_client, tmp_path):
     (tmp_path / "a.py").write_text("open in the editor, old")
     (tmp_path / "b.py").write_text("beside it")
     (tmp_path / ".env").write_text("SECRET")
@@ -66,7 +66,7 @@ async def test_the_index_is_fed_with_what_may_be_read(paced, start_client, tmp_p
         assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
 
 
-async def test_an_ignored_or_secret_document_gets_nothing(paced, start_client, tmp_path):
+async def test_an_ignored_or_secret_document_gets_no_suggestion(paced, start_client, tmp_path):
     (tmp_path / ".draftlineignore").write_text("private/\n")
     client = await start_client(folders=[tmp_path])
     await client.ready()
@@ -78,7 +78,7 @@ async def test_an_ignored_or_secret_document_gets_nothing(paced, start_client, t
     assert paced.started == []
 
 
-async def test_a_document_whose_uri_no_system_can_name_is_completed_and_the_others_stay_indexed(
+async def test_a_document_whose_uri_is_no_valid_path_is_completed_and_other_files_are_indexed(
     paced, start_client, tmp_path
 ):
     (tmp_path / "a.py").write_text("a")
@@ -93,7 +93,7 @@ async def test_a_document_whose_uri_no_system_can_name_is_completed_and_the_othe
         assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
 
 
-async def test_a_pipe_in_the_workspace_delays_neither_the_index_nor_the_end(paced, start_client, tmp_path):
+async def test_a_pipe_in_the_workspace_delays_neither_the_index_nor_the_shutdown(paced, start_client, tmp_path):
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / ".gitignore").symlink_to("pipe.py")
     (tmp_path / ".draftline.toml").symlink_to("pipe.py")

@@ -1,4 +1,4 @@
-"""When the real server has the engine compute a prompt before anybody asks."""
+"""When the real server lets the engine prepare its cache before a request."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from tests.lsp_server.real_client import steps
 URI = "file:///nowhere/a.py"
 
 
-async def test_a_resting_cursor_prepares_the_engine(paced, start_client):
+async def test_a_moved_cursor_prepares_the_engine(paced, start_client):
     client = await start_client(prepare_ms=60_000)
     await client.ready()
     client.open(URI, "x =")
@@ -19,7 +19,7 @@ async def test_a_resting_cursor_prepares_the_engine(paced, start_client):
     assert paced.prepared == [URI]
 
 
-async def test_nothing_is_prepared_where_that_is_switched_off(paced, start_client):
+async def test_nothing_is_prepared_with_prepare_ms_0(paced, start_client):
     paced.gated = False
     client = await start_client(prepare_ms=0)
     await client.ready()
@@ -30,7 +30,7 @@ async def test_nothing_is_prepared_where_that_is_switched_off(paced, start_clien
     assert paced.prepared == []
 
 
-async def test_an_opened_file_an_edit_and_an_acceptance_prepare_the_engine(paced, start_client):
+async def test_an_opened_document_an_edit_and_an_acceptance_prepare_the_engine(paced, start_client):
     paced.gated = False
     client = await start_client(prepare_ms=1)
     await client.ready()
@@ -47,13 +47,13 @@ async def test_an_opened_file_an_edit_and_an_acceptance_prepare_the_engine(paced
     assert len(paced.prepared) == 4
 
 
-async def test_a_file_that_may_not_be_completed_is_not_prepared(paced, start_client):
+async def test_a_document_whose_requests_are_refused_is_not_prepared(paced, start_client):
     paced.gated = False
     client = await start_client(prepare_ms=1)
     await client.ready()
     client.open("file:///project/.env", "KEY=", "dotenv")
     client.change("file:///project/.env", 2, (0, 4), (0, 4), "1")
-    for _ in range(3):  # each takes longer than the rest after which a cache is prepared
+    for _ in range(3):  # each takes longer than prepare_ms
         assert await client.complete("file:///project/.env", 0, 5, invoked=True) == []
     client.open(URI, "x =")
     assert await asyncio.to_thread(paced.readied.acquire, timeout=10)

@@ -1,4 +1,4 @@
-"""Settings of the real server process: the user's, a folder's, changed while it runs."""
+"""Settings of the real server process: the client's, a folder's and the user's, changed while it runs."""
 
 import psutil
 from lsprotocol import types
@@ -9,7 +9,7 @@ from tests.lsp_server.real_client import steps
 URI = "file:///nowhere/a.py"
 
 
-async def test_settings_change_while_it_runs_and_the_status_names_the_cause(paced, start_client):
+async def test_a_changed_setting_applies_at_once_and_the_status_names_the_reason(paced, start_client):
     client = await start_client()
     await client.ready()
     client.open(URI, "x =")
@@ -18,7 +18,7 @@ async def test_settings_change_while_it_runs_and_the_status_names_the_cause(pace
     await client.until(lambda: client.statuses[-1].message == "Completion is switched off.")
 
 
-async def test_a_folder_that_is_added_brings_its_settings(paced, start_client, tmp_path):
+async def test_the_settings_of_an_added_folder_apply(paced, start_client, tmp_path):
     (tmp_path / ".draftline.toml").write_text("enabled = false\n")
     client = await start_client()
     await client.ready()
@@ -28,8 +28,10 @@ async def test_a_folder_that_is_added_brings_its_settings(paced, start_client, t
     assert await client.complete(URI, 0, 3, invoked=True) == []
 
 
-async def test_what_is_read_again_as_a_folder_is_added_applies_at_once(paced, start_client, runtime, tmp_path):
-    """A project may not switch recording off, its user may; the user's file is read again, too."""
+async def test_the_users_file_is_read_again_when_a_folder_is_added_and_applies_at_once(
+    paced, start_client, runtime, tmp_path
+):
+    """The setting is in the user's file, because a project's file may not switch telemetry off."""
     client = await start_client()
     await client.ready()
     (runtime / "config" / "draftline").mkdir(parents=True)
@@ -46,11 +48,11 @@ async def test_what_is_read_again_as_a_folder_is_added_applies_at_once(paced, st
     assert recorded == (0,)
 
 
-async def test_an_unknown_setting_is_named_with_the_nearest(paced, start_client):
+async def test_an_unknown_setting_is_reported_once_with_the_nearest_name(paced, start_client):
     client = await start_client(max_tokns=3)
     await client.ready()
-    said = [message.message for message in client.lsp.log_messages]
-    assert said.count('initializationOptions: there is no setting "max_tokns". The nearest is "max_tokens".') == 1
+    logged = [message.message for message in client.lsp.log_messages]
+    assert logged.count('initializationOptions: there is no setting "max_tokns". The nearest is "max_tokens".') == 1
 
 
 async def test_defect_14_many_quick_changes_of_settings_leave_no_socket_open(paced, start_client):
@@ -66,6 +68,6 @@ async def test_defect_14_many_quick_changes_of_settings_leave_no_socket_open(pac
         client.lsp.workspace_did_change_configuration(types.DidChangeConfigurationParams(settings))
     steps(paced, 1000)
     while not await client.complete(URI, 0, 3, invoked=True):
-        pass  # the last of the connections is not there yet
+        pass  # the last connection is not ready yet
     await client.lsp.workspace_execute_command_async(types.ExecuteCommandParams("draftline.accepted", ["unknown"]))
     assert len(process.net_connections("unix")) <= before + 1

@@ -1,4 +1,4 @@
-"""A workspace's files are read only if they are regular, inside it and small enough; nothing is waited for."""
+"""Files of a workspace are read only if they are regular, inside it and small enough; no read blocks."""
 
 import errno
 import os
@@ -9,9 +9,9 @@ import pytest
 from lsp_server.workspace_reader import read_inside, read_named
 
 
-def refusal(root, path, most_bytes=100):
-    with pytest.raises(OSError) as caught:  # noqa: PT011 - the number is what tests look at
-        read_inside(root, path, most_bytes)
+def refusal(root, path, max_bytes=100):
+    with pytest.raises(OSError) as caught:  # noqa: PT011 - the tests check its errno
+        read_inside(root, path, max_bytes)
     return caught.value.errno
 
 
@@ -19,14 +19,14 @@ def open_descriptors():
     return {path.name for path in Path("/dev/fd").iterdir()}
 
 
-def test_a_regular_file_is_read_whole_up_to_the_bound(tmp_path):
+def test_a_regular_file_up_to_the_limit_is_read_whole(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.py").write_bytes(b"x" * 100)
     assert read_inside(tmp_path, tmp_path / "a" / "b.py", 100) == b"x" * 100
     assert refusal(tmp_path, tmp_path / "a" / "b.py", 99) == errno.EFBIG
 
 
-def test_a_file_that_is_huge_and_empty_is_not_read(tmp_path):
+def test_a_huge_sparse_file_is_not_read(tmp_path):
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(1 << 40)
     assert refusal(tmp_path, tmp_path / "sparse") == errno.EFBIG
@@ -39,7 +39,7 @@ def test_no_link_is_followed(tmp_path, target):
     assert refusal(tmp_path, tmp_path / "link") == errno.ELOOP
 
 
-def test_no_link_in_the_way_is_followed_but_the_root_may_be_one(tmp_path):
+def test_no_linked_folder_below_the_root_is_followed_but_the_root_may_be_a_link(tmp_path):
     real = tmp_path / "real"
     (real / "inner").mkdir(parents=True)
     (real / "inner" / "a.py").write_text("x")
@@ -49,7 +49,7 @@ def test_no_link_in_the_way_is_followed_but_the_root_may_be_one(tmp_path):
     assert read_inside(tmp_path / "root", tmp_path / "root" / "inner" / "a.py", 10) == b"x"
 
 
-def test_pipes_sockets_and_folders_are_refused_without_waiting(tmp_path):
+def test_pipes_and_folders_are_refused_without_blocking(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     for name in ("pipe", "folder"):
@@ -59,7 +59,7 @@ def test_pipes_sockets_and_folders_are_refused_without_waiting(tmp_path):
         read_named(tmp_path / "pipe", 10)
 
 
-def test_the_writer_of_a_pipe_does_not_notice(tmp_path):
+def test_a_pipe_is_never_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     refusal(tmp_path, tmp_path / "pipe")
     with pytest.raises(OSError, match="No such device") as caught:
@@ -68,7 +68,7 @@ def test_the_writer_of_a_pipe_does_not_notice(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["../outside", "a/../../outside", "."])
-def test_nothing_outside_is_read(tmp_path, name):
+def test_no_file_outside_the_root_is_read(tmp_path, name):
     (tmp_path / "outside").write_text("x")
     root = tmp_path / "root"
     (root / "a").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Documents of two megabytes: keys are answered, and nothing of the text is kept beside the document itself."""
+"""Documents of two megabytes: keystrokes are handled, and no copies of the text are kept."""
 
 import gc
 import types as python_types
@@ -18,7 +18,7 @@ NOT_FOLLOWED = (type, Document, python_types.ModuleType, python_types.FunctionTy
 
 
 @pytest.mark.parametrize("unit", ["x", "é😀"], ids=["ASCII", "beyond"])
-async def test_defect_2_a_line_of_two_megabytes_opens_takes_keys_and_says_why_nothing_is_suggested(
+async def test_defect_2_a_line_of_two_megabytes_can_be_edited_and_the_status_says_why_nothing_is_suggested(
     paced, start_client, unit
 ):
     client = await start_client(max_file_mb=4)
@@ -34,7 +34,7 @@ async def test_defect_2_a_line_of_two_megabytes_opens_takes_keys_and_says_why_no
     assert len(await client.complete(FILE, 1, 3)) == 1
 
 
-async def test_defect_9_many_suggestions_in_a_big_document_keep_no_copies_of_it(paced, start_client):
+async def test_defect_9_suggestions_in_a_big_document_keep_no_copies_of_its_text(paced, start_client):
     client = await start_client()
     await client.ready()
     client.open(FILE, "const value = 1;\n" * (CHARACTERS // 17), "javascript")
@@ -54,7 +54,7 @@ async def test_defect_9_many_suggestions_in_a_big_document_keep_no_copies_of_it(
 
 
 def held_characters(*roots):
-    """How many characters of text live on with some objects, open documents left out."""
+    """Return how many characters of text some objects keep alive, without open documents."""
     known, waiting, count = set(), list(roots), 0
     while waiting:
         one = waiting.pop()
@@ -67,16 +67,16 @@ def held_characters(*roots):
     return count
 
 
-async def test_defect_9_what_is_kept_of_a_suggestion_is_a_bounded_window_and_ends_with_its_document():
+async def test_defect_9_a_suggestion_keeps_a_bounded_window_of_its_document_until_the_document_closes():
     editor = RecordedEditor("const value = 1;\n" * 20_000)
     for number in range(20):
         editor.type(f"v{number} = ")
         await editor.suggest("1 + 2", each_token=(-0.1,))
         await settle()
-    kept = (editor.signals._offers, editor.gate.acceptance._let_through)
+    kept = (editor.signals._offers, editor.policy.acceptance._passed)
     assert len(kept[0]) == len(kept[1]) == 20
     assert held_characters(*kept) < 20 * 10_000
-    editor.gate.forget(URI)
+    editor.policy.forget(URI)
     editor.signals.forget(editor.document)
     assert held_characters(*kept) == 0
     assert editor.document.lines.end > Place(20_000, 0)

@@ -1,4 +1,4 @@
-"""The document store against a naive model that works on one string and on code units."""
+"""Documents behave like a simple model that keeps one string and counts code units character by character."""
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +17,7 @@ TEXTS = st.lists(CHARACTERS, max_size=30).map("".join)
 
 
 def naive_lines(text):
-    """Line contents and ends by a scan of single characters."""
+    """Return start and end of each line, found by a scan of single characters."""
     lines, start, at = [], 0, 0
     while at < len(text):
         width = 2 if text[at : at + 2] == "\r\n" else 1 if text[at] in "\r\n" else 0
@@ -64,7 +64,7 @@ EDITS = st.lists(st.tuples(POSITIONS, POSITIONS, TEXTS), max_size=6)
 
 @settings(max_examples=300, deadline=None)
 @given(TEXTS, EDITS, st.sampled_from(ENCODINGS))
-def test_any_sequence_of_edits_gives_what_editing_one_string_gives(text, edits, encoding):
+def test_any_sequence_of_edits_has_the_same_result_as_on_one_string(text, edits, encoding):
     document = Document("file:///a", "python", 0, TextLines(text))
     model = pair_up(text)
     for version, (start, end, new) in enumerate(edits, 1):
@@ -84,7 +84,7 @@ def test_any_sequence_of_edits_gives_what_editing_one_string_gives(text, edits, 
 
 @settings(max_examples=200, deadline=None)
 @given(TEXTS, POSITIONS, st.sampled_from(ENCODINGS))
-def test_a_position_splits_the_text_where_the_naive_model_does_and_converts_back(text, position, encoding):
+def test_a_position_has_the_offset_of_the_simple_model_and_converts_back(text, position, encoding):
     lines = TextLines(text)
     place = lines.place_at(*position, encoding)
     offset = naive_offset(lines.text(), *position, encoding)
@@ -96,14 +96,14 @@ def test_a_position_splits_the_text_where_the_naive_model_does_and_converts_back
 
 @settings(max_examples=200, deadline=None)
 @given(TEXTS, TEXTS)
-def test_a_whole_new_text_reports_only_the_part_that_differs(old, new):
+def test_replacing_the_whole_text_reports_only_the_part_that_differs(old, new):
     document = Document("file:///a", "python", 0, TextLines(old))
     before = TextLines(old)
     (edit,) = document.apply([types.TextDocumentContentChangeWholeDocument(new)], 1, PositionEncoding.UTF16)
     assert document.lines.text() == pair_up(new)
     head = before.between(Place(0, 0), edit.start) if edit.start <= before.end else before.text()
     rest = before.text()[len(head) :]
-    if "\r\n" not in old + new:  # a place never stands between the two
+    if "\r\n" not in old + new:  # a position is never between \r and \n
         assert rest.startswith(edit.removed)
         assert head + edit.inserted + rest[len(edit.removed) :] == pair_up(new)
 
@@ -121,7 +121,7 @@ def test_form_feed_and_unicode_separators_are_not_line_ends():
     assert TextLines("a\fb\vc\x85d\u2028e\u2029f\x1cg").end.line == 0
 
 
-def test_a_carriage_return_and_a_newline_that_meet_become_one_line_end():
+def test_a_carriage_return_and_a_newline_that_become_neighbours_are_one_line_end():
     lines = TextLines("a\rX\nb")
     lines.replace(Place(1, 0), Place(1, 1), "")
     assert lines.end.line == 1
@@ -129,7 +129,7 @@ def test_a_carriage_return_and_a_newline_that_meet_become_one_line_end():
 
 
 @pytest.mark.parametrize(("encoding", "units"), [("utf-8", 5), ("utf-16", 3), ("utf-32", 2)])
-def test_the_place_behind_an_emoji_in_each_encoding(encoding, units):
+def test_the_position_after_an_emoji_in_each_encoding(encoding, units):
     place = TextLines("x😀y").place_at(0, units, PositionEncoding(encoding))
     assert place == Place(0, 2)
 
@@ -146,7 +146,7 @@ def test_the_window_before_the_cursor_stays_the_same_while_a_few_lines_are_typed
 
 
 @given(TEXTS, st.integers(0, 40), st.integers(1, 12))
-def test_a_window_around_the_cursor_has_at_most_its_limit_and_touches_the_cursor(text, count, limit):
+def test_a_window_before_or_after_the_cursor_ends_at_the_cursor_and_keeps_its_limit(text, count, limit):
     lines = TextLines(text)
     place = lines.advance(Place(0, 0), count)
     whole_before, whole_after = lines.between(Place(0, 0), place), lines.between(place, lines.end)
@@ -158,7 +158,7 @@ def test_a_window_around_the_cursor_has_at_most_its_limit_and_touches_the_cursor
     assert after == whole_after or len(whole_after) > limit
 
 
-def test_a_window_consists_of_whole_lines_where_they_are_shorter_than_its_limit():
+def test_a_window_consists_of_whole_lines_if_they_are_shorter_than_its_limit():
     lines = TextLines("0123456789\n" * 100)
     assert lines.before(Place(50, 4), 100).startswith("0123456789\n")
     assert lines.after(Place(50, 4), 100).endswith("0123456789\n")
@@ -166,14 +166,14 @@ def test_a_window_consists_of_whole_lines_where_they_are_shorter_than_its_limit(
 
 @settings(max_examples=200, deadline=None)
 @given(TEXTS)
-def test_lines_are_cut_where_a_scan_of_single_characters_cuts_them(text):
+def test_lines_are_split_where_a_scan_of_single_characters_splits_them(text):
     lines = text_lines.split_lines(text)
     assert "".join(lines) == text
     assert [line.rstrip("\r\n") for line in lines] == [text[start:end] for start, end in naive_lines(text)]
 
 
 def characters_read(monkeypatch, lines, line):
-    """How many characters 100 typed keys, 100 deletions and the positions between them look at."""
+    """Return how many characters 100 typed keys, 100 deletions and the conversions of their positions read."""
     read = []
     for name in ("split_lines", "join_surrogates", "units_from_column", "column_from_units"):
         real = getattr(text_lines, name)
@@ -183,7 +183,7 @@ def characters_read(monkeypatch, lines, line):
     document = Document("file:///a", "python", 0, lines)
     column = 2 * lines.line_length(line) // 3
     start = lines.units_at(Place(line, column), PositionEncoding.UTF16)
-    read.clear()  # a jump looks at the line once
+    read.clear()  # a jump to another position reads the line once
     for key in range(100):
         at = (line, start + key)
         document.apply([change(at, at, "x")], key, PositionEncoding.UTF16)
@@ -199,12 +199,12 @@ def characters_read(monkeypatch, lines, line):
     [("some line of code here\n" * 50_000, 25_000), ("x" * 1_000_000, 0), ("é漢😀, " * 200_000, 0)],
     ids=["many lines", "one line", "one line beyond ASCII"],
 )
-def test_a_key_in_a_big_file_reads_no_more_than_what_it_touches(monkeypatch, text, line):
+def test_a_keystroke_in_a_big_file_reads_only_the_text_near_it(monkeypatch, text, line):
     assert characters_read(monkeypatch, TextLines(text), line) < 10_000
 
 
-def test_defect_2_a_last_line_without_a_line_end_is_split_in_linear_work():
-    """With a pattern that tries again from every character this takes hours."""
+def test_defect_2_a_long_last_line_without_a_line_end_is_split_in_linear_time():
+    """A pattern that backtracks takes hours here."""
     assert text_lines.split_lines("x" * 2_000_000) == ["x" * 2_000_000]
     assert TextLines("a\n" + "y" * 2_000_000).end == Place(1, 2_000_000)
 
@@ -219,7 +219,7 @@ def test_defect_2_a_last_line_without_a_line_end_is_split_in_linear_work():
         ("x" * 101, EmptyReason.TOO_LARGE),
     ],
 )
-def test_an_unfit_text_has_its_reason(text, reason):
+def test_a_text_that_is_unfit_for_completion_has_a_reason(text, reason):
     assert Document("file:///a", "python", 0, TextLines(text)).unfit(limit_bytes=100) is reason
 
 
@@ -235,7 +235,7 @@ def cell(uri, language, text):
     return types.NotebookCell(kind, uri), types.TextDocumentItem(uri, language, 1, text)
 
 
-def test_cells_of_a_notebook_are_documents_that_know_the_code_above():
+def test_a_notebook_cell_is_a_document_with_the_code_of_the_cells_above():
     store = DocumentStore()
     cells, items = zip(
         cell("c1", "python", "import os\n"), cell("c2", "markdown", "# T"), cell("c3", "python", "os."), strict=True

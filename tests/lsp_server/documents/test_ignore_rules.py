@@ -1,4 +1,4 @@
-"""Ignore rules mean what they mean to git, line by line, and no rule takes long."""
+"""Ignore rules match what git matches, line by line, and no rule takes long."""
 
 import os
 import shutil
@@ -29,13 +29,13 @@ PATHS = st.tuples(st.sampled_from(["", "dir/", "dir/dir/"]), st.lists(NAMES, min
 
 
 def ignored_by_git(root, paths):
-    quiet = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "XDG_CONFIG_HOME": os.devnull}
-    said = subprocess.run(
+    no_config = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "XDG_CONFIG_HOME": os.devnull}
+    result = subprocess.run(
         ["git", "-C", str(root), "check-ignore", "--no-index", "-z", "--stdin"],
-        input="\0".join(sorted(paths)).encode(), capture_output=True, check=False, env={**os.environ, **quiet},
+        input="\0".join(sorted(paths)).encode(), capture_output=True, check=False, env={**os.environ, **no_config},
     )  # fmt: skip
-    assert said.returncode in (0, 1), said.stderr
-    return {path.decode() for path in said.stdout.split(b"\0") if path}
+    assert result.returncode in (0, 1), result.stderr
+    return {path.decode() for path in result.stdout.split(b"\0") if path}
 
 
 def ignored_by_us(root, paths):
@@ -50,7 +50,7 @@ def ignored_by_us(root, paths):
 @example({"ab", "a/b", "1"}, "[[:alpha:]]b\n!/\n[[:digit:]]", "")
 @example({"ac/d/b", "a/b", "dir/ac/b"}, "a**/b", "/a**")
 @example({"a b", "dir/a "}, "a\\ b \r\n", "\ufeffa\\ ")
-def test_what_git_ignores_is_ignored_and_nothing_else(paths, rules, rules_below):
+def test_exactly_the_files_that_git_ignores_are_ignored(paths, rules, rules_below):
     files = {path for path in paths if not any(other.startswith(path + "/") for other in paths)}
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -65,7 +65,7 @@ def test_what_git_ignores_is_ignored_and_nothing_else(paths, rules, rules_below)
 
 
 @pytest.mark.parametrize("line", ["a\\", "\\", "!", "!/", "/", "[z-a]", "[", "[[:nope:]]", "foo[a-\\"])
-def test_a_line_that_git_cannot_use_leaves_the_others_as_they_are(tmp_path, line):
+def test_a_malformed_line_does_not_affect_the_other_lines(tmp_path, line):
     (tmp_path / ".gitignore").write_text(f"*.log\n{line}\n/build/\n")
     assert ignored_by_us(tmp_path, ["a.py", "b.log", "build/x", "src/build/x"]) == {"b.log", "build/x"}
 
@@ -81,19 +81,19 @@ def test_a_line_that_git_cannot_use_leaves_the_others_as_they_are(tmp_path, line
         ("a**\\/" * 50 + "z", "a/" * 2000 + "c"),
     ],
 )
-def test_a_glob_with_many_asterisks_is_matched_without_trying_every_length_of_each(glob, path):
-    """Before, the first of these took seconds and the others longer than anyone can wait."""
-    assert IgnoreRules(glob.encode(), most_globs=1).verdict(path.encode(), is_folder=False) is None
-    assert IgnoreRules(glob[:-1].encode(), most_globs=1).globs == 1
+def test_a_glob_with_many_asterisks_is_matched_without_backtracking(glob, path):
+    """With backtracking, the first of these globs takes seconds and the others do not end."""
+    assert IgnoreRules(glob.encode(), max_globs=1).verdict(path.encode(), is_folder=False) is None
+    assert IgnoreRules(glob[:-1].encode(), max_globs=1).globs == 1
 
 
-def test_rules_without_wildcards_are_not_compiled_and_the_others_are_bounded():
-    assert IgnoreRules(b"\n".join(b"name%d/" % number for number in range(9000)), most_globs=0).globs == 0
+def test_only_rules_with_wildcards_are_compiled_and_their_number_is_limited():
+    assert IgnoreRules(b"\n".join(b"name%d/" % number for number in range(9000)), max_globs=0).globs == 0
     with pytest.raises(TooManyGlobsError):
-        IgnoreRules(b"a*\nb*\nc*\n", most_globs=2)
+        IgnoreRules(b"a*\nb*\nc*\n", max_globs=2)
 
 
-def test_a_folder_whose_rules_are_too_many_to_read_is_ignored_whole(tmp_path):
+def test_a_folder_whose_ignore_file_is_too_large_is_ignored(tmp_path):
     (tmp_path / "wide").mkdir()
     (tmp_path / "wide" / ".gitignore").write_text("".join(f"a{number}*\n" for number in range(2000)))
     (tmp_path / "long").mkdir()
@@ -101,7 +101,7 @@ def test_a_folder_whose_rules_are_too_many_to_read_is_ignored_whole(tmp_path):
     assert ignored_by_us(tmp_path, ["wide/x", "long/x", "x"]) == {"wide/x", "long/x"}
 
 
-def test_the_rules_of_many_folders_below_each_other_are_bounded_together(tmp_path):
+def test_the_limit_of_rules_counts_the_rules_of_all_folders_above(tmp_path):
     deep = tmp_path
     for _ in range(5):
         deep = deep / "d"

@@ -1,4 +1,4 @@
-"""Which files may be read: secrets and ignored files never leave, whatever the tree looks like."""
+"""The workspace feed sends files to the engine, but never secret or ignored ones."""
 
 import os
 import tempfile
@@ -11,10 +11,10 @@ from lsprotocol import types
 
 from completion.errors import EngineUnavailableError
 from completion.request import Closing, WorkspaceUpdate
-from lsp_server.documents import workspace_feed as workspace_files
+from lsp_server.documents import workspace_feed
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.file_policy import FilePolicy, may_hold_secrets
-from lsp_server.documents.workspace_feed import FILE_BYTES, WorkspaceFeed
+from lsp_server.documents.workspace_feed import MAX_FILE_BYTES, WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
@@ -26,7 +26,7 @@ SECRET_NAMES = [
 
 
 class Recorder:
-    """Takes the updates of a feed, as the engine does."""
+    """Receives the messages of a feed in place of the engine."""
 
     def __init__(self):
         self.messages = []
@@ -53,7 +53,7 @@ class Recorder:
 def make_feed(root, **changes):
     folders, documents, recorder = WorkspaceFolders(), DocumentStore(), Recorder()
     folders.add([types.WorkspaceFolder(root.as_uri(), "project")])
-    feed = WorkspaceFeed(folders, documents, recorder, lambda: Settings(**changes), rest_s=0)
+    feed = WorkspaceFeed(folders, documents, recorder, lambda: Settings(**changes), pause_s=0)
     return feed, documents, recorder
 
 
@@ -69,7 +69,7 @@ def changed(path):
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
-def test_secrets_are_known_by_name_in_any_folder(name):
+def test_secret_files_are_recognised_by_name_in_any_folder(name):
     assert may_hold_secrets(Path("/home/me/project") / name)
     assert may_hold_secrets(Path("/home/me/project/deep/down") / name)
 
@@ -77,16 +77,16 @@ def test_secrets_are_known_by_name_in_any_folder(name):
 @pytest.mark.parametrize(
     "name", ["environment.py", "keys.py", "token.ts", "credit.py", "env.py", "Makefile", "a.gitkeep"]
 )
-def test_plain_source_is_no_secret(name):
+def test_source_files_are_not_secret(name):
     assert not may_hold_secrets(Path("/home/me/project") / name)
 
 
-def test_whatever_lies_in_a_folder_of_secrets_is_one():
+def test_every_file_in_a_secret_folder_is_secret():
     assert may_hold_secrets(Path("/home/me/.ssh/config"))
     assert may_hold_secrets(Path("/home/me/.aws/config"))
 
 
-def test_a_link_to_a_secret_is_a_secret(tmp_path):
+def test_a_link_to_a_secret_file_is_secret(tmp_path):
     (tmp_path / ".env").write_text("x")
     (tmp_path / "notes.txt").symlink_to(tmp_path / ".env")
     assert may_hold_secrets(tmp_path / "notes.txt")
@@ -105,7 +105,7 @@ FILES = st.dictionaries(
 
 @settings(max_examples=40, deadline=None)
 @given(FILES, st.sets(st.sampled_from(["build/", "*.ts", "/src", "!a.py", "notes.md"])))
-async def test_secrets_and_ignored_files_never_leave(files, rules):
+async def test_secret_and_ignored_files_are_never_sent(files, rules):
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         kept = {path: text for path, text in files.items() if not any(other.startswith(path + "/") for other in files)}
@@ -127,8 +127,8 @@ async def test_secrets_and_ignored_files_never_leave(files, rules):
             assert not allowed or "node_modules" in path or path in recorder.sent
 
 
-async def test_a_link_to_itself_keeps_no_other_file_out(tmp_path):
-    """Before, resolving it raised, and none of the files was indexed."""
+async def test_a_link_to_itself_does_not_affect_other_files(tmp_path):
+    """Resolving such a link raises."""
     write(tmp_path, {f"f{number}.py": "x" for number in range(50)})
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "a").symlink_to("b")
@@ -140,7 +140,7 @@ async def test_a_link_to_itself_keeps_no_other_file_out(tmp_path):
     assert len(recorder.sent) == 50
 
 
-def test_a_chain_of_a_thousand_links_has_a_verdict(tmp_path):
+def test_a_chain_of_a_thousand_links_does_not_raise(tmp_path):
     for number in range(1500):
         (tmp_path / f"link{number}").symlink_to(f"missing/../link{number + 1}")
     (tmp_path / "link1500").write_text("x")
@@ -150,7 +150,7 @@ def test_a_chain_of_a_thousand_links_has_a_verdict(tmp_path):
 @pytest.mark.parametrize(
     "uri", ["file:///a%00.py", "file:///a\0.py", "file:///a\ud800.py", "file://[a/b.py", "file:a.py"]
 )
-async def test_a_uri_that_no_system_can_name_is_no_file(tmp_path, uri):
+async def test_a_uri_that_is_no_valid_path_has_no_file(tmp_path, uri):
     feed, documents, recorder = make_feed(tmp_path)
     write(tmp_path, {"a.py": "a"})
     feed.changed(documents.open(types.TextDocumentItem(uri, "python", 1, "x")))
@@ -162,8 +162,8 @@ async def test_a_uri_that_no_system_can_name_is_no_file(tmp_path, uri):
     assert feed.refusal_of(uri.replace("a", ".env")) is EmptyReason.SECRET_FILE
 
 
-async def test_a_watchers_path_through_a_linked_folder_or_out_of_the_folder_is_not_read(tmp_path):
-    """Before, `/etc/passwd` went to the engine through a link to `/etc`."""
+async def test_a_changed_file_reached_through_a_link_or_outside_the_workspace_is_not_read(tmp_path):
+    """Else a link to `/etc` would send `/etc/passwd` to the engine."""
     write(tmp_path, {"project/a.py": "a", "outside/b.py": "b"})
     (tmp_path / "project" / "linked").symlink_to(tmp_path / "outside")
     feed, _, recorder = make_feed(tmp_path / "project")
@@ -174,8 +174,8 @@ async def test_a_watchers_path_through_a_linked_folder_or_out_of_the_folder_is_n
     assert recorder.sent == {"a.py": "a"}
 
 
-async def test_a_pipe_that_a_watcher_names_is_not_waited_for(tmp_path):
-    """Before, the thread that read it waited for a writer, and the process could not exit."""
+async def test_a_pipe_among_the_changed_files_does_not_block(tmp_path):
+    """A thread that opens a pipe waits for its writer, and the process cannot exit."""
     os.mkfifo(tmp_path / "pipe.py")
     write(tmp_path, {"a.py": "a"})
     feed, _, recorder = make_feed(tmp_path)
@@ -186,8 +186,8 @@ async def test_a_pipe_that_a_watcher_names_is_not_waited_for(tmp_path):
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "pipe", ".gitignore"])
-async def test_an_ignore_file_that_is_a_link_or_a_pipe_is_not_read(tmp_path, target):
-    """Before, a link to a device filled the memory and one to a pipe stopped the event loop."""
+async def test_an_ignore_file_that_is_a_link_is_not_read(tmp_path, target):
+    """A link to a device would fill the memory, and one to a pipe would stop the event loop."""
     write(tmp_path, {"a.py": "a", "b.log": "b", ".draftlineignore": "*.log"})
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / ".gitignore").symlink_to(target)
@@ -197,7 +197,7 @@ async def test_an_ignore_file_that_is_a_link_or_a_pipe_is_not_read(tmp_path, tar
     assert recorder.sent == {"a.py": "a", ".draftlineignore": "*.log"}
 
 
-async def test_code_in_a_folder_named_secrets_is_read_and_data_is_not(tmp_path):
+async def test_source_files_in_a_folder_named_secrets_are_sent_and_data_files_are_not(tmp_path):
     write(tmp_path, {"secrets/store.py": "code", "secrets/prod.yml": "password: x", ".ssh/a.py": "x"})
     feed, _, recorder = make_feed(tmp_path)
     await feed.scan()
@@ -205,7 +205,7 @@ async def test_code_in_a_folder_named_secrets_is_read_and_data_is_not(tmp_path):
     assert recorder.sent == {"secrets/store.py": "code"}
 
 
-async def test_open_documents_come_first_then_their_neighbours(tmp_path):
+async def test_open_documents_are_sent_first_then_files_in_their_folders(tmp_path):
     write(tmp_path, {"far/z.py": "z", "near/b.py": "b", "near/a.py": "old", "top.py": "t"})
     feed, documents, recorder = make_feed(tmp_path)
     documents.open(types.TextDocumentItem((tmp_path / "near/a.py").as_uri(), "python", 1, "new"))
@@ -217,8 +217,8 @@ async def test_open_documents_come_first_then_their_neighbours(tmp_path):
     assert recorder.sent["near/a.py"] == "new"
 
 
-async def test_large_binary_and_foreign_files_are_left_out(tmp_path):
-    write(tmp_path, {"big.py": "x" * (FILE_BYTES + 1), "ok.py": "ok"})
+async def test_large_binary_linked_and_non_utf8_files_are_not_sent(tmp_path):
+    write(tmp_path, {"big.py": "x" * (MAX_FILE_BYTES + 1), "ok.py": "ok"})
     (tmp_path / "b.bin").write_bytes(b"MZ\0")
     (tmp_path / "latin.py").write_bytes(b"caf\xe9")
     outside = tmp_path.parent / "outside.py"
@@ -230,7 +230,7 @@ async def test_large_binary_and_foreign_files_are_left_out(tmp_path):
     assert recorder.sent == {"ok.py": "ok"}
 
 
-async def test_the_number_of_files_is_bounded_and_zero_sends_nothing(tmp_path):
+async def test_index_files_limits_the_number_of_files_and_0_sends_nothing(tmp_path):
     write(tmp_path, {f"f{number}.py": "x" for number in range(20)})
     feed, _, recorder = make_feed(tmp_path, index_files=5)
     await feed.scan()
@@ -246,7 +246,7 @@ async def test_the_number_of_files_is_bounded_and_zero_sends_nothing(tmp_path):
     assert not recorder.sent
 
 
-async def test_what_becomes_ignored_or_is_deleted_is_withdrawn(tmp_path):
+async def test_files_that_become_ignored_or_are_deleted_are_withdrawn(tmp_path):
     write(tmp_path, {"a.py": "a", "b.py": "b"})
     feed, _, recorder = make_feed(tmp_path)
     await feed.scan()
@@ -260,7 +260,7 @@ async def test_what_becomes_ignored_or_is_deleted_is_withdrawn(tmp_path):
     assert recorder.removed == ["a.py", "b.py"]
 
 
-async def test_a_closed_document_is_sent_as_it_lies_on_disk(tmp_path):
+async def test_a_closed_document_is_sent_as_it_is_on_disk(tmp_path):
     write(tmp_path, {"a.py": "saved"})
     feed, documents, recorder = make_feed(tmp_path)
     document = documents.open(types.TextDocumentItem((tmp_path / "a.py").as_uri(), "python", 1, "typed"))
@@ -274,7 +274,7 @@ async def test_a_closed_document_is_sent_as_it_lies_on_disk(tmp_path):
     ]  # fmt: skip
 
 
-async def test_an_engine_that_is_gone_ends_the_sending_and_a_new_one_is_told_everything(tmp_path):
+async def test_sending_stops_when_the_engine_fails_and_the_next_scan_sends_everything(tmp_path):
     write(tmp_path, {"a.py": "a"})
     feed, _, recorder = make_feed(tmp_path)
     recorder.fails = True
@@ -286,7 +286,7 @@ async def test_an_engine_that_is_gone_ends_the_sending_and_a_new_one_is_told_eve
     assert recorder.sent == {"a.py": "a"}
 
 
-async def test_nothing_is_read_outside_the_folders(tmp_path):
+async def test_no_file_outside_the_folders_is_read(tmp_path):
     inside = tmp_path / "project"
     write(tmp_path, {"project/a.py": "a", "elsewhere.py": "x"})
     feed, _, recorder = make_feed(inside)
@@ -296,16 +296,16 @@ async def test_nothing_is_read_outside_the_folders(tmp_path):
     assert recorder.sent == {"a.py": "a"}
 
 
-async def test_a_file_that_goes_while_the_folder_is_read_is_left_out(tmp_path, monkeypatch):
+async def test_a_file_that_is_deleted_during_the_scan_is_left_out(tmp_path, monkeypatch):
     write(tmp_path, {"a.py": "a = 1\n", "b.py": "b = 1\n"})
-    entries = workspace_files._entries
+    entries = workspace_feed._entries
 
-    def entries_that_age(folder, most):
-        found = entries(folder, most)
+    def list_then_delete(folder, max_entries):
+        found = entries(folder, max_entries)
         (tmp_path / "b.py").unlink(missing_ok=True)
         return found
 
-    monkeypatch.setattr(workspace_files, "_entries", entries_that_age)
+    monkeypatch.setattr(workspace_feed, "_entries", list_then_delete)
     feed, _, recorder = make_feed(tmp_path)
     await feed.scan()
     await feed.idle()
@@ -322,7 +322,7 @@ async def test_defect_1_a_closed_folder_is_forgotten_before_anything_else_is_sen
     await feed.idle()
     first, closing, *after = recorder.messages
     assert closing == Closing(workspaces=(tmp_path.as_uri(),))
-    assert [update.changed for update in after] == [first.changed]  # the folder is open all the same
+    assert [update.changed for update in after] == [first.changed]  # the store of folders still has the folder open
 
 
 async def test_defect_1_a_closed_document_is_forgotten_unless_it_is_open_again(tmp_path):

@@ -1,4 +1,4 @@
-"""What will hardly be accepted is held back unless asked for; what is shown teaches the gate."""
+"""The gate hides automatic suggestions that will hardly be accepted, and learns from those that it shows."""
 
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
@@ -9,25 +9,25 @@ DOUBTFUL = (-4.0, -5.0, -4.5)
 SURE = (-0.01, -0.02, -0.01)
 
 
-async def test_a_doubtful_suggestion_is_held_back_by_name():
+async def test_an_unlikely_suggestion_is_hidden_with_a_reason():
     editor = ScriptedEditor(TEXT, gate=Strictness.HIGH)
     answer = await editor.ask_and_hear(") ]", each_token=DOUBTFUL)
     assert not answer.remainders
-    assert answer.reason is EmptyReason.HELD_BACK
+    assert answer.reason is EmptyReason.HIDDEN
     assert not editor.partials
 
 
-async def test_a_sure_suggestion_is_shown():
+async def test_a_likely_suggestion_is_shown():
     editor = ScriptedEditor(TEXT, gate=Strictness.HIGH)
     assert texts(await editor.ask_and_hear("value + other", each_token=SURE)) == ["value + other"]
 
 
-async def test_what_was_asked_for_passes():
+async def test_the_suggestion_of_a_manual_request_is_shown():
     editor = ScriptedEditor(TEXT, gate=Strictness.HIGH)
     assert texts(await editor.ask_and_hear(") ]", each_token=DOUBTFUL, invoked=True)) == [") ]"]
 
 
-async def test_text_on_the_screen_is_not_taken_back():
+async def test_a_suggestion_that_is_on_the_screen_is_never_hidden():
     editor = ScriptedEditor(TEXT, gate=Strictness.HIGH)
     task = editor.ask()
     await editor.engine.wait_for_request(1)
@@ -36,7 +36,7 @@ async def test_text_on_the_screen_is_not_taken_back():
     assert texts(await task) == ["value + ) ]"]
 
 
-async def test_what_is_learned_of_is_the_whole_text_not_its_first_part():
+async def test_the_gate_learns_from_the_whole_suggestion_not_from_its_first_part():
     editor = ScriptedEditor(TEXT, gate=Strictness.HIGH)
     task = editor.ask()
     await editor.engine.wait_for_request(1)
@@ -45,19 +45,19 @@ async def test_what_is_learned_of_is_the_whole_text_not_its_first_part():
     await editor.engine.say("value + other", done=True, each_token=SURE)
     answer = await task
     editor.clock.now += 2.0
-    editor.gate.acceptance.accepted(answer.id)
-    behaviour = editor.gate.acceptance._gate.behaviour
+    editor.policy.acceptance.accepted(answer.id)
+    behaviour = editor.policy.acceptance._model.behaviour
     assert behaviour.accepted_lengths == [len("value + other")]
     assert behaviour.dwell_s == [5.0]
 
 
-async def test_what_was_let_through_stays_so_after_its_fate_is_known_and_is_learned_of_once():
-    """A suggestion in another document took the screen while this one was still being written."""
+async def test_a_shown_suggestion_stays_visible_after_the_gate_learned_from_it_and_counts_once():
+    """A suggestion in another document appears while this one is still generated."""
     editor = ScriptedEditor(TEXT, gate=Strictness.HIGH)
     task = editor.ask()
     await editor.engine.wait_for_request(1)
     await editor.engine.say("value +", each_token=SURE)
-    acceptance = editor.gate.acceptance
+    acceptance = editor.policy.acceptance
     id_ = editor.partials[-1][1].id
     acceptance.shown(id_)
     acceptance.shown("in another document")
@@ -65,10 +65,10 @@ async def test_what_was_let_through_stays_so_after_its_fate_is_known_and_is_lear
     assert texts(await task) == ["value + ) ]"]
     acceptance.shown(id_)
     acceptance.rejected(id_)
-    assert acceptance._gate.behaviour.decisions == 1
+    assert acceptance._model.behaviour.decisions == 1
 
 
-async def test_a_user_who_passes_everything_over_is_shown_less():
+async def test_a_user_who_accepts_nothing_sees_fewer_suggestions():
     shown = []
     editor = ScriptedEditor(TEXT, gate=Strictness.NORMAL)
     for _ in range(30):
@@ -76,7 +76,7 @@ async def test_a_user_who_passes_everything_over_is_shown_less():
         answer = await editor.ask_and_hear("other()", each_token=(-0.4, -0.5, -0.5))
         shown.append(bool(answer.remainders))
         if answer.remainders:
-            editor.gate.acceptance.shown(answer.id)
+            editor.policy.acceptance.shown(answer.id)
         editor.completer.clear(URI)
     assert shown[0]
     assert sum(shown[15:]) < sum(shown[:15])

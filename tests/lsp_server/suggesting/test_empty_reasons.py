@@ -1,4 +1,4 @@
-"""Every reason for an empty answer has a way to be met, and a name that the client hears."""
+"""Every empty reason occurs, and the quiet periods end as they should."""
 
 import pytest
 
@@ -9,9 +9,9 @@ from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
 
 @pytest.mark.parametrize("signal", ["note_acceptance", "note_rejection"])
-async def test_quiet_after_acceptance_and_dismissal_ends_after_a_second_or_when_asked(signal):
+async def test_the_quiet_period_after_an_acceptance_or_dismissal_lasts_a_second_and_spares_manual_requests(signal):
     editor = ScriptedEditor("x = ")
-    getattr(editor.gate, signal)(URI)
+    getattr(editor.policy, signal)(URI)
     editor.clock.now += 0.9
     assert (await editor.ask()).reason in {EmptyReason.AFTER_ACCEPTANCE, EmptyReason.AFTER_REJECTION}
     assert texts(await editor.ask_and_hear("1", invoked=True)) == ["1"]
@@ -20,7 +20,7 @@ async def test_quiet_after_acceptance_and_dismissal_ends_after_a_second_or_when_
     assert texts(await editor.ask_and_hear("2")) == ["2"]
 
 
-async def test_typing_after_a_deletion_ends_the_quiet():
+async def test_typing_after_a_deletion_ends_its_quiet_period():
     editor = ScriptedEditor("x = 1")
     editor.delete(1)
     assert (await editor.ask()).reason is EmptyReason.DELETING
@@ -45,10 +45,10 @@ async def test_typing_after_a_deletion_ends_the_quiet():
         ("x = |\nnext = 1", False),
     ],
 )
-async def test_nothing_inside_a_word_unless_only_closers_follow(text, refused):
+async def test_an_automatic_request_inside_a_word_is_refused_unless_only_closers_or_punctuation_follow(text, refused):
     cursor = text.index("|")
     editor = ScriptedEditor(text.replace("|", ""), cursor=cursor)
-    assert editor.gate.automatic_refusal(editor.document, editor.place()) == (
+    assert editor.policy.automatic_refusal(editor.document, editor.place()) == (
         EmptyReason.INSIDE_WORD if refused else None
     )
 
@@ -62,7 +62,7 @@ async def reach_outdated():
     task = editor.ask()
     await editor.engine.wait_for_request(1)
     await settle()
-    editor.edit(0, 1, "y")  # without asking again
+    editor.edit(0, 1, "y")  # without another request
     return await task
 
 
@@ -107,7 +107,7 @@ async def reach_error():
 
 async def reach_after(signal):
     editor = ScriptedEditor("x = ")
-    getattr(editor.gate, signal)(URI)
+    getattr(editor.policy, signal)(URI)
     return await editor.ask()
 
 
@@ -137,12 +137,12 @@ REACHED = {
     EmptyReason.ENGINE_ERROR: reach_error,
     EmptyReason.MODEL_SILENT: lambda: ScriptedEditor("x = ").ask_and_hear(""),
     EmptyReason.FILTERED: lambda: ScriptedEditor("x = ").ask_and_hear(None, dropped="repeats_suffix"),
-    EmptyReason.HELD_BACK: lambda: ScriptedEditor("x = ", gate=Strictness.HIGH).ask_and_hear(") ]", each_token=(-4.0,)),
+    EmptyReason.HIDDEN: lambda: ScriptedEditor("x = ", gate=Strictness.HIGH).ask_and_hear(") ]", each_token=(-4.0,)),
 }
 
 
 @pytest.mark.parametrize("reason", sorted(set(EmptyReason) - {EmptyReason.NOT_OPEN}))
-async def test_every_reason_is_met(reason):
+async def test_every_reason_occurs(reason):
     answer = await REACHED[reason]()
     assert answer.reason is reason
     assert not answer.remainders

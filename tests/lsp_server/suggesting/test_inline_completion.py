@@ -1,4 +1,4 @@
-"""The life of a request in the server: debounce, cancel-previous, reuse, streaming, refusals with a name."""
+"""The life of a request in the server: debounce, cancellation, reuse of generations, streaming."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from lsp_server.suggesting.inline_completion import WITHDRAWN_GRACE_S
 from tests.lsp_server.scripted_editor import ScriptedEditor, settle, texts
 
 
-async def test_what_the_engine_says_is_the_answer():
+async def test_the_engines_text_is_the_answer():
     editor = ScriptedEditor("def f():\n    return ")
     answer = await editor.ask_and_hear("1", "1 + 2")
     assert texts(answer) == ["1 + 2"]
@@ -17,7 +17,7 @@ async def test_what_the_engine_says_is_the_answer():
     assert editor.engine.requests[0].prefix == "def f():\n    return "
 
 
-async def test_streamed_text_grows_and_is_never_taken_back():
+async def test_streamed_text_only_grows():
     editor = ScriptedEditor("x = ")
     await editor.ask_and_hear("1", "1 +", "1 + 2", "1 + 2")
     streamed = [texts(answer)[0] for _, answer, _ in editor.partials]
@@ -26,7 +26,7 @@ async def test_streamed_text_grows_and_is_never_taken_back():
     assert len({answer.id for _, answer, _ in editor.partials}) == 1
 
 
-async def test_an_automatic_request_waits_and_an_invoked_one_does_not():
+async def test_an_automatic_request_is_debounced_and_a_manual_one_is_not():
     editor = ScriptedEditor("x = ", debounce_ms=60_000)
     editor.ask()
     await settle()
@@ -38,7 +38,7 @@ async def test_an_automatic_request_waits_and_an_invoked_one_does_not():
     assert texts(await invoked) == ["1"]
 
 
-async def test_a_newer_request_answers_the_older_one_at_once():
+async def test_a_newer_request_ends_the_older_one_at_once():
     editor = ScriptedEditor("x = ", debounce_ms=60_000)
     older = editor.ask()
     await settle()
@@ -49,7 +49,7 @@ async def test_a_newer_request_answers_the_older_one_at_once():
     await editor.close()
 
 
-async def test_typing_what_is_being_generated_keeps_the_generation():
+async def test_typing_the_generated_text_keeps_the_generation():
     editor = ScriptedEditor("x = ")
     first = editor.ask()
     await editor.engine.wait_for_request(1)
@@ -62,7 +62,7 @@ async def test_typing_what_is_being_generated_keeps_the_generation():
     assert len(editor.engine.requests) == 1
 
 
-async def test_typing_ahead_of_the_generation_keeps_it_while_it_may_agree():
+async def test_typing_ahead_of_the_generated_text_keeps_the_generation_while_it_may_still_fit():
     editor = ScriptedEditor("x = ")
     editor.ask()
     await editor.engine.wait_for_request(1)
@@ -74,7 +74,7 @@ async def test_typing_ahead_of_the_generation_keeps_it_while_it_may_agree():
     assert len(editor.engine.requests) == 1
 
 
-async def test_typing_ahead_of_a_generation_that_then_says_something_else_starts_anew():
+async def test_a_generation_that_does_not_fit_what_was_typed_ahead_of_it_is_replaced():
     editor = ScriptedEditor("x = ")
     editor.ask()
     await editor.engine.wait_for_request(1)
@@ -89,18 +89,18 @@ async def test_typing_ahead_of_a_generation_that_then_says_something_else_starts
     assert editor.engine.requests[1].prefix == "x = value"
 
 
-async def test_typing_what_is_shown_narrows_it_without_a_new_request():
+async def test_typing_the_shown_suggestion_narrows_it_without_a_new_request():
     editor = ScriptedEditor("x = ", debounce_ms=0)
     shown = await editor.ask_and_hear("value + 1")
-    for typed, rest in [("v", "alue + 1"), ("alue", " + 1"), (" ", "+ 1")]:
+    for typed, remainder in [("v", "alue + 1"), ("alue", " + 1"), (" ", "+ 1")]:
         editor.type(typed)
         answer = await editor.ask()
-        assert texts(answer) == [rest]
+        assert texts(answer) == [remainder]
         assert answer.id == shown.id
     assert len(editor.engine.requests) == 1
 
 
-async def test_typing_something_else_stops_the_engine_before_the_next_request():
+async def test_typing_something_else_cancels_the_generation_before_the_next_request():
     editor = ScriptedEditor("x = ")
     editor.ask()
     await editor.engine.wait_for_request(1)
@@ -111,7 +111,7 @@ async def test_typing_something_else_stops_the_engine_before_the_next_request():
     await editor.close()
 
 
-async def test_an_edit_elsewhere_stops_the_engine():
+async def test_an_edit_elsewhere_cancels_the_generation():
     editor = ScriptedEditor("a = 1\nx = ")
     editor.ask()
     await editor.engine.wait_for_request(1)
@@ -122,7 +122,7 @@ async def test_an_edit_elsewhere_stops_the_engine():
     await editor.close()
 
 
-async def test_a_bracket_that_the_editor_closes_is_covered_once_the_text_closes_it():
+async def test_a_closer_that_the_editor_added_is_replaced_once_the_suggestion_contains_it():
     editor = ScriptedEditor("print")
     first = editor.ask()
     await editor.engine.wait_for_request(1)
@@ -133,8 +133,8 @@ async def test_a_bracket_that_the_editor_closes_is_covered_once_the_text_closes_
     query, answer, _ = editor.partials[-1]
     assert (texts(answer), answer.remainders[0].replace_after) == (["value"], 0)
     await editor.engine.say("(value)", done=True)
-    (left,) = (await second).remainders
-    assert (left.text, left.replace_after) == ("value)", 1)
+    (remainder,) = (await second).remainders
+    assert (remainder.text, remainder.replace_after) == ("value)", 1)
     assert (await first).reason is EmptyReason.SUPERSEDED
     assert query.situation.suffix == ")"
 
@@ -142,14 +142,14 @@ async def test_a_bracket_that_the_editor_closes_is_covered_once_the_text_closes_
 async def test_a_closer_that_was_typed_over_is_not_replaced_again():
     editor = ScriptedEditor("f(x)\n", cursor=3)
     await editor.ask_and_hear(")\ny = 1", replace_after=1)
-    editor.edit(3, 4, ")")  # the editor steps over the closer that stands there
+    editor.edit(3, 4, ")")  # the editor types over the existing closer
     editor.cursor = 4
-    (left,) = (await editor.ask()).remainders
-    assert (left.text, left.replace_after) == ("\ny = 1", 0)
+    (remainder,) = (await editor.ask()).remainders
+    assert (remainder.text, remainder.replace_after) == ("\ny = 1", 0)
     assert len(editor.engine.requests) == 1
 
 
-async def test_a_withdrawn_request_leaves_its_generation_to_the_next():
+async def test_the_next_request_continues_the_generation_of_a_cancelled_one():
     editor = ScriptedEditor("x = ")
     first = editor.ask()
     await editor.engine.wait_for_request(1)
@@ -163,7 +163,7 @@ async def test_a_withdrawn_request_leaves_its_generation_to_the_next():
     assert editor.answers[0].reason is EmptyReason.CANCELLED
 
 
-async def test_a_withdrawn_request_frees_the_engine_when_nobody_asks_again():
+async def test_the_generation_of_a_cancelled_request_ends_if_no_other_request_follows():
     editor = ScriptedEditor("x = ")
     first = editor.ask()
     await editor.engine.wait_for_request(1)
@@ -173,14 +173,14 @@ async def test_a_withdrawn_request_frees_the_engine_when_nobody_asks_again():
     assert editor.engine.closed == [0]
 
 
-async def test_a_cursor_that_rests_elsewhere_stops_the_generation_and_one_that_stays_keeps_it():
+async def test_a_generation_is_cancelled_when_the_cursor_moves_away_and_kept_when_it_stays():
     editor = ScriptedEditor("a = 1\nx = ")
     editor.ask()
     await editor.engine.wait_for_request(1)
     await settle()
-    assert editor.completer.serves(editor.document, editor.place())
+    assert editor.completer.cursor_moved(editor.document, editor.place())
     assert editor.engine.closed == []
-    assert not editor.completer.serves(editor.document, Place(0, 0))
+    assert not editor.completer.cursor_moved(editor.document, Place(0, 0))
     await settle()
     assert editor.engine.closed == [0]
     await editor.close()
@@ -195,7 +195,7 @@ async def test_a_failed_generation_is_not_reused():
     assert texts(await editor.ask_and_hear("1")) == ["1"]
 
 
-async def test_a_stream_that_ends_early_is_an_error_and_not_a_loop():
+async def test_a_stream_that_ends_early_is_an_error_and_is_not_repeated():
     editor = ScriptedEditor("x = ")
     task = editor.ask()
     await editor.engine.wait_for_request(1)

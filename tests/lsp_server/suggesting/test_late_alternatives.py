@@ -1,54 +1,54 @@
-"""Suggestions behind the first: written for who stopped to look at one that stands there, and for nobody else."""
+"""Alternatives of an automatic suggestion are generated only after a pause in typing while it is visible."""
 
 import asyncio
 
 from lsp_server.documents.text_lines import Place
 from lsp_server.gate.acceptance_model import Strictness
-from lsp_server.suggesting.generation import REST_S
+from lsp_server.suggesting.generation import PAUSE_S
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
 
-async def test_typing_along_puts_them_off_though_the_editor_narrows_the_text_without_asking(pass_time):
+async def test_typing_postpones_alternatives_even_if_the_editor_narrows_the_suggestion_without_a_request(pass_time):
     editor = ScriptedEditor("x = ", suggestions=3)
     await editor.ask_and_be_offered("value")
     for character in "val":
-        await pass_time(0.6 * REST_S)
+        await pass_time(0.6 * PAUSE_S)
         editor.type(character)
         await settle()
         assert len(editor.engine.requests) == 1
-    await pass_time(REST_S)
+    await pass_time(PAUSE_S)
     assert len(editor.engine.requests) == 2
     await editor.close()
 
 
-async def test_none_are_written_for_a_text_that_is_held_back_until_they_are_asked_for(pass_time):
+async def test_a_hidden_suggestion_gets_alternatives_only_for_a_manual_request(pass_time):
     editor = ScriptedEditor("x = ", suggestions=3, gate=Strictness.HIGH)
-    asked = editor.ask()
+    request = editor.ask()
     await editor.engine.wait_for_request(1)
     await editor.engine.say(") ]", done=True, each_token=(-4.0,))
-    assert texts(await asked) == []
-    await pass_time(2 * REST_S)
+    assert texts(await request) == []
+    await pass_time(2 * PAUSE_S)
     assert len(editor.engine.requests) == 1
     assert texts(await editor.ask_and_be_offered(") ]", "other", invoked=True)) == [") ]", "other"]
     assert len(editor.engine.requests) == 2
 
 
-async def test_a_client_that_would_not_hear_of_them_has_them_written_once_it_asks_by_a_key(pass_time):
+async def test_a_client_without_streaming_gets_alternatives_only_for_a_manual_request(pass_time):
     editor = ScriptedEditor("x = ", suggestions=3, streaming=False)
     await editor.ask_and_be_offered("value")
-    await pass_time(2 * REST_S)
+    await pass_time(2 * PAUSE_S)
     assert texts(await editor.ask()) == ["value"]
-    await pass_time(2 * REST_S)
+    await pass_time(2 * PAUSE_S)
     assert len(editor.engine.requests) == 1
     assert texts(await editor.ask_and_be_offered("value", "other", invoked=True)) == ["value", "other"]
     assert len(editor.engine.requests) == 2
 
 
-async def test_what_stands_there_is_final_while_they_come(pass_time):
-    """An editor that inserts it meanwhile has inserted all of it."""
+async def test_the_shown_suggestion_is_reported_as_done_while_alternatives_are_generated(pass_time):
+    """An editor that inserts it in the meantime inserts all of it."""
     editor = ScriptedEditor("x = ", suggestions=3)
     await editor.ask_and_be_offered("value")
-    await pass_time(REST_S)
+    await pass_time(PAUSE_S)
     await editor.engine.offer("value", "other")
     await editor.engine.offer("value", "other", "third", done=True)
     assert [(texts(answer), done) for _, answer, done in editor.partials] == [
@@ -58,39 +58,39 @@ async def test_what_stands_there_is_final_while_they_come(pass_time):
     ]
 
 
-async def test_a_cursor_that_rests_elsewhere_ends_the_question_with_its_generation():
+async def test_a_cursor_that_moves_away_ends_the_request_and_its_generation():
     editor = ScriptedEditor("a = 1\nx = ")
-    asked = editor.ask()
+    request = editor.ask()
     await editor.engine.wait_for_request(1)
     await settle()
-    assert not editor.completer.serves(editor.document, Place(0, 0))
+    assert not editor.completer.cursor_moved(editor.document, Place(0, 0))
     await settle()
-    assert asked.done()
+    assert request.done()
     assert len(editor.engine.requests) == 1
     await editor.close()
 
 
-async def test_a_document_that_is_closed_just_as_the_wait_ends_is_not_worked_for():
+async def test_no_request_is_sent_for_a_document_that_is_closed_in_the_moment_in_which_the_debounce_ends():
     editor = ScriptedEditor("x = ", debounce_ms=0)
-    asked = editor.ask()
+    request = editor.ask()
     turn = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_soon(turn.set_result, None)
-    await turn  # the question waits now, for no time at all
+    await turn  # the request is now in its debounce of 0 ms
     editor.completer.clear(URI)
-    await asked
+    await request
     await settle()
     assert editor.engine.requests == []
 
 
-async def test_the_engine_is_busy_for_who_waits_and_not_for_others_that_nobody_waits_for(pass_time):
+async def test_the_completer_works_while_a_request_waits_and_not_while_only_alternatives_are_generated(pass_time):
     editor = ScriptedEditor("x = ", suggestions=3)
-    asked = editor.ask()
+    request = editor.ask()
     await editor.engine.wait_for_request(1)
     assert editor.completer.working
     await editor.engine.offer("value", done=True)
-    await asked
+    await request
     assert not editor.completer.working
-    await pass_time(REST_S)
+    await pass_time(PAUSE_S)
     assert len(editor.engine.requests) == 2
     assert not editor.completer.working
     cycling = editor.ask(invoked=True)

@@ -1,4 +1,4 @@
-"""Several suggestions in the server: which come by themselves, which follow the answer, which a key asks for."""
+"""Several suggestions: automatic requests get alternatives later, manual requests get them with the answer."""
 
 import pytest
 
@@ -7,13 +7,13 @@ from tests.lsp_server.scripted_editor import ScriptedEditor, settle, texts
 
 
 @pytest.mark.parametrize(("configured", "invoked"), [(1, 1), (3, 5)])
-async def test_an_invoked_request_asks_for_more_suggestions_than_come_by_themselves(configured, invoked):
+async def test_a_manual_request_asks_for_more_suggestions_than_the_setting(configured, invoked):
     editor = ScriptedEditor("x = ", suggestions=configured)
     await editor.ask_and_hear("1", invoked=True)
     assert [request.suggestions for request in editor.engine.requests] == [invoked]
 
 
-async def test_who_asks_by_a_key_where_a_suggestion_came_by_itself_gets_the_others_at_once():
+async def test_a_manual_request_at_an_automatic_suggestion_adds_the_alternatives_without_a_pause():
     editor = ScriptedEditor("x = ", suggestions=3)
     assert texts(await editor.ask_and_be_offered("value")) == ["value"]
     cycling = editor.ask(invoked=True)
@@ -24,14 +24,14 @@ async def test_who_asks_by_a_key_where_a_suggestion_came_by_itself_gets_the_othe
     assert [request.suggestions for request in editor.engine.requests] == [1, 3]
 
 
-async def test_what_comes_by_itself_is_answered_with_the_first_text_and_the_others_follow_who_looks_at_it():
+async def test_an_automatic_request_is_answered_with_the_first_suggestion_and_the_alternatives_follow_after_a_pause():
     editor = ScriptedEditor("x = ", suggestions=3)
-    asked = editor.ask()
+    request = editor.ask()
     await editor.engine.wait_for_request(1)
     await editor.engine.say("va")
-    assert not asked.done()
+    assert not request.done()
     await editor.engine.offer("value", done=True)
-    assert texts(await asked) == ["value"]
+    assert texts(await request) == ["value"]
     await editor.engine.wait_for_request(2)
     await editor.engine.say("va")
     assert [one.text for one in editor.partials[-1][1].remainders] == ["value"]
@@ -43,25 +43,25 @@ async def test_what_comes_by_itself_is_answered_with_the_first_text_and_the_othe
     assert [request.suggestions for request in editor.engine.requests] == [1, 3]
 
 
-async def test_the_others_are_not_asked_for_while_somebody_types_along():
+async def test_no_alternatives_are_requested_while_the_user_types_the_suggestion():
     editor = ScriptedEditor("x = ", suggestions=3)
     await editor.ask_and_be_offered("value")
     assert not editor.completer.working
-    for left in ("alue", "lue", "ue"):
-        editor.type("value"[-len(left) - 1])
-        assert texts(await editor.ask()) == [left]
+    for remainder in ("alue", "lue", "ue"):
+        editor.type("value"[-len(remainder) - 1])
+        assert texts(await editor.ask()) == [remainder]
     assert len(editor.engine.requests) == 1
     await editor.engine.wait_for_request(2)
     await editor.engine.offer("value", "valuable", "other", done=True)
     assert [one.text for one in editor.partials[-1][1].remainders] == ["ue", "uable"]
 
 
-@pytest.mark.parametrize("said", ["another text first", "failure"])
-async def test_the_text_that_stands_there_stays_whatever_comes_of_the_others(said):
+@pytest.mark.parametrize("outcome", ["another text first", "failure"])
+async def test_the_shown_suggestion_stays_if_the_alternatives_fail_or_begin_with_another(outcome):
     editor = ScriptedEditor("x = ", suggestions=3)
     await editor.ask_and_be_offered("value")
     await editor.engine.wait_for_request(2)
-    if said == "failure":
+    if outcome == "failure":
         await editor.engine.fail(EngineUnavailableError("gone"))
     else:
         await editor.engine.offer("values", "other", done=True)
@@ -69,17 +69,17 @@ async def test_the_text_that_stands_there_stays_whatever_comes_of_the_others(sai
     assert len(editor.engine.requests) == 2
 
 
-async def test_who_asks_by_a_key_gets_all_suggestions_at_once():
+async def test_a_manual_request_is_answered_with_all_suggestions():
     editor = ScriptedEditor("x = ", suggestions=3)
-    asked = editor.ask(invoked=True)
+    request = editor.ask(invoked=True)
     await editor.engine.wait_for_request(1)
     await editor.engine.offer("value")
-    assert not asked.done()
+    assert not request.done()
     await editor.engine.offer("value", "other", done=True)
-    assert texts(await asked) == ["value", "other"]
+    assert texts(await request) == ["value", "other"]
 
 
-async def test_a_key_that_no_text_begins_with_ends_the_alternatives_at_once():
+async def test_typing_what_no_suggestion_begins_with_cancels_the_generation_at_once():
     editor = ScriptedEditor("x = ", suggestions=3)
     await editor.ask_and_be_offered("value")
     editor.type("1")
@@ -88,7 +88,7 @@ async def test_a_key_that_no_text_begins_with_ends_the_alternatives_at_once():
 
 
 @pytest.mark.parametrize("typed", ["value", "values"])
-async def test_who_typed_the_whole_first_text_gets_another_one_though_alternatives_are_still_to_come(typed):
+async def test_typing_the_whole_suggestion_leads_to_a_new_one_although_its_alternatives_are_missing(typed):
     editor = ScriptedEditor("x = ", suggestions=3)
     await editor.ask_and_be_offered("value")
     for character in typed:
@@ -99,43 +99,43 @@ async def test_who_typed_the_whole_first_text_gets_another_one_though_alternativ
     assert texts(await again) == [" + 1"]
 
 
-async def test_who_typed_past_the_others_and_asks_by_a_key_gets_others_and_the_same_again_at_the_next_key():
+async def test_a_manual_request_after_typing_ruled_out_alternatives_gets_new_ones_and_a_repeated_one_the_same():
     editor = ScriptedEditor("x = ", suggestions=3)
-    asked = editor.ask(invoked=True)
+    request = editor.ask(invoked=True)
     await editor.engine.wait_for_request(1)
     await editor.engine.offer("value", "other", "third", done=True)
-    await asked
+    await request
     editor.type("v")
     assert texts(await editor.ask()) == ["alue"]
-    asked = editor.ask(invoked=True)
+    request = editor.ask(invoked=True)
     await editor.engine.wait_for_request(2)
     await editor.engine.offer("alue", "ector", done=True)
-    assert texts(await asked) == ["alue", "ector"]
-    assert texts(await editor.ask(invoked=True)) == ["alue", "ector"]  # no more of them are to be had here
+    assert texts(await request) == ["alue", "ector"]
+    assert texts(await editor.ask(invoked=True)) == ["alue", "ector"]  # the engine has no more suggestions here
     assert len(editor.engine.requests) == 2
 
 
-async def test_who_typed_along_and_asks_by_a_key_gets_others_that_go_on_from_there():
+async def test_a_manual_request_after_typing_a_part_of_the_suggestion_is_sent_with_the_typed_text():
     editor = ScriptedEditor("x = ", suggestions=3)
     await editor.ask_and_be_offered("value")
     editor.type("v")
-    asked = editor.ask(invoked=True)
+    request = editor.ask(invoked=True)
     await editor.engine.wait_for_request(2)
     assert editor.engine.requests[1].prefix == "x = v"
     await editor.engine.offer("alue", "ector", done=True)
-    assert texts(await asked) == ["alue", "ector"]
+    assert texts(await request) == ["alue", "ector"]
 
 
-async def test_who_asks_by_a_key_while_the_text_is_generated_keeps_it():
+async def test_a_manual_request_during_an_automatic_generation_keeps_the_generation():
     editor = ScriptedEditor("x = ", suggestions=3)
     editor.ask()
     await editor.engine.wait_for_request(1)
     await editor.engine.say("va")
     editor.type("v")
-    asked = editor.ask(invoked=True)
+    request = editor.ask(invoked=True)
     await settle()
     assert len(editor.engine.requests) == 1
     await editor.engine.offer("value", done=True)
     await editor.engine.wait_for_request(2)
     await editor.engine.offer("value", "vector", done=True)
-    assert texts(await asked) == ["alue", "ector"]
+    assert texts(await request) == ["alue", "ector"]

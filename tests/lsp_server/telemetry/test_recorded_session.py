@@ -3,7 +3,7 @@
 import pytest
 
 from lsp_server.messages import ItemName, PartAccepted, Rejected, Rejection
-from lsp_server.suggesting.generation import REST_S
+from lsp_server.suggesting.generation import PAUSE_S
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.persistence import CHECKPOINTS_S
 from lsp_server.telemetry.recorder import SuggestionRecorder, variant_of
@@ -19,7 +19,7 @@ class RecordedEditor(ScriptedEditor):
     def __init__(self, text="", **settings):
         super().__init__(text, **settings)
         self.recorder = SuggestionRecorder(lambda: "model", self.clock, lambda: WALL)
-        self.signals = ClientEvents(self.gate, self.completer, self.recorder)
+        self.signals = ClientEvents(self.policy, self.completer, self.recorder)
 
     def note(self, query, answer):
         super().note(query, answer)
@@ -158,7 +158,7 @@ async def test_no_alternatives_are_generated_for_a_suggestion_that_left_the_scre
     editor = RecordedEditor("x = ", suggestions=3)
     answer = await editor.ask_and_be_offered("value")
     editor.signals.rejected(Rejected(answer.id, how))
-    await pass_time(2 * REST_S)
+    await pass_time(2 * PAUSE_S)
     assert len(editor.engine.requests) == 1
 
 
@@ -179,7 +179,7 @@ async def test_the_rejection_of_an_older_suggestion_does_not_stop_a_newer_one(ho
 async def test_refusals_and_typed_characters_are_counted(editor, tmp_path):
     editor.type("abc")
     editor.edit(0, 0, "x" * 5000)  # a reload is not typing
-    editor.gate.note_rejection(URI)
+    editor.policy.note_rejection(URI)
     await editor.ask()
     assert await rows(editor, tmp_path, "SELECT language, reason, requests FROM refusals") == [
         ("python", "after_rejection", 1)

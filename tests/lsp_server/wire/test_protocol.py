@@ -1,4 +1,4 @@
-"""The real server process under messages that are malformed, out of order, cancelled or too long."""
+"""The real server process gets messages that are malformed, out of order, cancelled or too long."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ DOCUMENT = {"uri": "file:///a.py"}
 
 
 def inline_completion(id_, line):
-    """A request whose line is any JSON."""
+    """Return a request whose `line` is the given JSON."""
     params = {"textDocument": DOCUMENT, "position": {"line": 0, "character": 0}, "context": {"triggerKind": 1}}
     body = message(id=id_, method="textDocument/inlineCompletion", params=params).partition(b"\r\n\r\n")[2]
     return framed(body.replace(b'"line": 0', b'"line": ' + line))
@@ -63,8 +63,8 @@ async def test_defect_14_deep_json_is_answered_and_the_server_lives(server, dept
     deep = b"[" * depth + b"]" * depth
     if where == "position":
         server.stdin.write(inline_completion(2, deep))
-        heard = await next_reply(server.stdout)
-        assert (heard["id"], heard["error"]["code"]) in {(None, PARSE_ERROR), (2, INVALID_PARAMS)}
+        received = await next_reply(server.stdout)
+        assert (received["id"], received["error"]["code"]) in {(None, PARSE_ERROR), (2, INVALID_PARAMS)}
     else:
         body = b'{"jsonrpc":"2.0","method":"workspace/didChangeConfiguration","params":{"settings":{"draftline":'
         server.stdin.write(framed(body + b'{"max_tokens":' + deep + b"}}}}"))
@@ -72,9 +72,9 @@ async def test_defect_14_deep_json_is_answered_and_the_server_lives(server, dept
 
 
 async def next_reply(stream):
-    while "method" in (heard := await read(stream)):
+    while "method" in (received := await read(stream)):
         pass
-    return heard
+    return received
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ async def next_reply(stream):
         (b'{"jsonrpc": "2.0", "id": 1, "method": {}}', INVALID_REQUEST),
     ],
 )
-async def test_what_is_no_message_is_answered_without_an_id(server, body, code):
+async def test_invalid_json_rpc_is_answered_with_an_error_without_an_id(server, body, code):
     server.stdin.write(framed(body))
-    heard = await next_reply(server.stdout)
-    assert (heard["id"], heard["error"]["code"]) == (None, code)
+    received = await next_reply(server.stdout)
+    assert (received["id"], received["error"]["code"]) == (None, code)
     await still_answers(server)
 
 
@@ -115,7 +115,7 @@ async def test_requests_before_initialize_and_a_second_initialize_are_refused(sp
 async def test_defect_14_a_request_after_shutdown_is_an_invalid_request(server):
     late = (inline_completion(3, b"0"), message(id=4, method="shutdown"), message(id=5, method="no/such/method"))
     server.stdin.write(b"".join((message(id=2, method="shutdown"), *late)))
-    replies = {heard["id"]: heard for heard in [await next_reply(server.stdout) for _ in range(4)]}
+    replies = {received["id"]: received for received in [await next_reply(server.stdout) for _ in range(4)]}
     assert replies[2]["result"] is None
     assert [replies[id_]["error"]["code"] for id_ in (3, 4, 5)] == [INVALID_REQUEST] * 3
     server.stdin.write(message(method="exit"))
@@ -129,10 +129,10 @@ async def test_defect_14_a_response_that_nobody_waits_for_leaves_no_invalid_stat
     process.stdin.write(message(id=1, method="initialize", params=params))
     await reply(process.stdout, 1)
     process.stdin.write(message(method="initialized", params={}))
-    asked = await request(process.stdout, "window/workDoneProgress/create")
+    created = await request(process.stdout, "window/workDoneProgress/create")
     while (await request(process.stdout, "draftline/status"))["params"]["kind"] != "error":
-        pass  # the server withdraws its progress bar when the engine cannot start
-    process.stdin.write(message(id=asked["id"], result=None))
+        pass  # the server cancels its progress bar when the engine cannot start
+    process.stdin.write(message(id=created["id"], result=None))
     await still_answers(process)
     assert b"InvalidStateError" not in await end(process)
 
@@ -141,7 +141,7 @@ async def test_cancelled_commands_do_not_disturb_the_shutdown(server):
     command = {"command": "draftline.accepted", "arguments": ["x"]}
     commands = [message(id=id_, method="workspace/executeCommand", params=command) for id_ in range(10, 30)]
     cancels = [message(method="$/cancelRequest", params={"id": id_}) for id_ in range(10, 30)]
-    answers = [message(id=id_, result=None) for id_ in range(10, 30)]  # to what the server never asked
+    answers = [message(id=id_, result=None) for id_ in range(10, 30)]  # to requests that the server never sent
     server.stdin.write(b"".join((*commands, *cancels, *commands, *answers)))
     await still_answers(server)
     server.stdin.write(b"".join(commands))
@@ -151,7 +151,7 @@ async def test_cancelled_commands_do_not_disturb_the_shutdown(server):
 
 
 async def end(process):
-    """Shut a server down in good order; gives its log."""
+    """Shut a server down properly, and return its log."""
     process.stdin.write(message(id=2, method="shutdown"))
     assert (await reply(process.stdout, 2))["result"] is None
     process.stdin.write(message(method="exit"))
@@ -161,7 +161,7 @@ async def end(process):
 
 
 async def request(stream, method):
-    """The server's next request of a method."""
-    while (heard := await read(stream)).get("method") != method:
+    """Return the server's next message of a method."""
+    while (received := await read(stream)).get("method") != method:
         pass
-    return heard
+    return received
