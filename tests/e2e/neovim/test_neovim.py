@@ -8,7 +8,6 @@ from itertools import pairwise
 import psutil
 import pytest
 
-from tests.e2e.neovim.screen_picture import draw_svg
 from tests.e2e.sample_documents import CART, LIBRARY, MULTIPLY
 
 pytestmark = [pytest.mark.neovim, pytest.mark.real_model]
@@ -88,11 +87,10 @@ def test_typing_something_else_puts_it_away_and_says_so(edit):
     assert line(neovim) == "    rex"
 
 
-def test_several_lines_are_shown_and_accepted(edit, images):
-    neovim = edit(CART, lua='require("draftline").setup({ COMMAND }) vim.o.laststatus = 0 vim.o.ruler = false')
+def test_several_lines_are_shown_and_accepted(edit):
+    neovim = edit(CART)
     neovim.type("A")
     full_ghost(neovim, "del self.prices[name]")
-    (images / "neovim.svg").write_text(draw_svg(neovim.screen, rows=13), encoding="utf-8")
     neovim.type("<Tab>")
     wait_for_line(neovim, "            del self.prices[name]")
     assert neovim.lines()[-2:] == ["        if name in self.prices:", "            del self.prices[name]"]
