@@ -99,9 +99,16 @@ class Neovim:
     """One Neovim process with a user interface attached over its RPC."""
 
     def __init__(
-        self, program: Path, arguments: list[str], environment: dict[str, str], *, size: tuple[int, int] = (90, 24)
+        self,
+        program: Path,
+        arguments: list[str],
+        environment: dict[str, str],
+        *,
+        size: tuple[int, int] = (90, 24),
+        on_redraw: Callable[[Screen], None] = lambda _: None,
     ) -> None:
         self.screen = Screen(*size)
+        self._on_redraw = on_redraw
         self.ghosts: list[str] = []  # suggestions on the screen, in order, each change once
         self.ghost_times: list[float] = []  # time of each change, by the monotonic clock
         self.errors: list[str] = []
@@ -226,6 +233,7 @@ class Neovim:
                     getattr(self.screen, name)(*call)
                 if name == "flush":
                     self._remember_ghost()
+                    self._on_redraw(self.screen)
         elif message[0] == 2 and message[1] == "nvim_error_event":
             self.errors.append(message[2][1])
 

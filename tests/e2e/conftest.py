@@ -1,4 +1,4 @@
-"""The engine that the editors' tests share."""
+"""The engine that the tests of the editors share."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the editors' tests time: the first of them sets the editor and the model up."""
+    """Raise the timeout of editor tests: the first of them unpacks the editor and converts the model."""
     for item in items:
         if item.get_closest_marker("neovim") or item.get_closest_marker("vscode"):
             item.add_marker(pytest.mark.timeout(900))
 
 
 class EngineRoom:
-    """One engine for all tests of the session, in folders of its own."""
+    """One engine for all tests of the session, with its own folders."""
 
     def __init__(self, folder: Path) -> None:
         folders = {"DRAFTLINE_RUNTIME_DIR": str(folder / "run"), "DRAFTLINE_STATE_DIR": str(folder / "state")}
         self.environment = {**folders, "PYTHONPATH": str(REPOSITORY)}
 
     def hosts(self) -> list[psutil.Process]:
-        """Return the processes that serve this session's socket and are no language server."""
+        """Return this session's engine hosts."""
         return [one for one in self._processes() if not any("lsp_server" in word for word in one.cmdline())]
 
     def close(self) -> None:
-        """End what is left of this session's processes."""
+        """End the remaining processes of this session."""
         for process in self._processes():
             process.kill()
 
@@ -48,7 +48,7 @@ class EngineRoom:
 
 @pytest.fixture(scope="session")
 def engine_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineRoom]:
-    """Return where this session's engine runs; whatever runs there at the end is ended."""
+    """Return the folders of this session's engine, and end its processes afterwards."""
     room = EngineRoom(tmp_path_factory.mktemp("engine"))
     yield room
     room.close()

@@ -1,3 +1,3 @@
--- The language server's configuration: `vim.lsp.enable("draftline")` starts it, with or without `setup()`.
+-- Configuration of the language server. `vim.lsp.enable("draftline")` starts it, with or without `setup()`.
 
 return require("draftline.server").configuration()

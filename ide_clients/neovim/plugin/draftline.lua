@@ -1,4 +1,4 @@
--- The `:Draftline` command and the <Plug> mappings; nothing else is loaded until they are used.
+-- The `:Draftline` command and the <Plug> mappings. They load the other modules when they are used.
 
 if vim.g.loaded_draftline then
   return
@@ -30,7 +30,7 @@ vim.api.nvim_create_user_command("Draftline", function(given)
   local name = given.args == "" and "status" or given.args
   if not commands[name] then
     local known = table.concat(vim.fn.sort(vim.tbl_keys(commands)), ", ")
-    vim.notify(("draftline: there is no `:Draftline %s`; there are %s"):format(name, known), vim.log.levels.ERROR)
+    vim.notify(("draftline: there is no `:Draftline %s`; use one of %s"):format(name, known), vim.log.levels.ERROR)
     return
   end
   commands[name]()

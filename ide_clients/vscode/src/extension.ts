@@ -1,4 +1,4 @@
-// The extension's entry: makes the parts and joins them.
+// Entry point of the extension: creates its parts and connects them.
 
 import * as vscode from "vscode";
 import { terminalArguments } from "./launch.js";
@@ -11,7 +11,7 @@ import { Suggestions } from "./suggestions.js";
 
 const RESTARTING_SETTINGS = ["python", "serverCommand", "model", "backend", "threads"];
 
-/** Called by VS Code once, after its start. */
+/** Start the extension; VS Code calls this once. */
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
   const log = vscode.window.createOutputChannel("draftline", { log: true });
   const status = new StatusItem();

@@ -1,4 +1,4 @@
-// Real Python, started as the extension starts it, in a folder that holds modules of draftline's names.
+// Starts a real Python as the extension does, in a folder with modules that have draftline's names.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -11,7 +11,7 @@ import { PROBE, moduleArguments, serverCommand, terminalArguments } from "./laun
 const PYTHON = process.env["PYTHON"] ?? "python3";
 const MODULES = ["lsp_server/__init__.py", "lsp_server/__main__.py", "lsp_server/cli/main.py", "venv/__init__.py"];
 
-/** Modules that print where they lie when they are executed, and a `main` that does nothing. */
+/** Write modules that print a text when they are executed, with a `main` that does nothing. */
 function writeModules(folder: string, says: string): void {
   for (const name of MODULES) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
@@ -19,7 +19,7 @@ function writeModules(folder: string, says: string): void {
   }
 }
 
-/** What Python prints when it is started in a workspace with such modules, while the same are installed. */
+/** Return what Python prints in a workspace with such modules, while the same modules are installed. */
 function printed(words: string[]): string {
   const folder = mkdtempSync(join(tmpdir(), "draftline-"));
   const [workspace, installed] = [join(folder, "workspace"), join(folder, "installed")];
@@ -44,7 +44,7 @@ const STARTS: Record<string, string[]> = {
 };
 
 for (const [name, words] of Object.entries(STARTS)) {
-  test(`${name} runs the user's modules and none of the workspace`, () => {
+  test(`${name} runs the installed modules and none of the workspace`, () => {
     const output = printed(words);
     assert.match(output, /of the user/);
     assert.doesNotMatch(output, /of the workspace/);

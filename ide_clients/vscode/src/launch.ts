@@ -1,24 +1,23 @@
-// The command lines that start Python. `-P` keeps the folder that it runs in off its module path: a workspace must not
-// be able to replace draftline's modules. `-I` would also ignore PYTHONPATH and the user's own packages, where draftline
-// may be.
+// The command lines that start Python. `-P` keeps the working folder off the module path, so that a workspace cannot
+// replace draftline's modules. `-I` would also ignore PYTHONPATH and the user's packages, where draftline may be.
 
 const SAFE_PATH = "-P";
 
-/** The arguments that tell by the exit status whether a Python has the server. */
+/** Arguments with which a Python that has the server exits with status 0. */
 export const PROBE = [SAFE_PATH, "-c", "import lsp_server.__main__"];
 
-/** The command that starts the language server. */
+/** Return the command that starts the language server. */
 export function serverCommand(python: string): string[] {
   return [python, SAFE_PATH, "-m", "lsp_server", "--stdio"];
 }
 
-/** The arguments that run one of Python's own modules. */
+/** Return the arguments that run a module of Python. */
 export function moduleArguments(module: string, ...rest: string[]): string[] {
   return [SAFE_PATH, "-m", module, ...rest];
 }
 
-/** The arguments that run a draftline command in a terminal and keep its output on the screen. */
+/** Return the arguments that run a draftline command in a terminal and keep the terminal open. */
 export function terminalArguments(subcommand: "report" | "doctor"): string[] {
-  const code = `from lsp_server.cli.main import main; main(["${subcommand}"]); input("Enter closes this.")`;
+  const code = `from lsp_server.cli.main import main; main(["${subcommand}"]); input("Press Enter to close.")`;
   return [SAFE_PATH, "-c", code];
 }

@@ -1,10 +1,10 @@
-// Which settings the server is told of.
+// Which settings the server gets.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SERVER_SETTINGS } from "./manifest.js";
 
-test("the server is told of every setting of its own and of none of the extension's", () => {
+test("the server gets all of its settings and none of the extension's", () => {
   for (const name of ["enabled", "languagesOff", "cache", "drafting", "alternatives", "quietMs", "prepareMs", "model"]) {
     assert.ok(SERVER_SETTINGS.includes(name), name);
   }

@@ -1,4 +1,4 @@
-// What package.json says about the settings. Its section "Server" is written from the server's own table.
+// The settings in package.json. scripts/write_settings.py writes its section "Server" from the server's table.
 
 import manifest from "../package.json";
 
@@ -6,5 +6,5 @@ export const SECTION = "draftline";
 
 const server = manifest.contributes.configuration.find((section) => section.title === "Server");
 
-/** The settings that the language server reads, without the prefix; all others are the extension's own. */
+/** Settings of the language server, without the prefix. All others belong to the extension. */
 export const SERVER_SETTINGS = Object.keys(server?.properties ?? {}).map((name) => name.slice(SECTION.length + 1));

@@ -1,54 +1,64 @@
-// What is left of an offer, without an editor.
+// What remains of an offer, without an editor.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Offer, type Origin, type Place, answers, isSameOffer, lastLineTyped, readOffer, restsOf } from "./offer.js";
+import {
+  type Offer,
+  type Origin,
+  type Position,
+  answers,
+  isSameOffer,
+  lastLineTyped,
+  readOffer,
+  remaindersOf,
+} from "./offer.js";
 
 function source(text: string) {
   const lines = text.split("\n");
   return { lineCount: lines.length, lineAt: (line: number) => ({ text: lines[line] ?? "" }) };
 }
 
-/** The rest at the bar in `now` of `text`, which was offered at the bar in `then`. */
-function restAt(now: string, then: string, text: string, replaced = 0, done = true) {
-  const placeOf = (marked: string): Place => {
+/** Return what remains at the bar in `now` of `text`, which was suggested at the bar in `then`. */
+function remainderAt(now: string, then: string, text: string, replaced = 0, done = true) {
+  const positionOf = (marked: string): Position => {
     const lines = marked.slice(0, marked.indexOf("|")).split("\n");
     return { line: lines.length - 1, character: lines.at(-1)?.length ?? 0 };
   };
-  const [head = "", tail = ""] = (then.split("\n").at(placeOf(then).line) ?? "").split("|");
-  const place = placeOf(then);
-  const range = { start: place, end: { ...place, character: place.character + replaced } };
-  const offer = readOffer([{ insertText: text, range }], { uri: "u", version: 1, place, head, tail }, 1, done, "id") as Offer;
-  const rest = restsOf(offer, source(now.replace("|", "")), placeOf(now))[0];
-  return rest && [rest.text, rest.replaced];
+  const [head = "", tail = ""] = (then.split("\n").at(positionOf(then).line) ?? "").split("|");
+  const position = positionOf(then);
+  const range = { start: position, end: { ...position, character: position.character + replaced } };
+  const origin = { uri: "u", version: 1, position, head, tail };
+  const offer = readOffer([{ insertText: text, range }], origin, 1, done, "id") as Offer;
+  const remainder = remaindersOf(offer, source(now.replace("|", "")), positionOf(now))[0];
+  return remainder && [remainder.text, remainder.replaced];
 }
 
-test("typing what is shown narrows it", () => {
-  assert.deepEqual(restAt("x = |", "x = |", "foo(bar)"), ["foo(bar)", 0]);
-  assert.deepEqual(restAt("x = fo|", "x = |", "foo(bar)"), ["o(bar)", 0]);
-  assert.deepEqual(restAt("x = f(\n  b|", "x = |", "f(\n  bar)"), ["ar)", 0]);
-  assert.deepEqual(restAt("x = 😀|", "x = |", "😀ü"), ["ü", 0]);
+test("typing a suggestion narrows it", () => {
+  assert.deepEqual(remainderAt("x = |", "x = |", "foo(bar)"), ["foo(bar)", 0]);
+  assert.deepEqual(remainderAt("x = fo|", "x = |", "foo(bar)"), ["o(bar)", 0]);
+  assert.deepEqual(remainderAt("x = f(\n  b|", "x = |", "f(\n  bar)"), ["ar)", 0]);
+  assert.deepEqual(remainderAt("x = 😀|", "x = |", "😀ü"), ["ü", 0]);
 });
 
-test("typing something else ends it", () => {
-  assert.equal(restAt("x = g|", "x = |", "foo"), undefined);
-  assert.equal(restAt("y = f|", "x = |", "foo"), undefined);
-  assert.equal(restAt("x =|", "x = |", "foo"), undefined);
-  assert.equal(restAt("x = f| + 1", "x = |", "foo"), undefined);
+test("typing something else leaves no remainder", () => {
+  assert.equal(remainderAt("x = g|", "x = |", "foo"), undefined);
+  assert.equal(remainderAt("y = f|", "x = |", "foo"), undefined);
+  assert.equal(remainderAt("x =|", "x = |", "foo"), undefined);
+  assert.equal(remainderAt("x = f| + 1", "x = |", "foo"), undefined);
 });
 
 test("closers that the editor added are replaced", () => {
-  assert.deepEqual(restAt("x = f(|)", "x = |", "f(1)"), ["1)", 1]);
-  assert.deepEqual(restAt("f(1|)", "f(|)", "1, 2)", 1), [", 2)", 1]);
+  assert.deepEqual(remainderAt("x = f(|)", "x = |", "f(1)"), ["1)", 1]);
+  assert.deepEqual(remainderAt("f(1|)", "f(|)", "1, 2)", 1), [", 2)", 1]);
 });
 
-test("typing ahead of what is being generated keeps it", () => {
-  assert.deepEqual(restAt("x = foo|", "x = |", "fo", 0, false), ["", 0]);
-  assert.equal(restAt("x = foo|", "x = |", "fo", 0, true), undefined);
+test("typing ahead of growing text keeps the suggestion", () => {
+  assert.deepEqual(remainderAt("x = foo|", "x = |", "fo", 0, false), ["", 0]);
+  assert.equal(remainderAt("x = foo|", "x = |", "fo", 0, true), undefined);
 });
 
-test("text that only became final is the same, the same text of another completion is not", () => {
-  const origin = { uri: "u", version: 1, place: { line: 0, character: 0 }, head: "", tail: "" };
+test("text that only becomes final is the same offer, the same text of another completion is not", () => {
+  const origin = { uri: "u", version: 1, position: { line: 0, character: 0 }, head: "", tail: "" };
   const offerOf = (id: string, done: boolean, ...texts: string[]) =>
     readOffer(texts.map((insertText) => ({ insertText })), origin, 1, done, id) as Offer;
   assert.ok(isSameOffer(offerOf("a", true, "foo"), offerOf("a", false, "foo")));
@@ -57,24 +67,24 @@ test("text that only became final is the same, the same text of another completi
   assert.ok(!isSameOffer(offerOf("a", true, "foo"), undefined));
 });
 
-test("an item that rewrites what stands before the cursor is not shown", () => {
+test("an item that rewrites text before the cursor is not shown", () => {
   const range = { start: { line: 0, character: 0 }, end: { line: 0, character: 3 } };
-  const origin = { uri: "u", version: 1, place: { line: 0, character: 3 }, head: "foo", tail: "" };
+  const origin = { uri: "u", version: 1, position: { line: 0, character: 3 }, head: "foo", tail: "" };
   assert.equal(readOffer([{ insertText: "bar", range }], origin, 1, true), undefined);
   assert.equal(readOffer([{ insertText: "food", range }], origin, 1, true)?.items[0]?.text, "d");
 });
 
 test("text for an older version of the document is not drawn", () => {
-  const origin: Origin = { uri: "u", version: 7, place: { line: 2, character: 4 }, head: "x = ", tail: "" };
+  const origin: Origin = { uri: "u", version: 7, position: { line: 2, character: 4 }, head: "x = ", tail: "" };
   const partial = { id: "a", uri: "u", version: 7, position: { line: 2, character: 4 }, items: [], done: false };
   assert.ok(answers(partial, origin));
-  assert.ok(!answers({ ...partial, version: 5 }, origin)); // typed and deleted again: the same place, another text
+  assert.ok(!answers({ ...partial, version: 5 }, origin)); // typed and deleted again: same position, other version
   assert.ok(!answers({ ...partial, uri: "v" }, origin));
   assert.ok(!answers({ ...partial, position: { line: 2, character: 5 } }, origin));
 });
 
-test("a change elsewhere in the document ends a request, typing at its place does not", () => {
-  const origin: Origin = { uri: "u", version: 7, place: { line: 2, character: 4 }, head: "x = ", tail: "" };
+test("a change elsewhere in the document ends a request, typing at its position does not", () => {
+  const origin: Origin = { uri: "u", version: 7, position: { line: 2, character: 4 }, head: "x = ", tail: "" };
   const change = (from: number, to: number, text: string) =>
     ({ range: { start: { line: from, character: 0 }, end: { line: to, character: 0 } }, text });
   assert.equal(lastLineTyped(origin, 2, [change(2, 2, "f(")]), 2);

@@ -1,42 +1,42 @@
-// What the server offers at a place in a document, and what of it is left after the user typed on. Pure functions.
+// The suggestions for one request, and what remains of them after the user typed more. Pure functions.
 
-/** A place in a line, in UTF-16 units. */
-export interface Place {
+/** A position in a document; the character counts UTF-16 units. */
+export interface Position {
   readonly line: number;
   readonly character: number;
 }
 
-/** The command that tells the server that an item was accepted. */
+/** The command that reports an accepted item to the server. */
 export interface AcceptCommand {
   readonly title: string;
   readonly command: string;
   readonly arguments?: readonly unknown[];
 }
 
-/** One text that belongs at the place, and how many characters after the place it replaces. */
+/** A suggestion: the text to insert at the cursor, and the number of characters after the cursor that it replaces. */
 export interface Item {
   readonly text: string;
   readonly replaced: number;
   readonly command: AcceptCommand;
 }
 
-/** An item as it comes over the wire. */
+/** An item as the server sends it. */
 export interface RawItem {
   readonly insertText: string | { readonly value: string };
-  readonly range?: { readonly start: Place; readonly end: Place };
+  readonly range?: { readonly start: Position; readonly end: Position };
   readonly command?: AcceptCommand;
 }
 
-/** Where a request was made: the document's version, the cursor, and the text of the cursor's line around it. */
+/** Where a request was made: document, version, cursor, and the text before and after the cursor on its line. */
 export interface Origin {
   readonly uri: string;
   readonly version: number;
-  readonly place: Place;
+  readonly position: Position;
   readonly head: string;
   readonly tail: string;
 }
 
-/** What the server offers for a request. `done` is false while text may still grow. */
+/** The suggestions for a request. `done` is false while they can still grow. */
 export interface Offer {
   readonly id: string;
   readonly serial: number;
@@ -45,31 +45,31 @@ export interface Offer {
   readonly done: boolean;
 }
 
-/** The notification that carries text which is still growing. */
+/** The notification with text that is still growing. */
 export interface PartialCompletion {
   readonly id: string;
   readonly uri: string;
   readonly version: number;
-  readonly position: Place;
+  readonly position: Position;
   readonly items: readonly RawItem[];
   readonly done: boolean;
 }
 
-/** A change of a document: the text that takes the place of a range. */
+/** A change of a document: the text that replaces a range. */
 export interface Change {
-  readonly range: { readonly start: Place; readonly end: Place };
+  readonly range: { readonly start: Position; readonly end: Position };
   readonly text: string;
 }
 
-/** What is left of an item at the cursor: the text to insert, and how many characters after the cursor it replaces. */
-export interface Rest {
+/** What remains of an item at the cursor: the text to insert, and how many characters after the cursor it replaces. */
+export interface Remainder {
   readonly item: Item;
   readonly text: string;
   readonly typed: string;
   readonly replaced: number;
 }
 
-/** The document as far as this module needs it. */
+/** The part of a document's interface that this module needs. */
 export interface TextSource {
   lineAt(line: number): { readonly text: string };
   readonly lineCount: number;
@@ -86,18 +86,18 @@ function readItem(raw: RawItem, origin: Origin, id: string, index: number): Item
     return { text, replaced: 0, command };
   }
   const { start, end } = raw.range;
-  if (start.line !== origin.place.line || end.line !== origin.place.line) {
+  if (start.line !== origin.position.line || end.line !== origin.position.line) {
     return undefined;
   }
-  // The part of the range before the cursor must be what the text starts with, else it is no insertion.
+  // The text must start with the part of the range before the cursor. Otherwise it does not insert text.
   const before = origin.head.slice(start.character);
   if (!text.startsWith(before)) {
     return undefined;
   }
-  return { text: text.slice(before.length), replaced: Math.max(0, end.character - origin.place.character), command };
+  return { text: text.slice(before.length), replaced: Math.max(0, end.character - origin.position.character), command };
 }
 
-/** Read the server's items; undefined if none of them can be shown. */
+/** Read the server's items. Return undefined if none of them can be shown. */
 export function readOffer(
   rawItems: readonly RawItem[],
   origin: Origin,
@@ -111,20 +111,20 @@ export function readOffer(
   return items.length > 0 ? { id: known, serial, origin, items, done } : undefined;
 }
 
-/** Whether streamed text answers the request that was made there; one for another version of the document does not. */
-export function answers(partial: PartialCompletion, { uri, version, place }: Origin): boolean {
-  const isThere = partial.position.line === place.line && partial.position.character === place.character;
+/** Return whether streamed text belongs to a request. Text for another version of the document does not. */
+export function answers(partial: PartialCompletion, { uri, version, position }: Origin): boolean {
+  const isThere = partial.position.line === position.line && partial.position.character === position.character;
   return isThere && partial.uri === uri && partial.version === version;
 }
 
 /**
- * The last line of what was typed since a request, after more changes; undefined if a change lies elsewhere. What is
- * offered is made for the text around those lines, `restsOf` compares the lines themselves.
+ * Return the last line that the user typed since a request, after more changes. Return undefined if a change is elsewhere:
+ * suggestions depend on the text around these lines. `remaindersOf` compares the lines themselves.
  */
 export function lastLineTyped(origin: Origin, lastLine: number, changes: readonly Change[]): number | undefined {
   let last = lastLine;
   for (const { range, text } of changes) {
-    if (range.start.line < origin.place.line || range.end.line > last) {
+    if (range.start.line < origin.position.line || range.end.line > last) {
       return undefined;
     }
     last += text.split(/\r\n|\r|\n/).length - 1 - (range.end.line - range.start.line);
@@ -132,15 +132,15 @@ export function lastLineTyped(origin: Origin, lastLine: number, changes: readonl
   return last;
 }
 
-/** Whether drawing one would change nothing of the other: neither its texts nor what accepting it tells the server. */
+/** Return whether two offers show the same text and report the same when they are accepted. */
 export function isSameOffer(one: Offer, other: Offer | undefined): boolean {
   const shown = (offer: Offer | undefined) =>
     JSON.stringify([offer?.id, ...(offer?.items ?? []).map((item) => [item.text, item.replaced])]);
   return shown(one) === shown(other);
 }
 
-/** The text between two places, its lines joined by "\n"; undefined if the first is not before the second. */
-function textBetween(document: TextSource, from: Place, to: Place): string | undefined {
+/** Return the text between two positions, lines separated by "\n". Return undefined if the first is after the second. */
+function textBetween(document: TextSource, from: Position, to: Position): string | undefined {
   if (to.line < from.line || (to.line === from.line && to.character < from.character) || to.line >= document.lineCount) {
     return undefined;
   }
@@ -152,16 +152,16 @@ function textBetween(document: TextSource, from: Place, to: Place): string | und
   return lines.join("\n");
 }
 
-/** What is left of each item of an offer at the cursor; empty if something else was typed. */
-export function restsOf(offer: Offer, document: TextSource, cursor: Place): Rest[] {
-  const { place, head, tail } = offer.origin;
-  if (place.line >= document.lineCount || !document.lineAt(place.line).text.startsWith(head)) {
+/** Return what remains of each item at the cursor. The list is empty if the user typed something else. */
+export function remaindersOf(offer: Offer, document: TextSource, cursor: Position): Remainder[] {
+  const { position, head, tail } = offer.origin;
+  if (position.line >= document.lineCount || !document.lineAt(position.line).text.startsWith(head)) {
     return [];
   }
-  const typed = textBetween(document, place, cursor);
+  const typed = textBetween(document, position, cursor);
   const tailNow = document.lineAt(cursor.line).text.slice(cursor.character);
   const added = tailNow.length - tail.length;
-  // An editor that closes brackets by itself may have put closers after the cursor since the request.
+  // The editor's auto-closing may have added closers after the cursor since the request.
   if (typed === undefined || added < 0 || !tailNow.endsWith(tail) || !CLOSERS.test(tailNow.slice(0, added))) {
     return [];
   }

@@ -1,4 +1,4 @@
-// Which Python runs the server: a chosen one, one that has draftline already, or a private one made with consent.
+// Finds the Python that runs the server: the chosen one, one that has draftline, or a new private environment.
 
 import { execFile } from "node:child_process";
 import { mkdir } from "node:fs/promises";
@@ -13,22 +13,22 @@ const PROBE_MS = 20_000;
 const IS_WINDOWS = process.platform === "win32";
 const OLDEST_PYTHON = "3.11";
 
-/** The folder of a virtual environment's program. */
+/** Return the path of Python in a virtual environment. */
 function programOf(environment: string): string {
   return IS_WINDOWS ? join(environment, "Scripts", "python.exe") : join(environment, "bin", "python");
 }
 
-/** Whether a Python can import the server. */
+/** Return whether a Python can import the server. */
 async function hasServer(python: string, folder: string): Promise<boolean> {
   try {
     await run(python, PROBE, { cwd: folder, timeout: PROBE_MS });
     return true;
   } catch {
-    return false; // no such program, or no draftline in it: the next candidate is tried
+    return false; // the program does not exist or has no draftline: the caller tries the next candidate
   }
 }
 
-/** The interpreter that the Python extension has selected, if that extension is there. */
+/** Return the interpreter that is selected in the Python extension, if it is installed. */
 async function selectedInterpreter(): Promise<string | undefined> {
   interface PythonExtension {
     environments?: { getActiveEnvironmentPath(): { path: string } };
@@ -38,7 +38,7 @@ async function selectedInterpreter(): Promise<string | undefined> {
   return exported?.environments?.getActiveEnvironmentPath().path;
 }
 
-/** Finds the Python that runs the server, or makes one. */
+/** Finds the Python that runs the server, or creates one. */
 export class PythonFinder {
   private readonly folder: string;
   private readonly environment: string;
@@ -51,13 +51,13 @@ export class PythonFinder {
     this.environment = join(context.globalStorageUri.fsPath, "environment");
   }
 
-  /** An empty folder of our own for processes to run in. */
+  /** Return an empty folder in which processes run. */
   async workingFolder(): Promise<string> {
     await mkdir(this.folder, { recursive: true });
     return this.folder;
   }
 
-  /** The first Python that has draftline; undefined if there is none. */
+  /** Return the first Python that has draftline, or undefined. */
   async find(): Promise<string | undefined> {
     const folder = await this.workingFolder();
     for (const python of await this.candidates()) {
@@ -70,13 +70,13 @@ export class PythonFinder {
     return undefined;
   }
 
-  /** Ask for consent, then make a private environment and install draftline there, with visible progress. */
+  /** Ask for consent, then create a private environment with draftline and show the progress. Return its Python. */
   async offerToInstall(): Promise<string | undefined> {
     const install = "Install";
     const choose = "Choose a Python…";
     const answer = await vscode.window.showInformationMessage(
-      "draftline needs a Python that has it installed, and found none. Install it in a private environment of this " +
-        "extension? It downloads the model (0.5 GB) and its libraries.",
+      "No Python with draftline was found. Install draftline in a private environment of this extension? " +
+        "This downloads the model (0.5 GB) and libraries.",
       install,
       choose,
     );
@@ -86,7 +86,7 @@ export class PythonFinder {
     return answer === install ? await this.install() : undefined;
   }
 
-  /** Make the private environment. Returns its Python, undefined if that failed; the reason is shown. */
+  /** Create the private environment. Return its Python, or undefined after showing why that failed. */
   private async install(): Promise<string | undefined> {
     const options = { location: vscode.ProgressLocation.Notification, title: "draftline", cancellable: true };
     try {
@@ -95,7 +95,7 @@ export class PythonFinder {
         const abort = new AbortController();
         token.onCancellationRequested(() => { abort.abort(); });
         const base = await this.basePython(cwd);
-        progress.report({ message: "making a private Python environment" });
+        progress.report({ message: "creating a private Python environment" });
         await run(base, moduleArguments("venv", this.environment), { cwd, signal: abort.signal });
         progress.report({ message: "installing draftline and its model; this takes some minutes" });
         const python = programOf(this.environment);
@@ -133,7 +133,7 @@ export class PythonFinder {
     const { isTrusted, workspaceFolders = [] } = vscode.workspace;
     const folders = isTrusted ? workspaceFolders : [];
     const found = [
-      isTrusted ? await selectedInterpreter() : undefined, // it may be an environment of the folder
+      isTrusted ? await selectedInterpreter() : undefined, // it can be an environment in the folder
       programOf(this.environment),
       ...folders.map((folder) => programOf(join(folder.uri.fsPath, ".venv"))),
     ];

@@ -1,4 +1,4 @@
-// The language server: started, restarted, and what it says handed on.
+// Starts, restarts and stops the language server, and passes its notifications on.
 
 import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, RevealOutputChannelOn } from "vscode-languageclient/node";
@@ -23,17 +23,17 @@ export class Server implements vscode.Disposable {
     this.python = new PythonFinder(context, log);
   }
 
-  /** The running client, if there is one. */
+  /** Return the running client, if there is one. */
   current(): LanguageClient | undefined {
     return this.client;
   }
 
-  /** Find the server's Python and start it; asks the user where there is none. */
+  /** Find a Python that has the server and start it. Offer to install one if there is none. */
   async start(): Promise<void> {
     this.status.update({ kind: "starting" });
     const command = await this.command();
     if (!command) {
-      this.status.update({ kind: "error", message: "no Python with draftline was found" });
+      this.status.update({ kind: "error", message: "no Python with draftline was found; set “draftline.python” or run “draftline: Restart the Server” to install it" });
       return;
     }
     const [program = "", ...words] = command;
@@ -53,13 +53,13 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** Stop the server and start it again. */
+  /** Restart the server. */
   async restart(): Promise<void> {
     await this.stop();
     await this.start();
   }
 
-  /** Tell the server about changed settings. */
+  /** Send changed settings to the server. */
   async tellSettings(): Promise<void> {
     if (this.client?.isRunning()) {
       const settings = { [SECTION]: serverSettings() };
@@ -67,12 +67,12 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** The Python that runs the server, for commands in a terminal. */
+  /** Return the Python that runs the server, for commands in a terminal. */
   async terminalCommand(): Promise<string | undefined> {
     return (await this.command())?.[0];
   }
 
-  /** An empty folder for processes to run in, away from the workspace. */
+  /** Return an empty folder outside the workspace, in which processes run. */
   async workingFolder(): Promise<string> {
     return await this.python.workingFolder();
   }
@@ -114,7 +114,7 @@ export class Server implements vscode.Disposable {
         provideInlineCompletionItems: (document, position, context, token) =>
           this.suggestions().provide(document, position, context, token),
         workspace: {
-          // The server reads its own settings only.
+          // The server gets only its own settings.
           configuration: (params) =>
             params.items.map((item) => (item.section === SECTION ? serverSettings() : null)),
         },

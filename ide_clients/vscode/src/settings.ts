@@ -1,9 +1,9 @@
-// The extension's settings, and which of them the language server reads.
+// Reads and changes the settings of the extension, and collects those of the language server.
 
 import * as vscode from "vscode";
 import { SECTION, SERVER_SETTINGS } from "./manifest.js";
 
-/** The settings that the extension itself reads; package.json describes them and holds their defaults. */
+/** The settings that the extension reads. package.json has their descriptions and defaults. */
 interface OwnSettings {
   enabled: boolean;
   languages: Record<string, boolean>;
@@ -13,12 +13,12 @@ interface OwnSettings {
   readDelayMs: number;
 }
 
-/** A setting of the extension. */
+/** Return a setting of the extension. */
 export function setting<Name extends keyof OwnSettings>(name: Name): OwnSettings[Name] {
   return vscode.workspace.getConfiguration(SECTION).get(name) as OwnSettings[Name];
 }
 
-/** What the server is told. A setting that nobody changed is left to the server's own files and defaults. */
+/** Return the changed settings of the server. For the others the server uses its own files and defaults. */
 export function serverSettings(): Record<string, unknown> {
   const configuration = vscode.workspace.getConfiguration(SECTION);
   const changed: Record<string, unknown> = {};
@@ -32,18 +32,18 @@ export function serverSettings(): Record<string, unknown> {
   return changed;
 }
 
-/** Whether suggestions are wanted in files of a language; "*" stands for all that are not named. */
+/** Return whether files of a language get suggestions. "*" means all languages that are not named. */
 export function wants(languageId: string): boolean {
   const languages = setting("languages");
   return setting("enabled") && (languages[languageId] ?? languages["*"] ?? true);
 }
 
-/** Switch everything on or off, for every window. */
+/** Switch suggestions on or off in every window. */
 export async function toggle(): Promise<void> {
   await update("enabled", !setting("enabled"));
 }
 
-/** Switch one language on or off, for every window. */
+/** Switch suggestions for one language on or off in every window. */
 export async function toggleLanguage(languageId: string): Promise<void> {
   const languages = { ...setting("languages") };
   languages[languageId] = !(languages[languageId] ?? languages["*"] ?? true);

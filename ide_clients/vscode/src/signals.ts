@@ -1,20 +1,20 @@
-// What the server is told about suggestions: shown after the read delay, partly accepted, put away, cursor at rest.
+// Tells the server what happens to suggestions (shown, partly accepted, rejected) and where the cursor pauses.
 
 import * as vscode from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
 import type { Item, Offer } from "./offer.js";
 import { setting } from "./settings.js";
 
-const REST_MS = 150; // as the server's preparation of its cache expects
+const PAUSE_MS = 150; // pause of the cursor after which the server learns its position
 
 export class Signals implements vscode.Disposable {
   private readTimer: NodeJS.Timeout | undefined;
-  private restTimer: NodeJS.Timeout | undefined;
-  private visible: string | undefined; // the item whose read delay runs or has run
+  private pauseTimer: NodeJS.Timeout | undefined;
+  private visible: string | undefined; // the item on the screen, whose read delay has started
 
   constructor(private readonly client: () => LanguageClient | undefined) {}
 
-  /** An item was given to the editor: it counts once it stood there for the read delay. */
+  /** Note that an item is on the screen. It counts as shown after the read delay. */
   shown(offer: Offer, item: Item): void {
     const key = JSON.stringify(item.command.arguments ?? offer.id);
     if (key === this.visible) {
@@ -27,13 +27,13 @@ export class Signals implements vscode.Disposable {
     }, setting("readDelayMs"));
   }
 
-  /** Nothing is shown any more. */
+  /** Note that no item is on the screen. */
   hidden(): void {
     clearTimeout(this.readTimer);
     this.visible = undefined;
   }
 
-  /** A part of an item was inserted; `inserted` is everything of it that stands in the document now. */
+  /** Report that a part of an item was inserted; `inserted` is all inserted text of the item. */
   partlyAccepted(item: Item, inserted: string): void {
     this.notify("textDocument/didPartiallyAcceptCompletion", {
       item: { command: item.command },
@@ -41,22 +41,22 @@ export class Signals implements vscode.Disposable {
     });
   }
 
-  /** A suggestion was put away. */
+  /** Report that a suggestion was rejected. */
   rejected(offer: Offer, reason: "dismissed" | "typedOver" | "cursorMoved"): void {
     this.notify("draftline/didRejectCompletion", { id: offer.id, reason });
   }
 
-  /** The text at a suggestion's place changed to something else: typed over, unless the change is its acceptance. */
-  leftBehind(offer: Offer, inserted: string): void {
+  /** Report that the user typed over a suggestion, unless the inserted text is the suggestion itself. */
+  replaced(offer: Offer, inserted: string): void {
     if (!offer.items.some((item) => inserted !== "" && item.text.endsWith(inserted))) {
       this.rejected(offer, "typedOver");
     }
   }
 
-  /** The cursor moved: say where, once it rests. */
+  /** Report the cursor's position once it pauses there. */
   cursorMoved(editor: vscode.TextEditor): void {
-    clearTimeout(this.restTimer);
-    this.restTimer = setTimeout(() => {
+    clearTimeout(this.pauseTimer);
+    this.pauseTimer = setTimeout(() => {
       const client = this.client();
       if (client && editor === vscode.window.activeTextEditor) {
         const converter = client.code2ProtocolConverter;
@@ -65,12 +65,12 @@ export class Signals implements vscode.Disposable {
           position: converter.asPosition(editor.selection.active),
         });
       }
-    }, REST_MS);
+    }, PAUSE_MS);
   }
 
   dispose(): void {
     clearTimeout(this.readTimer);
-    clearTimeout(this.restTimer);
+    clearTimeout(this.pauseTimer);
   }
 
   private notify(method: string, params: object): void {

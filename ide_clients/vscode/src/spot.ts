@@ -1,18 +1,20 @@
-// A place in one version of a document, to recognise it when the editor asks there again.
+// A position in one version of a document, to recognise another request of the editor there.
 
 import type * as vscode from "vscode";
 
-/** A place in one version of a document. */
+/** A position in one version of a document. */
 export interface Spot {
   readonly uri: string;
   readonly version: number;
-  readonly place: vscode.Position;
+  readonly position: vscode.Position;
 }
 
-export function spotOf(document: vscode.TextDocument, place: vscode.Position): Spot {
-  return { uri: document.uri.toString(), version: document.version, place };
+/** Return a position in the current version of a document. */
+export function spotOf(document: vscode.TextDocument, position: vscode.Position): Spot {
+  return { uri: document.uri.toString(), version: document.version, position };
 }
 
-export function isAt(spot: Spot, document: vscode.TextDocument, place: vscode.Position): boolean {
-  return spot.uri === document.uri.toString() && spot.version === document.version && spot.place.isEqual(place);
+/** Return whether a document still has the version of the spot, and the position is the same. */
+export function isAt(spot: Spot, document: vscode.TextDocument, position: vscode.Position): boolean {
+  return spot.uri === document.uri.toString() && spot.version === document.version && spot.position.isEqual(position);
 }

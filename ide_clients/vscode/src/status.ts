@@ -1,9 +1,9 @@
-// The status bar item: the server's state and the last latency; a click opens what can be done.
+// The status bar item: the state of the server and the last latency. A click opens the menu.
 
 import * as vscode from "vscode";
 import { setting, wants } from "./settings.js";
 
-/** The server's notification about itself. */
+/** The status notification of the server. */
 export interface ServerStatus {
   readonly kind: "starting" | "ready" | "busy" | "error";
   readonly message?: string;
@@ -32,13 +32,13 @@ export class StatusItem implements vscode.Disposable {
     this.item.show();
   }
 
-  /** Show what the server said. */
+  /** Show a status. */
   update(status: ServerStatus): void {
     this.status = status;
     this.draw();
   }
 
-  /** Show how long the last suggestion's first text took. */
+  /** Show the time to the first text of the last suggestion. */
   latency(milliseconds: number): void {
     this.latencyMs = Math.round(milliseconds);
     this.draw();

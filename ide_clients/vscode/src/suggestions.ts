@@ -1,7 +1,7 @@
-// The life of a suggestion in the editor: asked for, shown while it grows, narrowed by typing, accepted or put away.
+// The life of a suggestion in the editor: requested, shown while it grows, narrowed by typing, accepted or dismissed.
 //
-// VS Code asks at every key and shows what it is given. A running request is kept here across those questions: each is
-// answered from what has arrived, and when more arrives VS Code is made to ask again.
+// VS Code requests items at every key and shows what it gets. A running request to the server outlives these calls: each
+// call returns what has arrived so far, and when more text arrives, VS Code is made to call again.
 
 import * as vscode from "vscode";
 import { InlineCompletionRequest, type InlineCompletionParams } from "vscode-languageclient";
@@ -15,32 +15,32 @@ import {
   isSameOffer,
   lastLineTyped,
   readOffer,
-  restsOf,
+  remaindersOf,
 } from "./offer.js";
 import { wants } from "./settings.js";
 import type { Signals } from "./signals.js";
 import { type Spot, isAt, spotOf } from "./spot.js";
 
-const REFRESH_MS = 50; // how often growing text is drawn at the most
+const REFRESH_MS = 50; // minimum time between two drawings of growing text
 
-interface Asked {
+interface PendingRequest {
   readonly serial: number;
   readonly origin: Origin;
-  readonly askedAt: number;
+  readonly startedAt: number; // performance.now(), milliseconds
   readonly token: vscode.CancellationToken;
-  lastLine: number; // of what was typed since
-  /** Answers the editor's question, once: with the first text that arrives or with nothing. */
-  answer: (() => void) | undefined;
+  lastLine: number; // the last line that the user typed since
+  /** Resolves the editor's call once: when the first text arrives, or when there is none. */
+  resolve: (() => void) | undefined;
 }
 
 export class Suggestions implements vscode.Disposable {
   private offer: Offer | undefined;
-  private asked: Asked[] = [];
+  private pending: PendingRequest[] = [];
   private serial = 0;
-  private refreshed: Spot | undefined; // where we made the editor ask: that question is still to come
+  private refreshed: Spot | undefined; // where the editor was made to call again; that call has not come yet
   private refreshTimer: NodeJS.Timeout | undefined;
-  private tells = false; // the editor itself runs the command of what it shows when that is accepted
-  private unanswered = false; // the newest question of the editor got no text
+  private hasCommand = false; // the items on the screen have a command, which the editor runs when one is accepted
+  private unanswered = false; // the newest call of the editor got no text
   private readonly subscriptions: vscode.Disposable[] = [];
 
   constructor(
@@ -54,41 +54,42 @@ export class Suggestions implements vscode.Disposable {
     );
   }
 
-  /** Answer the editor's question for suggestions at a position. */
+  /** Return the items at a position to the editor. */
   async provide(
     document: vscode.TextDocument,
     position: vscode.Position,
     context: vscode.InlineCompletionContext,
     token: vscode.CancellationToken,
   ): Promise<vscode.InlineCompletionItem[]> {
-    // A question that we caused may never come, as when another editor takes over: it must not swallow the user's next.
+    // A call that `refresh` caused may never come, for example if another editor becomes active. Then the next manual
+    // request must not be taken for it.
     const isInvoked = context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
-    const isOurs = isInvoked && this.refreshed !== undefined && isAt(this.refreshed, document, position);
+    const isRefresh = isInvoked && this.refreshed !== undefined && isAt(this.refreshed, document, position);
     this.refreshed = isInvoked ? undefined : this.refreshed;
     const wantsMore =
-      !isOurs &&
+      !isRefresh &&
       isInvoked &&
       (this.offer === undefined || (this.offer.done && this.offer.items.length === 1));
     const shown = this.itemsAt(document, position);
-    if (isOurs || (shown.length > 0 && !wantsMore)) {
+    if (isRefresh || (shown.length > 0 && !wantsMore)) {
       return shown;
     }
     if (!wants(document.languageId)) {
       return [];
     }
-    await this.ask(document, position, context, token);
+    await this.request(document, position, context, token);
     return token.isCancellationRequested ? [] : this.itemsAt(document, position);
   }
 
-  /** Take over text that is still growing. */
+  /** Show text that is still growing. */
   onPartial(partial: PartialCompletion): void {
-    const asked = this.asked.findLast(({ origin }) => answers(partial, origin));
-    if (asked) {
-      this.take(readOffer(partial.items, asked.origin, asked.serial, partial.done, partial.id), asked);
+    const request = this.pending.findLast(({ origin }) => answers(partial, origin));
+    if (request) {
+      this.adopt(readOffer(partial.items, request.origin, request.serial, partial.done, partial.id), request);
     }
   }
 
-  /** The engine is ready: keys that were pressed while it was loading its model got no answer. */
+  /** Request again when the engine is ready: keys that were pressed while the model was loading got no suggestion. */
   async onReady(): Promise<void> {
     if (this.unanswered && !this.offer && vscode.window.activeTextEditor) {
       this.unanswered = false;
@@ -96,18 +97,18 @@ export class Suggestions implements vscode.Disposable {
     }
   }
 
-  /** Put the suggestion away for good. */
+  /** Dismiss the suggestion. */
   async dismiss(): Promise<void> {
     await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
     this.drop("dismissed");
   }
 
-  /** Forget everything, as when the server is restarted. */
+  /** Forget the suggestion and all requests, for a restart of the server. */
   reset(): void {
-    for (const asked of this.asked) {
-      asked.answer?.();
+    for (const request of this.pending) {
+      request.resolve?.();
     }
-    this.asked = [];
+    this.pending = [];
     this.offer = undefined;
     this.refreshed = undefined;
   }
@@ -122,25 +123,25 @@ export class Suggestions implements vscode.Disposable {
     if (offer?.origin.uri !== document.uri.toString()) {
       return [];
     }
-    const rests = restsOf(offer, document, position).filter((rest) => rest.text !== "");
-    const [first] = rests;
+    const remainders = remaindersOf(offer, document, position).filter((one) => one.text !== "");
+    const [first] = remainders;
     if (first) {
       this.signals.shown(offer, first.item);
-      this.tells = offer.done;
+      this.hasCommand = offer.done;
     }
-    return rests.map((rest) => {
-      const range = new vscode.Range(position, position.translate(0, rest.replaced));
-      const item = new vscode.InlineCompletionItem(rest.text, range);
+    return remainders.map((remainder) => {
+      const range = new vscode.Range(position, position.translate(0, remainder.replaced));
+      const item = new vscode.InlineCompletionItem(remainder.text, range);
       if (offer.done) {
-        const { title, command, arguments: words = [] } = rest.item.command;
+        const { title, command, arguments: words = [] } = remainder.item.command;
         item.command = { title, command, arguments: [...words] };
       }
       return item;
     });
   }
 
-  /** Ask the server; settles when the first text has arrived, when there is none, or when the editor lost interest. */
-  private async ask(
+  /** Send a request. Resolves when the first text arrives, when there is none, or when the editor cancels its call. */
+  private async request(
     document: vscode.TextDocument,
     position: vscode.Position,
     context: vscode.InlineCompletionContext,
@@ -155,72 +156,73 @@ export class Suggestions implements vscode.Disposable {
     const origin: Origin = {
       uri: client.code2ProtocolConverter.asUri(document.uri),
       version: document.version,
-      place: { line: position.line, character: position.character },
+      position: { line: position.line, character: position.character },
       head: line.slice(0, position.character),
       tail: line.slice(position.character),
     };
-    const asked: Asked = {
+    const request: PendingRequest = {
       serial: ++this.serial,
       origin,
-      askedAt: performance.now(),
+      startedAt: performance.now(),
       token,
       lastLine: position.line,
-      answer: undefined,
+      resolve: undefined,
     };
-    this.asked.push(asked);
+    this.pending.push(request);
     const params = client.code2ProtocolConverter.asInlineCompletionParams(document, position, context);
     await new Promise<void>((resolve) => {
-      asked.answer = resolve;
+      request.resolve = resolve;
       token.onCancellationRequested(() => { resolve(); });
-      void this.send(client, params, asked);
+      void this.send(client, params, request);
     });
   }
 
-  // The editor's cancellation is not passed on: typing on may continue the running generation, the server decides.
-  private async send(client: LanguageClient, params: InlineCompletionParams, asked: Asked): Promise<void> {
+  // The editor's cancellation is not sent to the server: more typing may continue the running generation.
+  private async send(client: LanguageClient, params: InlineCompletionParams, request: PendingRequest): Promise<void> {
     let offer: Offer | undefined;
     try {
       const result = await client.sendRequest(InlineCompletionRequest.type, params);
       const items = (Array.isArray(result) ? result : (result?.items ?? [])) as RawItem[];
-      offer = readOffer(items, asked.origin, asked.serial, true);
+      offer = readOffer(items, request.origin, request.serial, true);
     } catch (error) {
       client.debug(`inline completion: ${error instanceof Error ? error.message : String(error)}`);
     }
-    const isStillWanted = this.asked.includes(asked);
-    this.asked = this.asked.filter((other) => other !== asked);
+    const isStillWanted = this.pending.includes(request);
+    this.pending = this.pending.filter((other) => other !== request);
     if (offer && isStillWanted) {
-      this.take(offer, asked);
-    } else if (this.offer?.serial === asked.serial) {
-      this.offer = undefined; // the end has no items: what was streamed is withdrawn
-      if (vscode.window.activeTextEditor?.document.uri.toString() === asked.origin.uri) {
+      this.adopt(offer, request);
+    } else if (this.offer?.serial === request.serial) {
+      this.offer = undefined; // the final reply has no items: the streamed text disappears
+      if (vscode.window.activeTextEditor?.document.uri.toString() === request.origin.uri) {
         void vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
       }
     }
-    asked.answer?.();
+    request.resolve?.();
   }
 
-  private take(offer: Offer | undefined, asked: Asked): void {
+  /** Show the offer of a request, unless a newer one is on the screen. */
+  private adopt(offer: Offer | undefined, request: PendingRequest): void {
     if (!offer || (this.offer && offer.serial < this.offer.serial)) {
       return;
     }
     this.unanswered = false;
-    // Text that only became final stays as it stands: drawing it anew would let a Tab of this moment fall through.
+    // Text that only becomes final is not drawn again: otherwise a Tab in this moment would insert a tab.
     const before = this.offer;
     this.offer = offer;
-    // A question that was withdrawn draws no answer: the editor would go on showing the other completion's.
+    // The editor does not draw the result of a cancelled call. It would keep the other completion's items.
     const isOther = before !== undefined && before.id !== offer.id;
-    const isDrawn = asked.answer !== undefined && !(isOther && asked.token.isCancellationRequested);
-    if (asked.answer) {
-      this.onLatency(performance.now() - asked.askedAt);
-      asked.answer();
-      asked.answer = undefined;
+    const isDrawn = request.resolve !== undefined && !(isOther && request.token.isCancellationRequested);
+    if (request.resolve) {
+      this.onLatency(performance.now() - request.startedAt);
+      request.resolve();
+      request.resolve = undefined;
     }
     if (!isDrawn && !isSameOffer(offer, before)) {
       this.refresh();
     }
   }
 
-  /** Make the editor ask again, soon. */
+  /** Make the editor call again, at most every `REFRESH_MS`. */
   private refresh(): void {
     this.refreshTimer ??= setTimeout(() => {
       this.refreshTimer = undefined;
@@ -233,27 +235,27 @@ export class Suggestions implements vscode.Disposable {
     if (!editor || editor.document.uri.toString() !== this.offer?.origin.uri) {
       return;
     }
-    if (!restsOf(this.offer, editor.document, editor.selection.active).some((rest) => rest.text !== "")) {
+    if (!remaindersOf(this.offer, editor.document, editor.selection.active).some((one) => one.text !== "")) {
       return;
     }
     this.refreshed = spotOf(editor.document, editor.selection.active);
-    // Without hiding first the editor keeps the shorter text that it shows already.
+    // Without `hide` the editor keeps the shorter text that is on the screen.
     await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
     await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
   }
 
-  /** Whether a request still fits its document: nothing changed but what was typed at its place. */
-  private isCurrent(asked: Asked, { document, contentChanges }: vscode.TextDocumentChangeEvent): boolean {
-    if (asked.origin.uri !== document.uri.toString()) {
+  /** Return whether a request still fits its document: the only change is text that was typed at its position. */
+  private isCurrent(request: PendingRequest, { document, contentChanges }: vscode.TextDocumentChangeEvent): boolean {
+    if (request.origin.uri !== document.uri.toString()) {
       return true;
     }
-    const lastLine = lastLineTyped(asked.origin, asked.lastLine, contentChanges);
-    asked.lastLine = lastLine ?? asked.lastLine;
+    const lastLine = lastLineTyped(request.origin, request.lastLine, contentChanges);
+    request.lastLine = lastLine ?? request.lastLine;
     return lastLine !== undefined;
   }
 
   private onTextChanged(event: vscode.TextDocumentChangeEvent): void {
-    this.asked = this.asked.filter((asked) => this.isCurrent(asked, event));
+    this.pending = this.pending.filter((request) => this.isCurrent(request, event));
     const { offer } = this;
     const editor = vscode.window.activeTextEditor;
     const [change] = event.contentChanges;
@@ -261,13 +263,12 @@ export class Suggestions implements vscode.Disposable {
       return;
     }
     const end = event.document.positionAt(change.rangeOffset + change.text.length);
-    const rests = restsOf(offer, event.document, end);
-    const [first] = rests;
+    const [first] = remaindersOf(offer, event.document, end);
     if (first === undefined) {
-      this.drop(undefined); // whether it was rejected or accepted is seen by what happens next
-      this.signals.leftBehind(offer, change.text);
+      this.drop(undefined); // `signals.replaced` finds out whether it was accepted or rejected
+      this.signals.replaced(offer, change.text);
     } else if (first.text === "" && offer.done) {
-      if (!this.tells && change.text.length > 1) {
+      if (!this.hasCommand && change.text.length > 1) {
         const { command, arguments: words = [] } = first.item.command;
         void vscode.commands.executeCommand(command, ...words);
       }
@@ -284,7 +285,7 @@ export class Suggestions implements vscode.Disposable {
     if (!offer || event.textEditor.document.uri.toString() !== offer.origin.uri) {
       return;
     }
-    if (restsOf(offer, event.textEditor.document, event.textEditor.selection.active).length === 0) {
+    if (remaindersOf(offer, event.textEditor.document, event.textEditor.selection.active).length === 0) {
       this.drop("cursorMoved");
     }
   }

@@ -1,4 +1,4 @@
-"""A real Neovim for each test, with this repository's plugin, server and model, and nothing else of the machine's."""
+"""A real Neovim for each test, with this repository's plugin, server and model and no other configuration."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ vim.api.nvim_create_autocmd({{ "LspRequest", "LspNotify" }}, {{
 
 @pytest.fixture(scope="session")
 def neovim_program() -> Path:
-    """Unpack Neovim once; later runs find it."""
+    """Unpack Neovim, unless an earlier run did, and return its path."""
     script = REPOSITORY / "scripts" / "unpack_neovim.py"
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -42,7 +42,7 @@ def neovim_program() -> Path:
 
 @pytest.fixture
 def open_neovim(neovim_program: Path, tmp_path: Path) -> Iterator[Callable[..., Neovim]]:
-    """Return a function that starts Neovim with an init file's Lua text and the files to open."""
+    """Return a function that starts Neovim with the Lua text of an init file and opens files."""
     started: list[Neovim] = []
 
     def open_one(lua: str = "", *files: Path, environment: dict[str, str] | None = None) -> Neovim:

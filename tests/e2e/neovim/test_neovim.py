@@ -1,4 +1,4 @@
-"""Real Neovim, real server, real default model: what a person sees and does at the cursor."""
+"""Real Neovim, real server, real default model: what the user sees and does at the cursor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from itertools import pairwise
 import psutil
 import pytest
 
-from tests.e2e.neovim.screen_picture import draw_svg
 from tests.e2e.sample_documents import CART, LIBRARY, MULTIPLY
 
 pytestmark = [pytest.mark.neovim, pytest.mark.real_model]
@@ -25,7 +24,7 @@ def wait_for_line(neovim, expected: str) -> None:
 
 
 def full_ghost(neovim, end: str) -> str:
-    """Wait until all of a suggestion stands on the screen."""
+    """Wait until the complete suggestion is on the screen."""
     return neovim.wait_for_ghost(lambda ghost: ghost.endswith(end))
 
 
@@ -39,7 +38,7 @@ def test_neovims_own_inline_completion_shows_a_suggestion_and_tab_accepts_it(edi
     assert "workspace/executeCommand" in neovim.lua("return sent")
 
 
-def test_neovims_own_inline_completion_accepts_at_once_after_typing_without_a_stray_character(edit):
+def test_neovims_own_inline_completion_accepts_after_typing_without_a_stray_character(edit):
     neovim = edit(MULTIPLY, lua=BUILT_IN)
     neovim.type("Are")
     neovim.wait_for_ghost()
@@ -47,7 +46,7 @@ def test_neovims_own_inline_completion_accepts_at_once_after_typing_without_a_st
     wait_for_line(neovim, "    return a * b")
 
 
-def test_tab_is_a_tab_where_nothing_is_shown(edit):
+def test_tab_inserts_a_tab_without_a_suggestion(edit):
     neovim = edit(MULTIPLY, lua=BUILT_IN)
     neovim.type("A<Tab>")
     wait_for_line(neovim, "        ")
@@ -64,21 +63,21 @@ def test_ghost_text_grows_while_it_is_generated_and_tab_accepts_it(edit):
     neovim.wait_for_lua(f"vim.fn.getline(10):find({accepted}, 1, true)", "the accepted text")
 
 
-def test_typing_what_is_shown_narrows_it_without_flicker_or_a_new_request(edit):
+def test_typing_a_suggestion_narrows_it_without_flicker_or_a_new_request(edit):
     neovim = edit(MULTIPLY)
     neovim.type("Are")
     full_ghost(neovim, "b")
     requests = "return vim.iter(sent):filter(function(m) return m == 'textDocument/inlineCompletion' end):totable()"
     before = len(neovim.lua(requests))
     neovim.ghosts.clear()
-    for typed, left in (("t", "urn a * b"), ("u", "rn a * b"), ("rn", " a * b")):
+    for typed, remainder in (("t", "urn a * b"), ("u", "rn a * b"), ("rn", " a * b")):
         neovim.type(typed)
-        neovim.wait_for_ghost(lambda ghost, left=left: ghost == left)
+        neovim.wait_for_ghost(lambda ghost, remainder=remainder: ghost == remainder)
     assert "" not in neovim.ghosts
     assert len(neovim.lua(requests)) == before
 
 
-def test_typing_something_else_puts_it_away_and_says_so(edit):
+def test_typing_something_else_removes_the_suggestion_and_reports_a_rejection(edit):
     neovim = edit(MULTIPLY)
     neovim.type("Are")
     full_ghost(neovim, "b")
@@ -88,17 +87,16 @@ def test_typing_something_else_puts_it_away_and_says_so(edit):
     assert line(neovim) == "    rex"
 
 
-def test_several_lines_are_shown_and_accepted(edit, images):
-    neovim = edit(CART, lua='require("draftline").setup({ COMMAND }) vim.o.laststatus = 0 vim.o.ruler = false')
+def test_several_lines_are_shown_and_accepted(edit):
+    neovim = edit(CART)
     neovim.type("A")
     full_ghost(neovim, "del self.prices[name]")
-    (images / "neovim.svg").write_text(draw_svg(neovim.screen, rows=13), encoding="utf-8")
     neovim.type("<Tab>")
     wait_for_line(neovim, "            del self.prices[name]")
     assert neovim.lines()[-2:] == ["        if name in self.prices:", "            del self.prices[name]"]
 
 
-def test_asking_for_another_one_keeps_something_on_the_screen(edit):
+def test_a_request_for_alternatives_keeps_a_suggestion_on_the_screen(edit):
     neovim = edit(MULTIPLY)
     neovim.type("Are")
     full_ghost(neovim, "b")
@@ -109,7 +107,7 @@ def test_asking_for_another_one_keeps_something_on_the_screen(edit):
     neovim.wait_for_ghost(lambda ghost: ghost.startswith("turn"))
 
 
-def test_a_word_then_the_rest_of_the_line(edit):
+def test_accepting_a_word_then_the_line(edit):
     neovim = edit(MULTIPLY)
     neovim.type("Are")
     full_ghost(neovim, "b")
@@ -121,7 +119,7 @@ def test_a_word_then_the_rest_of_the_line(edit):
     wait_for_line(neovim, "    return a * b")
 
 
-def test_dismissing_puts_it_away_and_leaves_the_text(edit):
+def test_dismissing_removes_the_suggestion_and_keeps_the_text(edit):
     neovim = edit(MULTIPLY)
     neovim.type("Are")
     full_ghost(neovim, "b")
@@ -130,7 +128,7 @@ def test_dismissing_puts_it_away_and_leaves_the_text(edit):
     assert line(neovim) == "    re"
 
 
-def test_one_undo_takes_back_what_was_accepted_and_nothing_else(edit):
+def test_one_undo_removes_what_was_accepted_and_nothing_else(edit):
     neovim = edit(MULTIPLY)
     neovim.type("Are")
     full_ghost(neovim, "b")
@@ -142,7 +140,7 @@ def test_one_undo_takes_back_what_was_accepted_and_nothing_else(edit):
     wait_for_line(neovim, "    re")
 
 
-def test_fast_typing_over_replies_that_are_late(edit):
+def test_fast_typing_with_late_replies(edit):
     neovim = edit(MULTIPLY)
     neovim.type("A")
     for character in "result = b * a":
@@ -157,7 +155,7 @@ def test_fast_typing_over_replies_that_are_late(edit):
     assert neovim.lines()[-2] == "    result = b * a"
 
 
-def test_windows_line_ends_stay(edit):
+def test_windows_line_ends_are_kept(edit):
     neovim = edit(MULTIPLY.replace("\n", "\r\n"))
     assert neovim.lua("return vim.bo.fileformat") == "dos"
     neovim.type("Are")
@@ -185,7 +183,7 @@ def test_two_windows_share_one_engine(edit, engine_room):
     assert len(engine_room.hosts()) == 1
 
 
-def test_the_engine_is_killed_and_the_next_key_brings_it_back(edit, engine_room):
+def test_the_next_key_restarts_a_killed_engine(edit, engine_room):
     neovim = edit(MULTIPLY)
     for host in engine_room.hosts():
         host.kill()
@@ -205,15 +203,15 @@ def test_the_server_is_restarted(edit):
     assert full_ghost(neovim, "b") == "turn a * b"
 
 
-def test_shown_is_told_after_the_read_delay_and_the_resting_cursor_after_its_own(edit):
+def test_a_shown_suggestion_and_a_pausing_cursor_are_reported_after_their_delays(edit):
     neovim = edit(MULTIPLY, options="read_delay_ms = 30, rest_delay_ms = 30")
-    neovim.wait_for_lua("vim.list_contains(sent, 'draftline/didMoveCursor')", "word of the cursor's rest")
+    neovim.wait_for_lua("vim.list_contains(sent, 'draftline/didMoveCursor')", "report of the cursor")
     neovim.type("Are")
     full_ghost(neovim, "b")
-    neovim.wait_for_lua("vim.list_contains(sent, 'textDocument/didShowCompletion')", "word of the suggestion")
+    neovim.wait_for_lua("vim.list_contains(sent, 'textDocument/didShowCompletion')", "report of the suggestion")
 
 
-def test_leaving_insert_mode_puts_it_away(edit):
+def test_leaving_insert_mode_dismisses_the_suggestion(edit):
     neovim = edit(MULTIPLY)
     neovim.type("Are")
     full_ghost(neovim, "b")
@@ -222,7 +220,7 @@ def test_leaving_insert_mode_puts_it_away(edit):
     assert neovim.lua("return vim.fn.maparg('<Tab>', 'i', false, true).desc") != "draftline: accept"
 
 
-def test_the_status_line_and_the_health_check_say_that_all_is_well(edit):
+def test_the_status_line_and_the_health_check_report_no_problem(edit):
     neovim = edit(MULTIPLY)
     assert neovim.lua("return require('draftline').status()") == "draftline ✓"
     neovim.command("checkhealth draftline")

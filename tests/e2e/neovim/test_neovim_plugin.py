@@ -1,4 +1,4 @@
-"""What the Neovim plugin does by itself, before any server: its options, its cuts, its keys."""
+"""The Neovim plugin without a server: options, remainders, words and lines, keys, messages."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from benchmarks.editor_latency.neovim_driver import NeovimError
 pytestmark = pytest.mark.neovim
 
 OFFER = """
-local place = { bufnr = 0, row = 0, column = #HEAD, head = HEAD, tail = TAIL, closed = 0 }
-place.bufnr = vim.api.nvim_get_current_buf()
+local origin = { bufnr = 0, row = 0, column = #HEAD, head = HEAD, tail = TAIL, closed = 0 }
+origin.bufnr = vim.api.nvim_get_current_buf()
 local range = { start = { line = 0, character = #HEAD }, ["end"] = { line = 0, character = #HEAD + REPLACED } }
-local offer = require("draftline.offer").read({ { insertText = TEXT, range = range } }, place, "utf-8", "x")
+local offer = require("draftline.offer").read({ { insertText = TEXT, range = range } }, origin, "utf-8", "x")
 vim.api.nvim_buf_set_lines(0, 0, -1, true, vim.split(NOW, "\\n"))
-local now = { bufnr = place.bufnr, row = ROW, column = COLUMN }
+local now = { bufnr = origin.bufnr, row = ROW, column = COLUMN }
 local line = vim.api.nvim_buf_get_lines(0, ROW, ROW + 1, true)[1]
 now.head, now.tail = line:sub(1, COLUMN), line:sub(COLUMN + 1)
-local rest = require("draftline.offer").rest(offer, now)
-return rest and { rest.text, rest.replaced } or vim.NIL
+local remainder = require("draftline.offer").remainder(offer, now)
+return remainder and { remainder.text, remainder.replaced } or vim.NIL
 """
 
 
-def rest_of(neovim, text, now, *, head="x = ", tail="", replaced=0):
-    """Offer `text` between `head` and `tail`, then return what is left of it at the bar in `now`."""
+def remainder_of(neovim, text, now, *, head="x = ", tail="", replaced=0):
+    """Return what remains at the bar in `now` of `text`, which was suggested between `head` and `tail`."""
     before = now.partition("|")[0].split("\n")
     names = {"HEAD": head, "TAIL": tail, "TEXT": text, "NOW": now.replace("|", ""), "REPLACED": replaced}
     names |= {"ROW": len(before) - 1, "COLUMN": len(before[-1].encode())}
@@ -35,30 +35,30 @@ def rest_of(neovim, text, now, *, head="x = ", tail="", replaced=0):
     )
 
 
-def test_typing_what_is_shown_narrows_it(open_neovim):
+def test_typing_a_suggestion_narrows_it(open_neovim):
     neovim = open_neovim()
-    assert rest_of(neovim, "foo(bar)", "x = |") == ["foo(bar)", ""]
-    assert rest_of(neovim, "foo(bar)", "x = foo|") == ["(bar)", ""]
-    assert rest_of(neovim, "foo(\n  bar)", "x = foo(\n  b|") == ["ar)", ""]
-    assert rest_of(neovim, "é😀ü", "x = é😀|") == ["ü", ""]
+    assert remainder_of(neovim, "foo(bar)", "x = |") == ["foo(bar)", ""]
+    assert remainder_of(neovim, "foo(bar)", "x = foo|") == ["(bar)", ""]
+    assert remainder_of(neovim, "foo(\n  bar)", "x = foo(\n  b|") == ["ar)", ""]
+    assert remainder_of(neovim, "é😀ü", "x = é😀|") == ["ü", ""]
 
 
-def test_typing_something_else_ends_it(open_neovim):
+def test_typing_something_else_leaves_no_remainder(open_neovim):
     neovim = open_neovim()
-    assert rest_of(neovim, "foo", "x = g|") is None
-    assert rest_of(neovim, "foo", "y = f|") is None
-    assert rest_of(neovim, "foo", "x =|") is None
-    assert rest_of(neovim, "foo", "x = f| + 1") is None
+    assert remainder_of(neovim, "foo", "x = g|") is None
+    assert remainder_of(neovim, "foo", "y = f|") is None
+    assert remainder_of(neovim, "foo", "x =|") is None
+    assert remainder_of(neovim, "foo", "x = f| + 1") is None
 
 
-def test_a_closer_that_the_text_closes_itself_is_replaced(open_neovim):
+def test_a_closer_that_the_suggestion_contains_is_replaced(open_neovim):
     neovim = open_neovim()
-    assert rest_of(neovim, "1, 2)", "f(1|)", head="f(", tail=")", replaced=1) == [", 2)", ")"]
-    assert rest_of(neovim, "f(1)", "x = f(|)") == ["1)", ")"], "an auto-pairing editor put the closer there"
+    assert remainder_of(neovim, "1, 2)", "f(1|)", head="f(", tail=")", replaced=1) == [", 2)", ")"]
+    assert remainder_of(neovim, "f(1)", "x = f(|)") == ["1)", ")"], "auto-pairing added the closer"
 
 
-def test_windows_line_ends_become_the_buffers_own(open_neovim):
-    assert rest_of(open_neovim(), "if a:\r\n  b\r\n", "x = |") == ["if a:\n  b\n", ""]
+def test_windows_line_ends_become_line_feeds(open_neovim):
+    assert remainder_of(open_neovim(), "if a:\r\n  b\r\n", "x = |") == ["if a:\n  b\n", ""]
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def test_an_option_of_the_wrong_type_is_named(open_neovim):
         open_neovim().lua('require("draftline").setup({ cmd = "python" })')
 
 
-def test_a_misspelt_setting_of_the_server_is_named_with_the_nearest_one(open_neovim):
+def test_a_misspelt_server_setting_is_named_with_the_nearest_one(open_neovim):
     neovim = open_neovim()
     neovim.lua('require("draftline").setup({ settings = { maxTokens = 5, prepare_ms = 0 } })')
     with pytest.raises(NeovimError, match=r"no option `settings.max_tokn`; did you mean `settings.max_tokens`"):
         neovim.lua('require("draftline").setup({ settings = { max_tokn = 5 } })')
 
 
-def test_the_health_check_runs_no_code_of_the_folder_that_neovim_is_in(open_neovim, tmp_path):
+def test_the_health_check_runs_no_code_of_the_current_folder(open_neovim, tmp_path):
     trap = tmp_path / "lsp_server"
     trap.mkdir()
     (trap / "__init__.py").write_text("open('executed', 'w').close()\n")
@@ -103,20 +103,20 @@ def test_the_health_check_runs_no_code_of_the_folder_that_neovim_is_in(open_neov
     assert "can be started" in "\n".join(neovim.lines())
 
 
-def test_keys_are_untouched_until_something_is_shown_and_given_back_after_it(open_neovim):
+def test_keys_are_mapped_only_while_a_suggestion_is_shown(open_neovim):
     neovim = open_neovim()
     neovim.lua('vim.keymap.set("i", "<Tab>", "mine", { buffer = 0 })')
     tab = 'return vim.fn.maparg("<Tab>", "i", false, true).rhs or "taken"'
     assert neovim.lua(tab) == "mine"
-    neovim.lua('require("draftline.keys").take(0)')
+    neovim.lua('require("draftline.keys").map(0)')
     assert neovim.lua(tab) == "taken"
-    neovim.lua('require("draftline.keys").give_back(0)')
+    neovim.lua('require("draftline.keys").restore(0)')
     assert neovim.lua(tab) == "mine"
     assert neovim.lua('return vim.fn.maparg("<M-]>", "i")') == ""
 
 
-def test_the_command_is_there_and_says_what_is_wrong(open_neovim):
+def test_the_command_reports_the_status_and_unknown_subcommands(open_neovim):
     neovim = open_neovim()
     assert neovim.request("nvim_exec2", "Draftline status", {"output": True})["output"].startswith("draftline: ")
-    with pytest.raises(NeovimError, match="no `:Draftline nonsense`; there are disable, enable"):
+    with pytest.raises(NeovimError, match="no `:Draftline nonsense`; use one of disable, enable"):
         neovim.command("Draftline nonsense")

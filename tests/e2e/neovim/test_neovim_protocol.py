@@ -1,4 +1,4 @@
-"""What the plugin makes of a server's messages: a server inside Neovim says exactly what each test needs."""
+"""The plugin and a server inside Neovim that sends exactly the messages that each test needs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import pytest
 
 pytestmark = pytest.mark.neovim
 
-# A language server in Lua. `answers[text before the cursor]` is a list of items for an automatic request, and
-# `more[...]` for one that was asked for; `tell` sends a notification; requests whose text is in `held` wait for
-# `release(text)`.
+# A language server in Lua. `answers[text before the cursor]` has the items for an automatic request, `more[...]` those
+# for a manual request. `tell` sends a notification. A request with its text in `held` waits until `waiting[text]` runs.
 SERVER = """
 answers, more, held, accepted, waiting = ANSWERS, MORE, HELD, {}, {}
-version, versions = 0, {} -- of the document: now, and at the last request for a column
+version, versions = 0, {} -- of the document: the current one, and that of the last request at each column
 local function items_at(list, position)
   return vim.iter(ipairs(list or {})):map(function(index, one)
     local to = { line = position.line, character = position.character + (one.replaced or 0) }
@@ -68,7 +67,7 @@ vim.lsp.config("draftline", { cmd = server })
 
 @pytest.fixture
 def serve(open_neovim, tmp_path):
-    """Return a function that opens a file in Neovim with a server that gives these answers."""
+    """Return a function that opens a file in Neovim with a server that sends these replies."""
 
     def serve_one(answers, *, more=None, held=(), text="", options=""):
         def lua(value):
@@ -85,14 +84,14 @@ def serve(open_neovim, tmp_path):
 
 
 def partial(*texts: str, character: int, done: bool = False, replaced: int = 0, version: str = "nil") -> str:
-    """Return Lua code that sends texts that are still growing, for a request at that column of line 0.
+    """Return Lua code that sends growing text for a request at a column of line 0.
 
-    `version` is the document's at that request, in Lua; nil: of the last one there.
+    `version` is the version of the document at that request, in Lua; nil: that of the last request at the column.
     """
     position = f"{{ line = 0, character = {character} }}"
     end = f"{{ line = 0, character = {character + replaced} }}"
-    place = f"range = {{ start = {position}, ['end'] = {end} }}"
-    items = ", ".join(f"{{ insertText = {json.dumps(text)}, {place} }}" for text in texts)
+    span = f"range = {{ start = {position}, ['end'] = {end} }}"
+    items = ", ".join(f"{{ insertText = {json.dumps(text)}, {span} }}" for text in texts)
     return (
         f"tell('draftline/partialCompletion', {{ id = 'offer', uri = vim.uri_from_bufnr(0), version = {version}, "
         f"position = {position}, done = {str(done).lower()}, items = {{ {items} }} }})"
@@ -100,12 +99,12 @@ def partial(*texts: str, character: int, done: bool = False, replaced: int = 0, 
 
 
 def accept(neovim):
-    """Accept what is left; the server hears of it."""
+    """Accept the remainder and wait until the server knows."""
     neovim.type("<Tab>")
     neovim.wait_for_lua("#accepted > 0", "the accepted command")
 
 
-def test_others_that_follow_an_answer_join_the_one_on_the_screen_but_none_that_was_put_away(serve):
+def test_alternatives_join_the_suggestion_on_the_screen_but_not_a_dismissed_one(serve):
     neovim = serve({"x = ": [{"text": "one"}]})
     neovim.type("ix = ")
     neovim.wait_for_ghost(lambda ghost: ghost == "one")
@@ -119,7 +118,7 @@ def test_others_that_follow_an_answer_join_the_one_on_the_screen_but_none_that_w
     assert not neovim.lua("return require('draftline.session').is_visible()")
 
 
-def test_cycling_asks_for_more_goes_round_and_accepts_the_one_that_is_shown(serve):
+def test_cycling_requests_more_wraps_around_and_accepts_the_shown_suggestion(serve):
     two = [{"text": "one"}, {"text": "two"}]
     neovim = serve({"x = ": two[:1]}, more={"x = ": two})
     neovim.type("ix = ")
@@ -136,7 +135,7 @@ def test_cycling_asks_for_more_goes_round_and_accepts_the_one_that_is_shown(serv
     assert neovim.lua("return accepted") == [["offer", 1]]
 
 
-def test_cycling_passes_over_what_was_typed_past_and_asks_where_nothing_else_is_left(serve):
+def test_cycling_skips_what_no_longer_matches_and_requests_more_if_nothing_else_matches(serve):
     three = [{"text": "value"}, {"text": "other"}, {"text": "valid"}]
     more = {"x = vali": [{"text": "d"}, {"text": "ant"}]}
     neovim = serve({"x = ": three}, more=more)
@@ -154,16 +153,16 @@ def test_cycling_passes_over_what_was_typed_past_and_asks_where_nothing_else_is_
     assert neovim.lines() == ["x = valiant"]
 
 
-def test_typing_onto_another_one_shows_that_rejects_nothing_and_counts_what_is_left(serve):
+def test_typing_onto_an_alternative_shows_it_rejects_nothing_and_counts_what_still_matches(serve):
     neovim = serve({"x = ": [{"text": "value"}, {"text": "other"}, {"text": "vector"}, {"text": "vectors"}]})
     neovim.type("ix = ")
     neovim.wait_for_ghost(lambda ghost: ghost == "value")
     neovim.wait_for(lambda: "1/4" in neovim.screen.lines()[0], "the count")
     neovim.type("v")
-    neovim.wait_for(lambda: "1/3" in neovim.screen.lines()[0], "the count without what was typed past")
+    neovim.wait_for(lambda: "1/3" in neovim.screen.lines()[0], "the count of what still matches")
     neovim.type("e")
     neovim.wait_for_ghost(lambda ghost: ghost == "ctor")
-    neovim.wait_for(lambda: "1/2" in neovim.screen.lines()[0], "the count without what was typed past")
+    neovim.wait_for(lambda: "1/2" in neovim.screen.lines()[0], "the count of what still matches")
     neovim.type("ctor")
     neovim.wait_for_ghost(lambda ghost: ghost == "s")
     assert not neovim.lua("return vim.list_contains(sent, 'draftline/didRejectCompletion')")
@@ -172,11 +171,11 @@ def test_typing_onto_another_one_shows_that_rejects_nothing_and_counts_what_is_l
     assert neovim.lines() == ["x = vectors"]
 
 
-def test_text_that_replaces_a_closer_stands_around_it_and_takes_its_place(serve):
+def test_a_suggestion_that_replaces_a_closer_is_drawn_around_it_and_replaces_it(serve):
     neovim = serve({"f(": [{"text": "a, b) + 1", "replaced": 1}]})
     neovim.lua("vim.keymap.set([[i]], [[(]], [[()<Left>]]) vim.o.cursorline = true")
     neovim.type("if(")
-    neovim.wait_for_ghost(lambda ghost: ghost == "a, b + 1")  # not in the colours of the bracket that is highlighted
+    neovim.wait_for_ghost(lambda ghost: ghost == "a, b + 1")  # not in the colours of the highlighted bracket
     assert neovim.screen.lines()[0] == "f(a, b) + 1"
     neovim.type("<Tab>")
     neovim.wait_for_lua("vim.api.nvim_get_current_line() == 'f(a, b) + 1'", "the accepted text")
@@ -193,7 +192,7 @@ def test_lines_below_the_cursor_are_drawn_and_inserted(serve):
     assert neovim.request("nvim_win_get_cursor", 0) == [3, len("return 2")]
 
 
-def test_text_grows_and_narrows_at_the_same_time(serve):
+def test_a_suggestion_grows_and_narrows_at_the_same_time(serve):
     neovim = serve({"x = ": [{"text": "first second third"}]}, held=["x = "])
     neovim.type("ix = ")
     neovim.wait_for_lua("waiting['x = ']", "the request")
@@ -207,7 +206,7 @@ def test_text_grows_and_narrows_at_the_same_time(serve):
     neovim.wait_for_ghost(lambda ghost: ghost == "st second third")
 
 
-def test_typing_ahead_of_the_text_keeps_its_generation(serve):
+def test_typing_ahead_of_growing_text_keeps_its_generation(serve):
     neovim = serve({"x = ": [{"text": "first second"}]}, held=["x = "])
     neovim.type("ix = ")
     neovim.wait_for_lua("waiting['x = ']", "the request")
@@ -219,7 +218,7 @@ def test_typing_ahead_of_the_text_keeps_its_generation(serve):
     neovim.wait_for_ghost(lambda ghost: ghost == "t second")
 
 
-def test_an_answer_for_text_that_is_gone_is_not_shown(serve):
+def test_a_reply_for_text_that_changed_is_not_shown(serve):
     neovim = serve({"x = ": [{"text": "old"}], "x = n": [{"text": "ew"}]}, held=["x = "])
     neovim.type("ix = ")
     neovim.wait_for_lua("waiting['x = ']", "the request")
@@ -242,7 +241,7 @@ def test_streamed_text_for_an_older_version_of_the_document_is_not_drawn(serve):
     assert "older" not in neovim.ghosts
 
 
-def test_nothing_is_drawn_for_a_request_after_another_line_changed(serve):
+def test_a_request_draws_nothing_after_another_line_changed(serve):
     neovim = serve({"x = ": [{"text": "first second"}]}, held=["x = "], text="\nprint(x)\n")
     neovim.type("ix = ")
     neovim.wait_for_lua("waiting['x = ']", "the request")
@@ -257,7 +256,7 @@ def test_nothing_is_drawn_for_a_request_after_another_line_changed(serve):
     assert "first outdated" not in neovim.ghosts
 
 
-def test_streamed_text_that_ends_with_nothing_is_withdrawn(serve):
+def test_streamed_text_disappears_if_the_reply_is_empty(serve):
     neovim = serve({"x = ": []}, held=["x = "])
     neovim.type("ix = ")
     neovim.wait_for_lua("waiting['x = ']", "the request")
@@ -267,7 +266,7 @@ def test_streamed_text_that_ends_with_nothing_is_withdrawn(serve):
     neovim.wait_for_no_ghost()
 
 
-def test_accepting_while_it_grows_takes_what_is_shown_and_goes_on(serve):
+def test_accepting_a_growing_suggestion_takes_what_is_shown_and_the_rest_follows(serve):
     neovim = serve({"x = ": [{"text": "first second"}]}, held=["x = "])
     neovim.type("ix = ")
     neovim.wait_for_lua("waiting['x = ']", "the request")
@@ -281,7 +280,7 @@ def test_accepting_while_it_grows_takes_what_is_shown_and_goes_on(serve):
     assert neovim.lines() == ["x = first second"]
 
 
-def test_the_completion_menu_hides_it_and_gives_it_back(serve):
+def test_the_completion_menu_hides_the_suggestion_until_it_closes(serve):
     neovim = serve({"xyz\nx": [], "x": [{"text": "y + z"}]}, text="xyz\n")
     neovim.type("Ox")
     neovim.wait_for_ghost(lambda ghost: ghost == "y + z")
@@ -291,7 +290,7 @@ def test_the_completion_menu_hides_it_and_gives_it_back(serve):
     neovim.wait_for_ghost(lambda ghost: ghost == "y + z")
 
 
-def test_the_plugins_own_mappings_and_the_switch(serve):
+def test_plug_mappings_and_switching_off_and_on(serve):
     neovim = serve({"x = ": [{"text": "one"}]}, options="vim.keymap.set('i', '<C-y>', '<Plug>(draftline-accept)')")
     neovim.command("Draftline disable")
     neovim.type("ix = ")

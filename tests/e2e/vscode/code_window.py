@@ -1,4 +1,4 @@
-"""A real VS Code: code-server as its own process, a browser window on it, and what a person does there."""
+"""A real VS Code: a code-server process, a browser window with it, and the actions of a user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from playwright.sync_api import TimeoutError as PageTimeoutError
 
 START_TIMEOUT_S = 60
 TIMEOUT_MS = 60_000
-READY_MS = 300_000  # on a new machine the model is converted and packed first
+READY_MS = 300_000  # on a new machine the model is first converted and packed
 STATUS_ITEM = ".statusbar-item:has-text('draftline')"
 
 SETTINGS: dict[str, Any] = {
@@ -41,7 +41,7 @@ SETTINGS: dict[str, Any] = {
     "workbench.tips.enabled": False,
 }
 
-# Runs in the page: reads the editor, and remembers every different suggestion that stood there.
+# Runs in the page: reads the editor, and keeps each suggestion that appears.
 IN_PAGE = r"""
 (() => {
   const isGhost = (node) => /ghost-text|suggest-preview/.test(node.className || '');
@@ -67,7 +67,7 @@ IN_PAGE = r"""
 
 
 class CodeServer:
-    """One running code-server with its own settings and extensions."""
+    """A running code-server with its own settings and extensions."""
 
     def __init__(self, paths: Mapping[str, str], home: Path, environment: Mapping[str, str]) -> None:
         self._command = [paths["node"], paths["code_server"], "--user-data-dir", str(home / "data")]
@@ -79,13 +79,13 @@ class CodeServer:
         self.address = ""
 
     def install(self, extension: Path) -> None:
-        """Install a .vsix by code-server's own command line."""
+        """Install a .vsix with code-server's command line."""
         command = [*self._command, "--install-extension", str(extension)]
         done = subprocess.run(command, env=self._environment, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
     def start(self, settings: Mapping[str, Any]) -> None:
-        """Start it and wait until it listens."""
+        """Start code-server and wait until it listens."""
         for scope, chosen in (("User", SETTINGS), ("Machine", settings)):
             folder = self._home / "data" / scope
             folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ class CodeServer:
             text=True,
             start_new_session=True,
         )
-        # Read to its end: a full pipe would stop the server.
+        # Read all output: a full pipe would stop the server.
         threading.Thread(target=self._follow, args=(self._process,), daemon=True).start()
         assert self._listening.wait(START_TIMEOUT_S), "code-server does not listen"
 
@@ -113,7 +113,7 @@ class CodeServer:
                 self._listening.set()
 
     def close(self) -> None:
-        """End it and what it started."""
+        """End code-server and its child processes."""
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, 15)
             try:
@@ -124,7 +124,7 @@ class CodeServer:
 
 
 class CodeWindow:
-    """One browser window with one file open."""
+    """A browser window with one open file."""
 
     def __init__(self, browser: Browser, server: CodeServer, file: Path) -> None:
         self.folder = file.parent
@@ -137,7 +137,7 @@ class CodeWindow:
         self.page.click(".part.editor .view-lines")
 
     def type(self, text: str) -> None:
-        """Type text as a person does, key by key."""
+        """Type text key by key."""
         self.page.keyboard.type(text)
 
     def press(self, *keys: str) -> None:
@@ -165,29 +165,29 @@ class CodeWindow:
         self.page.keyboard.press("Enter")
 
     def ghost(self) -> str:
-        """Return what is drawn as a suggestion, its lines joined by newlines."""
+        """Return the suggestion on the screen, lines separated by newlines."""
         return self.page.evaluate("ghostShown()")
 
     def ghosts_seen(self) -> list[str]:
-        """Return every different suggestion that was drawn, in order, and forget them."""
+        """Return the suggestions that appeared since the last call, in order."""
         return self.page.evaluate("ghostsSeen.splice(0)")
 
     def lines(self) -> list[str]:
-        """Return the lines on the screen without what is drawn as a suggestion and without trailing blanks."""
+        """Return the lines on the screen without suggestions and trailing blanks."""
         return self.page.evaluate("linesShown()")
 
     def wait_for_ghost(self, pattern: str, timeout_s: float = 30) -> str:
-        """Wait until the whole suggestion on the screen matches a pattern of JavaScript."""
+        """Wait until the complete suggestion matches a JavaScript pattern, and return it."""
         whole = f"^(?:{pattern})$"
         self.wait_for(f"new RegExp({json.dumps(whole)}, 's').test(ghostShown())", f"ghost {pattern!r}", timeout_s)
         return self.ghost()
 
     def wait_for_line(self, expected: str, timeout_s: float = 30) -> None:
-        """Wait until some line on the screen is this one."""
+        """Wait until a line on the screen is `expected`."""
         self.wait_for(f"linesShown().includes({json.dumps(expected)})", f"line {expected!r}", timeout_s)
 
     def wait_for(self, condition: str, what: str, timeout_s: float = 30) -> None:
-        """Wait until a JavaScript expression is true; it is asked at every frame."""
+        """Wait until a JavaScript expression is true; it is evaluated at every frame."""
         try:
             self.page.wait_for_function(condition, timeout=timeout_s * 1000)
         except PageTimeoutError as error:
@@ -195,11 +195,11 @@ class CodeWindow:
             raise AssertionError(f"no {what}; lines {self.lines()}, ghosts so far {seen[-5:]}") from error
 
     def status(self) -> str:
-        """Return what the status bar item tells a screen reader: its state, the model, the device."""
+        """Return the status bar item's text for screen readers: state, model, device."""
         return self.page.locator(STATUS_ITEM).first.get_attribute("aria-label") or ""
 
     def status_text(self) -> str:
-        """Return what the status bar item shows."""
+        """Return the text of the status bar item."""
         return self.page.locator(STATUS_ITEM).first.inner_text()
 
     def wait_for_ready(self) -> None:

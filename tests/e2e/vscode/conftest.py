@@ -1,4 +1,4 @@
-"""One real VS Code for the tests, with the packaged extension, this repository's server and the default model."""
+"""A real VS Code for the tests, with the packaged extension, this repository's server and the default model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXTENSION = REPOSITORY / "ide_clients" / "vscode"
 
 @pytest.fixture(scope="session")
 def paths() -> dict[str, str]:
-    """Set VS Code up once; later runs find it."""
+    """Unpack VS Code, unless an earlier run did, and return the paths of its parts."""
     script = REPOSITORY / "scripts" / "unpack_vscode.py"
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
@@ -29,7 +29,7 @@ def paths() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def vsix(paths: dict[str, str]) -> Path:
-    """Build the extension's package as its README says."""
+    """Build the extension as its README says, and return the path of the package."""
     environment = {**os.environ, "PATH": f"{Path(paths['node']).parent}{os.pathsep}{os.environ['PATH']}"}
     steps = (
         [["npm", "run", "package"]]
@@ -46,12 +46,12 @@ def vsix(paths: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="session")
 def code_server(paths, vsix: Path, engine_room, tmp_path_factory) -> Iterator[CodeServer]:
-    """Return a running code-server with the extension installed by its own command line, and nothing else set up.
+    """Return a running code-server with the extension and no other configuration.
 
-    The Python on its path has draftline, as on a machine where it was installed.
+    The Python on its path has draftline, as on a machine where draftline is installed.
     """
     python_first = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    # VSCODE_CLI: started from a terminal, whose path counts; otherwise it asks a login shell for one.
+    # VSCODE_CLI: code-server uses the PATH of the process that starts it, not that of a login shell.
     environment = {**engine_room.environment, "PATH": python_first, "VSCODE_CLI": "1"}
     server = CodeServer(paths, tmp_path_factory.mktemp("code-server"), environment)
     server.install(vsix)
@@ -71,7 +71,7 @@ def browser(paths) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def window(code_server, browser, tmp_path_factory) -> Iterator[CodeWindow]:
-    """Return a window whose engine is ready; tests open their own files in it."""
+    """Return a window with a ready engine, in which tests open their files."""
     file = tmp_path_factory.mktemp("shop") / "orders.py"
     file.touch()
     one = CodeWindow(browser, code_server, file)
@@ -82,7 +82,7 @@ def window(code_server, browser, tmp_path_factory) -> Iterator[CodeWindow]:
 
 @pytest.fixture
 def edit(window: CodeWindow, tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., CodeWindow]:
-    """Return a function that opens a new file in the window and puts the cursor at its end."""
+    """Return a function that opens a new file in the window and moves the cursor to its end."""
 
     def edit_one(text: str, name: str = "") -> CodeWindow:
         file = (window.folder if name else tmp_path) / (name or f"{request.node.name}.py")
@@ -96,7 +96,7 @@ def edit(window: CodeWindow, tmp_path: Path, request: pytest.FixtureRequest) -> 
 
 @pytest.fixture
 def open_window(code_server, browser) -> Iterator[Callable[[Path], CodeWindow]]:
-    """Return a function that opens another window."""
+    """Return a function that opens another window and returns it."""
     opened: list[CodeWindow] = []
 
     def open_one(file: Path) -> CodeWindow:

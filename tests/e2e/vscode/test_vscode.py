@@ -1,4 +1,4 @@
-"""Real VS Code, real server, real default model: what a person sees and does at the cursor."""
+"""Real VS Code, real server, real default model: what the user sees and does at the cursor."""
 
 from __future__ import annotations
 
@@ -18,25 +18,27 @@ def test_ghost_text_grows_while_it_is_generated_and_tab_accepts_it(edit):
     window.wait_for("new Set(ghostsSeen.filter(Boolean)).size > 1", "text that grows")
     grown = [ghost for ghost in window.ghosts_seen() if ghost]
     longest = max(grown, key=len)
-    assert all(ghost in longest for ghost in grown)  # the editor draws the first line and those below one by one
+    assert all(
+        ghost in longest for ghost in grown
+    )  # the editor draws the first line and the lines below one after the other
     window.press("Tab")
     accepted = "        " + longest.splitlines()[0]
     window.wait_for(f"linesShown().some((line) => line.startsWith({accepted!r}))", "the accepted text")
     assert " ms" in window.status_text()
 
 
-def test_typing_what_is_shown_narrows_it(edit):
+def test_typing_a_suggestion_narrows_it(edit):
     window = edit(MULTIPLY)
     window.type("re")
     window.wait_for_ghost(r"turn a \* b")
-    for typed, left in (("t", r"urn a \* b"), ("u", r"rn a \* b"), ("rn", r" a \* b")):
+    for typed, remainder in (("t", r"urn a \* b"), ("u", r"rn a \* b"), ("rn", r" a \* b")):
         window.type(typed)
-        window.wait_for_ghost(left)
+        window.wait_for_ghost(remainder)
     window.press("Tab")
     window.wait_for_line("    return a * b")
 
 
-def test_a_word_then_the_rest(edit):
+def test_accepting_a_word_then_the_suggestion(edit):
     window = edit(MULTIPLY)
     window.type("re")
     window.wait_for_ghost(r"turn a \* b")
@@ -47,7 +49,7 @@ def test_a_word_then_the_rest(edit):
     window.wait_for_line("    return a * b")
 
 
-def test_escape_puts_it_away_and_leaves_the_text(edit):
+def test_escape_dismisses_the_suggestion_and_keeps_the_text(edit):
     window = edit(MULTIPLY)
     window.type("re")
     window.wait_for_ghost(r"turn a \* b")
@@ -56,7 +58,7 @@ def test_escape_puts_it_away_and_leaves_the_text(edit):
     assert window.lines()[-1] == "    re"
 
 
-def test_one_undo_takes_back_what_was_accepted(edit):
+def test_one_undo_removes_what_was_accepted(edit):
     window = edit(MULTIPLY)
     window.type("re")
     window.wait_for_ghost(r"turn a \* b")
@@ -75,7 +77,7 @@ def test_several_lines_are_shown_and_accepted(edit, images):
     window.wait_for_line("            del self.prices[name]")
 
 
-def test_typing_something_else_puts_it_away(edit):
+def test_typing_something_else_removes_the_suggestion(edit):
     window = edit(MULTIPLY)
     window.type("re")
     window.wait_for_ghost(r"turn a \* b")
@@ -84,7 +86,7 @@ def test_typing_something_else_puts_it_away(edit):
     assert window.lines()[-1] == "    rex"
 
 
-def test_fast_typing_over_replies_that_are_late(edit):
+def test_fast_typing_with_late_replies(edit):
     window = edit(MULTIPLY)
     window.type("result = b * a\nre")
     shown = window.wait_for_ghost("turn.*")
@@ -93,7 +95,7 @@ def test_fast_typing_over_replies_that_are_late(edit):
     assert "    result = b * a" in window.lines()
 
 
-def test_asking_for_another_one_keeps_something_on_the_screen(edit):
+def test_a_request_for_alternatives_keeps_a_suggestion_on_the_screen(edit):
     window = edit(MULTIPLY)
     window.type("re")
     window.wait_for_ghost(r"turn a \* b")
@@ -147,7 +149,7 @@ def test_a_trusted_repository_chooses_neither_program_nor_model(open_window, tmp
     assert not executed.exists()
 
 
-def test_the_engine_is_killed_and_the_next_key_brings_it_back(edit, engine_room):
+def test_the_next_key_restarts_a_killed_engine(edit, engine_room):
     window = edit(MULTIPLY)
     hosts = engine_room.hosts()
     for host in hosts:

@@ -1,9 +1,10 @@
--- Neovim 0.12's own inline completion, for those who call `vim.lsp.enable("draftline")` and no `setup()`.
+-- Neovim 0.12's own inline completion, used after `vim.lsp.enable("draftline")` without `setup()`.
 
 local M = {}
 
--- Neovim keeps showing a suggestion while the user types on. Accepting it then would put the typed characters beside
--- it: what stands in the buffer already is replaced with it. Returns nil if something else was typed.
+-- Return an item whose range covers the text that the user typed since. Neovim keeps a suggestion on the screen while
+-- the user types, and accepting it would insert the typed characters twice. Return nil if the user typed something
+-- else.
 local function cover_typed_text(item)
   local range = item.range
   local row, column = unpack(vim.api.nvim_win_get_cursor(0))
@@ -19,7 +20,7 @@ local function cover_typed_text(item)
   return item
 end
 
---- Show the server's suggestions and let Tab accept them; where none is shown Tab does what it did before.
+--- Show suggestions and map Tab to accept them. Without a suggestion Tab keeps its earlier mapping.
 ---@param client vim.lsp.Client
 ---@param bufnr integer
 function M.attach(client, bufnr)

@@ -1,25 +1,26 @@
--- One typed table of options, checked at `setup()`; unknown names are reported with the nearest known one.
+-- The options with their types and defaults. `setup()` checks them and reports unknown names with the nearest known
+-- one.
 
 local M = {}
 
 ---@class draftline.Keys
----@field accept string|false insert the whole suggestion
----@field accept_word string|false insert its next word
----@field accept_line string|false insert it up to the line's end
+---@field accept string|false accept the suggestion
+---@field accept_word string|false accept its next word
+---@field accept_line string|false accept it up to the end of the line
 ---@field next string|false show the next suggestion
----@field previous string|false show the one before
----@field dismiss string|false put it away
----@field request string|false ask for one now
+---@field previous string|false show the previous suggestion
+---@field dismiss string|false dismiss the suggestion
+---@field request string|false make a manual request
 
 ---@class draftline.Options
 ---@field cmd string[] the command that starts the language server
----@field filetypes table<string, boolean> where suggestions appear; "*" stands for all that are not named
----@field keys draftline.Keys taken only while a suggestion is shown, but for `request`
----@field streaming boolean whether text appears while it is being generated
----@field read_delay_ms integer how long a suggestion stands before it counts as shown
----@field rest_delay_ms integer how long the cursor rests before the server prepares for it
+---@field filetypes table<string, boolean> file types with suggestions; "*" means all others
+---@field keys draftline.Keys mapped only while a suggestion is on the screen, except `request`
+---@field streaming boolean whether text appears while it is generated
+---@field read_delay_ms integer time on the screen after which a suggestion counts as shown
+---@field rest_delay_ms integer pause of the cursor after which the server learns its position
 ---@field hide_with_popup_menu boolean whether the completion menu hides suggestions
----@field settings table<string, any> the server's own settings; it checks their values itself
+---@field settings table<string, any> the server's settings; the server checks their values
 
 ---@type draftline.Options
 local defaults = {
@@ -45,7 +46,7 @@ M.options = vim.deepcopy(defaults) ---@type draftline.Options
 M.is_set_up = false
 M.is_enabled = true
 
--- How alike two names are: the share of neighbouring letter pairs they have in common.
+-- Return how similar two names are: the share of adjacent letter pairs that they have in common.
 local function likeness(a, b)
   local common = 0
   for i = 1, #a - 1 do
@@ -78,7 +79,7 @@ local function check(given, known, where)
   end
 end
 
--- The server takes a setting's name in any case, with or without underscores.
+-- Return a setting's name in lower case without underscores: the server accepts every spelling of it.
 local function folded(name)
   return (name:gsub("[_-]", ""):lower())
 end
@@ -97,7 +98,7 @@ local function check_settings(given)
   end
 end
 
---- Check and keep the user's options.
+--- Check the user's options and keep them.
 ---@param given draftline.Options?
 function M.set(given)
   given = given or {}
@@ -109,7 +110,7 @@ function M.set(given)
   M.is_set_up = true
 end
 
---- Whether suggestions are wanted in files of a type.
+--- Return whether files of a type get suggestions.
 ---@param filetype string
 ---@return boolean
 function M.wants(filetype)

@@ -1,23 +1,23 @@
--- Draws a suggestion as virtual text at the cursor; the buffer's text is not touched.
+-- Draws a suggestion as virtual text at the cursor. The text of the buffer does not change.
 
 local M = {}
 
 local namespace = vim.api.nvim_create_namespace("draftline.ghost")
 
---- Define the highlight groups; a colour scheme may define its own.
+--- Define the highlight groups, unless the colour scheme defines them.
 function M.define_highlights()
   local ghost = vim.fn.hlexists("ComplHint") == 1 and "ComplHint" or "Comment"
   vim.api.nvim_set_hl(0, "DraftlineGhost", { link = ghost, default = true })
   vim.api.nvim_set_hl(0, "DraftlineGhostCount", { link = "Comment", default = true })
 end
 
--- Virtual text shows a tab as one cell.
+-- Return a line with spaces for tabs: virtual text shows a tab as one cell.
 local function expand_tabs(line, bufnr)
   return (line:gsub("\t", (" "):rep(vim.bo[bufnr].tabstop)))
 end
 
--- Where the pieces of the first line go: the characters that it replaces stay where they are if it contains them in
--- order, and the pieces stand around them. nil if it does not contain them.
+-- Return the pieces of the first line between the characters that it replaces, with their offsets. These characters
+-- stay where they are if the line contains them in order. Return nil if it does not.
 local function pieces_around(first_line, replaced)
   local pieces, from, offset = {}, 1, 0
   for _, character in ipairs(vim.fn.split(replaced, "\\zs")) do
@@ -32,40 +32,40 @@ local function pieces_around(first_line, replaced)
   return pieces
 end
 
-local function draw_piece(place, offset, text, position, virtual_lines)
-  vim.api.nvim_buf_set_extmark(place.bufnr, namespace, place.row, place.column + offset, {
+local function draw_piece(cursor, offset, text, position, virtual_lines)
+  vim.api.nvim_buf_set_extmark(cursor.bufnr, namespace, cursor.row, cursor.column + offset, {
     virt_text = { { text, "DraftlineGhost" } },
     virt_text_pos = position,
     virt_lines = virtual_lines,
-    hl_mode = "replace", -- else a highlighted bracket at the cursor colours the whole suggestion
+    hl_mode = "replace", -- otherwise a highlighted bracket at the cursor colours the whole suggestion
     undo_restore = false,
   })
 end
 
---- Draw what is left of a suggestion at a place, in place of what stood there.
----@param place draftline.Place
----@param rest draftline.Rest
----@param count string? "2/3" where there are several
-function M.draw(place, rest, count)
-  M.clear(place.bufnr)
-  local lines = vim.split(rest.text, "\n", { plain = true })
+--- Draw the remainder of a suggestion at the cursor, instead of what was drawn before.
+---@param cursor draftline.Cursor
+---@param remainder draftline.Remainder
+---@param count string? "2/3" if there are alternatives
+function M.draw(cursor, remainder, count)
+  M.clear(cursor.bufnr)
+  local lines = vim.split(remainder.text, "\n", { plain = true })
   local below = {}
   for i = 2, #lines do
-    below[#below + 1] = { { expand_tabs(lines[i], place.bufnr), "DraftlineGhost" } }
+    below[#below + 1] = { { expand_tabs(lines[i], cursor.bufnr), "DraftlineGhost" } }
   end
-  local first = expand_tabs(lines[1], place.bufnr)
-  local pieces = pieces_around(first, rest.replaced) or { { offset = 0, text = first } }
-  if #pieces == 1 and rest.replaced ~= "" and rest.is_final then
-    draw_piece(place, 0, (" "):rep(vim.fn.strdisplaywidth(rest.replaced)), "overlay", nil) -- it will be gone
+  local first = expand_tabs(lines[1], cursor.bufnr)
+  local pieces = pieces_around(first, remainder.replaced) or { { offset = 0, text = first } }
+  if #pieces == 1 and remainder.replaced ~= "" and remainder.is_final then
+    draw_piece(cursor, 0, (" "):rep(vim.fn.strdisplaywidth(remainder.replaced)), "overlay", nil) -- accepting removes it
   end
   for i, piece in ipairs(pieces) do
     local virtual_lines = i == #pieces and #below > 0 and below or nil
     if piece.text ~= "" or virtual_lines then
-      draw_piece(place, piece.offset, piece.text, "inline", virtual_lines)
+      draw_piece(cursor, piece.offset, piece.text, "inline", virtual_lines)
     end
   end
   if count then
-    vim.api.nvim_buf_set_extmark(place.bufnr, namespace, place.row, 0, {
+    vim.api.nvim_buf_set_extmark(cursor.bufnr, namespace, cursor.row, 0, {
       virt_text = { { count, "DraftlineGhostCount" } },
       virt_text_pos = "right_align",
     })

@@ -1,4 +1,4 @@
--- `:checkhealth draftline`: every cause of "does nothing" that the editor can see, with what to do about it.
+-- `:checkhealth draftline`: finds why there are no suggestions, and says what to do.
 
 local config = require("draftline.config")
 
@@ -7,14 +7,14 @@ local M = {}
 local function check_editor()
   vim.health.start("Neovim")
   if vim.fn.has("nvim-0.11") == 0 then
-    vim.health.error("Neovim 0.11 or newer is needed, this is " .. tostring(vim.version()))
+    vim.health.error("draftline needs Neovim 0.11 or newer; this is " .. tostring(vim.version()))
   elseif config.is_set_up then
-    vim.health.ok("suggestions are drawn by draftline and appear while they are generated")
+    vim.health.ok("draftline draws suggestions while they are generated")
   elseif vim.lsp.inline_completion then
-    vim.health.ok("suggestions are drawn by Neovim's own inline completion, once they are complete")
-    vim.health.info('`require("draftline").setup{}` gives streaming, words and lines, and cycling')
+    vim.health.ok("Neovim's own inline completion draws suggestions once they are complete")
+    vim.health.info('`require("draftline").setup{}` adds streaming, accepting by word and line, and alternatives')
   else
-    vim.health.ok("suggestions are drawn by draftline")
+    vim.health.ok("draftline draws suggestions")
   end
   if not vim.lsp.is_enabled or not vim.lsp.is_enabled("draftline") then
     vim.health.error("the language server is not enabled", {
@@ -29,7 +29,7 @@ local function check_command()
   local shown = table.concat(command, " ")
   if vim.fn.executable(command[1]) == 0 then
     return vim.health.error(("`%s` is not an executable program"):format(command[1]), {
-      'name the Python that has draftline: `setup({ cmd = { "/path/to/python", "-P", "-m", "lsp_server", "--stdio" } })`',
+      'pass a Python that has draftline: `setup({ cmd = { "/path/to/python", "-P", "-m", "lsp_server", "--stdio" } })`',
     })
   end
   local is_module = vim.list_contains(command, "-m")
@@ -38,7 +38,7 @@ local function check_command()
   local done = vim.system(probe, { text = true, cwd = folder }):wait(10000)
   if done.code ~= 0 then
     return vim.health.error(("`%s` does not start: %s"):format(shown, vim.trim(done.stderr or "")), {
-      "install draftline for this Python, or name another one with the option `cmd`",
+      "install draftline for this Python, or choose another Python with the option `cmd`",
     })
   end
   vim.health.ok(("`%s` can be started"):format(shown))
@@ -47,11 +47,11 @@ end
 local function check_client()
   local client = vim.lsp.get_clients({ name = "draftline" })[1]
   if not client then
-    return vim.health.warn("no server runs now", { "open a file; if there is still none, see `:Draftline log`" })
+    return vim.health.warn("the server does not run", { "open a file; if it still does not run, see `:Draftline log`" })
   end
   vim.health.ok(("the server runs as client %d"):format(client.id))
   if not client:supports_method("textDocument/inlineCompletion") then
-    vim.health.error("the server does not offer inline completion: is `cmd` another program?")
+    vim.health.error("the server has no inline completion; `cmd` may start another program")
   end
   local latest = require("draftline.status").latest()
   if latest and latest.kind == "error" then
@@ -67,7 +67,8 @@ local function check_keys()
     local mapped = key and vim.fn.maparg(key, "i", false, true) or {}
     local is_ours = vim.startswith(mapped.desc or "", "draftline")
     if key and mapped.lhs and not is_ours then
-      vim.health.info(("%s is mapped to something else while no suggestion is shown; with one it means: %s"):format(key, action))
+      local message = "%s has another mapping. While a suggestion is on the screen it means: %s"
+      vim.health.info(message:format(key, action))
     elseif key then
       vim.health.ok(("%s: %s"):format(key, action))
     end

@@ -1,10 +1,10 @@
--- The plugin's public face: `require("draftline").setup{}` and the actions that keys and commands run.
+-- The public functions of the plugin: `require("draftline").setup{}` and the actions of keys and commands.
 
 local config = require("draftline.config")
 
 local M = {}
 
---- Set up ghost text that streams, and start the server for every file it is wanted in.
+--- Set up ghost text that streams, and start the server for every file.
 ---@param options draftline.Options?
 function M.setup(options)
   config.set(options)
@@ -15,7 +15,7 @@ function M.setup(options)
   vim.lsp.enable(server.NAME)
 end
 
--- The text goes in between two undo breaks, so that one undo takes back exactly what was accepted.
+-- Insert text between two undo breaks, so that one undo removes exactly what was accepted.
 local function insert(part)
   if not require("draftline.session").is_visible() then
     return false
@@ -42,19 +42,20 @@ function M._insert(part)
   require("draftline.session").insert(cuts[part])
 end
 
---- Insert the suggestion. Each of the three returns false where none is shown, so that a mapping can fall back.
+--- Accept the suggestion. Like the next two functions it returns false without a suggestion, so that a mapping can
+--- fall back.
 ---@return boolean
 function M.accept()
   return insert("all")
 end
 
---- Insert its next word.
+--- Accept the next word of the suggestion.
 ---@return boolean
 function M.accept_word()
   return insert("word")
 end
 
---- Insert it up to the end of its first line.
+--- Accept the suggestion up to the end of its first line.
 ---@return boolean
 function M.accept_line()
   return insert("line")
@@ -65,23 +66,23 @@ function M.next()
   require("draftline.session").cycle(1)
 end
 
---- Show the one before.
+--- Show the previous suggestion.
 function M.previous()
   require("draftline.session").cycle(-1)
 end
 
---- Put the suggestion away.
+--- Dismiss the suggestion.
 function M.dismiss()
   require("draftline.session").dismiss()
 end
 
---- Ask for a suggestion now.
+--- Make a manual request.
 function M.request()
   require("draftline.session").request()
 end
 
 --- Turn suggestions on or off everywhere.
----@param is_enabled boolean? nil: the other way round
+---@param is_enabled boolean? nil: switch
 function M.toggle(is_enabled)
   if is_enabled == nil then
     is_enabled = not config.is_enabled
@@ -93,12 +94,12 @@ function M.toggle(is_enabled)
   vim.cmd.redrawstatus()
 end
 
---- Stop and start the server.
+--- Restart the server.
 function M.restart()
   require("draftline.server").restart()
 end
 
---- A short text for a status line.
+--- Return a short text for the status line.
 ---@return string
 function M.status()
   return require("draftline.status").component()

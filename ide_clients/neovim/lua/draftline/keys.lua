@@ -1,25 +1,25 @@
--- Keys that belong to us only while a suggestion is shown: they are mapped with it and given back after it.
+-- Keys that are mapped only while a suggestion is on the screen. Afterwards the user's mappings are restored.
 
 local config = require("draftline.config")
 
 local M = {}
 
-local given_back = {} -- buffer -> what the keys were mapped to before in that buffer
+local previous = {} -- buffer -> key -> its earlier mapping in this buffer, or false
 local actions = { "accept", "accept_word", "accept_line", "next", "previous", "dismiss" }
 
---- Take the keys in a buffer.
+--- Map the keys in a buffer.
 ---@param bufnr integer
-function M.take(bufnr)
-  if given_back[bufnr] then
+function M.map(bufnr)
+  if previous[bufnr] then
     return
   end
-  given_back[bufnr] = {}
+  previous[bufnr] = {}
   for _, action in ipairs(actions) do
     local key = config.options.keys[action]
     if key then
       local before = vim.fn.maparg(key, "i", false, true)
       local is_local = before.buffer == 1
-      given_back[bufnr][key] = is_local and before or false
+      previous[bufnr][key] = is_local and before or false
       vim.keymap.set("i", key, function()
         require("draftline")[action]()
       end, { buffer = bufnr, nowait = true, desc = "draftline: " .. action:gsub("_", " ") })
@@ -27,16 +27,16 @@ function M.take(bufnr)
   end
 end
 
---- Give them back.
+--- Restore the earlier mappings of a buffer.
 ---@param bufnr integer
-function M.give_back(bufnr)
-  local before = given_back[bufnr]
-  given_back[bufnr] = nil
+function M.restore(bufnr)
+  local before = previous[bufnr]
+  previous[bufnr] = nil
   if not before or not vim.api.nvim_buf_is_valid(bufnr) then
     return
   end
   for key, mapping in pairs(before) do
-    pcall(vim.keymap.del, "i", key, { buffer = bufnr }) -- the user may have unmapped it meanwhile
+    pcall(vim.keymap.del, "i", key, { buffer = bufnr }) -- the user may have unmapped it
     if mapping then
       vim.api.nvim_buf_call(bufnr, function()
         vim.fn.mapset("i", false, mapping)
@@ -45,7 +45,7 @@ function M.give_back(bufnr)
   end
 end
 
---- Map the key that asks for a suggestion, unless the user has it for something else.
+--- Map the key for manual requests, unless the user has mapped it.
 function M.map_request()
   local key = config.options.keys.request
   if key and vim.fn.maparg(key, "i") == "" then

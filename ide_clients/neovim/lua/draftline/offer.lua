@@ -1,41 +1,41 @@
--- What the server offers at a place in a buffer, and what of it is left after the user typed on.
--- Everything here is a function of its arguments and of the buffer's text; nothing is drawn or sent.
+-- The suggestions for one request, and what remains of them after the user typed more.
+-- The functions read their arguments and the text of the buffer. They neither draw nor send anything.
 
 local M = {}
 
----@class draftline.Place where a request was made
+---@class draftline.Cursor a cursor and the text around it
 ---@field bufnr integer
 ---@field row integer 0-based
 ---@field column integer 0-based, in bytes
 ---@field head string the line before the cursor
 ---@field tail string the line after it
----@field closed integer how many bytes of the tail were replaced by parts that were accepted
----@field last_row integer? of a request: the last line that was typed since
----@field is_outdated boolean? of a request: whether other lines changed since
+---@field closed integer bytes of the tail that accepted parts have replaced
+---@field last_row integer? for a request: the last line that the user has typed since
+---@field is_outdated boolean? for a request: whether other lines have changed since
 
 ---@class draftline.Item
----@field text string what belongs at the place, lines ended by "\n"
----@field replaced integer how many bytes after the place it replaces
+---@field text string the text to insert at the cursor, lines separated by "\n"
+---@field replaced integer bytes after the cursor that it replaces
 ---@field command lsp.Command
 
 ---@class draftline.Offer
 ---@field id string
----@field serial integer number of the request that it answers
----@field place draftline.Place
+---@field serial integer number of its request
+---@field origin draftline.Cursor where the request was made
 ---@field items draftline.Item[]
----@field index integer the one that is shown
----@field is_done boolean false while text may still grow
+---@field index integer the item on the screen
+---@field is_done boolean false while the items can still grow
 ---@field is_partly_accepted boolean
 
----@class draftline.Rest
----@field text string what is left to insert at the cursor
----@field replaced string the text after the cursor that it takes the place of
----@field is_final boolean false while the text may still grow
----@field added integer bytes of `replaced` that were put there since the request
+---@class draftline.Remainder
+---@field text string the text that remains to insert at the cursor
+---@field replaced string the text after the cursor that it replaces
+---@field is_final boolean false while the text can still grow
+---@field added integer bytes of `replaced` that were added since the request
 
---- The place of the cursor.
----@return draftline.Place
-function M.place_of_cursor()
+--- Return the cursor of the current window.
+---@return draftline.Cursor
+function M.cursor()
   local row, column = unpack(vim.api.nvim_win_get_cursor(0))
   local line = vim.api.nvim_get_current_line()
   return {
@@ -48,64 +48,66 @@ function M.place_of_cursor()
   }
 end
 
--- An item says what it replaces as a range around the place, on the place's line: the part before it must be what the
--- text starts with, else it is no insertion and cannot be shown.
-local function read_item(raw, place, encoding, id, index)
+-- Return an item of the server, or nil if it cannot be shown. The range that it replaces must lie on the cursor's line,
+-- and its text must start with the part of the range before the cursor: only then does it insert text.
+local function read_item(raw, origin, encoding, id, index)
   local text = type(raw.insertText) == "string" and raw.insertText or raw.insertText.value
   text = text:gsub("\r\n?", "\n")
   local replaced = 0
   if raw.range then
     local from, to = raw.range.start, raw.range["end"]
-    if from.line ~= place.row or to.line ~= place.row then
+    if from.line ~= origin.row or to.line ~= origin.row then
       return nil
     end
-    local line = place.head .. place.tail
-    local before = place.head:sub(vim.str_byteindex(line, encoding, from.character, false) + 1)
+    local line = origin.head .. origin.tail
+    local before = origin.head:sub(vim.str_byteindex(line, encoding, from.character, false) + 1)
     if text:sub(1, #before) ~= before then
       return nil
     end
     text = text:sub(#before + 1)
-    replaced = math.max(0, vim.str_byteindex(line, encoding, to.character, false) - place.column)
+    replaced = math.max(0, vim.str_byteindex(line, encoding, to.character, false) - origin.column)
   end
   local command = raw.command or { title = "", command = "draftline.accepted", arguments = { id, index } }
   return { text = text, replaced = replaced, command = command }
 end
 
---- Read the server's items. Returns nil if none of them can be shown at the place.
+--- Read the server's items. Return nil if none of them can be shown.
 ---@param raw_items lsp.InlineCompletionItem[]
----@param place draftline.Place
----@param encoding string the client's unit of columns
----@param id string? nil: taken from the first item's command
+---@param origin draftline.Cursor where the request was made
+---@param encoding string the client's position encoding
+---@param id string? nil: the ID in the first item's command
 ---@return draftline.Offer?
-function M.read(raw_items, place, encoding, id)
+function M.read(raw_items, origin, encoding, id)
   local items = {}
   for index, raw in ipairs(raw_items) do
-    items[#items + 1] = read_item(raw, place, encoding, id, index - 1)
+    items[#items + 1] = read_item(raw, origin, encoding, id, index - 1)
   end
   if #items == 0 then
     return nil
   end
   id = id or (items[1].command.arguments or {})[1]
-  return { id = id, serial = 0, place = place, items = items, index = 1, is_done = true, is_partly_accepted = false }
+  return { id = id, serial = 0, origin = origin, items = items, index = 1, is_done = true, is_partly_accepted = false }
 end
 
--- Text between the place and the cursor; nil if the cursor is before it, or the line's start or other lines changed.
-local function typed_since(place, now)
-  if place.is_outdated then
+-- Return the text between the origin and the cursor. Return nil if the cursor is before the origin, or if the text
+-- before the origin on its line or other lines changed.
+local function typed_since(origin, now)
+  if origin.is_outdated then
     return nil
   end
-  local line = vim.api.nvim_buf_get_lines(place.bufnr, place.row, place.row + 1, false)[1]
-  local is_before = now.row < place.row or (now.row == place.row and now.column < place.column)
-  if now.bufnr ~= place.bufnr or not line or is_before or line:sub(1, place.column) ~= place.head then
+  local line = vim.api.nvim_buf_get_lines(origin.bufnr, origin.row, origin.row + 1, false)[1]
+  local is_before = now.row < origin.row or (now.row == origin.row and now.column < origin.column)
+  if now.bufnr ~= origin.bufnr or not line or is_before or line:sub(1, origin.column) ~= origin.head then
     return nil
   end
-  local lines = vim.api.nvim_buf_get_text(place.bufnr, place.row, place.column, now.row, now.column, {})
+  local lines = vim.api.nvim_buf_get_text(origin.bufnr, origin.row, origin.column, now.row, now.column, {})
   return table.concat(lines, "\n")
 end
 
--- Closers that an auto-pairing editor added after the cursor since the request; nil if the line's end changed otherwise.
-local function added_closers(place, now)
-  local tail = place.tail:sub(place.closed + 1)
+-- Return the number of closing brackets and quotes that auto-pairing added after the cursor since the request. Return
+-- nil if the text after the cursor changed in another way.
+local function added_closers(origin, now)
+  local tail = origin.tail:sub(origin.closed + 1)
   local added = #now.tail - #tail
   if added < 0 or now.tail:sub(added + 1) ~= tail then
     return nil
@@ -113,15 +115,15 @@ local function added_closers(place, now)
   return now.tail:sub(1, added):match("^[%)%]}>\"'`]*$") and added or nil
 end
 
---- What is left of the offered text at the cursor.
+--- Return what remains of an item at the cursor.
 ---@param offer draftline.Offer
----@param now draftline.Place
----@param index integer? of which item; nil: of the one that is shown
----@return draftline.Rest? rest nil if what was typed is not what is offered
-function M.rest(offer, now, index)
+---@param now draftline.Cursor
+---@param index integer? of which item; nil: of the item on the screen
+---@return draftline.Remainder? remainder nil if the user typed something else
+function M.remainder(offer, now, index)
   local item = offer.items[index or offer.index]
-  local typed = typed_since(offer.place, now)
-  local added = typed and added_closers(offer.place, now)
+  local typed = typed_since(offer.origin, now)
+  local added = typed and added_closers(offer.origin, now)
   if not added then
     return nil
   end
@@ -129,7 +131,7 @@ function M.rest(offer, now, index)
   if item.text:sub(1, #typed) ~= typed and not is_ahead then
     return nil
   end
-  local replaced = math.max(0, item.replaced - offer.place.closed)
+  local replaced = math.max(0, item.replaced - offer.origin.closed)
   return {
     text = item.text:sub(#typed + 1),
     replaced = now.tail:sub(1, added + replaced),
@@ -138,22 +140,22 @@ function M.rest(offer, now, index)
   }
 end
 
---- The items that go on with what was typed.
+--- Return the items that continue what the user typed.
 ---@param offer draftline.Offer
----@param now draftline.Place
+---@param now draftline.Cursor
 ---@return integer[] indices
 function M.fitting(offer, now)
   local indices = {}
   for index in ipairs(offer.items) do
-    local rest = M.rest(offer, now, index)
-    if rest and rest.text ~= "" then
+    local remainder = M.remainder(offer, now, index)
+    if remainder and remainder.text ~= "" then
       indices[#indices + 1] = index
     end
   end
   return indices
 end
 
---- The next word of a text with the blanks before it; a run of punctuation is a word.
+--- Return the first word of a text with the blanks before it. A run of punctuation is a word.
 ---@param text string
 ---@return string
 function M.first_word(text)
@@ -161,14 +163,14 @@ function M.first_word(text)
   return word ~= "" and word or text
 end
 
---- The text up to the end of its first line; a text that begins with a line end gives that and the whole next line.
+--- Return a text up to the end of its first line. A text that begins with a line end includes the whole next line.
 ---@param text string
 ---@return string
 function M.first_line(text)
   return text:match("^\n*[^\n]*")
 end
 
---- How much of `replaced` a part of the text closes itself: its leading characters, found in order.
+--- Return how many leading bytes of `replaced` a part of the text contains, in order.
 ---@param part string
 ---@param replaced string
 ---@return integer bytes

@@ -1,81 +1,84 @@
--- The questions to the server: those on their way, and the last one that was answered, which others may still follow.
+-- The requests that wait for a reply, and the last one with a reply: alternatives can still arrive for it.
 
 local M = {}
 
 ---@class draftline.Request
----@field place draftline.Place where it was asked
----@field position lsp.Position the same as the server knows it
----@field version integer the buffer's, as the server knows it
+---@field origin draftline.Cursor
+---@field position lsp.Position the same cursor for the server
+---@field version integer of the buffer, as the server knows it
 ---@field client integer
----@field request integer? its id while it is on its way
+---@field request integer? the ID of the running LSP request
 ---@field is_answered boolean?
 
-local asked = {} ---@type table<integer, draftline.Request>
-local serial = 0 -- number of the newest
+local open = {} ---@type table<integer, draftline.Request>
+local serial = 0 -- number of the newest request
 
---- Take a question in.
+--- Add a request.
 ---@param one draftline.Request
----@return integer number the newest has the highest
+---@return integer number newer requests have higher numbers
 function M.add(one)
   serial = serial + 1
-  asked[serial] = one
+  open[serial] = one
   return serial
 end
 
+--- Return a request.
 ---@param number integer
 ---@return draftline.Request?
 function M.get(number)
-  return asked[number]
+  return open[number]
 end
 
+--- Return the number of the newest request.
 ---@return integer
 function M.newest()
   return serial
 end
 
+--- Forget a request.
 ---@param number integer
 function M.forget(number)
-  asked[number] = nil
+  open[number] = nil
 end
 
---- Whether streamed text belongs to a question; text for another version of the buffer does not.
+--- Return whether streamed text belongs to a request. Text for another version of the buffer does not.
 ---@param one draftline.Request
 ---@param params {uri: string, version: integer, position: lsp.Position}
 ---@return boolean
 function M.is_answered_by(one, params)
   return one.version == params.version
     and vim.deep_equal(one.position, params.position)
-    and vim.uri_from_bufnr(one.place.bufnr) == params.uri
+    and vim.uri_from_bufnr(one.origin.bufnr) == params.uri
 end
 
---- Note that a question has its answer: nothing follows older answers any more.
+--- Note that a request has its reply. Nothing more arrives for older requests with a reply.
 ---@param number integer
 function M.note_answer(number)
-  asked[number].request, asked[number].is_answered = nil, true
-  for older, one in pairs(asked) do
+  open[number].request, open[number].is_answered = nil, true
+  for older, one in pairs(open) do
     if older < number and one.is_answered then
-      asked[older] = nil
+      open[older] = nil
     end
   end
 end
 
---- Whether an answer is still to come.
+--- Return whether a request waits for its reply.
 ---@return boolean
 function M.is_waiting()
-  return vim.iter(vim.tbl_values(asked)):any(function(one)
+  return vim.iter(vim.tbl_values(open)):any(function(one)
     return not one.is_answered
   end)
 end
 
---- Withdraw them all.
+--- Cancel and forget all requests.
 function M.cancel()
-  for _, one in pairs(asked) do
+  for _, one in pairs(open) do
     local client = vim.lsp.get_client_by_id(one.client)
     if client and one.request then
       client:cancel_request(one.request)
     end
   end
-  asked = {}
+  open = {}
 end
 
 return M

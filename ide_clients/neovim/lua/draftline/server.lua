@@ -1,4 +1,4 @@
--- How the language server is started and what the editor does with its own notifications.
+-- Starts the language server and receives its notifications.
 
 local config = require("draftline.config")
 
@@ -17,8 +17,8 @@ local function on_attach(client, bufnr)
   end
 end
 
---- An empty folder to start Python in: a `cmd` without `-P` imports from where it runs, and that must not be a repository
---- that was cloned a moment ago.
+--- Return an empty folder to start Python in. A `cmd` without `-P` imports modules from its working folder, and a
+--- cloned repository must not provide them.
 ---@return string
 function M.working_folder()
   local folder = vim.fs.joinpath(vim.fn.stdpath("state"), "draftline")
@@ -26,7 +26,7 @@ function M.working_folder()
   return folder
 end
 
---- The configuration for `vim.lsp.config`. Text is streamed only where our own ghost text shows it.
+--- Return the configuration for `vim.lsp.config`. Text streams only to the plugin's own ghost text.
 ---@return vim.lsp.Config
 function M.configuration()
   local options = config.options
@@ -38,7 +38,7 @@ function M.configuration()
       streaming = (config.is_set_up or not vim.lsp.inline_completion) and options.streaming,
     }, options.settings),
     settings = { draftline = options.settings },
-    -- short: a cursor's place must not overtake the text that it belongs to
+    -- short, so that a position does not arrive before the text that it belongs to
     flags = { debounce_text_changes = 20 },
     handlers = {
       ["draftline/partialCompletion"] = function(_, params, context)
@@ -52,14 +52,14 @@ function M.configuration()
   }
 end
 
---- The running client of a buffer, nil while there is none.
+--- Return the running client of a buffer, or nil.
 ---@param bufnr integer
 ---@return vim.lsp.Client?
 function M.client(bufnr)
   return vim.lsp.get_clients({ name = M.NAME, bufnr = bufnr })[1]
 end
 
---- Stop the server and start it again for every buffer that it served.
+--- Restart the server for every buffer that it serves.
 function M.restart()
   local served = {}
   for _, client in ipairs(vim.lsp.get_clients({ name = M.NAME })) do

@@ -1,4 +1,4 @@
--- The life of a suggestion in the editor: asked for, drawn as it streams, narrowed by typing, accepted or put away.
+-- The life of a suggestion in the editor: requested, drawn while it streams, narrowed by typing, accepted or dismissed.
 -- There is one cursor in insert mode, so there is at most one offer.
 
 local config = require("draftline.config")
@@ -16,7 +16,7 @@ local AUTOMATIC, INVOKED = 2, 1 -- LSP 3.18, InlineCompletionTriggerKind
 local METHOD = "textDocument/inlineCompletion"
 
 local offer = nil ---@type draftline.Offer?
-local wants_next = false -- the answer on its way was asked for to show its second suggestion
+local wants_next = false -- the running request was made to show its second suggestion
 
 local function is_inserting()
   return vim.api.nvim_get_mode().mode:sub(1, 1) == "i"
@@ -25,13 +25,13 @@ end
 local function hide()
   signals.hidden()
   if offer then
-    ghost.clear(offer.place.bufnr)
-    keys.give_back(offer.place.bufnr)
+    ghost.clear(offer.origin.bufnr)
+    keys.restore(offer.origin.bufnr)
   end
 end
 
---- Put the suggestion away.
----@param reason ("dismissed"|"typedOver"|"cursorMoved")? nil if nobody rejected it
+--- Remove the suggestion.
+---@param reason ("dismissed"|"typedOver"|"cursorMoved")? nil if the user did not reject it
 local function drop(reason)
   if offer then
     hide()
@@ -54,47 +54,47 @@ local function count_of(one, fitting)
   return #fitting > 1 and ("%d/%d"):format(position_in(fitting, one.index), #fitting) or nil
 end
 
-local function is_spent(rest)
-  return not rest or (rest.text == "" and rest.is_final)
+local function is_spent(remainder)
+  return not remainder or (remainder.text == "" and remainder.is_final)
 end
 
--- Draw what is left of the offer at the cursor, of another item where that goes on with what was typed and the shown
--- one does not. False if what was typed is something else.
+-- Draw the remainder of the offer at the cursor. If the item on the screen does not continue what the user typed, draw
+-- another item that does. Return false if there is none.
 local function show()
-  local now = offers.place_of_cursor()
+  local now = offers.cursor()
   local fitting = offer and offers.fitting(offer, now) or {}
-  if fitting[1] and not offer.is_partly_accepted and is_spent(offers.rest(offer, now)) then
+  if fitting[1] and not offer.is_partly_accepted and is_spent(offers.remainder(offer, now)) then
     offer.index = fitting[1]
   end
-  local rest = offer and offers.rest(offer, now)
-  if not rest then
+  local remainder = offer and offers.remainder(offer, now)
+  if not remainder then
     return false
   end
   local is_covered = config.options.hide_with_popup_menu and vim.fn.pumvisible() == 1
-  if rest.text == "" or is_covered or not is_inserting() then
+  if remainder.text == "" or is_covered or not is_inserting() then
     hide()
   else
-    ghost.draw(now, rest, count_of(offer, fitting))
-    keys.take(now.bufnr)
+    ghost.draw(now, remainder, count_of(offer, fitting))
+    keys.map(now.bufnr)
     signals.visible(offer)
   end
-  return rest.text ~= "" or not offer.is_done
+  return remainder.text ~= "" or not offer.is_done
 end
 
--- Nothing is left of an offer whose last text has arrived: it was typed or accepted while it was generated.
+-- Remove an offer that is complete and has no remainder: the user typed or accepted it while it was generated.
 local function finish(ended)
-  local rest = offers.rest(ended, offers.place_of_cursor())
+  local remainder = offers.remainder(ended, offers.cursor())
   drop()
-  if rest and ended.is_partly_accepted then
+  if remainder and ended.is_partly_accepted then
     signals.accepted(ended)
   else
-    M.ask_automatically()
+    M.request_automatically()
   end
 end
 
--- Take over what the server offers for a request, unless something newer is on the screen.
----@param index integer? the suggestion to show; nil: the one that was shown
-local function take(new_offer, number, index)
+-- Show the offer for a request, unless a newer one is on the screen.
+---@param index integer? the suggestion to show; nil: keep the one on the screen
+local function adopt(new_offer, number, index)
   local before = offer
   if before and number < before.serial then
     return
@@ -116,7 +116,7 @@ local function take(new_offer, number, index)
   end
 end
 
-local function on_answer(number, err, result)
+local function on_reply(number, err, result)
   local one = requests.get(number)
   if not one or err or not is_inserting() then
     return requests.forget(number)
@@ -124,15 +124,15 @@ local function on_answer(number, err, result)
   requests.note_answer(number)
   local client = vim.lsp.get_client_by_id(one.client)
   local raw_items = result and (result.items or result) or {}
-  local new_offer = client and offers.read(raw_items, one.place, client.offset_encoding)
+  local new_offer = client and offers.read(raw_items, one.origin, client.offset_encoding)
   if new_offer then
-    take(new_offer, number, wants_next and number == requests.newest() and 2 or nil)
+    adopt(new_offer, number, wants_next and number == requests.newest() and 2 or nil)
   elseif number == requests.newest() then
     drop()
   end
 end
 
-local function ask(kind)
+local function send_request(kind)
   local bufnr = vim.api.nvim_get_current_buf()
   local client = server.client(bufnr)
   if not client or not config.is_enabled or not client:supports_method(METHOD, bufnr) then
@@ -141,11 +141,11 @@ local function ask(kind)
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.context = { triggerKind = kind }
   local version = vim.lsp.util.buf_versions[bufnr]
-  local one = { place = offers.place_of_cursor(), position = params.position, version = version, client = client.id }
-  edits.follow(one.place)
+  local one = { origin = offers.cursor(), position = params.position, version = version, client = client.id }
+  edits.follow(one.origin)
   local number = requests.add(one)
   local is_sent, request = client:request(METHOD, params, function(err, result)
-    on_answer(number, err, result)
+    on_reply(number, err, result)
   end, bufnr)
   one.request = request
   if not is_sent then
@@ -153,27 +153,27 @@ local function ask(kind)
   end
 end
 
---- Ask as typing does: the server waits a moment and may show nothing.
-function M.ask_automatically()
-  ask(AUTOMATIC)
+--- Make an automatic request: the server debounces it and may hide its suggestions.
+function M.request_automatically()
+  send_request(AUTOMATIC)
 end
 
---- Text that is still growing arrived, or others beside the one on the screen.
+--- Show text that is still growing, or add alternatives to the suggestion on the screen.
 function M.on_partial(params, client_id)
   local client = vim.lsp.get_client_by_id(client_id)
   for number = requests.newest(), 1, -1 do
     local one = requests.get(number)
     if not one or not client then
-      return -- answered, superseded, or gone
+      return -- the request is superseded or cancelled, or the client has stopped
     end
-    local is_its = requests.is_answered_by(one, params)
-    if is_its and one.is_answered and not (offer and offer.serial == number) then
-      return -- accepted or put away
-    elseif is_its then
-      local new_offer = offers.read(params.items, one.place, client.offset_encoding, params.id)
+    local is_reply = requests.is_answered_by(one, params)
+    if is_reply and one.is_answered and not (offer and offer.serial == number) then
+      return -- accepted or dismissed
+    elseif is_reply then
+      local new_offer = offers.read(params.items, one.origin, client.offset_encoding, params.id)
       if new_offer and is_inserting() then
         new_offer.is_done = params.done
-        take(new_offer, number)
+        adopt(new_offer, number)
       end
       return
     end
@@ -186,7 +186,7 @@ local function on_text_changed()
     return
   end
   drop("typedOver")
-  M.ask_automatically()
+  M.request_automatically()
 end
 
 local function on_cursor_moved()
@@ -196,38 +196,38 @@ local function on_cursor_moved()
   end
 end
 
---- Ask for a suggestion now, whatever the server thinks of the place.
+--- Make a manual request, which the server answers at any position.
 function M.request()
-  ask(INVOKED)
+  send_request(INVOKED)
 end
 
---- Show another suggestion that goes on with what was typed; where there is none, ask for more.
+--- Show another suggestion that continues what the user typed. If there is none, request more.
 ---@param step integer
 function M.cycle(step)
   if not offer then
     return
   end
-  local fitting = offers.fitting(offer, offers.place_of_cursor())
+  local fitting = offers.fitting(offer, offers.cursor())
   local shown = position_in(fitting, offer.index)
   if not shown or #fitting == 1 then
     wants_next = true
-    return ask(INVOKED)
+    return send_request(INVOKED)
   end
   offer.index = fitting[(shown - 1 + step) % #fitting + 1]
   show()
 end
 
---- Put the suggestion away for good.
+--- Dismiss the suggestion and cancel all requests.
 function M.dismiss()
   requests.cancel()
   drop("dismissed")
 end
 
---- Whether a suggestion stands on the screen.
+--- Return whether a suggestion is on the screen.
 ---@return boolean
 function M.is_visible()
-  local rest = offer and offers.rest(offer, offers.place_of_cursor())
-  return rest ~= nil and rest.text ~= ""
+  local remainder = offer and offers.remainder(offer, offers.cursor())
+  return remainder ~= nil and remainder.text ~= ""
 end
 
 local function insert(now, text, replaced_bytes)
@@ -237,31 +237,31 @@ local function insert(now, text, replaced_bytes)
   vim.api.nvim_win_set_cursor(0, { now.row + #lines, column })
 end
 
---- Insert the part of the suggestion that `cut` returns. Called between two undo breaks: see `draftline.accept`.
+--- Insert the part of the suggestion that `cut` returns. Runs between two undo breaks, see `draftline.accept`.
 ---@param cut fun(text: string): string
 function M.insert(cut)
-  local now = offers.place_of_cursor()
-  local rest = offer and offers.rest(offer, now)
-  if not rest or rest.text == "" then
+  local now = offers.cursor()
+  local remainder = offer and offers.remainder(offer, now)
+  if not remainder or remainder.text == "" then
     return
   end
-  local part = cut(rest.text)
-  if part == rest.text and offer.is_done then
+  local part = cut(remainder.text)
+  if part == remainder.text and offer.is_done then
     local accepted = offer
     drop()
-    insert(now, part, #rest.replaced)
+    insert(now, part, #remainder.replaced)
     return signals.accepted(accepted)
   end
-  local closed = offers.closed_by(part, rest.replaced)
+  local closed = offers.closed_by(part, remainder.replaced)
   insert(now, part, closed)
-  offer.place.closed = offer.place.closed + math.max(0, closed - rest.added)
+  offer.origin.closed = offer.origin.closed + math.max(0, closed - remainder.added)
   offer.is_partly_accepted = true
   local text = offer.items[offer.index].text
-  signals.partly_accepted(offer, text:sub(1, #text - #rest.text + #part))
+  signals.partly_accepted(offer, text:sub(1, #text - #remainder.text + #part))
   show()
 end
 
---- Watch a buffer.
+--- Watch a buffer and request suggestions in it.
 ---@param bufnr integer
 function M.attach(bufnr)
   local group = vim.api.nvim_create_augroup("draftline.buffer." .. bufnr, {})
@@ -270,19 +270,19 @@ function M.attach(bufnr)
   end
   on({ "TextChangedI", "TextChangedP" }, on_text_changed)
   on({ "CursorMovedI", "CursorMoved" }, on_cursor_moved)
-  on("InsertEnter", M.ask_automatically)
+  on("InsertEnter", M.request_automatically)
   on({ "InsertLeave", "BufLeave" }, M.dismiss)
   on("CompleteDone", function()
     vim.schedule(show)
   end)
-  -- Keys that were pressed while the model was being loaded got no answer.
+  -- Keys that were pressed while the model was loading got no suggestion.
   vim.api.nvim_create_autocmd("User", {
     group = group,
     pattern = "DraftlineStatus",
     callback = function(event)
       local is_here = vim.api.nvim_get_current_buf() == bufnr
       if event.data.kind == "ready" and is_here and is_inserting() and not offer and not requests.is_waiting() then
-        M.ask_automatically()
+        M.request_automatically()
       end
     end,
   })

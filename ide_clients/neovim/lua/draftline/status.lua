@@ -1,11 +1,11 @@
--- What the server last said about itself, for the status line and for `:Draftline status`.
+-- The latest status of the server, for the status line and for `:Draftline status`.
 
 local M = {}
 
 local latest = nil ---@type {kind: string, message: string?, model: string?, device: string?}?
 local symbols = { starting = "…", ready = "✓", busy = "⟳", error = "✗" }
 
---- Keep a status notification and let status lines know.
+--- Keep a status notification and redraw status lines.
 ---@param params {kind: string, message: string?, model: string?, device: string?}
 function M.update(params)
   latest = params
@@ -13,12 +13,12 @@ function M.update(params)
   vim.cmd.redrawstatus()
 end
 
---- The newest status, nil before the server said anything.
+--- Return the latest status, or nil before the first one.
 function M.latest()
   return latest
 end
 
---- A short text for a status line; empty where draftline is not at work.
+--- Return a short text for the status line; empty in a buffer without draftline.
 ---@return string
 function M.component()
   local client = require("draftline.server").client(0)
@@ -31,14 +31,14 @@ function M.component()
   return "draftline " .. symbols[latest and latest.kind or "starting"]
 end
 
---- One sentence for a person.
+--- Return the status as a sentence.
 ---@return string
 function M.sentence()
   if #vim.lsp.get_clients({ name = "draftline" }) == 0 then
-    return "draftline: the server is not running; `:checkhealth draftline` says why"
+    return "draftline: the server does not run; `:checkhealth draftline` says why"
   end
   if not latest then
-    return "draftline: the server has started and said nothing yet"
+    return "draftline: the server has started and sent no status yet"
   end
   local details = vim.tbl_filter(function(detail)
     return detail and detail ~= ""
