@@ -52,6 +52,10 @@ class SessionSettings:
     repair_tokens: int = 16
     max_edits: int = 32
 
+    def prompt_tokens(self, shape: ModelShape) -> int:
+        """The longest prompt that leaves room for a completion, its last token included."""
+        return min(self.capacity, shape.max_positions) - self.spare_slots + 1
+
 
 class KVSession:
     """The cache of one document and the tokens that it stands for.

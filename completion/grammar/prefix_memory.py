@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tree_sitter import Tree
-
 from completion.errors import PrefixTooLargeError
-from completion.grammar.enclosing_item import passed_over
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.advance import Snapshot
 from completion.syntax.changed_span import common_length
@@ -38,12 +35,12 @@ class PrefixMemory:
         self._known: deque[_Known] = deque(maxlen=_KEPT_TEXTS)
         self._broken: deque[bytes] = deque(maxlen=_KEPT_TEXTS)
 
-    def read(self, text: bytes, tree: Tree) -> Snapshot | None:
+    def read(self, text: bytes, finished: Callable[[], Sequence[tuple[int, int]]]) -> Snapshot | None:
         """The snapshot after `text`, None if it is not the beginning of any text of the language.
 
         Args:
             text: The text before the cursor.
-            tree: tree-sitter's tree of a document that begins with it.
+            finished: Gives the parts of it that need not be read; called where nothing of the text is known.
 
         Raises:
             GrammarBoundError: The text needs more than the acceptor follows.
@@ -52,7 +49,7 @@ class PrefixMemory:
         self._acceptor.trim()
         if any(text.startswith(beginning) for beginning in self._broken):
             return None
-        offsets, snapshots = self._resume(text) or self._begin(text, tree)
+        offsets, snapshots = self._resume(text) or self._begin(text, finished())
         after = self._read_on(text, offsets, snapshots)
         if after is None and offsets[0] > 0:
             after = self._read_on(text, [0], [self._acceptor.start()])
@@ -70,10 +67,10 @@ class PrefixMemory:
         self._known.remove(best)
         return best.offsets[:kept], best.snapshots[:kept]
 
-    def _begin(self, text: bytes, tree: Tree) -> tuple[list[int], list[Snapshot]]:
+    def _begin(self, text: bytes, finished: Sequence[tuple[int, int]]) -> tuple[list[int], list[Snapshot]]:
         """Start at the last part that cannot be passed over, behind the parts before it."""
         offset, snapshot = 0, self._acceptor.start()
-        for start, end in passed_over(tree, text):
+        for start, end in finished:
             after = self._acceptor.read(snapshot, text[offset:start])
             if after is None:
                 return [0], [self._acceptor.start()]
