@@ -141,7 +141,9 @@ class GrammarConstraint:
         try:
             joined.parsing(read_document, joined.language, text)
             root = grammar.prefixes.read(
-                text[:start], lambda: joined.parsing(finished_parts, joined.language, text, start)
+                text[:start],
+                lambda: joined.parsing(finished_parts, joined.language, text, start),
+                joined.parsing.raise_if_cancelled,
             )
         except ParseLimitError:
             return Off(OffReason.PARSE_LIMIT)
@@ -229,7 +231,8 @@ class GrammarConstraint:
     def _first_passing(self, middle: bytes, replaced: int, suffix: SuffixCheck, offsets: list[int]) -> int | None:
         """The longest of `offsets` that leaves the document sound, 0 if none does; None if no suffix parses on."""
         tries = 0
-        for offset in passing_offsets(self._grammar.acceptor, self.root, middle, suffix, offsets):
+        check = self._joined.parsing.raise_if_cancelled
+        for offset in passing_offsets(self._grammar.acceptor, self.root, middle, suffix, offsets, check):
             if not self._joined.adds_errors(middle[:offset], replaced):
                 return offset
             tries += 1

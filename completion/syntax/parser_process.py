@@ -60,6 +60,13 @@ class Parsing(Protocol):
     def watch(self, cancel: CancelToken, document: str = "") -> None:
         """Let the calls from now on, which are about a document, end when a token is cancelled."""
 
+    def raise_if_cancelled(self) -> None:
+        """End the work on a text here if nobody waits for it.
+
+        Raises:
+            CancelledError: The watched token was cancelled.
+        """
+
     def close(self) -> None:
         """Give the resources back."""
 
@@ -73,6 +80,9 @@ class InProcess:
 
     def watch(self, cancel: CancelToken, document: str = "") -> None:
         """Does nothing: a direct call cannot be ended."""
+
+    def raise_if_cancelled(self) -> None:
+        """Does nothing: no token is watched."""
 
     def close(self) -> None:
         """Does nothing."""
@@ -106,7 +116,7 @@ class ParserProcess:
             ParseLimitError: The call was ended at a bound of time or memory.
             CancelledError: The watched token was cancelled; the child finishes the call before the next one.
         """
-        self._cancel.raise_if_cancelled()
+        self.raise_if_cancelled()
         self._raise_if_refused()
         call = pickle.dumps((function, arguments, named), pickle.HIGHEST_PROTOCOL)
         try:
@@ -125,6 +135,14 @@ class ParserProcess:
     def watch(self, cancel: CancelToken, document: str = "") -> None:
         """Let the calls from now on, which are about a document, end when a token is cancelled."""
         self._cancel, self._document = cancel, document
+
+    def raise_if_cancelled(self) -> None:
+        """End the work on a text here if nobody waits for it.
+
+        Raises:
+            CancelledError: The watched token was cancelled.
+        """
+        self._cancel.raise_if_cancelled()
 
     def close(self) -> None:
         """End the child."""
@@ -149,7 +167,7 @@ class ParserProcess:
         while True:
             with contextlib.suppress(TimeoutError):
                 return answer.result(LOOK_S)
-            self._cancel.raise_if_cancelled()
+            self.raise_if_cancelled()
             if time.monotonic() > deadline:
                 self._end()  # the exchange ends with an error
 
