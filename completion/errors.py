@@ -69,6 +69,12 @@ class PromptTooLongError(DraftlineError):
     code = "prompt_too_long"
 
 
+class DocumentRefusedError(DraftlineError):
+    """A document is not sent to the engine, because engines ended on it."""
+
+    code = "document_refused"
+
+
 class ParseLimitError(DraftlineError):
     """Parsing a text took more time or memory than is allowed."""
 

@@ -18,9 +18,7 @@ def open_grammar(
     request: CompletionRequest, healed: HealedPrefix, parsing: Parsing = IN_PROCESS
 ) -> GrammarConstraint | Off:
     """Open the grammar's constraint for a request; it begins where the prompt ends, before the healed run."""
-    return GrammarConstraint.open(
-        request.language, healed.shown, request.suffix, request.grammar, healed.run, parsing
-    )
+    return GrammarConstraint.open(request.language, healed.shown, request.suffix, request.grammar, healed.run, parsing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from completion.workspace.definitions import import_statements
 MOST_CHARACTERS = 800
 """Length of an outline; imports are cut first, from the top, then the outermost heads."""
 LONGEST_HEAD = 200
-"""Characters of one head; a longer line is cut there."""
+"""Characters of one head after its indentation; a longer line is cut there."""
 
 _NO_HEADS = ("#", "//", "/*", "*", ")", "]", "}", "@")
 
@@ -84,7 +84,8 @@ def _open_heads(above: str, indent: int) -> list[str]:
             break
         text = line.strip()
         if text and not text.startswith(_NO_HEADS) and _indent(line) < indent:
-            head = line if len(line) <= LONGEST_HEAD else line[: LONGEST_HEAD - 1] + "\n"
+            longest = _indent(line) + LONGEST_HEAD
+            head = line if len(line) <= longest else line[: longest - 1] + "\n"
             room -= len(head)
             if room < 0:
                 break

@@ -19,7 +19,7 @@ from completion.request import CompletionRequest, ContextFile, Layout
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 
 _CHARACTERS_PER_TOKEN = 3  # a low estimate for code: the window in characters is cut before tokenising
-_NAME_CHARACTERS = 256  # of a path's end and of a repository's name
+_NAME_TOKENS = 128  # of the end of a path and of a repository's name
 _FEWEST_TOKENS = 32  # a prompt of smaller parts shows the model nothing
 _WINDOW_STEPS = 4  # a window that slides moves by a quarter of its length
 
@@ -115,10 +115,10 @@ class PromptPlanner:
             return []
         parts: list[str | tuple[int, ...]] = []
         if self._format.repository and request.repository:
-            parts += [self._format.repository, self._encode_cached(request.repository[:_NAME_CHARACTERS] + "\n")]
+            parts += [self._format.repository, self._encode_cached(request.repository + "\n")[-_NAME_TOKENS:]]
         for piece in self._context_within_budget(request.context, budget):
             parts += [self._format.file_separator, piece]
-        return [*parts, self._format.file_separator, self._encode_cached(request.path[-_NAME_CHARACTERS:] + "\n")]
+        return [*parts, self._format.file_separator, self._encode_cached(request.path + "\n")[-_NAME_TOKENS:]]
 
     def _context_within_budget(self, context: Sequence[ContextFile], budget: int) -> list[tuple[int, ...]]:
         """The last pieces are the most useful: they are kept first, whole, while the budget lasts."""

@@ -16,6 +16,7 @@ from uuid import uuid4
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
 from completion.host.process.address import check_private
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
+from lsp_server.engine.fatal_documents import FatalDocuments
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
 from lsp_server.engine.status import EngineStatus, status_of
 from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
@@ -60,6 +61,7 @@ class EngineClient:
         self._changed = asyncio.Event()
         self._is_closed = False
         self._failure: tuple[float, DraftlineError] | None = None
+        self._fatal = FatalDocuments(clock)
 
     async def connect(self) -> EngineStatus:
         """Find or start the host and wait until its model is ready; cheap when it is.
@@ -88,13 +90,16 @@ class EngineClient:
     async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent]:
         """Stream the events of a request; closing the iterator cancels it within one model step.
 
-        When the host dies before anything was shown, a new one is asked once; after that the stream just ends.
+        When the host dies before anything was shown, a new one is asked once; after that the stream just ends. A
+        document on which both die is not sent again.
 
         Raises:
+            DocumentRefusedError: Hosts died on this document.
             DraftlineError: No host can be had, or what the host answered instead.
         """
         shown = False
         for attempt in (1, 2):
+            self._fatal.check(request)
             await self.connect()
             connection = self._live()
             try:
@@ -102,22 +107,27 @@ class EngineClient:
                     async for event in events:
                         shown = shown or bool(event.suggestions)
                         yield event
-            except (EngineUnavailableError, CancelledError):  # a host that is told to stop cancels what it works on
+            except (EngineUnavailableError, CancelledError) as error:
+                if isinstance(error, HostGoneError):  # a host that is told to stop only cancels what it works on
+                    self._fatal.host_ended(request)
                 await self._lost(connection)
                 if shown:
                     return
                 if attempt == 2:
                     raise
             else:
+                self._fatal.answered(request)
                 return
 
     async def prepare(self, request: CompletionRequest) -> None:
         """Ask for a warm cache; does nothing while the host is not ready.
 
         Raises:
+            DocumentRefusedError: Hosts died on this document.
             DraftlineError: The host refuses it.
         """
         if self.status.state == "ready":
+            self._fatal.check(request)
             async with self._watched():
                 await self._live().post("/v1/prepare", request)
 
