@@ -80,7 +80,7 @@ class Engine:
         self._model = loaded.model
         self._tokenizer = loaded.tokenizer
         fim_format = detect_format(loaded.tokenizer.special, loaded.name)
-        most_tokens = settings.sessions.prompt_tokens(loaded.model.shape)
+        most_tokens = settings.sessions.longest_prompt(loaded.model.shape.max_positions)
         self._planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget, most_tokens, parsing)
         self._parsing = parsing
         self._pace = PromptPace(settings.budget, settings.full_prompt_s)

@@ -52,9 +52,9 @@ class SessionSettings:
     repair_tokens: int = 16
     max_edits: int = 32
 
-    def prompt_tokens(self, shape: ModelShape) -> int:
-        """The longest prompt that leaves room for a completion, its last token included."""
-        return min(self.capacity, shape.max_positions) - self.spare_slots + 1
+    def longest_prompt(self, max_positions: int) -> int:
+        """Return how many tokens a prompt may have beside a completion, in a model with so many positions."""
+        return min(self.capacity, max_positions) - self.spare_slots + 1
 
 
 class KVSession:

@@ -122,7 +122,6 @@ class ParserProcess:
         try:
             succeeded, result = self._wait(self._talk.submit(self._exchange, call))
         except (OSError, EOFError) as error:
-            self._end()
             self._refuse()
             raise ParseLimitError(
                 f"Parsing {len(call)} bytes took more than {self._limits[0]} s of CPU time or {self._limits[1]} bytes "
@@ -148,6 +147,8 @@ class ParserProcess:
         """End the child."""
         self._end()
         self._talk.shutdown()
+        if self._child is not None:
+            self._child.wait()
 
     def _refuse(self) -> None:
         if len(self._refused) >= _MOST_REFUSED_DOCUMENTS:
@@ -173,13 +174,18 @@ class ParserProcess:
 
     def _exchange(self, call: bytes) -> Any:  # noqa: ANN401  what the function returns
         """Send a call and read its result. Runs on a thread of its own, for a pipe may block in both directions."""
-        if self._child is None or self._child.poll() is not None:
-            self._child = self._start()
-        child = self._child
+        child = self._child = self._child or self._start()
         assert child.stdin is not None  # noqa: S101  both are pipes
         assert child.stdout is not None  # noqa: S101
-        _write(child.stdin, call)
-        return pickle.loads(_read(child.stdout))  # noqa: S301  our own child's
+        try:
+            _write(child.stdin, call)
+            answer = _read(child.stdout)
+        except (OSError, EOFError):
+            self._child = None
+            child.kill()
+            child.wait()
+            raise
+        return pickle.loads(answer)  # noqa: S301  our own child's
 
     def _start(self) -> subprocess.Popen[bytes]:
         root = str(Path(__file__).parents[2])
@@ -195,7 +201,6 @@ class ParserProcess:
         child = self._child
         if child is not None:
             child.kill()
-            child.wait()
 
 
 def _write(pipe: IO[bytes], message: bytes) -> None:

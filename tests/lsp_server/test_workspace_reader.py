@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.workspace_reader import read_inside, read_named
+from lsp_server.documents.workspace_reader import read_inside, read_named
 
 
 def refusal(root, path, most_bytes=100):

@@ -56,4 +56,4 @@ def test_a_growing_text_is_looked_at_line_by_line():
         block_end, text = BlockEnd("f(\n", "", "javascript"), "  a,\n" * lines
         return lines_run(lambda: [block_end.end(text[:end]) for end in range(0, len(text), 5)])
 
-    assert work(200) < 5 * work(100)  # each line scans the text before it, once
+    assert work(100) < 2.5 * work(50)
