@@ -30,6 +30,7 @@ from completion.request import (
     WorkspaceUpdate,
 )
 from completion.stopping.mode import cursor_context
+from completion.syntax.parser_process import IN_PROCESS, Parsing
 from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
 from drafting.session import Drafters
 
@@ -73,18 +74,21 @@ class Engine:
         settings: EngineSettings | None = None,
         drafters: Drafters | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        parsing: Parsing = IN_PROCESS,
     ) -> None:
         settings = settings or EngineSettings()
         self._model = loaded.model
         self._tokenizer = loaded.tokenizer
         fim_format = detect_format(loaded.tokenizer.special, loaded.name)
-        self._planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget)
+        most_tokens = settings.sessions.longest_prompt(loaded.model.shape.max_positions)
+        self._planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget, most_tokens, parsing)
+        self._parsing = parsing
         self._pace = PromptPace(settings.budget, settings.full_prompt_s)
         self._cold_prompt_s = settings.cold_prompt_s
         self._sessions = KVSessions(loaded.model, settings.sessions, self._pace.note)
         self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
         self._digest = loaded.digest
-        self._workspaces = Workspaces(self._drafters, loaded.tokenizer, settings.workspaces_bytes)
+        self._workspaces = Workspaces(self._drafters, loaded.tokenizer, settings.workspaces_bytes, parsing)
         self._clock = clock
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
@@ -127,13 +131,15 @@ class Engine:
         Raises:
             CancelledError: What was computed until then stays.
         """
+        self._parsing.watch(cancel, request.document)
         planned, prompt, session = self._plan(request)
-        open_grammar(planned, prompt.healed)
+        open_grammar(planned, prompt.healed, self._parsing)
         session.prepare(prompt, request.cache, cancel)
         session.refresh(cancel)
 
     def update_workspace(self, update: WorkspaceUpdate) -> None:
         """Bring the drafters' index of a workspace, and what the model may see of it, up to date."""
+        self._parsing.watch(CancelToken())
         self._workspaces.update(update)
 
     def forget(self, closing: Closing) -> None:
@@ -144,7 +150,8 @@ class Engine:
             self._workspaces.close(workspace)
 
     def close(self) -> None:
-        """Write down how far the drafters' guesses can be trusted."""
+        """Write down how far the drafters' guesses can be trusted, and end the parser's process."""
+        self._parsing.close()
         keep_calibration(self._drafters, self._digest)
 
     def _begin(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> Task:
@@ -153,13 +160,14 @@ class Engine:
         Raises:
             CancelledError: Within one chunk of the prompt after `cancel`.
         """
+        self._parsing.watch(cancel, request.document)
         planned, prompt, session = self._plan(request)
         if self._is_cold(prompt, planned.cache, session):
             prompt = self._planner.plan(replace(planned, context=(), outline=False), SHORT_BUDGET)
-        context = cursor_context(planned)
+        context = cursor_context(planned, self._parsing)
         plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)
-        grammar = open_grammar(planned, prompt.healed)
+        grammar = open_grammar(planned, prompt.healed, self._parsing)
         return Task(self._model, self._tokenizer, self._drafters, planned, context, prompt, session, grammar, record)
 
     def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt, KVSession]:

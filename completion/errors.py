@@ -69,6 +69,18 @@ class PromptTooLongError(DraftlineError):
     code = "prompt_too_long"
 
 
+class DocumentRefusedError(DraftlineError):
+    """A document is not sent to the engine, because engines ended on it."""
+
+    code = "document_refused"
+
+
+class ParseLimitError(DraftlineError):
+    """Parsing a text took more time or memory than is allowed."""
+
+    code = "parse_limit"
+
+
 class CancelledError(DraftlineError):
     """The request was cancelled: its client closed the stream or asked for something newer."""
 

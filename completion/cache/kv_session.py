@@ -52,6 +52,10 @@ class SessionSettings:
     repair_tokens: int = 16
     max_edits: int = 32
 
+    def longest_prompt(self, max_positions: int) -> int:
+        """Return how many tokens a prompt may have beside a completion, in a model with so many positions."""
+        return min(self.capacity, max_positions) - self.spare_slots + 1
+
 
 class KVSession:
     """The cache of one document and the tokens that it stands for.

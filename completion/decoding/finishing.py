@@ -9,13 +9,16 @@ from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 from completion.stopping.opening_line import closing
+from completion.syntax.parser_process import IN_PROCESS, Parsing
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
 
 
-def open_grammar(request: CompletionRequest, healed: HealedPrefix) -> GrammarConstraint | Off:
+def open_grammar(
+    request: CompletionRequest, healed: HealedPrefix, parsing: Parsing = IN_PROCESS
+) -> GrammarConstraint | Off:
     """Open the grammar's constraint for a request; it begins where the prompt ends, before the healed run."""
-    return GrammarConstraint.open(request.language, healed.shown, request.suffix, request.grammar, healed.run)
+    return GrammarConstraint.open(request.language, healed.shown, request.suffix, request.grammar, healed.run, parsing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,15 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from time import perf_counter
 
-from completion.errors import GrammarBoundError, GrammarUnsupportedError, PrefixTooLargeError
+from completion.errors import GrammarBoundError, GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError
+from completion.grammar.documents import finished_parts, read_document
 from completion.grammar.grammar import Grammar, load_grammar
-from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
+from completion.grammar.joined_document import JoinedDocument
 from completion.grammar.lr.advance import Snapshot
 from completion.grammar.suffix_check import SuffixCheck, cut_offsets, line_ends, passing_offsets, word_ends
 from completion.request import GrammarMode
 from completion.syntax.languages import true_language
+from completion.syntax.parser_process import IN_PROCESS, Parsing
 
 _MAX_JOINED_PARSES = 8
 _MAX_GROWING_PARSES = 2  # of an unfinished text: there is another chance at its next step
@@ -30,6 +32,7 @@ class OffReason(StrEnum):
     BROKEN_BEFORE_CURSOR = "broken_before_cursor"
     TOO_LARGE = "too_large"
     BOUND = "bound"
+    PARSE_LIMIT = "parse_limit"
 
 
 @dataclass(slots=True)
@@ -52,7 +55,7 @@ class Off:
     """No acceptor for this request, and why. The joined parse may still cut, where the language has a grammar."""
 
     reason: OffReason
-    joined: JoinedCheck | None = None
+    joined: JoinedDocument | None = None
     counters: GrammarCounters = field(default_factory=GrammarCounters)
 
     def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
@@ -85,20 +88,25 @@ class GrammarConstraint:
     Attributes:
         root: The snapshot at the start of the completion.
         counters: What was done so far.
-        off_reason: Set when the text outgrew the acceptor's bounds: from then on everything passes.
     """
 
-    def __init__(self, grammar: Grammar, root: Snapshot, suffix: bytes, joined: JoinedCheck) -> None:
+    def __init__(self, grammar: Grammar, root: Snapshot, suffix: bytes, joined: JoinedDocument) -> None:
         self._grammar, self._joined = grammar, joined
         self._after = suffix
         self._suffix = SuffixCheck(grammar.acceptor, suffix)
         self.root = root
         self.counters = GrammarCounters()
-        self.off_reason: OffReason | None = None
+        self._is_beyond_bound = False
 
     @classmethod
     def open(
-        cls, language: str, prefix: str, suffix: str, mode: GrammarMode, healed: str = ""
+        cls,
+        language: str,
+        prefix: str,
+        suffix: str,
+        mode: GrammarMode,
+        healed: str = "",
+        parsing: Parsing = IN_PROCESS,
     ) -> GrammarConstraint | Off:
         """Begin a request.
 
@@ -108,28 +116,37 @@ class GrammarConstraint:
             suffix: Text after the cursor.
             mode: The setting.
             healed: The run that was taken off the prefix: the completion begins with it.
+            parsing: Calls what parses whole documents.
         """
         started = perf_counter()
         if mode is GrammarMode.OFF:
             return Off(OffReason.SWITCHED_OFF)
+        true = true_language(language, prefix, suffix)
         try:
-            grammar = load_grammar(true_language(language, prefix, suffix))
+            grammar = load_grammar(true)
         except GrammarUnsupportedError:
             return Off(OffReason.GRAMMAR_UNSUPPORTED)
         if grammar is None:
             return Off(OffReason.NO_GRAMMAR)
-        opened = cls._open(grammar, *(part.encode("utf-8", "replace") for part in (prefix, suffix, healed)))
+        before, after, run = (part.encode("utf-8", "replace") for part in (prefix, suffix, healed))
+        before = before.removeprefix(_BYTE_ORDER_MARK)
+        joined = JoinedDocument(parsing, true, before + run + after, len(before), len(before) + len(run))
+        opened = cls._open(grammar, joined, after)
         opened.counters.elapsed_ms += 1000 * (perf_counter() - started)
         return opened
 
     @classmethod
-    def _open(cls, grammar: Grammar, prefix: bytes, suffix: bytes, healed: bytes) -> GrammarConstraint | Off:
-        prefix = prefix.removeprefix(_BYTE_ORDER_MARK)
-        check = PythonJoinedCheck if grammar.row.indented else JoinedCheck
-        document = grammar.document(prefix + healed + suffix)
-        joined = check(document, grammar.errors_of, len(prefix), len(prefix) + len(healed))
+    def _open(cls, grammar: Grammar, joined: JoinedDocument, suffix: bytes) -> GrammarConstraint | Off:
+        text, start = joined.text, joined.start
         try:
-            root = grammar.prefixes.read(prefix, document.tree)
+            joined.parsing(read_document, joined.language, text)
+            root = grammar.prefixes.read(
+                text[:start],
+                lambda: joined.parsing(finished_parts, joined.language, text, start),
+                joined.parsing.raise_if_cancelled,
+            )
+        except ParseLimitError:
+            return Off(OffReason.PARSE_LIMIT)
         except PrefixTooLargeError:
             return Off(OffReason.TOO_LARGE, joined)
         except GrammarBoundError:
@@ -147,6 +164,13 @@ class GrammarConstraint:
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
         return after
 
+    @property
+    def off_reason(self) -> OffReason | None:
+        """Why everything passes from now on; None while the grammar holds."""
+        if self._is_beyond_bound:
+            return OffReason.BOUND
+        return OffReason.PARSE_LIMIT if self._joined.is_beyond_limit else None
+
     def _advance(self, snapshot: Snapshot, token_bytes: bytes) -> Snapshot | None:
         if self.off_reason is not None:
             return snapshot
@@ -156,7 +180,7 @@ class GrammarConstraint:
         try:
             return self._grammar.acceptor.advance(snapshot, token_bytes)
         except GrammarBoundError:
-            self.off_reason = OffReason.BOUND
+            self._is_beyond_bound = True
             return snapshot
 
     def may_end(self, snapshot: Snapshot) -> bool:
@@ -207,7 +231,8 @@ class GrammarConstraint:
     def _first_passing(self, middle: bytes, replaced: int, suffix: SuffixCheck, offsets: list[int]) -> int | None:
         """The longest of `offsets` that leaves the document sound, 0 if none does; None if no suffix parses on."""
         tries = 0
-        for offset in passing_offsets(self._grammar.acceptor, self.root, middle, suffix, offsets):
+        check = self._joined.parsing.raise_if_cancelled
+        for offset in passing_offsets(self._grammar.acceptor, self.root, middle, suffix, offsets, check):
             if not self._joined.adds_errors(middle[:offset], replaced):
                 return offset
             tries += 1
@@ -224,14 +249,14 @@ class GrammarConstraint:
         return after is not None and suffix.passes(after)
 
 
-def _first_sound(offsets: list[int], middle: bytes, replaced: int, joined: JoinedCheck) -> int:
+def _first_sound(offsets: list[int], middle: bytes, replaced: int, joined: JoinedDocument) -> int:
     for offset in offsets[:_MAX_JOINED_PARSES]:
         if not joined.adds_errors(middle[:offset], replaced):
             return offset
     return 0
 
 
-def _growing_cut(middle: bytes, known: int, joined: JoinedCheck) -> int:
+def _growing_cut(middle: bytes, known: int, joined: JoinedDocument) -> int:
     """All of `middle` if the document stands it, or its last lines' ends behind `known`, or `known`.
 
     Looked at only now and then: at first, at a new line, and when some more text has come.

@@ -15,6 +15,7 @@ _FIRST_KEPT = 2  # a repeat needs two items; what only a body's start may have (
 _LAST_KEPT = 2  # an `else`, a doc comment, a decorator may belong to what follows
 _MAX_DEPTH = 200
 _LONG_BYTES = 200  # a shorter item is read whole
+_LONGEST_INDENT = 1000  # bytes; what stands further right in its line is not its line's first
 _MAX_CHILDREN = 5000  # a longer list is data, and is not looked through
 
 
@@ -59,10 +60,11 @@ def _runs(children: list[Node], text: bytes) -> Iterator[list[int]]:
             break
         if child.is_extra and not child.has_error:
             continue
-        line_start = text.rfind(b"\n", 0, child.start_byte) + 1
+        nearest = max(0, child.start_byte - _LONGEST_INDENT)
+        line_start = text.rfind(b"\n", nearest, child.start_byte) + 1 or nearest
         before = text[line_start : child.start_byte]
         sound = child.is_named and not child.has_error and not child.is_missing
-        first = not before.strip(b" \t")
+        first = not before.strip(b" \t") and len(before) < _LONGEST_INDENT
         if run and not (sound and (before == indent or not first)):
             yield run
             run = []

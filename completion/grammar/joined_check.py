@@ -42,11 +42,7 @@ class Document(Protocol):
 
 
 class JoinedCheck:
-    """Parses prefix + middle + suffix and compares.
-
-    Attributes:
-        tried: Length of the unfinished completion that was last looked at; far below zero before the first.
-    """
+    """Parses prefix + middle + suffix and compares."""
 
     def __init__(self, document: Document, count_errors: Callable[[Tree], int], start: int, end: int) -> None:
         """Prepare; nothing is parsed until asked.
@@ -60,7 +56,6 @@ class JoinedCheck:
         self._document, self._count_errors = document, count_errors
         self._start, self._end = start, end
         self._last: _Joined | None = None
-        self.tried = -1_000_000
 
     @cached_property
     def errors_before(self) -> int:

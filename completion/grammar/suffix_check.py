@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from completion.errors import GrammarBoundError
 from completion.grammar.lr.acceptor import Acceptor
@@ -67,9 +67,23 @@ def word_ends(middle: bytes) -> list[int]:
 
 
 def passing_offsets(
-    acceptor: Acceptor, root: Snapshot, middle: bytes, suffix: SuffixCheck, offsets: list[int]
+    acceptor: Acceptor,
+    root: Snapshot,
+    middle: bytes,
+    suffix: SuffixCheck,
+    offsets: list[int],
+    check: Callable[[], None] = lambda: None,
 ) -> Iterator[int]:
-    """Offsets, longest first, at which the suffix parses on; at most the last few dozen of `offsets` are tried."""
+    """Offsets, longest first, at which the suffix parses on; at most the last few dozen of `offsets` are tried.
+
+    Args:
+        acceptor: The language's.
+        root: Before the completion.
+        middle: The completion.
+        suffix: The text after the cursor.
+        offsets: Where the completion may be cut, ascending.
+        check: Called before each look at the suffix; may raise `CancelledError`.
+    """
     reached: list[tuple[int, Snapshot]] = []
     snapshot, offset = root, 0
     for end in offsets:
@@ -82,6 +96,7 @@ def passing_offsets(
         snapshot, offset = after, end
         reached.append((offset, snapshot))
     for end, after in reversed(reached[-_CHECKED_CUTS:]):
+        check()
         if suffix.passes(after):
             yield end
 

@@ -16,10 +16,11 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
         progress("Importing the libraries.", 0.0)
         from completion.engine import Engine, product_settings  # noqa: PLC0415
         from completion.model.loading import FIRST_START, load_model  # noqa: PLC0415
+        from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
 
         loaded = load_model(settings.model, backend=settings.backend, threads=settings.threads, progress=progress)
         with told_if_slow(progress, FIRST_START, 0.95):
-            engine = Engine(loaded, product_settings())
+            engine = Engine(loaded, product_settings(), parsing=ParserProcess())
             warm_up(engine)
         return LoadedEngine(engine, loaded.name, loaded.device, loaded.model.shape.max_positions)
 

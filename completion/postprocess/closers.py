@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
-from completion.syntax.brackets import CLOSER_OF, CLOSERS, begun_delimiter, scan
+from completion.syntax.brackets import CLOSER_OF, CLOSERS, OPENER_OF, begun_delimiter, scan
 
-_OPENER_OF = {closer: opener for opener, closer in CLOSER_OF.items()}
 _PUNCTUATION = frozenset(";,:. {\t")
 
 
@@ -68,7 +67,7 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
         if closed_at is None or (far and _is_lacking(text, closer.offset, context)):
             continue
         if far:
-            if any(bracket.character == _OPENER_OF[closer.character] for bracket in result.open):
+            if any(bracket.character == OPENER_OF[closer.character] for bracket in result.open):
                 kept = min(kept, closer.offset)
                 continue  # opened again, as in `} else {`: the document's closer belongs to the new one
             return covered, last, closer.offset, kept

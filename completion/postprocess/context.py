@@ -134,7 +134,7 @@ def closes_string(before: Scan, suffix: str, language: str) -> bool:
         return False
     if len(before.string) == 3:  # an odd number of such quotes follows where one of them closes this string
         return scan(suffix[:SCAN_STRINGS], language).string == before.string
-    line = suffix.partition("\n")[0]
+    line = suffix[:SCAN_AFTER].partition("\n")[0]
     inside, outside = scan(line, language, before.string), scan(line, language)
     return before.string in line and not inside.string and (bool(outside.string) or inside.string_end == len(line))
 

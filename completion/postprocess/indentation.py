@@ -9,6 +9,7 @@ from completion.request import Suggestion
 from completion.syntax.brackets import scan
 from completion.syntax.indent_style import columns
 
+_QUOTES = ('"', "'", "`")
 _OPENERS = ("{", "(", "[", ":", "=>", "->", "do", "then")
 
 
@@ -60,9 +61,10 @@ def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
     own = _blanks(context.line_before + lines[0])
     levels = [(generated, own)]  # (columns in the text, blanks in the document), outermost first
     written, above = [], context.line_before + lines[0]
+    quoted = any(quote in line for line in lines for quote in _QUOTES)
     for index, line in enumerate(lines[1:], 1):
         blanks = _blanks(line)
-        inside = scan("\n".join(lines[:index]), context.language, context.before.string).string
+        inside = quoted and scan("\n".join(lines[:index]), context.language, context.before.string).string
         if inside or not line.strip():
             written.append(line)
             continue

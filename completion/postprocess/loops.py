@@ -59,11 +59,20 @@ def _repeats(lines: list[str], index: int, period: int) -> bool:
 def _unlooped_phrase(line: str) -> int:
     first = len(line)
     for length in range(_SHORTEST_PHRASE, min(_LONGEST_PHRASE, len(line) - 1) + 1):
-        index = len(line)
-        while index > length and line[index - 1] == line[index - 1 - length]:
-            index -= 1
-        first = min(first, index)
+        first = min(first, len(line) - _common_end(line, line[:-length]))
     return first
+
+
+def _common_end(one: str, other: str) -> int:
+    """How many last characters agree, by bisection: comparing slices is fast."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _period(lines: list[str], start: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import islice
 
 from completion.postprocess.context import Context
 from completion.request import Suggestion
@@ -12,8 +13,10 @@ from completion.syntax.brackets import CLOSERS
 SHORTEST_OVERLAP = 3
 """Shorter ends are chance, but for a separator, the word at the cursor, and all of the rest of its line."""
 
+_MOST_STARTS = 32  # that are looked at; only a text that repeats itself has more
 _SEPARATORS = frozenset(",;:{")
 _WORD = re.compile(r"\w+")
+_LETTER = re.compile(r"[^\W_]")
 
 
 def suffix_overlap(suggestion: Suggestion, context: Context) -> Suggestion:
@@ -26,7 +29,8 @@ def suffix_overlap(suggestion: Suggestion, context: Context) -> Suggestion:
     if not tail or set(tail) <= CLOSERS:
         return suggestion
     text = suggestion.text
-    starts = [i for i in range(len(text)) if _repeats(text[i:], tail, context) or _ends_alike(text, i, tail, context)]
+    places = (i for i in range(len(text)) if _repeats(text[i:], tail, context) or _ends_alike(text, i, tail, context))
+    starts = list(islice(places, _MOST_STARTS))
     unpaired = context.unpaired(text) if starts else 0
     start = next((i for i in starts if context.unpaired(text[:i]) <= unpaired), None)
     return suggestion if start is None else replace(suggestion, text=before_rest(text, start, context))
@@ -53,11 +57,11 @@ def _repeats(rest: str, tail: str, context: Context) -> bool:
     if not rest.startswith(tail[: len(rest)]):
         return False
     if len(rest) <= len(tail):
-        if not any(character.isalnum() for character in rest):
+        if not _LETTER.search(rest):
             return len(rest) >= 2 and rest == tail
         inside_word = rest != tail and _WORD.fullmatch(tail[len(rest) - 1 : len(rest) + 1])
         return len(rest) >= SHORTEST_OVERLAP and not inside_word
-    if not any(character.isalnum() for character in tail) or _WORD.fullmatch(tail):
+    if not _LETTER.search(tail) or _WORD.fullmatch(tail):
         return False
     beyond = rest[len(tail) :]
     first, line_break, second = beyond.partition("\n")

@@ -7,7 +7,7 @@ long documents move in large steps, so that typing does not shift what is cached
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
@@ -16,8 +16,11 @@ from completion.prompt.healing import HealedPrefix, heal
 from completion.prompt.outline_above import OutlinesAbove, first_line
 from completion.prompt.pace import PromptBudget
 from completion.request import CompletionRequest, ContextFile, Layout
+from completion.syntax.parser_process import IN_PROCESS, Parsing
 
 _CHARACTERS_PER_TOKEN = 3  # a low estimate for code: the window in characters is cut before tokenising
+_NAME_TOKENS = 128  # of the end of a path and of a repository's name
+_FEWEST_TOKENS = 32  # a prompt of smaller parts shows the model nothing
 _WINDOW_STEPS = 4  # a window that slides moves by a quarter of its length
 
 
@@ -59,12 +62,29 @@ class Prompt:
 class PromptPlanner:
     """Builds prompts for one model."""
 
-    def __init__(self, tokenizer: Tokenizer, fim_format: FimFormat, budget: PromptBudget) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        fim_format: FimFormat,
+        budget: PromptBudget,
+        most_tokens: int = 1 << 30,
+        parsing: Parsing = IN_PROCESS,
+    ) -> None:
+        """Make a planner.
+
+        Args:
+            tokenizer: The model's.
+            fim_format: The model's.
+            budget: Tokens for each part of a prompt, where a call names no other.
+            most_tokens: Maximum length of a prompt; text of unusual density gets smaller parts until it fits.
+            parsing: Calls what parses.
+        """
         self._tokenizer = tokenizer
         self._format = fim_format
         self._budget = budget
+        self._most_tokens = most_tokens
         # Suffix and context rarely change between two keystrokes; the prefix does, and is short to tokenise.
-        self._outlines = OutlinesAbove()
+        self._outlines = OutlinesAbove(parsing)
         self._encode_cached = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
 
     def plan(self, request: CompletionRequest, budget: PromptBudget | None = None) -> Prompt:
@@ -73,6 +93,13 @@ class PromptPlanner:
         The layouts are named in "Efficient Training of Language Models to Fill in the Middle", section 3.
         """
         budget = budget or self._budget
+        prompt = self._lay_out(request, budget)
+        while len(prompt.tokens) > self._most_tokens and budget.tokens > _FEWEST_TOKENS:
+            budget, request = budget.scaled(0.5), replace(request, outline=False)
+            prompt = self._lay_out(request, budget)
+        return prompt
+
+    def _lay_out(self, request: CompletionRequest, budget: PromptBudget) -> Prompt:
         layout = request.layout or self._format.layout
         healed = heal(request.prefix) if request.healing else HealedPrefix(request.prefix, "")
         prefix = self._window_before(healed.shown, request, budget.prefix_tokens)
@@ -88,10 +115,10 @@ class PromptPlanner:
             return []
         parts: list[str | tuple[int, ...]] = []
         if self._format.repository and request.repository:
-            parts += [self._format.repository, self._encode_cached(request.repository + "\n")]
+            parts += [self._format.repository, self._encode_cached(request.repository + "\n")[-_NAME_TOKENS:]]
         for piece in self._context_within_budget(request.context, budget):
             parts += [self._format.file_separator, piece]
-        return [*parts, self._format.file_separator, self._encode_cached(request.path + "\n")]
+        return [*parts, self._format.file_separator, self._encode_cached(request.path + "\n")[-_NAME_TOKENS:]]
 
     def _context_within_budget(self, context: Sequence[ContextFile], budget: int) -> list[tuple[int, ...]]:
         """The last pieces are the most useful: they are kept first, whole, while the budget lasts."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from tree_sitter import Node
+from contextlib import suppress
 
+from completion.errors import ParseLimitError
 from completion.postprocess import Context
 from completion.request import CompletionRequest, Mode
 from completion.syntax.brackets import CLOSERS, scan
 from completion.syntax.indent_style import depth
+from completion.syntax.parser_process import IN_PROCESS, Parsing
 from completion.syntax.trees import ancestors, parse
 
 _LOOK_BEHIND = 12_000
@@ -36,15 +38,15 @@ _PYTHON_CLAUSES = frozenset(
 )  # what a line before a block's colon begins with
 
 
-def cursor_context(request: CompletionRequest) -> Context:
+def cursor_context(request: CompletionRequest, parsing: Parsing = IN_PROCESS) -> Context:
     """Return what stop rules and filters see of a request; AUTO becomes a line or a block."""
     mode = request.mode
     if mode is Mode.AUTO:
-        mode = decide(request.prefix, request.suffix, request.language)
+        mode = decide(request.prefix, request.suffix, request.language, parsing)
     return Context.of(request.prefix, request.suffix, request.language, mode, invoked=request.invoked)
 
 
-def decide(prefix: str, suffix: str, language: str) -> Mode:
+def decide(prefix: str, suffix: str, language: str, parsing: Parsing = IN_PROCESS) -> Mode:
     """LINE or BLOCK for a cursor between `prefix` and `suffix`.
 
     A block is offered behind a block's opener, and on an empty line where a block ends, to finish it. A line (with its
@@ -57,13 +59,12 @@ def decide(prefix: str, suffix: str, language: str) -> Mode:
         return Mode.LINE
     behind, ahead = prefix[-_LOOK_BEHIND:], suffix[:_LOOK_AHEAD]
     if line_before.strip():
-        return Mode.BLOCK if _after_opener(behind, ahead, line_before, language) else Mode.LINE
+        return Mode.BLOCK if _after_opener(behind, ahead, line_before, language, parsing) else Mode.LINE
     if line_after.strip():
         return Mode.LINE
     if _goes_on(behind, ahead):
         return Mode.LINE
-    around = _around_cursor(behind, ahead, language)
-    return Mode.LINE if _in_expression(around, behind, language) else Mode.BLOCK
+    return Mode.LINE if _in_expression(behind, ahead, language, parsing) else Mode.BLOCK
 
 
 def _goes_on(behind: str, ahead: str) -> bool:
@@ -76,26 +77,36 @@ def _goes_on(behind: str, ahead: str) -> bool:
     return depth(below) >= (depth(blanks + "|") if blanks else depth(last) + last.endswith((":", "{")))
 
 
-def _around_cursor(behind: str, ahead: str, language: str) -> list[Node]:
-    """Nodes around the cursor, innermost first; none for a language without a grammar."""
+def is_within_expression(behind: str, ahead: str, language: str) -> bool:
+    """Whether the innermost body or expression around the cursor is an expression; False without a grammar."""
     tree = parse(behind + ahead, language)
     if tree is None:
-        return []
+        return False
     cursor = len(behind.encode("utf-8", "replace"))
-    return ancestors(tree.root_node.descendant_for_byte_range(cursor, cursor))
+    around = ancestors(tree.root_node.descendant_for_byte_range(cursor, cursor))
+    return next((node.type for node in around if node.type in _BODY | _EXPRESSION), "") in _EXPRESSION
 
 
-def _in_expression(around: list[Node], behind: str, language: str) -> bool:
-    for node in around:
-        if node.type in _EXPRESSION:
+def brace_opens_block(behind: str, ahead: str, language: str) -> bool | None:
+    """Whether the brace before the cursor opens a block; None where its closer is still to come."""
+    tree = parse(behind + ahead, language)
+    if tree is None:
+        return True
+    end = len(behind.rstrip().encode("utf-8", "replace"))
+    brace = tree.root_node.descendant_for_byte_range(end - 1, end)
+    parent = brace.parent if brace is not None else None
+    return None if parent is None or parent.type == "ERROR" else parent.type not in _EXPRESSION
+
+
+def _in_expression(behind: str, ahead: str, language: str, parsing: Parsing) -> bool:
+    with suppress(ParseLimitError):
+        if parsing(is_within_expression, behind, ahead, language):
             return True
-        if node.type in _BODY:
-            break
     found = scan(behind, language)
     return bool(found.string) or found.comment or (bool(found.open) and found.open[-1].character != "{")
 
 
-def _after_opener(behind: str, ahead: str, line_before: str, language: str) -> bool:
+def _after_opener(behind: str, ahead: str, line_before: str, language: str, parsing: Parsing) -> bool:
     """Whether the last token before the cursor opens a block."""
     line = line_before.rstrip()
     found = scan(behind, language)
@@ -106,12 +117,9 @@ def _after_opener(behind: str, ahead: str, line_before: str, language: str) -> b
         return line.endswith(":") and not inside and line.split()[0].rstrip(":") in _PYTHON_CLAUSES
     if not line.endswith("{"):
         return False
-    tree = parse(behind + ahead, language)
-    if tree is None:
-        return True
-    end = len(behind.rstrip().encode("utf-8", "replace"))
-    brace = tree.root_node.descendant_for_byte_range(end - 1, end)
-    parent = brace.parent if brace is not None else None
-    if parent is None or parent.type == "ERROR":  # its closer is still to come: what stands before it tells
+    opens: bool | None = None
+    with suppress(ParseLimitError):
+        opens = parsing(brace_opens_block, behind, ahead, language)
+    if opens is None:  # what stands before the brace tells
         return not line.removesuffix("{").rstrip().endswith(_BEFORE_LITERAL)
-    return parent.type not in _EXPRESSION
+    return opens

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from completion.syntax.brackets import CLOSERS, open_at_cursor, scan
 from completion.syntax.indent_style import depth
@@ -13,6 +14,20 @@ _OPENERS = ("{", "(", "[", ":", "=>", "->")
 _CLOSING = ")]}\"'`;,: \t"
 _GOES_ON = frozenset({"else", "elif", "except", "finally", "catch", "while", "case", "default"})
 _WORD = re.compile(r"\w*")
+
+
+class _Progress(NamedTuple):
+    """The whole lines that `BlockEnd.end` has passed.
+
+    Attributes:
+        text: Those lines, with their line ends.
+        kept_end: Where the last one ends that is not blank.
+        floor: Columns that a line of the block is indented by at least.
+    """
+
+    text: str
+    kept_end: int
+    floor: int
 
 
 class BlockEnd:
@@ -36,20 +51,22 @@ class BlockEnd:
         self._own = depth(self._line_before)
         below = (line for line in ahead.split("\n")[1:] if line.strip())
         self._deeper = depth(next(below, "")) + 1
+        self._start = _Progress("", 0, self._own + 1 if self._opened else self._own)
+        self._passed = self._start
 
     def end(self, text: str) -> int | None:
         """Offset where `text` is to be cut because the block is complete; None while it goes on.
 
-        An offset once given stays the same however the text grows.
+        An offset once given stays the same however the text grows; lines that were passed are not looked at again.
         """
         if self._mid_line:
             return None
-        floor = self._own + 1 if self._opened else self._own
-        kept_end = start = 0
-        lines = text.split("\n")
+        earlier, kept_end, floor = self._passed if text.startswith(self._passed.text) else self._start
+        start = len(earlier)
+        lines = text[start:].split("\n")
         for index, line in enumerate(lines):
-            whole = line if index else self._line_before + line
-            if index:
+            whole = line if start else self._line_before + line
+            if start:
                 cut = self._cut(text[:start], line, floor, kept_end, last=index == len(lines) - 1)
                 if cut is not None:
                     return cut
@@ -57,6 +74,8 @@ class BlockEnd:
                 kept_end = start + len(line.removesuffix("\r"))
                 floor = max(floor, min(depth(whole), self._deeper))
             start += len(line) + 1
+            if index < len(lines) - 1:
+                self._passed = _Progress(text[:start], kept_end, floor)
         return None
 
     def _cut(self, earlier: str, line: str, floor: int, kept_end: int, *, last: bool) -> int | None:

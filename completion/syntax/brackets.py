@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
-CLOSERS = frozenset(CLOSER_OF.values())
+OPENER_OF = {closer: opener for opener, closer in CLOSER_OF.items()}
+CLOSERS = frozenset(OPENER_OF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +92,15 @@ def scan(text: str, language: str, string: str = "") -> Scan:
             return Scan(string=string)
         position = string_end = end
     stack: list[Bracket] = []
+    waiting = Counter[str]()
     unopened: list[Bracket] = []
     while match := style.token.search(text, position):
         token, position = match.group(), match.end()
         if token in CLOSER_OF:
             stack.append(Bracket(token, match.start()))
+            waiting[token] += 1
         elif token in CLOSERS:
-            if not _close(stack, token):
+            if not _close(stack, waiting, token):
                 unopened.append(Bracket(token, match.start()))
         else:
             end = _skip(style, text, position, token)
@@ -145,13 +149,19 @@ def _skip(style: _Style, text: str, start: int, token: str) -> int | None:
     return start  # a whole character literal
 
 
-def _close(stack: list[Bracket], closer: str) -> bool:
-    """Take the innermost matching opener off the stack, with what is unclosed inside it."""
-    for index in range(len(stack) - 1, -1, -1):
-        if CLOSER_OF[stack[index].character] == closer:
-            del stack[index:]
-            return True
-    return False
+def _close(stack: list[Bracket], waiting: Counter[str], closer: str) -> bool:
+    """Take the innermost matching opener off the stack, with what is unclosed inside it.
+
+    `waiting` counts the stack's openers by kind, so that a closer without an opener does not search the stack.
+    """
+    opener = OPENER_OF[closer]
+    if not waiting[opener]:
+        return False
+    innermost = ""
+    while innermost != opener:
+        innermost = stack.pop().character
+        waiting[innermost] -= 1
+    return True
 
 
 @lru_cache(maxsize=16)
@@ -213,15 +223,36 @@ def open_at_cursor(before: Scan, after: Scan, before_text: str, after_text: str)
 def _pair(waiting: list[Bracket], found: list[Bracket], before_text: str, after_text: str) -> dict[int, int]:
     """Offsets of openers with those of their closers; what is paired or skipped leaves `waiting`."""
     closed: dict[int, int] = {}
+    fitting = _by_closer(waiting, before_text) if found else {}
     for closer in found:
-        fitting = [i for i, opener in enumerate(waiting) if CLOSER_OF[opener.character] == closer.character]
         indent = _indent_of_first(after_text, closer.offset)
-        aligned = [i for i in fitting if indent == _indent(before_text, waiting[i].offset)]
-        chosen = (aligned or fitting)[-1:]
-        if chosen:
-            closed[waiting[chosen[0]].offset] = closer.offset
-            del waiting[chosen[0] :]
+        chosen = _last_below(len(waiting), fitting.get((closer.character, indent), []))
+        if chosen is None:
+            chosen = _last_below(len(waiting), fitting.get((closer.character, None), []))
+        if chosen is not None:
+            closed[waiting[chosen].offset] = closer.offset
+            del waiting[chosen:]
     return closed
+
+
+def _by_closer(waiting: list[Bracket], text: str) -> dict[tuple[str, str | None], list[int]]:
+    """Ascending indices of openers by their closer and the indentation of their line, and by the closer alone."""
+    fitting: dict[tuple[str, str | None], list[int]] = {}
+    indents: dict[int, str] = {}
+    for index, opener in enumerate(waiting):
+        start = text.rfind("\n", 0, opener.offset) + 1
+        if start not in indents:
+            indents[start] = _indent(text, start, opener.offset)
+        for indent in (indents[start], None):
+            fitting.setdefault((CLOSER_OF[opener.character], indent), []).append(index)
+    return fitting
+
+
+def _last_below(bound: int, indices: list[int]) -> int | None:
+    """The last of ascending indices that is below a bound; the others are dropped, for the bound only shrinks."""
+    while indices and indices[-1] >= bound:
+        indices.pop()
+    return indices[-1] if indices else None
 
 
 def _leave_open(waiting: list[Bracket], later: list[Bracket], line_start: int) -> None:
@@ -236,9 +267,9 @@ def _leave_open(waiting: list[Bracket], later: list[Bracket], line_start: int) -
             waiting.pop()
 
 
-def _indent(text: str, offset: int) -> str:
-    """Leading blanks of the line that `offset` lies in."""
-    line = text[text.rfind("\n", 0, offset) + 1 : offset]
+def _indent(text: str, start: int, end: int) -> str:
+    """Leading blanks of the line from `start` to `end`."""
+    line = text[start:end]
     return line[: len(line) - len(line.lstrip())]
 
 

@@ -33,7 +33,7 @@ class IndentStyle:
 
 def columns(blanks: str) -> int:
     """Width of leading blanks, a tab counted as TAB_COLUMNS."""
-    return sum(TAB_COLUMNS if character == "\t" else 1 for character in blanks)
+    return len(blanks) + (TAB_COLUMNS - 1) * blanks.count("\t")
 
 
 def depth(line: str) -> int:

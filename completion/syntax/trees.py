@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tree_sitter import Node, Parser, Tree
 
 from completion.syntax.languages import LANGUAGES, tree_sitter_language
@@ -15,10 +17,8 @@ def parse(text: str, language: str) -> Tree | None:
     return Parser(tree_sitter_language(row.package, row.entry)).parse(text.encode("utf-8", "replace"))
 
 
-def ancestors(node: Node | None) -> list[Node]:
-    """The node and everything around it, innermost first."""
-    chain = []
+def ancestors(node: Node | None) -> Iterator[Node]:
+    """The node and everything around it, innermost first; each step costs as much as the node is deep."""
     while node is not None:
-        chain.append(node)
+        yield node
         node = node.parent
-    return chain

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import posixpath
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from completion.errors import ParseLimitError
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
 from completion.syntax.file_endings import language_of
+from completion.syntax.parser_process import IN_PROCESS, Parsing
 from completion.workspace.definitions import Definition, Imports, definitions, imports
 from completion.workspace.secret_files import is_secret
 from completion.workspace.similar_snippets import Snippet, most_similar, snippets_of, words_of
@@ -46,9 +49,12 @@ class IndexedFile:
     snippets: tuple[Snippet, ...]
 
     @classmethod
-    def of(cls, path: str, text: str) -> IndexedFile:
-        """Read a file's definitions and snippets."""
-        return cls(path, text, definitions(text, language_of(path)), snippets_of(path, text))
+    def of(cls, path: str, text: str, parsing: Parsing = IN_PROCESS) -> IndexedFile:
+        """Read a file's definitions and snippets; a file that cannot be parsed within bounds has no definitions."""
+        found: tuple[Definition, ...] = ()
+        with suppress(ParseLimitError):
+            found = parsing(definitions, text, language_of(path))
+        return cls(path, text, found, snippets_of(path, text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,7 @@ class _Question:
 class WorkspaceContext:
     """The files of one workspace, fed by updates; files of credentials are never kept."""
 
+    parsing: Parsing = IN_PROCESS
     files: OrderedDict[str, IndexedFile] = field(default_factory=OrderedDict)
     edits: OrderedDict[str, ContextFile] = field(default_factory=OrderedDict)
     _last: tuple[_Question, tuple[ContextFile, ...]] | None = None
@@ -90,7 +97,7 @@ class WorkspaceContext:
                 self.files.pop(changed.path, None)
                 continue
             before = self.files.pop(changed.path, None)
-            self.files[changed.path] = IndexedFile.of(changed.path, changed.text)
+            self.files[changed.path] = IndexedFile.of(changed.path, changed.text, self.parsing)
             if before is not None and (region := edited_region(before.text, changed.text)):
                 self.edits.pop(changed.path, None)
                 self.edits[changed.path] = ContextFile(changed.path, region)
@@ -125,7 +132,10 @@ class WorkspaceContext:
     def _imports(self, head: str, language: str) -> Imports:
         """The imports of a document's head, read anew only when they change."""
         if self._last_imports is None or self._last_imports[:2] != (head, language):
-            self._last_imports = head, language, imports(head, language)
+            found = Imports(frozenset(), frozenset())
+            with suppress(ParseLimitError):
+                found = self.parsing(imports, head, language)
+            self._last_imports = head, language, found
         return self._last_imports[2]
 
     def _choose(self, needs: _Needs, budget: int) -> tuple[ContextFile, ...]:

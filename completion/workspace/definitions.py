@@ -38,6 +38,7 @@ _IMPORTS = frozenset(
     {"import_statement", "import_from_statement", "use_declaration", "import_declaration", "preproc_include"}
 )
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
+_MOST_CONTAINERS = 100  # around a definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,9 @@ def definitions(text: str, language: str) -> tuple[Definition, ...]:
     outlines: dict[str, str] = {}
     for node in _walk(tree.root_node):
         name = _name(node)
-        if name is not None and "require(" not in text_of(node)[:LONGEST_OUTLINE]:
+        if name is None or len(outlines.get(name, "")) > LONGEST_OUTLINE:
+            continue
+        if "require(" not in text_of(node)[:LONGEST_OUTLINE]:
             outlines[name] = "\n".join(filter(None, (outlines.get(name), outline(node))))
     return tuple(Definition(name, whole_lines(whole, LONGEST_OUTLINE)) for name, whole in outlines.items())
 
@@ -99,14 +102,14 @@ def import_statements(text: str, language: str) -> list[str]:
     ]
 
 
-def _walk(node: Node) -> Iterator[Node]:
-    for child in node.named_children:
+def _walk(node: Node, depth: int = 0) -> Iterator[Node]:
+    for child in node.named_children if depth < _MOST_CONTAINERS else ():
         if child.type in _DEFINITIONS:
             yield child
         elif child.type in _WRAPPERS:
             yield from (inner for inner in child.named_children if inner.type in _DEFINITIONS)
         elif child.type in _CONTAINERS and not _is_for_tests(child):
-            yield from _walk(child)
+            yield from _walk(child, depth + 1)
 
 
 def _is_for_tests(node: Node) -> bool:

@@ -9,7 +9,8 @@ from tree_sitter import Node
 _LONGEST_MEMBER = 200  # characters; also of a type that is shown whole because nothing in it can be used from outside
 _PRIVATE = re.compile(r"(?:(?:static|async|readonly|final|get|set)\s+)*(?:private\b|#\w|def _(?!_)|_(?!_)\w*\s*[:=])")
 _LOOSE = re.compile(r"(?<=[(\[]) | (?=[)\]])|,(?= ?[)\]])")
-_COMMENT_LINES = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
+_COMMENT_START = re.compile(r"^[ \t]*(?://[^\n]*\n|/\*)", re.MULTILINE)
+_COMMENT_END = re.compile(r"\*/[ \t]*\n")
 
 
 def outline(node: Node) -> str:
@@ -24,14 +25,14 @@ def outline(node: Node) -> str:
         inner = value.child_by_field_name("body") if value is not None else None
         if inner is not None and inner.type == "statement_block":
             return _one_line(_head(node, inner))
-        return _COMMENT_LINES.sub("", text_of(node))
+        return _without_comment_lines(text_of(node))
     if _is_function(node):
         return _one_line(_head(node, body))
     members = _members(node, body)
     if not members and node.type == "impl_item":
         return ""
     if not members and len(text_of(node)) <= _LONGEST_MEMBER:
-        return _COMMENT_LINES.sub("", text_of(node))
+        return _without_comment_lines(text_of(node))
     return "\n".join([_one_line(_head(node, body)), *members])
 
 
@@ -46,6 +47,21 @@ def whole_lines(text: str, length: int) -> str:
 def text_of(node: Node) -> str:
     """A node's text."""
     return (node.text or b"").decode("utf-8", "replace")
+
+
+def _without_comment_lines(text: str) -> str:
+    """The text without lines that are comments; one pass, also where many comments begin and none ends."""
+    kept: list[str] = []
+    copied, last_end = 0, text.rfind("*/")
+    for start in _COMMENT_START.finditer(text):
+        end = start if start.group().endswith("\n") else None
+        if start.start() >= copied and end is None and start.end() <= last_end:
+            end = _COMMENT_END.search(text, start.end())
+            last_end = last_end if end else 0
+        if end is not None and start.start() >= copied:
+            kept.append(text[copied : start.start()])
+            copied = end.end()
+    return "".join([*kept, text[copied:]])
 
 
 def _head(node: Node, body: Node | None) -> str:

@@ -8,6 +8,7 @@ from collections import OrderedDict
 
 from completion.model.tokenizer import CodeTokenizer
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
+from completion.syntax.parser_process import IN_PROCESS, Parsing
 from completion.workspace.context import WorkspaceContext
 from drafting.session import Drafters
 
@@ -25,12 +26,20 @@ class Workspaces:
         drafters: Hold each workspace's index.
         tokenizer: The model's.
         budget_bytes: Memory of all workspaces; the least recently used goes first, the one in use never.
+        parsing: Calls what parses.
     """
 
-    def __init__(self, drafters: Drafters, tokenizer: CodeTokenizer, budget_bytes: int = BUDGET_BYTES) -> None:
+    def __init__(
+        self,
+        drafters: Drafters,
+        tokenizer: CodeTokenizer,
+        budget_bytes: int = BUDGET_BYTES,
+        parsing: Parsing = IN_PROCESS,
+    ) -> None:
         self._drafters = drafters
         self._tokenizer = tokenizer
         self._budget_bytes = budget_bytes
+        self._parsing = parsing
         self._files: OrderedDict[str, WorkspaceContext] = OrderedDict()
 
     def update(self, update: WorkspaceUpdate) -> None:
@@ -68,7 +77,7 @@ class Workspaces:
 
     def _open(self, workspace: str) -> WorkspaceContext:
         if workspace not in self._files:
-            self._files[workspace] = WorkspaceContext()
+            self._files[workspace] = WorkspaceContext(self._parsing)
             self._evict()
         self._files.move_to_end(workspace)
         return self._files[workspace]

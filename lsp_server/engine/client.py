@@ -16,6 +16,7 @@ from uuid import uuid4
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
 from completion.host.process.address import check_private
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
+from lsp_server.engine.fatal_documents import FatalDocuments
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
 from lsp_server.engine.status import EngineStatus, status_of
 from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
@@ -61,6 +62,7 @@ class EngineClient:
         self._changed = asyncio.Event()
         self._is_closed = False
         self._failure: tuple[float, DraftlineError] | None = None
+        self._fatal = FatalDocuments(clock)
 
     async def connect(self) -> EngineStatus:
         """Find or start the host, wait until its model is ready, and return its status. Do nothing if it is ready.
@@ -90,13 +92,15 @@ class EngineClient:
         """Yield the events of a request. Closing the iterator cancels it within one model step.
 
         If the host dies before the first suggestion, a new host gets the request once more. If it dies later, the
-        stream ends without an error.
+        stream ends without an error. A document on which both hosts die is not sent again.
 
         Raises:
+            DocumentRefusedError: Hosts died on this document.
             DraftlineError: No host is available, or the request failed.
         """
         shown = False
         for attempt in (1, 2):
+            self._fatal.check(request)
             await self.connect()
             connection = self._live()
             try:
@@ -104,22 +108,27 @@ class EngineClient:
                     async for event in events:
                         shown = shown or bool(event.suggestions)
                         yield event
-            except (EngineUnavailableError, CancelledError):  # a host that stops cancels its running request
+            except (EngineUnavailableError, CancelledError) as error:
+                if isinstance(error, HostGoneError):  # a host that stops cancels its running request
+                    self._fatal.host_ended(request)
                 await self._lost(connection)
                 if shown:
                     return
                 if attempt == 2:
                     raise
             else:
+                self._fatal.answered(request)
                 return
 
     async def prepare(self, request: CompletionRequest) -> None:
         """Bring the host's cache up to date for a request that may follow. Do nothing while the host is not ready.
 
         Raises:
+            DocumentRefusedError: Hosts died on this document.
             DraftlineError: The host refuses the preparation or does not answer.
         """
         if self.status.state == "ready":
+            self._fatal.check(request)
             async with self._watched():
                 await self._live().post("/v1/prepare", request)
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from completion.cache.kv_session import SessionSettings
 from completion.cancellation import CancelToken
 from completion.engine import Engine, EngineSettings
 from completion.errors import CancelledError
@@ -16,6 +17,7 @@ from completion.request import (
     CacheMode,
     Closing,
     CompletionRequest,
+    ContextFile,
     GrammarMode,
     Layout,
     Mode,
@@ -24,6 +26,7 @@ from completion.request import (
     WorkspaceFile,
     WorkspaceUpdate,
 )
+from completion.syntax.parser_process import ParserProcess
 
 PREFIX = "class Stack:\n    def __init__(self):\n        self.items = []\n\n    def push(self, item):\n        self.it"
 SUFFIX = "\n\n    def pop(self):\n        return self.items.pop()\n"
@@ -189,3 +192,37 @@ def test_defect_1_a_closed_document_and_workspace_leave_no_trace_in_the_next_ans
     assert cached.statistics.kept_tokens > 0
     assert (again.statistics.kept_tokens, again.statistics.computed_tokens) == (0, first.statistics.computed_tokens)
     assert text_of(again) == text_of(first)
+
+
+CJK = "".join(chr(0x4E00 + number * 37 % 20_000) for number in range(30_000))
+UNUSUAL = {
+    "a class head of 20,000 characters": dataclasses.replace(
+        RAW, prefix="class A(" + "B, " * 7_000 + "C):\n" + "    x = 1\n" * 2_000
+    ),
+    "200 nested levels": dataclasses.replace(
+        RAW, prefix="".join(" " * depth + f"if level_{depth}:\n" for depth in range(200)) + " " * 200 + "x"
+    ),
+    "dense text everywhere": dataclasses.replace(
+        RAW, prefix=CJK, suffix=CJK, path=CJK, repository=CJK, context=(ContextFile(CJK[:90], CJK[:900]),)
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+@pytest.mark.parametrize("kind", UNUSUAL)
+def test_every_document_gets_a_prompt_that_fits(tiny_model, kind, layout):
+    sessions = SessionSettings(capacity=1536)
+    engine = Engine(tiny_model, EngineSettings(sessions=sessions))
+    request = dataclasses.replace(UNUSUAL[kind], layout=layout, max_tokens=2)
+    assert 0 < last(engine, request).statistics.prompt_tokens <= sessions.capacity - sessions.spare_slots + 1
+
+
+@pytest.mark.parametrize(("language", "text"), [("java", "A<" * 30_000), ("python", "/*\n" * 5_000)])
+def test_a_document_that_no_parser_stands_is_completed_without_its_grammar(tiny_model, language, text):
+    engine = Engine(tiny_model, parsing=ParserProcess(cpu_limit_s=0.5))
+    engine.update_workspace(WorkspaceUpdate("w", changed=(WorkspaceFile("hostile", text),)))
+    request = dataclasses.replace(RAW, prefix=text, suffix="", language=language, mode=Mode.AUTO, max_tokens=4)
+    event = last(engine, request)
+    engine.close()
+    assert event.done
+    assert event.statistics.grammar_off_reason == "parse_limit"

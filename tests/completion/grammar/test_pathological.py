@@ -1,13 +1,15 @@
 """Hostile inputs cost bounded time and memory, and end in an answer or in a named reason."""
 
 import contextlib
+import itertools
 
 import pytest
 
-from completion.errors import GrammarBoundError
+from completion.errors import CancelledError, GrammarBoundError
 from completion.grammar.constraint import GrammarConstraint, Off, OffReason
 from completion.grammar.grammar import load_grammar
 from completion.request import GrammarMode
+from completion.syntax.parser_process import InProcess, ParserProcess
 
 MEGABYTE = 1_000_000
 MOST_WORK = 4
@@ -119,3 +121,55 @@ def test_too_many_ways_down_are_a_named_bound(monkeypatch):
     acceptor = load_grammar("cpp").acceptor
     with pytest.raises(GrammarBoundError, match="stacks"):
         acceptor.read(acceptor.start(), b"int f() { a < b > (c) * d; a < b > (c) * d; (a)(b) * c; }\n" * 3)
+
+
+@pytest.fixture
+def parser():
+    process = ParserProcess(cpu_limit_s=0.5)
+    yield process
+    process.close()
+
+
+@pytest.mark.parametrize(("language", "text"), [("java", "A<" * 30_000), ("python", "/*\n" * 5_000)])
+def test_a_document_that_cannot_be_parsed_has_no_grammar_by_name(language, text, parser):
+    off = GrammarConstraint.open(language, text, "", GrammarMode.STRICT, "", parser)
+    assert isinstance(off, Off)
+    assert off.reason is OffReason.PARSE_LIMIT
+    assert off.longest_passing_cut(b"anything ((") == len(b"anything ((")
+
+
+def test_a_completion_that_cannot_be_parsed_is_not_rejected(parser):
+    opened = GrammarConstraint.open("java", "class A { int a = ", ";\n}\n", GrammarMode.STRICT, "", parser)
+    middle = b"A<" * 10_000
+    assert opened.growing_cut(middle, 0) == len(middle)
+    assert opened.longest_passing_cut(middle) == len(middle)
+    assert opened.off_reason is OffReason.PARSE_LIMIT
+
+
+class Looks(InProcess):
+    """Counts the looks at the cancel token; cancels at one of them."""
+
+    def __init__(self, last=None):
+        self.counter, self.count, self.last = itertools.count(1), 0, last
+
+    def raise_if_cancelled(self):
+        self.count = next(self.counter)
+        if self.count == self.last:
+            raise CancelledError("Enough.")
+
+
+@pytest.mark.parametrize("unit", ["(", "(\n", "f(1)\n"])
+def test_a_long_prefix_is_read_in_pieces_between_looks_at_the_cancel_token(unit):
+    text, looks = unit * (60_000 // len(unit)), Looks()
+    GrammarConstraint.open("python", text, "", GrammarMode.STRICT, "", looks)
+    assert looks.count >= len(text) // 1024
+
+
+def test_a_cancelled_reading_goes_on_where_it_was():
+    text, looks = "y = [" + "1, " * 20_000, Looks(last=40)
+    with pytest.raises(CancelledError):
+        GrammarConstraint.open("python", text, "", GrammarMode.STRICT, "", looks)
+    again = Looks()
+    opened = GrammarConstraint.open("python", text, "", GrammarMode.STRICT, "", again)
+    assert isinstance(opened, GrammarConstraint)
+    assert again.count <= len(text) // 1024 - 35

@@ -1,5 +1,7 @@
 """A tiny deterministic engine that counts instead of running a model; tests control the pace of its steps."""
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -52,6 +54,8 @@ class PacedEngine:
     def _numbers(self, request: CompletionRequest, cancel: CancelToken, started: float) -> Iterator[CompletionEvent]:
         if request.prefix == "too long":
             raise PromptTooLongError("The prompt is too long. Send less text.")
+        if request.prefix.startswith("fatal"):
+            os.kill(os.getpid(), signal.SIGKILL)
         if request.prefix == "crash":
             raise ValueError(request.suffix)
         text = ""

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from httpcore._async.http11 import AsyncHTTP11Connection
 
-from completion.errors import EngineUnavailableError, PermissionsError, PromptTooLongError
+from completion.errors import DocumentRefusedError, EngineUnavailableError, PermissionsError, PromptTooLongError
 from completion.host.process.address import host_address
 from completion.request import CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.client import EngineClient
@@ -289,3 +289,23 @@ async def test_requests_cancelled_between_connecting_and_sending_leave_no_connec
             assert request.cancelled()
     assert await suggested(client, CompletionRequest("one", max_tokens=2)) == [" 0", " 0 1", " 0 1"]
     assert not unsent()
+
+
+async def test_a_document_on_which_two_hosts_died_is_not_sent_again(clients):
+    now = [0.0]
+    client = clients(clock=lambda: now[0])
+    fatal = CompletionRequest("fatal", document="hostile")
+    with pytest.raises(EngineUnavailableError):
+        await texts(client, fatal)
+    pid = (await client.connect()).pid
+    for prefix in ("fatal", "fatal, typed on"):
+        with pytest.raises(DocumentRefusedError, match="2 engines ended"):
+            await texts(client, CompletionRequest(prefix, document="hostile"))
+    with pytest.raises(DocumentRefusedError):
+        await client.prepare(fatal)
+    now[0] += 61
+    with pytest.raises(DocumentRefusedError):
+        await texts(client, CompletionRequest("fat", "al", document="hostile"))
+    assert await texts(client, CompletionRequest("other", document="other", max_tokens=1)) == [" 0", " 0"]
+    assert await texts(client, CompletionRequest("changed", document="hostile", max_tokens=1)) == [" 0", " 0"]
+    assert client.status.pid == pid

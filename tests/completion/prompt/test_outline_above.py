@@ -77,6 +77,20 @@ def test_it_is_bounded_and_the_last_imports_stay():
     assert outline.endswith("import module_499\n")
 
 
+@pytest.mark.parametrize(
+    ("above", "innermost"),
+    [
+        ("class A(" + "B, " * 7_000 + "C):\n    def f(self):\n", "    def f(self):\n"),
+        ("".join(" " * depth + f"if level_{depth}:\n" for depth in range(200)), " " * 199 + "if level_199:\n"),
+    ],
+    ids=["a head of 20,000 characters", "200 levels"],
+)
+def test_heads_are_bounded_and_the_innermost_stay(above, innermost):
+    outline = outline_above(above, " " * 300 + "x", "python")
+    assert len(outline) <= MOST_CHARACTERS
+    assert outline.endswith(innermost)
+
+
 def test_the_first_line_that_is_not_blank():
     assert first_line("\n  \n  a\nb") == "  a"
     assert first_line("\n") == ""

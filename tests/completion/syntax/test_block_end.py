@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion.syntax.block_end import BlockEnd
+from tests.completion.work import lines_run
 
 LINES = [
     "if a:",
@@ -48,3 +49,11 @@ def test_a_closer_that_the_document_lacks_belongs_to_the_block():
 
 def test_text_after_the_cursor_leaves_the_end_to_that_text():
     assert BlockEnd("    x = foo(", " + 1)\n", "python").end("a)\nb = 1\n") is None
+
+
+def test_a_growing_text_is_looked_at_line_by_line():
+    def work(lines):
+        block_end, text = BlockEnd("f(\n", "", "javascript"), "  a,\n" * lines
+        return lines_run(lambda: [block_end.end(text[:end]) for end in range(0, len(text), 5)])
+
+    assert work(100) < 2.5 * work(50)

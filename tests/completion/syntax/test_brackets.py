@@ -3,6 +3,7 @@
 import pytest
 
 from completion.syntax.brackets import open_at_cursor, scan
+from tests.completion.work import lines_run
 
 
 def characters(found):
@@ -53,3 +54,17 @@ def test_a_string_begun_before_the_text_ends_where_its_quote_stands():
 def test_openers_are_paired_with_the_closers_behind_the_cursor(before, after, expected):
     pairs = open_at_cursor(scan(before, "javascript"), scan(after, "javascript"), before, after)
     assert [(pair.character, pair.closed_at) for pair in pairs] == expected
+
+
+@pytest.mark.parametrize("closers", [")", "]"], ids=["fitting", "not fitting"])
+def test_deep_brackets_take_linear_work(closers):
+    def work(depth):
+        before, after = "(" * depth, (closers + "\n") * depth
+        return lines_run(
+            lambda: (
+                open_at_cursor(scan(before, "java"), scan(after, "java"), before, after)
+                and scan(before + after, "java")
+            )
+        )
+
+    assert work(4000) < 2.5 * work(2000)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from completion.workspace.definitions import definitions
+from completion.syntax.parser_process import ParserProcess
+from completion.workspace.definitions import LONGEST_OUTLINE, definitions
 
 RUST = """
 pub struct Table<'a> { pub rows: u8, hidden: Vec<u8> }
@@ -94,3 +95,34 @@ def test_of_a_long_type_without_anything_to_use_there_is_its_head():
 
 def test_what_is_compiled_for_tests_only_defines_nothing():
     assert "helper" not in {definition.name for definition in definitions(RUST, "rust")}
+
+
+@pytest.fixture
+def parser():
+    process = ParserProcess(cpu_limit_s=3.0)
+    yield process
+    process.close()
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "name"),
+    [
+        ("typescript", "const A = `\n" + "/*\n" * 50_000 + "`;\n", "A"),
+        ("typescript", "const A = `\n" + "/* */ a\n" * 20_000 + "`;\n", "A"),
+        ("python", "def f(a): pass\n" * 12_000, "f"),
+    ],
+    ids=["comment openers in a template", "comments before code", "one name many times"],
+)
+def test_a_long_definition_takes_linear_time(language, text, name, parser):
+    """A quadratic search takes 25 s of CPU time for each of them, and the parser has three."""
+    found = {definition.name: definition.outline for definition in parser(definitions, text, language)}
+    assert len(found[name]) <= LONGEST_OUTLINE
+
+
+def test_definitions_inside_a_thousand_blocks_are_left_out():
+    assert definitions("{" * 2_000 + "function f() {}" + "}" * 2_000, "javascript") == ()
+
+
+def test_lines_of_comments_are_left_out_of_a_definition():
+    (found,) = definitions("type A =\n  /* one */\n  | B // two\n  // three\n  | C;\n", "typescript")
+    assert found.outline == "type A =\n  | B // two\n  | C;"

@@ -1,0 +1,114 @@
+"""Text that makes a parser explode ends a child process, not its caller; the caller gets an error by name."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import psutil
+import pytest
+
+from completion.cancellation import CancelToken
+from completion.errors import CancelledError, ParseLimitError
+from completion.syntax.parser_process import ParserProcess
+from completion.workspace.definitions import definitions
+
+HOSTILE = {
+    "angle brackets": ("java", "A<" * 30_000),
+    "arrows": ("java", "A=>" * 10_000),
+    "comment openers": ("python", "/*\n" * 5_000),
+}
+SMALL = ("def f(): pass\n", "python")
+
+SCRIPT = """
+import resource, sys
+from completion.errors import ParseLimitError
+from completion.syntax.parser_process import ParserProcess
+from completion.workspace.definitions import definitions
+
+parser = ParserProcess(cpu_limit_s=60, memory_limit_bytes=200_000_000)
+try:
+    parser(definitions, "A<" * 30_000, "java")
+except ParseLimitError:
+    parser.close()
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+"""
+
+
+@pytest.fixture
+def parser():
+    """A parser with little time; ended afterwards."""
+    process = ParserProcess(cpu_limit_s=0.5)
+    yield process
+    process.close()
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_text_is_a_named_error_and_the_next_text_is_parsed(parser, kind):
+    language, text = HOSTILE[kind]
+    with pytest.raises(ParseLimitError, match="CPU time"):
+        parser(definitions, text, language)
+    assert [found.name for found in parser(definitions, *SMALL)] == ["f"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds RLIMIT_AS")
+def test_the_memory_of_a_parse_is_bounded():
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    assert 0 < int(done.stdout) <= 200_000_000
+
+
+def test_a_document_that_met_a_bound_is_refused_at_once_and_others_are_parsed(parser):
+    parser.watch(CancelToken(), "hostile.java")
+    with pytest.raises(ParseLimitError, match="CPU time"):
+        parser(definitions, HOSTILE["arrows"][1], "java")
+    with pytest.raises(ParseLimitError, match="refused"):
+        parser(definitions, *SMALL)
+    parser.watch(CancelToken(), "other.py")
+    assert parser(definitions, *SMALL)
+
+
+def test_a_cancelled_call_returns_before_its_text_is_parsed():
+    parser, cancel, outcome = ParserProcess(cpu_limit_s=60), CancelToken(), []
+
+    def call():
+        with pytest.raises(CancelledError) as raised:
+            parser(definitions, HOSTILE["arrows"][1], "java")
+        outcome.append(raised.value)
+
+    parser.watch(cancel)
+    caller = threading.Thread(target=call)
+    caller.start()
+    cancel.cancel()
+    caller.join()
+    parser.close()
+    assert outcome
+
+
+def test_a_stopped_child_is_replaced():
+    parser = ParserProcess(wall_limit_s=0.3)
+    first = parser(os.getpid)
+    os.kill(first, signal.SIGSTOP)
+    with pytest.raises(ParseLimitError):
+        parser(os.getpid)
+    assert parser(os.getpid) not in (first, os.getpid())
+    parser.close()
+
+
+def test_an_error_of_the_function_is_raised_as_it_is(parser):
+    with pytest.raises(ZeroDivisionError):
+        parser(divmod, 1, 0)
+
+
+def test_no_child_outlives_a_killed_parent():
+    script = (
+        "import os, signal\n"
+        "from completion.syntax.parser_process import ParserProcess\n"
+        "print(ParserProcess()(os.getpid), flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    child = int(done.stdout)
+    if psutil.pid_exists(child):
+        psutil.Process(child).wait(10)
+    assert not psutil.pid_exists(child)
