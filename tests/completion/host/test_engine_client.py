@@ -296,16 +296,16 @@ async def test_a_document_on_which_two_hosts_died_is_not_sent_again(clients):
     client = clients(clock=lambda: now[0])
     fatal = CompletionRequest("fatal", document="hostile")
     with pytest.raises(EngineUnavailableError):
-        await texts(client, fatal)
+        await suggested(client, fatal)
     pid = (await client.connect()).pid
     for prefix in ("fatal", "fatal, typed on"):
         with pytest.raises(DocumentRefusedError, match="2 engines ended"):
-            await texts(client, CompletionRequest(prefix, document="hostile"))
+            await suggested(client, CompletionRequest(prefix, document="hostile"))
     with pytest.raises(DocumentRefusedError):
         await client.prepare(fatal)
     now[0] += 61
     with pytest.raises(DocumentRefusedError):
-        await texts(client, CompletionRequest("fat", "al", document="hostile"))
-    assert await texts(client, CompletionRequest("other", document="other", max_tokens=1)) == [" 0", " 0"]
-    assert await texts(client, CompletionRequest("changed", document="hostile", max_tokens=1)) == [" 0", " 0"]
+        await suggested(client, CompletionRequest("fat", "al", document="hostile"))
+    assert await suggested(client, CompletionRequest("other", document="other", max_tokens=1)) == [" 0", " 0"]
+    assert await suggested(client, CompletionRequest("changed", document="hostile", max_tokens=1)) == [" 0", " 0"]
     assert client.status.pid == pid
