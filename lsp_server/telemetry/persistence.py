@@ -56,10 +56,14 @@ class _Accepted:
         return self.at + CHECKPOINTS_S[self.passed]
 
     def measure(self) -> Remains:
-        """Compare the accepted text with the range's text now, and advance to the next checkpoint."""
+        """Compare the accepted text with the range's text now, and advance to the next checkpoint.
+
+        A carriage return and a line feed that meet become one line end: the range may then lie outside the text.
+        """
         after_s = CHECKPOINTS_S[self.passed]
         self.passed += 1
-        now = self.document.lines.between(self.start, self.end)[:MAX_COMPARED_CHARACTERS]
+        lines = self.document.lines
+        now = lines.between(lines.clamp(self.start), lines.clamp(self.end))[:MAX_COMPARED_CHARACTERS]
         share = Levenshtein.normalized_similarity(self.text, now)
         return Remains(self.id, after_s, share, int(LCSseq.similarity(self.text, now)))
 

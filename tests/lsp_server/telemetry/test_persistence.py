@@ -124,3 +124,10 @@ def test_late_ticks_report_every_checkpoint_that_has_passed(checkpoint):
     followed.now = checkpoint
     followed.tracker.tick()
     assert [one.after_s for one in followed.reports] == [one for one in CHECKPOINTS_S if one <= checkpoint]
+
+
+def test_line_ends_that_become_one_do_not_break_the_measurement():
+    followed = Followed("a\r", "b", "")
+    followed.edit(2, 2, "\n")
+    assert followed.document.lines.text() == "a\r\nb"
+    assert followed.measure().after_s == CHECKPOINTS_S[0]
