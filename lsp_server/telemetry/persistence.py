@@ -98,8 +98,9 @@ class PersistenceTracker:
         Returns:
             Whether the document contains the text there. A client may report an acceptance before its edit.
         """
-        end = document.lines.advance(place, len(text))
-        if not text or document.lines.between(place, end) != text:
+        lines = document.lines
+        end = lines.advance(place, len(text))
+        if not text or lines.clamp(place) != place or lines.between(place, end) != text:
             return False
         known = self._accepted.get(id_)
         at = known.at if known is not None else self._clock()

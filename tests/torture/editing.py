@@ -366,9 +366,8 @@ class Typist:
                 self.tally.found("a stale partial")
         self.client.notifications.clear()
         for document in known.values():
-            document.places.clear()
-            for old in list(document.told)[:-100]:
-                del document.told[old]
+            _forget_oldest(document.places)
+            _forget_oldest(document.told)
 
 
 def run(tally: Round, seconds: float = SECONDS) -> None:
@@ -392,6 +391,12 @@ def run(tally: Round, seconds: float = SECONDS) -> None:
         typist.settle()
         world.check_server_memory(client)
         world.leave(client)
+
+
+def _forget_oldest(known: dict) -> None:
+    """A cancelled request may still hear of its text: some are kept."""
+    for old in list(known)[:-100]:
+        del known[old]
 
 
 def _cell(document: Document) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -21,6 +22,7 @@ from tests.torture import instruments
 from tests.torture.canaries import SECRET
 from tests.torture.tally import Round
 
+_ERROR = re.compile(rb"(?: ERROR |Traceback)[^\n]*|^\w+Error[^\n]*", re.MULTILINE)
 ROOT = Path(__file__).parents[2]
 DEAF_BOUND_MS = 200.0
 SERVER_BYTES = 250_000_000
@@ -163,8 +165,8 @@ class World:
         for name, data in self.logs():
             if SECRET.encode() in data or b"CANARYOF" in data:
                 self.tally.found(f"a canary lies in {name}")
-            if b"Traceback" in data:
-                self.tally.found(f"{name}: {_last_line(data)}")
+            for line in set(_ERROR.findall(data)):
+                self.tally.found(f"{name}: {line.decode(errors='replace')[:200]}")
         state = self.folder / "state"
         strays = [path.name for path in state.rglob("*") if path.name.startswith("tmp") or ".npz" in path.name[:-4]]
         if strays and "kills" not in self.tally.counts:
@@ -231,8 +233,3 @@ def _command(process: psutil.Process) -> list[str]:
     except psutil.Error:
         return []
 
-
-def _last_line(data: bytes) -> str:
-    """The type of a traceback's exception; its message may hold a path of the moment."""
-    lines = [line for line in data.decode(errors="replace").splitlines() if line and not line.startswith(" ")]
-    return lines[-1].partition(":")[0][:120] if lines else ""

@@ -96,6 +96,11 @@ def test_a_text_that_the_document_does_not_contain_is_not_followed():
     assert not followed.tracker.accepted("other", followed.document, Place(0, 0), "y = ")
 
 
+def test_an_acceptance_where_the_document_has_no_text_any_more_is_not_followed():
+    followed = Followed("x = ", "abc", "")
+    assert not followed.tracker.accepted("other", followed.document, Place(7, 0), "abc")
+
+
 TEXT = st.text(alphabet="ab\n ", max_size=8)
 
 
