@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tests.torture import editing
+from tests.torture import editing, malformed_http, malformed_rpc
 from tests.torture.tally import Round, Tally
 
 
@@ -31,6 +31,8 @@ class Part:
 
 PARTS = (
     Part("editing", 9, editing.run),
+    Part("rpc", 3, malformed_rpc.run),
+    Part("http", 2, malformed_http.run),
 )
 
 

@@ -23,6 +23,7 @@ from tests.torture.canaries import SECRET
 from tests.torture.tally import Round
 
 _ERROR = re.compile(rb"(?: ERROR |Traceback)[^\n]*|^\w+Error[^\n]*", re.MULTILINE)
+_NOT_REFUSED = re.compile(rb"Feature\w+Error: \w+Error[^\n]*|^Traceback|^\w+Error[^\n]*", re.MULTILINE)
 ROOT = Path(__file__).parents[2]
 DEAF_BOUND_MS = 200.0
 SERVER_BYTES = 250_000_000
@@ -40,11 +41,15 @@ class World:
 
     Attributes:
         watched: Whether deafness counts: not where processes are stopped on purpose.
+        nonsense: Whether messages are malformed on purpose: that they are refused may stand in the log.
     """
 
-    def __init__(self, tally: Round, *, echo: bool = True, watched: bool = True, **environment: str) -> None:
+    def __init__(
+        self, tally: Round, *, echo: bool = True, watched: bool = True, nonsense: bool = False, **environment: str
+    ) -> None:
         self.tally = tally
         self.watched = watched
+        self.nonsense = nonsense
         self.folder = Path(tempfile.mkdtemp(prefix="dl-"))  # short: a socket's path has a limit
         self.clients: list[LanguageClient] = []
         self._home = {
@@ -165,7 +170,7 @@ class World:
         for name, data in self.logs():
             if SECRET.encode() in data or b"CANARYOF" in data:
                 self.tally.found(f"a canary lies in {name}")
-            for line in set(_ERROR.findall(data)):
+            for line in set((_NOT_REFUSED if self.nonsense else _ERROR).findall(data)):
                 self.tally.found(f"{name}: {line.decode(errors='replace')[:200]}")
         state = self.folder / "state"
         strays = [path.name for path in state.rglob("*") if path.name.startswith("tmp") or ".npz" in path.name[:-4]]
