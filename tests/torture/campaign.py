@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tests.torture import editing, malformed_http, malformed_rpc
+from tests.torture import editing, kills, malformed_http, malformed_rpc
 from tests.torture.tally import Round, Tally
 
 
@@ -33,6 +33,7 @@ PARTS = (
     Part("editing", 9, editing.run),
     Part("rpc", 3, malformed_rpc.run),
     Part("http", 2, malformed_http.run),
+    Part("kills", 8, kills.run),
 )
 
 

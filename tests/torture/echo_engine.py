@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 
 from completion.cancellation import CancelToken
-from completion.host_engine import LoadedEngine
+from completion.host.engine_protocol import LoadedEngine
 from completion.progress import Progress
 from completion.request import (
     CompletionEvent,

@@ -19,8 +19,8 @@ from tests.torture.world import ANSWER_S, World
 SECONDS = 20.0
 LONGEST = 1500
 _CLOSERS = frozenset(")]}>\"'`")
-_PIECES = ("x", "def f(", ")", "\n", "\r\n", "\r", "é", "😀", "\u2028", "\f", "\t", "    ", '"', "value = ", "\ud83d", "\ude00",
-           "a" * 90, "{\n\n}", "\x0b\x85", "日本", "")  # fmt: skip
+_PIECES = ("x", "def f(", ")", "\n", "\r\n", "\r", "é", "😀", "\u2028", "\f", "\t", "    ", '"', "value = ", "\ud83d",
+           "\ude00", "a" * 90, "{\n\n}", "\x0b\x85", "日本", "")  # fmt: skip
 _WEIGHTS = (*(6,) * 14, 0.1, 0.1, *(2,) * 5)
 
 

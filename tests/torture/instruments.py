@@ -1,4 +1,4 @@
-"""What a process of an attack carries: a signal to itself at a named point, a clock of deafness, limits, an echo engine.
+"""What a process of an attack carries: a signal at a named point, a clock of deafness, limits, an echo engine.
 
 The product's own command lines start the processes; `site/sitecustomize.py` installs the instruments that the
 environment names. Every wrapped function still does its work.
@@ -61,12 +61,12 @@ def report(name: str, **fields: object) -> None:
 
 def _wrappers():
     yield "lsp_server.transport:_serve", _with_beat
-    yield "completion.host_server:HostServer.run", _with_beat
-    yield "completion.host_worker:EngineWorker._serve", _job
+    yield "completion.host.server:HostServer.run", _with_beat
+    yield "completion.host.worker:EngineWorker._serve", _job
     yield "completion.cancellation:CancelToken.raise_if_cancelled", _check
     yield "completion.engine:Engine._plan", _planned
     if os.environ.get(ENGINE) == "echo":
-        yield "completion.host_process:serve", _with_echo
+        yield "completion.host.process.lifetime:serve", _with_echo
     if strike := os.environ.get(STRIKE):
         point, name, nth = strike.split("|")
         yield point, functools.partial(_struck, point, signal.Signals[name], int(nth))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from completion.errors import DraftlineError
 from completion.request import CompletionRequest
-from lsp_server.engine_http import EngineConnection
+from lsp_server.engine.http import EngineConnection
 from tests.torture.malformed_rpc import mutate
 from tests.torture.tally import Round
 from tests.torture.world import ANSWER_S, World
@@ -20,24 +20,53 @@ from tests.torture.world import ANSWER_S, World
 SECONDS = 10.0
 BATCH = 60
 _BODIES = {
-    "/v1/complete": {"prefix": "x = ", "suffix": "\n", "language": "python", "context": [{"path": "a", "text": "b"}],
-                     "max_tokens": 4, "sampling": {"temperature": 0.5, "seed": 1}, "mode": "line"},
+    "/v1/complete": {
+        "prefix": "x = ",
+        "suffix": "\n",
+        "language": "python",
+        "context": [{"path": "a", "text": "b"}],
+        "max_tokens": 4,
+        "sampling": {"temperature": 0.5, "seed": 1},
+        "mode": "line",
+    },
     "/v1/prepare": {"prefix": "x = ", "document": "d"},
     "/v1/workspace": {"workspace": "w", "changed": [{"path": "a.py", "text": "x", "open": True}], "removed": ["b"]},
     "/v1/events": {"type": "view", "completion_id": "c"},
-    "/infill": {"input_prefix": "x", "input_suffix": "y", "n_predict": 3, "input_extra": [{"filename": "f", "text": "t"}]},
+    "/infill": {
+        "input_prefix": "x",
+        "input_suffix": "y",
+        "n_predict": 3,
+        "input_extra": [{"filename": "f", "text": "t"}],
+    },
     "/v1/completions": {"prompt": "x", "suffix": "y", "max_tokens": 3, "stream": True, "n": 1},
     "/v1/completions?tabby": {"language": "python", "segments": {"prefix": "x", "suffix": "y"}},
-}  # fmt: skip
+}
 _LINES = (
-    b"GET / HTTP/9.9", b"\0\0\0", b"POST /v1/complete", b"GET  /health HTTP/1.1", b"BREW /health HTTP/1.1",
-    b"GET /" + b"a" * 70_000 + b" HTTP/1.1", b"GET /%00%ff HTTP/1.1", b"PRI * HTTP/2.0", b"\x16\x03\x01\x02\x00", b"",
-)  # fmt: skip
+    b"GET / HTTP/9.9",
+    b"\0\0\0",
+    b"POST /v1/complete",
+    b"GET  /health HTTP/1.1",
+    b"BREW /health HTTP/1.1",
+    b"GET /" + b"a" * 70_000 + b" HTTP/1.1",
+    b"GET /%00%ff HTTP/1.1",
+    b"PRI * HTTP/2.0",
+    b"\x16\x03\x01\x02\x00",
+    b"",
+)
 _HEADERS = (
-    b"Content-Length: -1", b"Content-Length: 99999999999999999999", b"Content-Length: abc", b"Transfer-Encoding: chunked",
-    b"Transfer-Encoding: gzip, chunked", b"Host", b"X: " + b"b" * 100_000, b"Content-Length: 5\r\nContent-Length: 6",
-    b"Authorization: Bearer \xff", b"Expect: 100-continue", b"Upgrade: websocket\r\nConnection: Upgrade", b"\r\nX: y",
-)  # fmt: skip
+    b"Content-Length: -1",
+    b"Content-Length: 99999999999999999999",
+    b"Content-Length: abc",
+    b"Transfer-Encoding: chunked",
+    b"Transfer-Encoding: gzip, chunked",
+    b"Host",
+    b"X: " + b"b" * 100_000,
+    b"Content-Length: 5\r\nContent-Length: 6",
+    b"Authorization: Bearer \xff",
+    b"Expect: 100-continue",
+    b"Upgrade: websocket\r\nConnection: Upgrade",
+    b"\r\nX: y",
+)
 
 
 class HttpAttacker:
@@ -62,12 +91,24 @@ class HttpAttacker:
         body = json.dumps(mutate(_BODIES[path], self.chance)).encode()
         cut = self.chance.randrange(len(body))
         body = self.chance.choice(
-            (body, body, body, body, body[:cut], b"\xff" + body, b"[" * 50_000, b'{"a":' * 20_000, b"9" * 5000, b'{"max_tokens":'
-             + b"9" * 5000 + b"}", b"")
-        )  # fmt: skip
+            (
+                body,
+                body,
+                body,
+                body,
+                body[:cut],
+                b"\xff" + body,
+                b"[" * 50_000,
+                b'{"a":' * 20_000,
+                b"9" * 5000,
+                b'{"max_tokens":' + b"9" * 5000 + b"}",
+                b"",
+            )
+        )
         status, _ = self._speak(
-            b"POST %b HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (path.encode(), len(body), body)
-        )  # fmt: skip
+            b"POST %b HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
+            % (path.encode(), len(body), body)
+        )
         if status is None or status >= 500:
             self.tally.found(f"{path} answers a malformed body with {status}")
 
@@ -119,15 +160,26 @@ class HttpAttacker:
 async def garbled_host(tally: Round, chance: random.Random, folder: Path) -> None:
     """What a host says may be garbage: the client's answer is one of our errors, and nothing else."""
     events = (
-        b"data: {}\n\n", b"data: nonsense\n\n", b"event: error\ndata: {}\n\n", b"event: error\ndata: []\n\n", b"data: null\n\n",
-        b'data: {"suggestions": 1, "done": true}\n\n', b"\xff\xfe\n\n", b": only a comment\n\n", b"data: " + b"[" * 5000 + b"\n\n",
-        b'event: error\ndata: {"code": "internal", "message": "m"}\n\n', b"",
-    )  # fmt: skip
+        b"data: {}\n\n",
+        b"data: nonsense\n\n",
+        b"event: error\ndata: {}\n\n",
+        b"event: error\ndata: []\n\n",
+        b"data: null\n\n",
+        b'data: {"suggestions": 1, "done": true}\n\n',
+        b"\xff\xfe\n\n",
+        b": only a comment\n\n",
+        b"data: " + b"[" * 5000 + b"\n\n",
+        b'event: error\ndata: {"code": "internal", "message": "m"}\n\n',
+        b"",
+    )
     heads = (
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
-        b"HTTP/1.1 500 No\r\nContent-Length: 3\r\n\r\n{}\n", b"garbage\r\n\r\n", b"",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
+        b"HTTP/1.1 500 No\r\nContent-Length: 3\r\n\r\n{}\n",
+        b"garbage\r\n\r\n",
+        b"",
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9999\r\n\r\n",
-    )  # fmt: skip
+    )
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1 << 16)

@@ -23,11 +23,15 @@ _COMMAND = {"command": "draftline.accepted", "arguments": ["id", 0]}
 _CELL = {"kind": 2, "document": "cell:1"}
 
 REQUESTS = {
-    "textDocument/inlineCompletion": {"textDocument": {"uri": _OTHER}, "position": _POSITION, "context": {"triggerKind": 2}},
+    "textDocument/inlineCompletion": {
+        "textDocument": {"uri": _OTHER},
+        "position": _POSITION,
+        "context": {"triggerKind": 2},
+    },
     "workspace/executeCommand": _COMMAND,
     "initialize": {"processId": None, "rootUri": None, "capabilities": {}},
     "no/such/method": {"a": [1]},
-}  # fmt: skip
+}
 NOTIFICATIONS = {
     "textDocument/didOpen": {"textDocument": _ITEM},
     "textDocument/didChange": {
@@ -55,12 +59,13 @@ NOTIFICATIONS = {
     "draftline/didRejectCompletion": {"id": "x", "reason": "dismissed"},
     "draftline/didMoveCursor": {"uri": _OTHER, "position": _POSITION},
     "workspace/didChangeWatchedFiles": {"changes": [{"uri": _OTHER, "type": 2}]},
-    "workspace/didChangeWorkspaceFolders": {"event": {"added": [{"uri": "file:///nowhere", "name": "n"}], "removed": []}},
+    "workspace/didChangeWorkspaceFolders": {
+        "event": {"added": [{"uri": "file:///nowhere", "name": "n"}], "removed": []}
+    },
     "workspace/didChangeConfiguration": {"settings": {"draftline": {"maxTokens": 64, "quietMs": 0, "indexFiles": 10}}},
     "$/cancelRequest": {"id": 1},
     "$/setTrace": {"value": "off"},
-    "window/workDoneProgress/cancel": {"token": "t"},
-}  # fmt: skip
+}
 
 
 def hostile_value(chance: random.Random) -> object:
@@ -69,10 +74,37 @@ def hostile_value(chance: random.Random) -> object:
     for _ in range(chance.choice((20, 90))):
         deep = [deep]
     return chance.choice(
-        (None, True, -1, 0, 2**31, 2**64, -(2**70), 1e308, 0.5, "", "x" * 3000, "\0", "\ud800", "file://\0/a",
-         "file:///%00", "file:///\ud83d.py", "file:////////", "http://[", "untitled:", [], {}, [[]], {"a": {}}, deep,
-         [None] * 50, "NaN", "../../etc/passwd", 10**400)
-    )  # fmt: skip
+        (
+            None,
+            True,
+            -1,
+            0,
+            2**31,
+            2**64,
+            -(2**70),
+            1e308,
+            0.5,
+            "",
+            "x" * 3000,
+            "\0",
+            "\ud800",
+            "file://\0/a",
+            "file:///%00",
+            "file:///\ud83d.py",
+            "file:////////",
+            "http://[",
+            "untitled:",
+            [],
+            {},
+            [[]],
+            {"a": {}},
+            deep,
+            [None] * 50,
+            "NaN",
+            "../../etc/passwd",
+            10**400,
+        )
+    )
 
 
 def mutate(value: object, chance: random.Random) -> object:
@@ -106,8 +138,14 @@ class Attacker:
 
     def batch(self) -> None:
         """Broken messages, then a probe that must be answered rightly, and an answer to each request among them."""
-        kinds = (self._wrong_params, self._wrong_params, self._wrong_params, self._wrong_envelope, self._broken_json,
-                 self._broken_headers)  # fmt: skip
+        kinds = (
+            self._wrong_params,
+            self._wrong_params,
+            self._wrong_params,
+            self._wrong_envelope,
+            self._broken_json,
+            self._broken_headers,
+        )
         data = b"".join(self.chance.choice(kinds)() for _ in range(BATCH))
         self.tally.counts["malformed_messages"] += BATCH
         self.client.send_bytes(data)
@@ -155,21 +193,46 @@ class Attacker:
         return framed(json.dumps(mutate(whole, self.chance)).encode())
 
     def _broken_json(self) -> bytes:
-        body = json.dumps({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": _ITEM}}).encode()
+        body = json.dumps(
+            {"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": _ITEM}}
+        ).encode()
         cut = self.chance.randrange(1, len(body))
         return framed(
             self.chance.choice(
-                (body[:cut], body[:cut] + b"\xff\xfe" + body[cut:], b"[" * 100_000, b"[1,2]", b"null", b"{}", b'"', b"1e999",
-                 b"9" * 5000, b'{"id":' + b"9" * 5000 + b"}", b'{"a":' * 3000 + b"1" + b"}" * 3000, b"\0" * 100, b" ")
+                (
+                    body[:cut],
+                    body[:cut] + b"\xff\xfe" + body[cut:],
+                    b"[" * 100_000,
+                    b"[1,2]",
+                    b"null",
+                    b"{}",
+                    b'"',
+                    b"1e999",
+                    b"9" * 5000,
+                    b'{"id":' + b"9" * 5000 + b"}",
+                    b'{"a":' * 3000 + b"1" + b"}" * 3000,
+                    b"\0" * 100,
+                    b" ",
+                )
             )
-        )  # fmt: skip
+        )
 
     def _broken_headers(self) -> bytes:
         return self.chance.choice(
-            (b"\r\n", b"Content-Length: abc\r\n\r\n", b"Content-Length: -5\r\n\r\n", b"X-Other: 1\r\n\r\n",
-             b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\0\xff\r\n", b"content-length: 0\r\n\r\n", b"Content-Length: 0\r\n\r\n",
-             b"X: " + b"a" * 2_000 + b"\r\n", b":\r\n", b"Content-Length:\r\n\r\n")
-        )  # fmt: skip
+            (
+                b"\r\n",
+                b"Content-Length: abc\r\n\r\n",
+                b"Content-Length: -5\r\n\r\n",
+                b"X-Other: 1\r\n\r\n",
+                b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+                b"\0\xff\r\n",
+                b"content-length: 0\r\n\r\n",
+                b"Content-Length: 0\r\n\r\n",
+                b"X: " + b"a" * 200_000 + b"\r\n",
+                b":\r\n",
+                b"Content-Length:\r\n\r\n",
+            )
+        )
 
 
 def run(tally: Round, seconds: float = SECONDS) -> None:
