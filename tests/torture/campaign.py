@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tests.torture import editing, kills, malformed_http, malformed_rpc
+from tests.torture import bad_disks, editing, hostile_workspaces, kills, malformed_http, malformed_rpc, neighbours
 from tests.torture.tally import Round, Tally
 
 
@@ -34,6 +34,9 @@ PARTS = (
     Part("rpc", 3, malformed_rpc.run),
     Part("http", 2, malformed_http.run),
     Part("kills", 8, kills.run),
+    Part("workspaces", 4, hostile_workspaces.run),
+    Part("disks", 1, bad_disks.run),
+    Part("neighbours", 2, neighbours.run),
 )
 
 

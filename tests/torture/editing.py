@@ -93,7 +93,9 @@ class Pending:
 class Typist:
     """One editor that types at random into several documents of one server."""
 
-    def __init__(self, client: LanguageClient, tally: Round, chance: random.Random, encoding: str) -> None:
+    def __init__(
+        self, client: LanguageClient, tally: Round, chance: random.Random, encoding: str, first_number: int = 0
+    ) -> None:
         self.client = client
         self.tally = tally
         self.chance = chance
@@ -102,7 +104,7 @@ class Typist:
         self.offers: list[tuple[Document, int, Message]] = []
         self.documents: list[Document] = []
         self.cells: list[Document] = []
-        self._number = 0
+        self._number = first_number
 
     # --- what an editor does ----------------------------------------------------------------------------------------
 
