@@ -18,7 +18,7 @@ from tests.torture.points import ENGINE_POINTS, HOST_POINTS, SERVER_POINTS
 from tests.torture.tally import Round
 from tests.torture.world import ANSWER_S, World, introduce, kill
 
-STRIKES = 8
+STRIKES = 4
 SETTLING_S = 60.0
 _TINY_SHARE = 0.1
 _STOPPED_S = 0.5
