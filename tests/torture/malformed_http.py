@@ -208,7 +208,7 @@ async def garbled_host(tally: Round, chance: random.Random, folder: Path) -> Non
 def run(tally: Round, seconds: float = SECONDS) -> None:
     """One round: one host that a server uses, and that others abuse."""
     chance = random.Random(tally.seed)
-    with World(tally) as world:
+    with World(tally, nonsense=True) as world:
         client = world.ready()
         attacker = HttpAttacker(next((world.folder / "run").glob("*.sock")), tally, chance)
         end = time.monotonic() + seconds
