@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from tests.torture.world import ANSWER_S, World, introduce, kill
 STRIKES = 4
 SETTLING_S = 60.0
 _TINY_SHARE = 0.1
-_STOPPED_S = 0.5
+_STOPPED_S = 1.0
 _SIGNALS = ("KILL", "KILL", "KILL", "TERM", "STOP")
 _LOST = (EOFError, BrokenPipeError, TimeoutError)
 
@@ -136,8 +137,11 @@ def _strike(world: World, session: Session, strike: str) -> None:
     if trouble:
         world.tally.found(f"{trouble} {strike}")
     _release(world)
+    waker = threading.Timer(_STOPPED_S, _release, (world,))  # the point may lie in the farewell
+    waker.start()
     if client.process.poll() is None:
         world.leave(client)
+    waker.join()
 
 
 def _strike_by_hand(world: World, session: Session, strike: str) -> None:
