@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 DEAF_BOUND_MS = 200.0
 SERVER_BYTES = 250_000_000
 HOST_BYTES = 1_000_000_000
-FAREWELL_S = 20.0
+FAREWELL_S = 45.0  # a host that nobody found ends after 30
 ANSWER_S = 30.0
 SETTINGS = {
     "model": "echo", "idleMinutes": 0.01, "debounceMs": 0, "quietMs": 0, "gate": "off", "prepareMs": 0,
