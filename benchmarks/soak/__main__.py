@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.engine_processes import private_folders
 from benchmarks.soak.report import draw, headline, print_table
 from benchmarks.soak.week import Worker, make_workspaces
-from benchmarks.startup import private_folders
 
 
 def main() -> None:
@@ -29,7 +30,7 @@ def main() -> None:
         worker = Worker(
             environment, make_workspaces(Path(folder)), settings, options.seed, lambda line: print(line, flush=True)
         )
-        week = worker.live(options.keys)
+        week = asyncio.run(worker.live(options.keys))
     print_table(week)
     if options.plot is not None:
         draw(week, options.plot)

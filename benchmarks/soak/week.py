@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import sysconfig
 import time
@@ -11,8 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.engine_processes import engine_processes
 from benchmarks.soak.window import Window
-from benchmarks.startup import engine_processes
 
 DAYS = 5
 HOURS = 40
@@ -85,35 +86,35 @@ class Worker:
         self._tell = tell
         self._keys = 0
 
-    def live(self, keys: int) -> Week:
+    async def live(self, keys: int) -> Week:
         """Type so many keys in forty hours."""
         week = Week()
-        resident = self._window()
+        resident = await self._window()
         for hour in range(HOURS):
-            visitor = self._window() if hour % 3 == 1 else None
-            week.waits_s.append(self._hour(week, [one for one in (resident, visitor) if one], keys // HOURS))
+            visitor = await self._window() if hour % 3 == 1 else None
+            week.waits_s.append(await self._hour(week, [one for one in (resident, visitor) if one], keys // HOURS))
             if visitor is not None:
-                self._close(visitor, week)
+                await self._close(visitor, week)
             if hour == HOURS * _DAYS_BEFORE_REST // DAYS - 1:
-                self._close(resident, week)
-                self._rest(week)
-                resident = self._window()
+                await self._close(resident, week)
+                await self._rest(week)
+                resident = await self._window()
             elif hour % 5 == 4:
-                following = self._window()  # the next window is there before the last one goes: the engine stays
-                self._close(resident, week)
+                following = await self._window()  # the next window is there before the last one goes: the engine stays
+                await self._close(resident, week)
                 resident = following
             self._tell(f"hour {hour + 1} of {HOURS}: {self._keys:,} keys, {week.samples[-1].host / 1e6:.0f} MB engine")
-        self._close(resident, week)
-        self._rest(week)
+        await self._close(resident, week)
+        await self._rest(week)
         return week
 
-    def _hour(self, week: Week, windows: list[Window], keys: int) -> list[float]:
+    async def _hour(self, week: Week, windows: list[Window], keys: int) -> list[float]:
         waits: list[float] = []
         before, sampled = self._keys, self._keys
         while self._keys < before + keys:
             window = self._chance.choice(windows)
             typed = window.keys
-            waits += window.type_line()
+            waits += await window.type_line()
             self._keys += window.keys - typed
             if self._keys - sampled >= keys / _SAMPLES_AN_HOUR:
                 sampled = self._keys
@@ -125,20 +126,26 @@ class Worker:
         host = sum(process.memory_info().rss for process in engine_processes(self._environment))
         return Sample(self._keys, host, sum(window.resident_bytes for window in windows), len(windows))
 
-    def _window(self) -> Window:
+    async def _window(self) -> Window:
         folders = self._chance.sample(self._workspaces, self._chance.randint(1, 3))
-        return Window(self._environment, folders, self._settings, self._chance)
+        return await Window.open(self._environment, folders, self._settings, self._chance)
 
-    def _close(self, window: Window, week: Week) -> None:
-        if not window.close():
+    async def _close(self, window: Window, week: Week) -> None:
+        if not await window.close():
             week.left_behind.append("a server")
 
-    def _rest(self, week: Week) -> None:
+    async def _rest(self, week: Week) -> None:
         """Nobody types: the engine ends by itself, with its socket and its files."""
         deadline = time.monotonic() + _GONE_S
         while (hosts := engine_processes(self._environment)) and time.monotonic() < deadline:
-            psutil.wait_procs(hosts, 1)
+            await asyncio.to_thread(psutil.wait_procs, hosts, 1)
         week.left_behind += [f"process {host.pid}" for host in hosts]
-        week.left_behind += [path.name for path in Path(self._environment["DRAFTLINE_RUNTIME_DIR"]).glob("*.sock")]
+        week.left_behind += self._files_left()
+
+    def _files_left(self) -> list[str]:
+        """Sockets, and files that only an unfinished write leaves."""
         state = Path(self._environment["DRAFTLINE_STATE_DIR"])
-        week.left_behind += [path.name for path in state.rglob("*") if path.name.endswith(("-wal", "-shm", ".tmp"))]
+        return [
+            *(path.name for path in Path(self._environment["DRAFTLINE_RUNTIME_DIR"]).glob("*.sock")),
+            *(path.name for path in state.rglob("*") if path.name.endswith(("-wal", "-shm", ".tmp"))),
+        ]

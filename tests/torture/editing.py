@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from benchmarks.language_client import LanguageClient, Message
 from tests.torture.echo_engine import echo
+from tests.torture.raw_client import LanguageClient, Message
 from tests.torture.tally import Round
 from tests.torture.text_model import TextModel
 from tests.torture.world import ANSWER_S, World

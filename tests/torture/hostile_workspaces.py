@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.language_client import LanguageClient
 from tests.tiny_models import write_tiny_model
 from tests.torture.canaries import SECRET, own_canary, strangers
 from tests.torture.echo_engine import echo
+from tests.torture.raw_client import LanguageClient
 from tests.torture.tally import Round
 from tests.torture.world import ANSWER_S, World
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.language_client import LanguageClient
 from tests.tiny_models import write_tiny_model
 from tests.torture import instruments
 from tests.torture.echo_engine import echo
 from tests.torture.points import ENGINE_POINTS, HOST_POINTS, SERVER_POINTS
+from tests.torture.raw_client import LanguageClient
 from tests.torture.tally import Round
 from tests.torture.world import ANSWER_S, World, introduce, kill
 

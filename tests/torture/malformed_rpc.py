@@ -7,8 +7,8 @@ import json
 import random
 import time
 
-from benchmarks.language_client import LanguageClient, framed
 from tests.torture.echo_engine import echo
+from tests.torture.raw_client import LanguageClient, framed
 from tests.torture.tally import Round
 from tests.torture.world import ANSWER_S, World
 

@@ -15,7 +15,7 @@ SERVER_POINTS = (
     "lsp_server.engine.client:EngineClient._disconnect",
     "lsp_server.engine.http:EngineConnection.complete",
     "lsp_server.engine.launcher:HostLauncher._start",
-    "lsp_server.telemetry.store:Telemetry._write",
+    "lsp_server.telemetry.writer:StoreWriter.write",
     "lsp_server.telemetry.store:Telemetry.close",
     "lsp_server.telemetry.schema:_migrate",
     "lsp_server.documents.workspace_feed:WorkspaceFeed._next_batch",

@@ -69,14 +69,14 @@ class LanguageClient:
                 self.process.stdout.close()
         return True
 
-    def initialize(self, **params: Any) -> Message:  # noqa: ANN401 - the protocol's own params
+    def initialize(self, **params: Any) -> Message:
         """Send `initialize` and wait for its result."""
         result: Message = self.request(
             "initialize", {"processId": os.getpid(), "rootUri": None, "capabilities": {}, **params}
         )
         return result
 
-    def request(self, method: str, params: Message | None, timeout_s: float | None = None) -> Any:  # noqa: ANN401 - the protocol's results are of any shape
+    def request(self, method: str, params: Message | None, timeout_s: float | None = None) -> Any:
         """Send a request and wait for its result; the server's own requests are answered with null meanwhile."""
         return self.reply(self.ask(method, params), timeout_s)["result"]
 

@@ -17,9 +17,9 @@ from typing import Self
 
 import psutil
 
-from benchmarks.language_client import LanguageClient
 from tests.torture import instruments
 from tests.torture.canaries import SECRET
+from tests.torture.raw_client import LanguageClient
 from tests.torture.tally import Round
 
 _ERROR = re.compile(rb"(?: ERROR |Traceback)[^\n]*|^\w+Error[^\n]*", re.MULTILINE)
