@@ -9,6 +9,7 @@ from completion.cancellation import CancelToken
 from completion.host.engine_protocol import LoadedEngine
 from completion.progress import Progress
 from completion.request import (
+    Closing,
     CompletionEvent,
     CompletionRequest,
     Statistics,
@@ -50,6 +51,9 @@ class EchoEngine:
         for file in update.changed:
             if has_secret(file.text):
                 report("leaks", what=f"a secret of {file.path!r} was sent to the engine")
+
+    def forget(self, closing: Closing) -> None:
+        """Nothing to forget."""
 
     def close(self) -> None:
         """Nothing to write."""

@@ -40,7 +40,7 @@ ENGINE_POINTS = (
     "completion.engine:Engine.close",
     "completion.cache.kv_session:KVSession.prepare",
     "completion.decoding.task:Task.finish",
-    "drafting.learned_state:LearnedState.save",
-    "drafting.learned_state:_encode",
+    "completion.engine:Engine.forget",
+    "drafting.learned_state:save_calibration",
 )
 """Points that only a host with a real model passes."""
