@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+MINUTES ?= 10
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check test-editors clean
+.PHONY: demo test check test-editors torture clean
 
 demo: $(VENV)/.demo                 ## complete real code with the default model and print drafts and times
 	$(BIN)/draftline demo
@@ -14,6 +15,9 @@ test: check test-editors            ## all checks of CI; the editor tests come f
 
 test-editors: $(VENV)/.dev          ## tests in the real Neovim and VS Code, which are unpacked first
 	PYTHON=$(CURDIR)/$(BIN)/python scripts/test_editors.sh
+
+torture: $(VENV)/.dev               ## attack the whole product; MINUTES=60 SEED=1 for a long, repeatable run
+	$(BIN)/python -m tests.torture --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 check: $(VENV)/.dev                 ## lint, format, types, layers of imports
 	$(BIN)/ruff check .

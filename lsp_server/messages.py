@@ -18,6 +18,7 @@ DID_ACCEPT_PARTLY = "textDocument/didPartiallyAcceptCompletion"
 DID_MOVE_CURSOR = "draftline/didMoveCursor"
 DID_REJECT = "draftline/didRejectCompletion"
 ACCEPTED_COMMAND = "draftline.accepted"
+_MAX_UINTEGER = 2**31 - 1  # LSP 3.17, uinteger
 
 
 class InvalidMessageError(DraftlineError):
@@ -115,8 +116,10 @@ def read_cursor(params: object) -> tuple[str, types.Position]:
     """
     uri, position = _member(params, "uri", DID_MOVE_CURSOR), _member(params, "position", DID_MOVE_CURSOR)
     line, character = (_member(position, name, DID_MOVE_CURSOR) for name in ("line", "character"))
-    if not all(isinstance(number, int) and number >= 0 for number in (line, character)):
-        raise InvalidMessageError(f"{DID_MOVE_CURSOR}: line and character of a position must be integers, 0 or more.")
+    if not all(isinstance(number, int) and 0 <= number <= _MAX_UINTEGER for number in (line, character)):
+        raise InvalidMessageError(
+            f"{DID_MOVE_CURSOR}: line and character of a position must be integers from 0 to {_MAX_UINTEGER}."
+        )
     return str(uri), types.Position(line, character)
 
 

@@ -78,6 +78,7 @@ class WorkspaceFeed:
         self._closed_documents: set[str] = set()
         self._closed_folders: set[str] = set()
         self._worker: asyncio.Task[None] | None = None
+        self._scan = 0  # number of the newest scan; older ones stop
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
         """Return why a document's file may not be read; None if it may."""
@@ -91,12 +92,20 @@ class WorkspaceFeed:
         return self._policy(folder).refusal(path)
 
     async def scan(self) -> None:
-        """Search all folders: send the files that are allowed, and withdraw those that no longer are."""
+        """Search all folders: send the files that are allowed, and withdraw those that no longer are.
+
+        A newer scan or `close` stops an older one: scans of large folders neither pile up nor delay the process's end.
+        """
+        self._scan += 1
+        number = self._scan
         limit = self._settings().index_files
         for policy in self._policies.values():
             policy.forget_rules()
         opened = [file for document in self._documents if (file := self._file_of(document.uri))]
-        found = await asyncio.to_thread(self._find, list(self._folders), {file.path.parent for file in opened}, limit)
+        near = {file.path.parent for file in opened}
+        found = await asyncio.to_thread(self._find, list(self._folders), near, limit, number)
+        if number != self._scan:
+            return
         gone = self._sent.difference(opened, found)
         self._enqueue([*opened, *found, *gone] if limit else [*gone], pause_s=0)
 
@@ -130,7 +139,8 @@ class WorkspaceFeed:
             self._enqueue([*(file for file in files if file in self._sent), *new[:room]], pause_s=self._pause_s)
 
     async def close(self) -> None:
-        """Stop sending."""
+        """Stop scanning and sending."""
+        self._scan += 1
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
@@ -209,11 +219,11 @@ class WorkspaceFeed:
     def _policy(self, folder: Folder) -> FilePolicy:
         return self._policies.setdefault(folder.path, FilePolicy(folder.path))
 
-    def _find(self, folders: Sequence[Folder], near: set[Path], limit: int) -> list[_File]:
+    def _find(self, folders: Sequence[Folder], near: set[Path], limit: int, number: int) -> list[_File]:
         """Return the files to send: those in the folders `near` first, then the newest. Runs on a thread."""
         found: list[tuple[bool, float, int, _File]] = []
         for folder in folders:
-            for entry in self._walk(folder, limit * _MAX_VISITS_PER_FILE):
+            for entry in self._walk(folder, limit * _MAX_VISITS_PER_FILE, number):
                 try:
                     facts = entry.stat()
                 except OSError:  # deleted since its folder was listed
@@ -231,7 +241,7 @@ class WorkspaceFeed:
             chosen.append(file)
         return chosen
 
-    def _walk(self, folder: Folder, visits: int) -> Iterator[os.DirEntry[str]]:
+    def _walk(self, folder: Folder, visits: int, number: int) -> Iterator[os.DirEntry[str]]:
         """Yield the files below a folder that the policy allows, level by level, without following links."""
         policy = self._policy(folder)
         queue = [folder.path]
@@ -241,6 +251,8 @@ class WorkspaceFeed:
             entries = _entries(current, visits)
             visits -= len(entries)
             for entry in entries:
+                if number != self._scan:
+                    return
                 is_folder = entry.is_dir(follow_symlinks=False)
                 path = Path(entry.path)
                 if is_noise(path, is_folder=is_folder) or policy.refusal(path, is_folder=is_folder):

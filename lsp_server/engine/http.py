@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ _READ_S = 120.0
 _CLOSE_S = 1.0
 """Maximum seconds to close unfinished requests: a hung host must not keep the editor from closing."""
 _EVENT_STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+_HEALTH_FIELDS = ("state", "percent", "sentence", "model", "device", "code", "pid")
 _T = TypeVar("_T")
 
 
@@ -54,7 +55,7 @@ class EngineConnection:
         """
         async with self._stream("GET", "/v1/lease", timeout=httpx.Timeout(None, connect=_CONNECT_S)) as source:
             async for event in source.aiter_sse():
-                yield json.loads(event.data)
+                yield _decoded(event.data, _health)
         raise HostGoneError("The engine ended.")
 
     async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent]:
@@ -66,10 +67,9 @@ class EngineConnection:
         """
         async with self._stream("POST", "/v1/complete", content=encode(request)) as source:
             async for sent in source.aiter_sse():
-                message = json.loads(sent.data)
                 if sent.event == "error":
-                    raise _error(message)
-                event = decode_event(message)
+                    raise _decoded(sent.data, _error)
+                event = _decoded(sent.data, decode_event)
                 yield event
                 if event.done:
                     return
@@ -99,8 +99,7 @@ class EngineConnection:
             reply = await self._http.get("/health", timeout=within_s)
         if reply.is_error:
             raise _error(_json_of(reply))
-        health: dict[str, Any] = reply.json()
-        return health
+        return _decoded(reply.text, _health)
 
     async def close(self) -> None:
         """Close all connections; the host notices at once and cancels their requests."""
@@ -167,6 +166,25 @@ def _json_of(reply: httpx.Response) -> dict[str, Any]:
         return message
     message = f"The engine's address answers with HTTP {reply.status_code}. Check that an engine listens there."
     return {"code": "engine_unavailable", "message": message}
+
+
+def _decoded(text: str, decode: Callable[[Any], _T]) -> _T:
+    """Read a host's message.
+
+    Raises:
+        EngineUnavailableError: It is not a message of ours: another program listens there, or another version.
+    """
+    try:
+        return decode(json.loads(text))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise EngineUnavailableError(
+            f"The engine's answer cannot be read ({type(error).__name__}). Is it draftline's own, of this version?"
+        ) from error
+
+
+def _health(message: dict[str, Any]) -> dict[str, Any]:
+    """A health message with every field that the client uses; raises KeyError where one is missing."""
+    return {**message, **{name: message[name] for name in _HEALTH_FIELDS}}
 
 
 def _error(message: dict[str, Any]) -> DraftlineError:

@@ -56,10 +56,14 @@ class _Accepted:
         return self.at + CHECKPOINTS_S[self.passed]
 
     def measure(self) -> Remains:
-        """Compare the accepted text with the range's text now, and advance to the next checkpoint."""
+        """Compare the accepted text with the range's text now, and advance to the next checkpoint.
+
+        A carriage return and a line feed that meet become one line end: the range may then lie outside the text.
+        """
         after_s = CHECKPOINTS_S[self.passed]
         self.passed += 1
-        now = self.document.lines.between(self.start, self.end)[:MAX_COMPARED_CHARACTERS]
+        lines = self.document.lines
+        now = lines.between(lines.clamp(self.start), lines.clamp(self.end))[:MAX_COMPARED_CHARACTERS]
         share = Levenshtein.normalized_similarity(self.text, now)
         return Remains(self.id, after_s, share, int(LCSseq.similarity(self.text, now)))
 
@@ -94,8 +98,9 @@ class PersistenceTracker:
         Returns:
             Whether the document contains the text there. A client may report an acceptance before its edit.
         """
-        end = document.lines.advance(place, len(text))
-        if not text or document.lines.between(place, end) != text:
+        lines = document.lines
+        end = lines.advance(place, len(text))
+        if not text or lines.clamp(place) != place or lines.between(place, end) != text:
             return False
         known = self._accepted.get(id_)
         at = known.at if known is not None else self._clock()

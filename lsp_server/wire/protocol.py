@@ -13,6 +13,7 @@ from lsprotocol import types
 from pygls.exceptions import (
     JsonRpcException,
     JsonRpcInternalError,
+    JsonRpcInvalidParams,
     JsonRpcInvalidRequest,
     JsonRpcParseError,
     JsonRpcServerNotInitialized,
@@ -62,6 +63,17 @@ class AnsweringProtocol(LanguageServerProtocol):
                 self._send_error((data or {}).get("id"), error)
         else:
             self._handle(message)
+
+    def structure_message(self, data: dict[str, Any]) -> Any:  # noqa: ANN401 - one of the protocol's message types
+        """Read a message's fields.
+
+        Raises:
+            JsonRpcInvalidParams: They are not what the method takes; pygls calls that an internal error.
+        """
+        try:
+            return super().structure_message(data)
+        except JsonRpcInternalError as error:
+            raise JsonRpcInvalidParams from error
 
     def handle_message(self, message: RPCMessage) -> None:
         """Handle a message that is allowed in the current state; else answer a request with an error."""

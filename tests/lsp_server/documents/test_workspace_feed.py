@@ -1,5 +1,6 @@
 """The workspace feed sends files to the engine, but never secret or ignored ones."""
 
+import asyncio
 import os
 import tempfile
 from pathlib import Path
@@ -333,3 +334,22 @@ async def test_defect_1_a_closed_document_is_forgotten_unless_it_is_open_again(t
     documents.open(types.TextDocumentItem("untitled:2", "python", 1, "text"))
     await feed.idle()
     assert recorder.messages == [Closing(documents=("untitled:1",))]
+
+
+async def test_close_stops_a_scan_that_runs(tmp_path):
+    write(tmp_path, {f"m{number}.py": "x = 1\n" for number in range(50)})
+    feed, _, recorder = make_feed(tmp_path)
+    scan = asyncio.create_task(feed.scan())
+    await asyncio.sleep(0)  # the scan's thread has started
+    await feed.close()
+    await scan
+    await feed.idle()
+    assert recorder.messages == []
+
+
+async def test_a_newer_scan_replaces_an_older_one(tmp_path):
+    write(tmp_path, {"a.py": "x = 1\n"})
+    feed, _, recorder = make_feed(tmp_path)
+    await asyncio.gather(*(feed.scan() for _ in range(5)))
+    await feed.idle()
+    assert len(recorder.messages) == 1

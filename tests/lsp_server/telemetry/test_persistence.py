@@ -96,6 +96,11 @@ def test_a_text_that_the_document_does_not_contain_is_not_followed():
     assert not followed.tracker.accepted("other", followed.document, Place(0, 0), "y = ")
 
 
+def test_an_acceptance_where_the_document_has_no_text_any_more_is_not_followed():
+    followed = Followed("x = ", "abc", "")
+    assert not followed.tracker.accepted("other", followed.document, Place(7, 0), "abc")
+
+
 TEXT = st.text(alphabet="ab\n ", max_size=8)
 
 
@@ -124,3 +129,10 @@ def test_late_ticks_report_every_checkpoint_that_has_passed(checkpoint):
     followed.now = checkpoint
     followed.tracker.tick()
     assert [one.after_s for one in followed.reports] == [one for one in CHECKPOINTS_S if one <= checkpoint]
+
+
+def test_line_ends_that_become_one_do_not_break_the_measurement():
+    followed = Followed("a\r", "b", "")
+    followed.edit(2, 2, "\n")
+    assert followed.document.lines.text() == "a\r\nb"
+    assert followed.measure().after_s == CHECKPOINTS_S[0]

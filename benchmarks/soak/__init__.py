@@ -1,0 +1,1 @@
+"""A working week of an editor, compressed: `python -m benchmarks.soak`."""

@@ -1,0 +1,70 @@
+"""What benchmarks.soak prints and draws."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.soak.week import DAYS, HOURS, Week
+
+_MB = 1e6
+
+
+def headline(week: Week) -> dict[str, float | int | None]:
+    """The figures of the last line."""
+    alone = [sample.host + sample.servers for sample in week.samples[len(week.samples) // 2 :] if sample.windows == 1]
+    tenth = max(1, len(alone) // 5)
+    growth = statistics.median(alone[-tenth:]) - statistics.median(alone[:tenth]) if alone else 0
+    first, last = week.waits_s[0], week.waits_s[-1]
+    ratio = statistics.median(last) / statistics.median(first) if first and last else None
+    return {
+        "resident_growth_mb": round(growth / _MB, 1),
+        "resident_mb": round(max(sample.host + sample.servers for sample in week.samples) / _MB, 1),
+        "latency_ratio_last_first": None if ratio is None else round(ratio, 3),
+        "left_behind": len(week.left_behind),
+        "keys": week.samples[-1].keys,
+    }
+
+
+def print_table(week: Week) -> None:
+    """A row for each day."""
+    table = Table("day", "keys", "answers", "p50 ms", "p95 ms", "engine MB", "servers MB", title="A working week")
+    for day in range(DAYS):
+        hours = slice(day * HOURS // DAYS, (day + 1) * HOURS // DAYS)
+        waits = sorted(1000 * wait for hour in week.waits_s[hours] for wait in hour)
+        last = week.samples[-1].keys
+        samples = [one for one in week.samples if day * last / DAYS < one.keys <= (day + 1) * last / DAYS]
+        table.add_row(
+            str(day + 1),
+            f"{samples[-1].keys:,}" if samples else "–",
+            f"{len(waits):,}",
+            f"{statistics.median(waits):,.0f}" if waits else "–",
+            f"{waits[int(0.95 * len(waits))]:,.0f}" if waits else "–",
+            f"{max((one.host for one in samples), default=0) / _MB:,.0f}",
+            f"{max((one.servers for one in samples), default=0) / _MB:,.0f}",
+        )
+    Console().print(table)
+    for left in week.left_behind:
+        print(f"left behind: {left}")
+
+
+def draw(week: Week, path: Path) -> None:
+    """Memory over the keys of the week, as SVG."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    plt.rcParams["svg.hashsalt"] = "soak"  # the same figures make the same file
+    figure, axes = plt.subplots(figsize=(8, 4.2))
+    keys = [sample.keys for sample in week.samples]
+    axes.plot(keys, [sample.host / _MB for sample in week.samples], label="engine", color="#2e9e6b")
+    axes.plot(keys, [sample.servers / _MB for sample in week.samples], label="language servers", color="#c05746")
+    axes.set(ylim=(0, None), xlabel="keys typed", ylabel="resident memory, MB", title="A working week")
+    axes.grid(visible=True, alpha=0.25)
+    axes.legend(loc="lower right", frameon=False)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})

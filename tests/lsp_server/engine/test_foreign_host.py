@@ -1,0 +1,37 @@
+"""What listens at the engine's address may be no engine of ours: the client says so, whatever comes."""
+
+import asyncio
+
+import pytest
+
+from completion.errors import DraftlineError, EngineUnavailableError
+from completion.request import CompletionRequest
+from lsp_server.engine.http import EngineConnection
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"data: nonsense\n\n",
+        b"data: {}\n\n",
+        b"data: null\n\n",
+        b"event: error\ndata: []\n\n",
+        b"data: %b\n\n" % (b"[" * 9000),
+    ],
+)
+async def test_an_answer_that_is_not_ours_is_an_error_of_ours(runtime, said):
+    async def serve(reader, writer):
+        await reader.read(1 << 16)
+        writer.write(HEAD + said)
+        writer.close()
+
+    server = await asyncio.start_unix_server(serve, runtime / "s")
+    connection = EngineConnection(runtime / "s")
+    for stream in (connection.complete(CompletionRequest("x")), connection.states()):
+        with pytest.raises(EngineUnavailableError if b"error" not in said else DraftlineError):
+            async for _ in stream:
+                pass
+    await connection.close()
+    server.close()

@@ -1,0 +1,111 @@
+"""Runs rounds of all parts until the time is over, each part by its share, and says what it found while it goes."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from tests.torture import bad_disks, editing, hostile_workspaces, kills, malformed_http, malformed_rpc, neighbours
+from tests.torture.tally import Round, Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A kind of attack.
+
+    Attributes:
+        share: Its part of the time, relative to the others'.
+        run: Runs one round; all that is random in it comes from the round's seed.
+    """
+
+    name: str
+    share: float
+    run: Callable[[Round], None]
+
+
+PARTS = (
+    Part("editing", 9, editing.run),
+    Part("rpc", 3, malformed_rpc.run),
+    Part("http", 2, malformed_http.run),
+    Part("kills", 8, kills.run),
+    Part("workspaces", 4, hostile_workspaces.run),
+    Part("disks", 1, bad_disks.run),
+    Part("neighbours", 2, neighbours.run),
+)
+
+
+def run_campaign(parts: Sequence[Part], seconds: float, seed: int, jobs: int) -> Tally:
+    """Attack for so long; gives what was counted and found."""
+    print(f"torture: seed {seed}, {seconds / 60:g} minutes, parts {', '.join(part.name for part in parts)}", flush=True)
+    tally, schedule = Tally(), _Schedule(parts, seed)
+    end = time.monotonic() + seconds
+
+    def work() -> None:
+        while time.monotonic() < end:
+            part, round_seed = schedule.next()
+            started = time.monotonic()
+            done = _run(part, round_seed)
+            schedule.took(part, time.monotonic() - started)
+            tally.add(done)
+            _tell(done, time.monotonic() - started)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for worker in [pool.submit(work) for _ in range(jobs)]:
+            worker.result()
+    for part in parts:
+        print(f"{part.name:12} {tally.rounds[part.name]:5} rounds", flush=True)
+    return tally
+
+
+def replay(part: Part, seed: int) -> Tally:
+    """Run one round again."""
+    tally = Tally()
+    done = _run(part, seed)
+    tally.add(done)
+    _tell(done, 0)
+    return tally
+
+
+class _Schedule:
+    """Gives the part that is furthest behind its share, and the seed of its next round."""
+
+    def __init__(self, parts: Sequence[Part], seed: int) -> None:
+        self._parts = parts
+        self._seed = seed
+        self._spent: Counter[str] = Counter()
+        self._started: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def next(self) -> tuple[Part, int]:
+        with self._lock:
+            part = min(self._parts, key=lambda one: (self._spent[one.name] / one.share, self._started[one.name]))
+            self._started[part.name] += 1
+            self._spent[part.name] += 5  # until it is known: two workers shall not take the same part
+            return part, random.Random(f"{self._seed} {part.name} {self._started[part.name]}").randrange(1 << 32)
+
+    def took(self, part: Part, seconds: float) -> None:
+        with self._lock:
+            self._spent[part.name] += seconds - 5
+
+
+def _run(part: Part, seed: int) -> Round:
+    done = Round(part.name, seed)
+    try:
+        part.run(done)
+    except Exception as error:  # noqa: BLE001 - whatever ends a round is a finding, and the next round goes on
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        done.found(f"the round ended with {type(error).__name__}: {error} ({where.name}:{where.lineno})"[:300])
+    return done
+
+
+def _tell(done: Round, seconds: float) -> None:
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(done.counts.items()))
+    print(f"{done.part} round {done.seed} ({seconds:.0f} s): {counts}; deaf {done.deaf_ms:.0f} ms", flush=True)
+    for finding in done.findings:
+        print(f"  FINDING {finding.what}\n    replay: {finding.replay}", flush=True)

@@ -1,0 +1,64 @@
+"""An engine whose suggestion tells which text it was asked about: a stale or misplaced item then betrays itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from completion.cancellation import CancelToken
+from completion.host.engine_protocol import LoadedEngine
+from completion.progress import Progress
+from completion.request import (
+    Closing,
+    CompletionEvent,
+    CompletionRequest,
+    Statistics,
+    StopReason,
+    Suggestion,
+    WorkspaceUpdate,
+)
+from tests.torture.canaries import has_secret
+from tests.torture.instruments import report
+
+_HEADS = ("value = ", "f(a)[0]", "  x\n    y", '"text"', "é😀 ", "")
+
+
+def echo(prefix: str, suffix: str) -> str:
+    """What is suggested between two texts; it ends with their digest."""
+    digest = hashlib.blake2b(f"{prefix}\0{suffix}".encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return f"{_HEADS[int(digest[0], 16) % len(_HEADS)]}e{digest}"
+
+
+class EchoEngine:
+    """Streams the echo of a request in three pieces."""
+
+    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
+        """Stream the events."""
+        text = echo(request.prefix, request.suffix)
+        for end in (3, len(text) // 2, len(text)):
+            cancel.raise_if_cancelled()
+            yield CompletionEvent((Suggestion(text[:end]),))
+        yield CompletionEvent(
+            (Suggestion(text),), done=True, stop_reason=StopReason.LINE_END, statistics=Statistics(), whole=1
+        )
+
+    def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
+        """Nothing to prepare."""
+        cancel.raise_if_cancelled()
+
+    def update_workspace(self, update: WorkspaceUpdate) -> None:
+        """Report a secret that was read."""
+        for file in update.changed:
+            if has_secret(file.text):
+                report("leaks", what=f"a secret of {file.path!r} was sent to the engine")
+
+    def forget(self, closing: Closing) -> None:
+        """Nothing to forget."""
+
+    def close(self) -> None:
+        """Nothing to write."""
+
+    def load(self, progress: Progress) -> LoadedEngine:
+        """The engine, at once."""
+        progress("Listening for echoes.", 0.5)
+        return LoadedEngine(self, "echo", "test", context_tokens=1000)

@@ -1,0 +1,212 @@
+"""What a process of an attack carries: a signal at a named point, a clock of deafness, limits, an echo engine.
+
+The product's own command lines start the processes; `site/sitecustomize.py` installs the instruments that the
+environment names. Every wrapped function still does its work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib.machinery
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+FOLDER = "TORTURE_FOLDER"  # where processes report: leaks, deafness, strikes
+STRIKE = "TORTURE_STRIKE"  # POINT|SIGNAL|NTH
+ENGINE = "TORTURE_ENGINE"  # "echo": the host serves the echo engine
+FILE_BYTES = "TORTURE_FILE_BYTES"  # the longest file that may be written
+CLOCK = "TORTURE_CLOCK"  # a seed: the wall clock jumps, backwards too
+
+BEAT_S = 0.02
+_WORTH_A_LINE_MS = 30.0
+
+Patch = Callable[[object], None]
+
+
+def install() -> None:
+    """Put in what the environment names; nothing outside an attack."""
+    if FOLDER not in os.environ:
+        return
+    if FILE_BYTES in os.environ:
+        limit = int(os.environ[FILE_BYTES])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    if CLOCK in os.environ:
+        _jump(random.Random(os.environ[CLOCK]))
+    patches: dict[str, list[tuple[str, Callable[[Callable], Callable]]]] = {}
+    for point, wrap in _wrappers():
+        module, _, name = point.partition(":")
+        patches.setdefault(module, []).append((name, wrap))
+    _when_imported(patches)
+
+
+def report(name: str, **fields: object) -> None:
+    """Append a line to one of the attack's reports; safe from several processes."""
+    line = json.dumps({"pid": os.getpid(), **fields}) + "\n"
+    try:
+        descriptor = os.open(Path(os.environ[FOLDER]) / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.write(descriptor, line.encode())
+        os.close(descriptor)
+    except OSError:  # the attack may have taken the disk away
+        return
+
+
+def _wrappers():
+    yield "lsp_server.transport:_serve", _with_beat
+    yield "completion.host.server:HostServer.run", _with_beat
+    yield "completion.host.worker:EngineWorker._serve", _job
+    yield "completion.cancellation:CancelToken.raise_if_cancelled", _check
+    yield "completion.engine:Engine._plan", _planned
+    if os.environ.get(ENGINE) == "echo":
+        yield "completion.host.process.lifetime:serve", _with_echo
+    if strike := os.environ.get(STRIKE):
+        point, name, nth = strike.split("|")
+        yield point, functools.partial(_struck, point, signal.Signals[name], int(nth))
+
+
+def _when_imported(patches) -> None:
+    loader = importlib.machinery.SourceFileLoader
+    execute = loader.exec_module
+
+    def exec_module(self, module):
+        execute(self, module)
+        for name, wrap in patches.get(module.__name__, ()):
+            *path, last = name.split(".")
+            owner = functools.reduce(getattr, path, module)
+            setattr(owner, last, wrap(getattr(owner, last)))
+
+    loader.exec_module = exec_module
+
+
+def _struck(point: str, number: signal.Signals, nth: int, function: Callable) -> Callable:
+    """Send this process a signal when the point is passed for the nth time; once in all processes of the attack."""
+    passed = 0
+
+    @functools.wraps(function)
+    def wrapper(*arguments, **options):
+        nonlocal passed
+        passed += 1
+        if passed == nth:
+            try:
+                (Path(os.environ[FOLDER]) / "struck").touch(exist_ok=False)
+            except FileExistsError:
+                return function(*arguments, **options)
+            report("strikes", point=point, signal=number.name)
+            os.kill(os.getpid(), number)
+        return function(*arguments, **options)
+
+    return wrapper
+
+
+def _with_echo(serve: Callable) -> Callable:
+    from tests.torture.echo_engine import EchoEngine  # imports the product: only once it is being imported anyway
+
+    return lambda settings, _load, on_listening: serve(settings, EchoEngine().load, on_listening)
+
+
+def _jump(chance: random.Random) -> None:
+    """Make the wall clock jump by days at every look, backwards as often as forwards."""
+    true_time = time.time
+    time.time = lambda: true_time() + chance.choice((0.0, -1e5, 1e5, -1e7))
+
+
+# --- deafness -------------------------------------------------------------------------------------------------------
+
+
+class _Deafness:
+    """Time that this thread did not listen, without the time that the system gave its processor to others.
+
+    Source of the latter: `run_delay`, second field of /proc/thread-self/schedstat (Linux, sched-stats.rst).
+    """
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._schedule = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+        self._longest_ms = _WORTH_A_LINE_MS
+        self.restart()
+
+    def restart(self) -> None:
+        self._since, self._waited_ns = time.perf_counter(), self._run_delay_ns()
+
+    def note(self, expected_s: float = 0.0) -> None:
+        """The thread listens now: report if it was deaf for longer than ever."""
+        waited_s = (self._run_delay_ns() - self._waited_ns) / 1e9
+        deaf_ms = 1000 * (time.perf_counter() - self._since - expected_s - waited_s)
+        if deaf_ms > self._longest_ms:
+            self._longest_ms = deaf_ms
+            report("deaf", where=self._where, ms=round(deaf_ms, 1))
+        self.restart()
+
+    def _run_delay_ns(self) -> int:
+        return int(os.pread(self._schedule, 64, 0).split()[1])
+
+
+_engine_thread = threading.local()
+
+
+def _with_beat(serve: Callable) -> Callable:
+    @functools.wraps(serve)
+    async def wrapper(*arguments, **options):
+        task = asyncio.create_task(_beat(f"event loop of {Path(sys.argv[0]).parent.name or sys.argv[0]}"))
+        try:
+            return await serve(*arguments, **options)
+        finally:
+            task.cancel()
+
+    return wrapper
+
+
+async def _beat(where: str) -> None:
+    deafness = _Deafness(where)
+    while True:
+        deafness.restart()
+        await asyncio.sleep(BEAT_S)
+        deafness.note(BEAT_S)
+
+
+def _job(serve: Callable) -> Callable:
+    @functools.wraps(serve)
+    def wrapper(worker, engine, job):
+        deafness = _engine_thread.deafness = _Deafness(f"engine's thread: {job.urgency.name.lower()}")
+        try:
+            return serve(worker, engine, job)
+        finally:
+            deafness.note()
+            _engine_thread.deafness = None
+            os.close(deafness._schedule)
+
+    return wrapper
+
+
+def _check(check: Callable) -> Callable:
+    @functools.wraps(check)
+    def wrapper(token):
+        if (deafness := getattr(_engine_thread, "deafness", None)) is not None:
+            deafness.note()
+        return check(token)
+
+    return wrapper
+
+
+def _planned(plan: Callable) -> Callable:
+    """Report when a prompt holds another workspace's canary."""
+
+    @functools.wraps(plan)
+    def wrapper(engine, request):
+        from tests.torture.canaries import strangers
+
+        asked, prompt, session = plan(engine, request)
+        seen = " ".join(piece.text for piece in asked.context)
+        for name in strangers(seen, request.workspace):
+            report("leaks", what=f"canary {name} of another workspace in a prompt of {request.workspace}")
+        return asked, prompt, session
+
+    return wrapper

@@ -1,0 +1,46 @@
+"""Named points of the server's and the host's life at which an attack stops or kills the process."""
+
+SERVER_POINTS = (
+    "lsp_server.server:DraftlineServer.remember",
+    "lsp_server.session:Session.start",
+    "lsp_server.session:Session.close",
+    "lsp_server.session:Session.open_document",
+    "lsp_server.session:Session.change_document",
+    "lsp_server.session:Session.close_document",
+    "lsp_server.session:Session.inline_completion",
+    "lsp_server.session:Session.accepted",
+    "lsp_server.session:Session._send_partial",
+    "lsp_server.session:Session._note_answer",
+    "lsp_server.engine.client:EngineClient._try_lease",
+    "lsp_server.engine.client:EngineClient._disconnect",
+    "lsp_server.engine.http:EngineConnection.complete",
+    "lsp_server.engine.launcher:HostLauncher._start",
+    "lsp_server.telemetry.writer:StoreWriter.write",
+    "lsp_server.telemetry.store:Telemetry.close",
+    "lsp_server.telemetry.schema:_migrate",
+    "lsp_server.documents.workspace_feed:WorkspaceFeed._next_batch",
+)
+HOST_POINTS = (
+    "completion.host.process.lifetime:_serve_locked",
+    "completion.host.process.sockets:unix_socket",
+    "completion.host.server:HostServer.run",
+    "completion.host.server:HostServer._note_loaded",
+    "completion.host.server:HostServer.stop",
+    "completion.host.state:HostState.stopping",
+    "completion.host.stream:CompletionStream.submit",
+    "completion.host.stream:CompletionStream._deliver",
+    "completion.host.stream:CompletionStream.close",
+    "completion.host.worker:EngineWorker._next",
+    "completion.host.worker:EngineWorker._serve",
+    "completion.host.worker:EngineWorker.stop",
+)
+ENGINE_POINTS = (
+    "completion.engine:Engine.update_workspace",
+    "completion.engine:Engine._plan",
+    "completion.engine:Engine.close",
+    "completion.cache.kv_session:KVSession.prepare",
+    "completion.decoding.task:Task.finish",
+    "completion.engine:Engine.forget",
+    "drafting.learned_state:save_calibration",
+)
+"""Points that only a host with a real model passes."""
