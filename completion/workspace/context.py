@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
 from completion.syntax.file_endings import language_of
+from completion.workspace.code_only import code_only
 from completion.workspace.definitions import Definition, Imports, definitions, imports
 from completion.workspace.secret_files import is_secret
 from completion.workspace.similar_snippets import Snippet, most_similar, snippets_of, words_of
@@ -38,7 +39,7 @@ _SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """A file as the choice sees it."""
+    """A file as the choice sees it; its text is code without prose."""
 
     path: str
     text: str
@@ -47,8 +48,9 @@ class IndexedFile:
 
     @classmethod
     def of(cls, path: str, text: str) -> IndexedFile:
-        """Read a file's definitions and snippets."""
-        return cls(path, text, definitions(text, language_of(path)), snippets_of(path, text))
+        """Read a file's definitions and snippets, both without its prose."""
+        code = code_only(text, language_of(path))
+        return cls(path, code, definitions(code, language_of(path)), snippets_of(path, code))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +88,12 @@ class WorkspaceContext:
             self.files.pop(path, None)
             self.edits.pop(path, None)
         for changed in update.changed:
-            if is_secret(changed.path) or len(changed.text) > LARGEST_FILE:
+            if is_secret(changed.path) or len(changed.text) > LARGEST_FILE or not changed.path.isprintable():
                 self.files.pop(changed.path, None)
                 continue
             before = self.files.pop(changed.path, None)
-            self.files[changed.path] = IndexedFile.of(changed.path, changed.text)
-            if before is not None and (region := edited_region(before.text, changed.text)):
+            self.files[changed.path] = after = IndexedFile.of(changed.path, changed.text)
+            if before is not None and (region := edited_region(before.text, after.text)):
                 self.edits.pop(changed.path, None)
                 self.edits[changed.path] = ContextFile(changed.path, region)
         while len(self.files) > MOST_FILES:
