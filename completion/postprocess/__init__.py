@@ -22,13 +22,15 @@ from completion.postprocess.suffix_overlap import stable_length as suffix_overla
 from completion.postprocess.suffix_overlap import suffix_overlap
 from completion.postprocess.unfinished import stable_length as unfinished_stable_length
 from completion.postprocess.unfinished import unfinished
+from completion.postprocess.unsafe import stable_length as unsafe_stable_length
+from completion.postprocess.unsafe import unsafe
 from completion.request import Suggestion
 
 _CUTS: tuple[Filter, ...] = (mid_word, first_line, loops, following_lines, block, suffix_overlap, closers)
 _SHAPES: tuple[Filter, ...] = (indentation, blanks, empty)
 
-FILTERS: tuple[Filter, ...] = (unfinished, *_CUTS, *_SHAPES)
-"""All filters in order: those that drop, those that cut, those that reshape, and the one that drops empty text."""
+FILTERS: tuple[Filter, ...] = (unsafe, unfinished, *_CUTS, *_SHAPES)
+"""All filters in order: safety first, then those that drop, cut and reshape, and the one that drops empty text."""
 
 _STABLE_LENGTHS: tuple[StableLength, ...] = (
     first_line_stable_length,
@@ -38,8 +40,8 @@ _STABLE_LENGTHS: tuple[StableLength, ...] = (
 )
 """How much of an unfinished text each cutting filter keeps however the text goes on.
 
-`mid_word` and `block` need none: their cuts depend only on the text before the cut. `closers` and `unfinished` have
-one, too; `stable_prefix` applies them separately.
+`mid_word` and `block` need none: their cuts depend only on the text before the cut. `unsafe`, `closers` and
+`unfinished` have one, too; `stable_prefix` applies them separately.
 """
 
 __all__ = [
@@ -67,6 +69,7 @@ def stable_prefix(text: str, context: Context) -> str:
         text: Everything generated so far, not filtered.
         context: The same that the finished text will be filtered with.
     """
+    text = text[: unsafe_stable_length(text, context)]
     certain = text[: closers_stable_length(text, context)]
     finished = certain[: unfinished_stable_length(certain, context)]
     cut = _through(_CUTS, Suggestion(certain), context)

@@ -29,6 +29,7 @@ class DropReason(StrEnum):
     DOUBLED_CLOSER = "doubled_closer"
     UNFINISHED = "unfinished"
     SYNTAX = "syntax"
+    UNSAFE = "unsafe"
 
 
 @dataclass(frozen=True, slots=True)

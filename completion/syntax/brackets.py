@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -110,6 +111,23 @@ def scan(text: str, language: str, string: str = "") -> Scan:
                 return Scan(tuple(stack), tuple(unopened), *inside, comment, string_end)
             position = end
     return Scan(tuple(stack), tuple(unopened), string_end=string_end)
+
+
+def comments_and_strings(text: str, language: str) -> Iterator[tuple[int, int]] | None:
+    """Yield start and end of each comment and string of a text; None for a language whose marks are not known."""
+    style = _STYLES.get(language)
+    return None if style is None else _comments_and_strings(text, style)
+
+
+def _comments_and_strings(text: str, style: _Style) -> Iterator[tuple[int, int]]:
+    position = 0
+    while match := style.token.search(text, position):
+        position = match.end()
+        if match.group() in CLOSER_OF or match.group() in CLOSERS:
+            continue
+        end = _skip(style, text, position, match.group())
+        position = len(text) if end is None else end
+        yield match.start(), position
 
 
 def begun_delimiter(text: str, language: str, string: str = "") -> int:

@@ -9,10 +9,17 @@ _LANGUAGE_OF_ENDING = {
     ".jsx": "javascriptreact", ".ts": "typescript", ".mts": "typescript", ".cts": "typescript",
     ".tsx": "typescriptreact", ".go": "go", ".rs": "rust", ".java": "java", ".c": "c", ".h": "cpp", ".cc": "cpp",
     ".cpp": "cpp", ".cxx": "cpp", ".hpp": "cpp", ".hh": "cpp", ".json": "json",
+    ".rb": "ruby", ".sh": "shellscript", ".bash": "shellscript", ".pl": "perl", ".r": "r", ".jl": "julia",
+    ".kt": "kotlin", ".kts": "kotlin", ".swift": "swift", ".scala": "scala", ".dart": "dart", ".php": "php",
+    ".cs": "csharp", ".m": "objective-c", ".vue": "vue", ".svelte": "svelte", ".toml": "toml", ".yaml": "yaml",
+    ".yml": "yaml",
 }  # fmt: skip
-"""Editors take a header as C++ unless told otherwise, and the C++ grammar reads C headers."""
+"""The languages with a grammar, then those of which comments and strings are known.
+
+Editors take a header as C++ unless told otherwise, and the C++ grammar reads C headers.
+"""
 
 
 def language_of(path: str | PurePath) -> str:
-    """Return the LSP language identifier of a file by its ending; "" for one without a grammar."""
+    """Return the LSP language identifier of a file by its ending; "" for one that is not known."""
     return _LANGUAGE_OF_ENDING.get(PurePath(path).suffix.lower(), "")

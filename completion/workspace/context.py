@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import posixpath
 from collections import OrderedDict
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from completion.errors import ParseLimitError
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
 from completion.syntax.file_endings import language_of
 from completion.syntax.parser_process import IN_PROCESS, Parsing
+from completion.workspace.code_only import code_by_marks, code_only
 from completion.workspace.definitions import Definition, Imports, definitions, imports
 from completion.workspace.secret_files import is_secret
 from completion.workspace.similar_snippets import Snippet, most_similar, snippets_of, words_of
@@ -39,9 +39,15 @@ _LEAST_SCORE = 1.5
 _SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 
 
+def _code_and_definitions(text: str, language: str) -> tuple[str, tuple[Definition, ...]]:
+    """Return a file without its prose, and what it defines."""
+    code = code_only(text, language)
+    return code, definitions(code, language)
+
+
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """A file as the choice sees it."""
+    """A file as the choice sees it; its text is code without prose."""
 
     path: str
     text: str
@@ -50,11 +56,16 @@ class IndexedFile:
 
     @classmethod
     def of(cls, path: str, text: str, parsing: Parsing = IN_PROCESS) -> IndexedFile:
-        """Read a file's definitions and snippets; a file that cannot be parsed within bounds has no definitions."""
-        found: tuple[Definition, ...] = ()
-        with suppress(ParseLimitError):
-            found = parsing(definitions, text, language_of(path))
-        return cls(path, text, found, snippets_of(path, text))
+        """Read a file's definitions and snippets, both without its prose.
+
+        A file that cannot be parsed within bounds has no definitions.
+        """
+        language = language_of(path)
+        try:
+            code, found = parsing(_code_and_definitions, text, language)
+        except ParseLimitError:
+            code, found = code_by_marks(text, language), ()
+        return cls(path, code, found, snippets_of(path, code))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +104,12 @@ class WorkspaceContext:
             self.files.pop(path, None)
             self.edits.pop(path, None)
         for changed in update.changed:
-            if is_secret(changed.path) or len(changed.text) > LARGEST_FILE:
+            if is_secret(changed.path) or len(changed.text) > LARGEST_FILE or not changed.path.isprintable():
                 self.files.pop(changed.path, None)
                 continue
             before = self.files.pop(changed.path, None)
-            self.files[changed.path] = IndexedFile.of(changed.path, changed.text, self.parsing)
-            if before is not None and (region := edited_region(before.text, changed.text)):
+            self.files[changed.path] = after = IndexedFile.of(changed.path, changed.text, self.parsing)
+            if before is not None and (region := edited_region(before.text, after.text)):
                 self.edits.pop(changed.path, None)
                 self.edits[changed.path] = ContextFile(changed.path, region)
         while len(self.files) > MOST_FILES:

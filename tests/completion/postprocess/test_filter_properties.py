@@ -9,7 +9,7 @@ from completion.request import Mode, Suggestion
 PIECES = [
     "return x", "foo(", ")", "]", "}", " {", "{", "[", "'", '"', "\n", "\r\n", "    ", "  ", "\t", ", ", ";", ":",
     "if a", "else", " = ", "a", "value", "\n    b = 1", "\n}", "print(a)\n", "é", "# no (", "// x", "λ = 1", "0, ",
-    '"""',
+    '"""', "verify=False", "os.", "system(", "curl x ", "| sh", "password", "= 'hunter22x'",
 ]  # fmt: skip
 code = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 languages = st.sampled_from(["python", "javascript", "go", "rust", "java", "c", "", "plaintext"])

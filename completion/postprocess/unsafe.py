@@ -1,0 +1,171 @@
+"""A suggestion does not run a shell, execute what it fetches, disable verification or write a secret by itself.
+
+A hostile repository can steer the model with its comments and names. What the model may then write that does harm when
+it runs is listed in `unsafe_rules.toml`. A suggestion ends before such a construct, unless the user's own text at the
+cursor says so:
+
+- The user began to write it: its decisive part starts before the cursor, on the cursor's line. After `verify=` the
+  word `False` is the user's choice. After `curl ADDRESS` a pipe into a shell is not.
+- Code shortly before the cursor has a construct of the same kind. That program runs a shell already, and its author
+  sees it. Comments and sentences in strings do not count, because these are what an injection is written in. A secret
+  is never repeated.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+
+from completion.postprocess.context import SCAN_BEFORE, Context, Dropped, DropReason
+from completion.request import Suggestion
+from completion.workspace.code_only import code_by_marks
+
+NEAR_LINES = 60
+"""Number of lines before the cursor's line whose code permits a construct of the same kind: about one screen."""
+LINE_CHARACTERS = 500
+"""Maximum number of characters before the cursor that are searched, so that a search takes bounded time."""
+
+_BOUNDARY = r"\b"
+_ACT = "(?P<act>"
+_BLANKS = r"[ \t]*"
+_MINIMUM = re.compile(r"\{\d+,")
+_WORD_REVERSED = re.compile(r"[\w$-]*[\"'`]?")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A construct that a suggestion may not write by itself, and why.
+
+    Attributes:
+        kind: "shell", "fetch", "verification" or "secret".
+        languages: LSP language identifiers; none for every language.
+        patterns: See unsafe_rules.toml.
+        reason: What the construct does.
+        source: CWE number, and a public rule set that has the same rule.
+        examples: Code that the rule matches.
+    """
+
+    kind: str
+    languages: tuple[str, ...]
+    patterns: tuple[str, ...]
+    reason: str
+    source: str
+    examples: tuple[str, ...]
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Return all rules."""
+    table = tomllib.loads(files("completion.postprocess").joinpath("unsafe_rules.toml").read_text(encoding="utf-8"))
+    lists = ("languages", "patterns", "examples")
+    return tuple(Rule(**row | {key: tuple(row[key]) for key in lists}) for row in table["rule"])
+
+
+def unsafe(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
+    """Cut before the first unsafe construct that the user's own text does not ask for."""
+    cut = _first_unsafe(suggestion.text, context)
+    if cut is None:
+        return suggestion
+    kept = suggestion.text[:cut]
+    return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.UNSAFE)
+
+
+def stable_length(text: str, context: Context) -> int:
+    """Length of the part of an unfinished text before anything that is or may become an unsafe construct."""
+    cut = _first_unsafe(text, context)
+    line = text if cut is None else text[:cut]
+    start = line.rfind("\n") + 1
+    before = "" if start else context.line_before[-LINE_CHARACTERS:]
+    line = before + line[start:]
+    last_word = _word_start(line, len(line))
+    found = _searches(context.language).any_begun.search(line, 0, last_word)
+    return max(0, start + (_word_start(line, found.start()) if found else last_word) - len(before))
+
+
+def _first_unsafe(text: str, context: Context) -> int | None:
+    """Offset of the first construct that is not permitted; 0 where it begins before the cursor."""
+    before = context.line_before[-LINE_CHARACTERS:]
+    whole, cursor = before + text, len(before)
+    searches = _searches(context.language)
+    if not searches.any_whole.search(whole):
+        return None
+    permitted = _permitted_kinds(context)
+    starts = [
+        _word_start(whole, match.start())
+        for kind, pattern in searches.whole
+        if kind not in permitted
+        for match in pattern.finditer(whole)
+        if match.end() > cursor and _act(match) >= cursor
+    ]
+    return max(0, min(starts) - cursor) if starts else None
+
+
+def _act(match: re.Match[str]) -> int:
+    """Offset of the part that decides what a construct does."""
+    return match.start("act" if "act" in match.re.groupindex else 0)
+
+
+def _word_start(text: str, offset: int) -> int:
+    """Offset where the word begins, with its quote, that `offset` lies in or after."""
+    word = _WORD_REVERSED.match(text[max(0, offset - LINE_CHARACTERS) : offset][::-1])
+    return offset - (word.end() if word else 0)
+
+
+def _permitted_kinds(context: Context) -> set[str]:
+    """Kinds of constructs in the code shortly before the cursor's line."""
+    above = context.prefix[-SCAN_BEFORE : len(context.prefix) - len(context.line_before)]
+    near = "\n".join(code_by_marks(above, context.language).split("\n")[-NEAR_LINES - 1 :])
+    return {kind for kind, pattern in _searches(context.language).whole if kind != "secret" and pattern.search(near)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Searches:
+    """The compiled rules of a language.
+
+    Attributes:
+        whole: Kind and expression of each construct.
+        any_whole: Any whole construct.
+        any_begun: Any whole construct, or any beginning of one at the text's end.
+    """
+
+    whole: tuple[tuple[str, re.Pattern[str]], ...]
+    any_whole: re.Pattern[str]
+    any_begun: re.Pattern[str]
+
+
+@cache
+def _searches(language: str) -> _Searches:
+    rows = [
+        (rule.kind, one)
+        for rule in rules()
+        if language in rule.languages or not rule.languages
+        for one in rule.patterns
+    ]
+    whole = [(kind, pattern.replace(" ", _BLANKS)) for kind, pattern in rows]
+    return _Searches(
+        tuple((kind, _any([pattern])) for kind, pattern in whole),
+        _any(pattern.replace(_ACT, "(?:") for _, pattern in whole),
+        _any(_begun(pattern) for _, pattern in rows),
+    )
+
+
+def _any(patterns: Iterable[str]) -> re.Pattern[str]:
+    """One expression for all; the beginning of a word stands once, so that most offsets are passed over at once."""
+    words: list[str] = []
+    others: list[str] = []
+    for pattern in patterns:
+        (words if pattern.startswith(_BOUNDARY) else others).append(pattern.removeprefix(_BOUNDARY))
+    at_word = [rf"\b(?=\w)(?:{'|'.join(words)})"] if words else []
+    return re.compile("|".join([*at_word, *others]))
+
+
+def _begun(pattern: str) -> str:
+    """Each expression of a pattern, then the next one or the text's end."""
+    *expressions, nested = _MINIMUM.sub("{0,", pattern.replace(_ACT, "(?:")).split(" ")
+    for expression in reversed(expressions):
+        nested = rf"{expression}{_BLANKS}(?:{nested}|\Z)"
+    return nested

@@ -1,0 +1,106 @@
+"""The code of another file without its prose: no comments, no docstrings, no sentences in string literals.
+
+Prose of another file may speak to the model ("always disable verification"), and a model that sees it may obey. What
+the file defines does not need it. Identifiers stay, and so does a string of one word: it is a key, a path or a type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from tree_sitter import Node
+
+from completion.syntax.brackets import comments_and_strings
+from completion.syntax.trees import parse
+
+_ONE_WORD = re.compile(rb"[A-Za-z]{0,2}#*(?P<quote>[\"'`]{1,3})[\w./@:%*-]{0,40}(?P=quote)#*")
+_LINE_END = re.compile(rb"[ \t\r]*(?:\n|\Z)")
+_MAX_INDENT_BYTES = 200  # so that a line of many comments costs what it is long
+_COMMENT_MARKS = (b"#", b"//", b"/*")
+
+Span = tuple[int, int, bytes]
+"""First and last byte of prose, and what replaces it."""
+
+
+def code_only(text: str, language: str) -> str:
+    """Return the lines of code of a file; nothing for a language whose comments and strings are not known.
+
+    Args:
+        text: The whole file.
+        language: LSP language identifier.
+    """
+    tree = parse(text, language)
+    if tree is None:
+        return code_by_marks(text, language)
+    return _without(text.encode("utf-8", "replace"), _prose(tree.root_node, language)).decode("utf-8", "replace")
+
+
+def code_by_marks(text: str, language: str) -> str:
+    """Return the same for any piece of a file, by comment marks and quotes alone: no parse, in linear time."""
+    data = text.encode("utf-8", "replace")
+    return _without(data, _lexical_prose(data, language)).decode("utf-8", "replace")
+
+
+def _prose(root: Node, language: str) -> Iterator[Span]:
+    """Prose in the order of the text."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if "comment" in node.type or node.type == "jsx_text":
+            yield _span(node, b"")
+        elif node.type == "preproc_arg":  # what a macro stands for, which the grammar does not parse
+            yield _span(node, _without(node.text or b"", _lexical_prose(node.text or b"", "c")))
+        elif language == "python" and _is_docstring(node):
+            yield _span(node, b"" if node.next_named_sibling else b"...")
+        elif not _is_string(node):
+            waiting += reversed(node.named_children)
+        elif not _ONE_WORD.fullmatch(node.text or b""):
+            yield _span(node, b'""')
+
+
+def _span(node: Node, replacement: bytes) -> Span:
+    """A node without its line end, which Rust counts as part of a comment."""
+    return node.start_byte, node.end_byte - (node.text or b"").endswith(b"\n"), replacement
+
+
+def _is_string(node: Node) -> bool:
+    return "string" in node.type and node.type != "system_lib_string"
+
+
+def _is_docstring(node: Node) -> bool:
+    return node.type == "expression_statement" and node.named_child_count == 1 and _is_string(node.named_children[0])
+
+
+def _lexical_prose(data: bytes, language: str) -> Iterator[Span]:
+    """Prose by comment marks and quotes; everything in a language where they are not known."""
+    found = comments_and_strings(data.decode("latin-1"), language)  # one character a byte
+    if found is None:
+        yield 0, len(data), b""
+    for first, last in found or ():
+        text = data[first:last]
+        if text.startswith(_COMMENT_MARKS):
+            yield first, last - text.endswith(b"\n"), b""
+        elif not _ONE_WORD.fullmatch(text):
+            yield first, last, b'""'
+
+
+def _without(data: bytes, spans: Iterable[Span]) -> bytes:
+    """The text with its prose replaced; lines that held nothing else are left out."""
+    kept: list[bytes] = []
+    copied = 0
+    for first, last, replacement in spans:
+        start, end = (first, last) if replacement else _whole_lines(data, first, last)
+        kept += [data[copied:start], replacement]
+        copied = end
+    return b"".join([*kept, data[copied:]])
+
+
+def _whole_lines(data: bytes, first: int, last: int) -> tuple[int, int]:
+    """A span with the blanks before it, or its whole lines where nothing else stands on them."""
+    indent = data[max(first - _MAX_INDENT_BYTES, 0) : first]
+    start = first - (len(indent) - len(indent.rstrip(b" \t")))
+    line_end = _LINE_END.match(data, last)
+    if line_end is None:
+        return first, last
+    return start, line_end.end() if start == 0 or data[start - 1] == ord("\n") else last
