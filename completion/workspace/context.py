@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from completion.errors import ParseLimitError
