@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from completion.postprocess.context import Context
 from completion.request import Suggestion
+from completion.syntax.changed_span import common_length
 
 LINE_LOOP = 3
 """So many equal runs of lines in a row are a loop."""
@@ -57,22 +58,10 @@ def _repeats(lines: list[str], index: int, period: int) -> bool:
 
 
 def _unlooped_phrase(line: str) -> int:
-    first = len(line)
+    first, backwards = len(line), line[::-1]
     for length in range(_SHORTEST_PHRASE, min(_LONGEST_PHRASE, len(line) - 1) + 1):
-        first = min(first, len(line) - _common_end(line, line[:-length]))
+        first = min(first, len(line) - common_length(backwards, backwards[length:]))
     return first
-
-
-def _common_end(one: str, other: str) -> int:
-    """How many last characters agree, by bisection: comparing slices is fast."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _period(lines: list[str], start: int) -> int:
