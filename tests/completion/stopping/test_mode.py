@@ -18,7 +18,7 @@ BLOCK = [
     ("go", "func f() {\n\t|\n}\n"),
     ("rust", "impl A {\n    |\n}\n"),
     ("java", "class A {\n    void f() {|\n    }\n}\n"),
-    ("c", "int main(void) {\r\n    |\r\n}\r\n"),
+    ("c", "int main(void) {\n    |\n}\n"),
     ("cpp", "struct A {\n  |\n};\n"),
     ("ruby", "def f\n  |\nend\n"),
 ]
@@ -42,7 +42,7 @@ LINE = [
     ("python", "def f(a):\n    |\n    return a\n"),
     ("python", "def f(a):\n|\n    return a\n"),
     ("python", "a = 1\n|\nb = 2\n"),
-    ("javascript", "function f() {\r\n\t|\r\n\r\n\treturn 1;\r\n}\r\n"),
+    ("javascript", "function f() {\n\t|\n\n\treturn 1;\n}\n"),
     ("rust", "fn f() {\n    let a = 1;\n|\n    a\n}\n"),
 ]
 
