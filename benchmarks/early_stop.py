@@ -57,7 +57,7 @@ def learn(samples: list[Sample]) -> EarlyStop:
 def stop_at(stop: EarlyStop, log_probabilities: Iterable[float]) -> int | None:
     """Return the number of tokens after which the suggestion is stopped, None if it is not stopped."""
     sums = enumerate(accumulate(log_probabilities), 1)
-    return next((tokens for tokens, total in sums if stop.hopeless(tokens, total)), None)
+    return next((tokens for tokens, total in sums if stop.is_hopeless(tokens, total)), None)
 
 
 def effect(stop: EarlyStop, samples: list[Sample]) -> dict[str, float]:

@@ -1,1 +1,1 @@
-"""What turns prefix, suffix and workspace into suggestions: the model, its cache, the grammar, the filters."""
+"""Turns prefix, suffix and workspace into suggestions: the engine, and the types that its stages exchange."""

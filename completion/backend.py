@@ -1,10 +1,11 @@
-"""The names of the ways to compute a model; importing them costs nothing."""
+"""Names of the ways to compute a model, in a module that imports no model code."""
 
 from __future__ import annotations
 
 from typing import Literal, get_args
 
 Backend = Literal["auto", "int8", "bf16", "fp32", "transformers"]
-"""How weights are kept and computed; "auto" is the fastest that the machine and the model's family allow."""
+"""Format and computation of the weights; "auto" is the fastest that the machine and the model's family support."""
 
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
+"""All values of `Backend`."""

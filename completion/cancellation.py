@@ -1,4 +1,4 @@
-"""A token that says that nobody waits for the answer, or that somebody else waits; it goes down as a parameter."""
+"""A token that cancels or hurries a request; every stage gets it as a parameter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from completion.errors import CancelledError
 
 
 class CancelToken:
-    """Set once, by any thread; checked between two model steps or chunks."""
+    """The state of one request's cancellation. Any thread may set it; the work checks it between steps and chunks."""
 
     __slots__ = ("_cancelled_s", "_event", "_hurry")
 
@@ -24,13 +24,13 @@ class CancelToken:
         return self._event.is_set()
 
     def cancel(self) -> None:
-        """Ask the work to stop at its next check."""
+        """Make the work stop at its next check."""
         if not self._event.is_set():
             self._cancelled_s = time.perf_counter()
             self._event.set()
 
     def since_s(self) -> float:
-        """How long ago `cancel` was called; 0 where it was not."""
+        """Return the time since `cancel` was called, in seconds; 0 if it was not called."""
         return time.perf_counter() - self._cancelled_s if self._event.is_set() else 0.0
 
     @property
@@ -39,11 +39,11 @@ class CancelToken:
         return self._hurry.is_set()
 
     def hurry(self) -> None:
-        """Ask the work to leave out what it can: somebody else waits."""
+        """Make the work skip what is optional, because another request waits."""
         self._hurry.set()
 
     def raise_if_cancelled(self) -> None:
-        """End the work here if nobody waits for it.
+        """Check the token.
 
         Raises:
             CancelledError: `cancel` was called.

@@ -1,4 +1,4 @@
-"""The request's life, from question to last event, as an algorithm that reads top to bottom."""
+"""The life of a request, from the editor's text to the last event; `Engine.complete` reads top to bottom."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from completion.alternatives.further_suggestions import alternatives, in_order
+from completion.alternatives.further_suggestions import alternatives, ranked
 from completion.cache.kv_session import KVSession, KVSessions, SessionSettings
 from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import keep_calibration, make_drafters
@@ -35,21 +35,22 @@ from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
 from drafting.session import Drafters
 
 FIRST_STEP_TOKENS = 8
-"""Number of new tokens at a prompt's end that the first decoding step computes itself."""
+"""Maximum number of new tokens at a prompt's end that the first decoding step computes itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """What can be set for an engine.
+    """Settings of an engine.
 
     Attributes:
-        budget: Tokens for each part of a prompt, where the machine is fast enough for them.
-        full_prompt_s: A prompt of which nothing is cached may take so long; on slower machines budgets shrink.
-        cold_prompt_s: Where hardly anything of a prompt is cached and computing it would take longer, a short one
-            around the cursor answers first; `Engine.prepare` brings the full one.
-        sessions: Bounds of the key-value sessions.
-        workspaces_bytes: Memory of all workspaces' context and drafts.
-        max_nodes: The largest draft tree; what pays is decided step by step.
+        budget: Maximum number of tokens of each part of a prompt.
+        full_prompt_s: Maximum time for a prompt of which nothing is cached, in seconds. On a slower machine the budget
+            shrinks.
+        cold_prompt_s: Maximum time that a request waits for a prompt that is mostly uncached, in seconds. If the full
+            prompt would take longer, the request gets a short one; `Engine.prepare` computes the full one.
+        sessions: Bounds of the KV sessions.
+        workspaces_bytes: Maximum memory of all workspaces' files and drafters.
+        max_nodes: Maximum number of nodes of a draft tree; each step decides how many are worth their time.
     """
 
     budget: PromptBudget = field(default_factory=PromptBudget)
@@ -61,12 +62,12 @@ class EngineSettings:
 
 
 def product_settings() -> EngineSettings:
-    """Return the settings of the engine in the real host, which bounds prompts by the machine's measured pace."""
+    """Return the settings of the engine host, which bounds prompts by the machine's measured speed."""
     return EngineSettings(full_prompt_s=FULL_PROMPT_S, cold_prompt_s=COLD_PROMPT_S)
 
 
 class Engine:
-    """Completes requests with one model, one request at a time, on the thread that iterates."""
+    """Completes requests with one model, one request at a time, on the caller's thread."""
 
     def __init__(
         self,
@@ -80,8 +81,8 @@ class Engine:
         self._model = loaded.model
         self._tokenizer = loaded.tokenizer
         fim_format = detect_format(loaded.tokenizer.special, loaded.name)
-        most_tokens = settings.sessions.longest_prompt(loaded.model.shape.max_positions)
-        self._planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget, most_tokens, parsing)
+        max_tokens = settings.sessions.max_prompt_tokens(loaded.model.shape.max_positions)
+        self._planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget, max_tokens, parsing)
         self._parsing = parsing
         self._pace = PromptPace(settings.budget, settings.full_prompt_s)
         self._cold_prompt_s = settings.cold_prompt_s
@@ -92,44 +93,44 @@ class Engine:
         self._clock = clock
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
-        """Stream the suggestions for a request: the text only grows, the last event has `done`.
+        """Yield the suggestions for a request while they grow; the last event has `done`.
 
         Raises:
             CancelledError: Within one step or one chunk of the prompt after `cancel`.
-            PromptTooLongError: The prompt does not fit the session.
+            PromptTooLongError: The prompt does not fit the KV session.
         """
         record = RunRecord(self._clock)
-        task = self._begin(request, cancel, record)
-        first = task.first()
+        task = self._start(request, cancel, record)
+        first = task.first_attempt()
         try:
-            for text in task.stream(first, cancel):
+            for visible in task.stream(first, cancel):
                 record.text_shown()
-                yield CompletionEvent((restored(first.growing(text), request),))
+                yield CompletionEvent((restored(first.growing(visible), request),))
             outcome = task.finish(first)
             suggestions = [outcome] if isinstance(outcome, Suggestion) else []
-            record.first_done(task.grammar)
+            record.first_finished(task.grammar)
             if len(suggestions) < request.suggestions and (suggestions or request.invoked):
-                yield _whole(suggestions, request, record)
-                with closing(alternatives(task, first, suggestions, cancel)) as others:
-                    for alternative in others:
-                        suggestions = in_order(suggestions, alternative)
-                        yield _whole(suggestions, request, record)
+                yield _event(suggestions, request, record)
+                with closing(alternatives(task, first, suggestions, cancel)) as further:
+                    for alternative in further:
+                        suggestions = ranked(suggestions, alternative)
+                        yield _event(suggestions, request, record)
         finally:
-            if first.stop is None:  # cancelled, or closed by the caller
+            if first.stop is None:  # cancelled, or closed by the caller: its tokens leave the cache
                 task.session.truncate(len(task.prompt.tokens) - 1)
         record.grammar_done(task.grammar)
         yield replace(
-            _whole(suggestions, request, record),
+            _event(suggestions, request, record),
             done=True,
             stop_reason=first.stop.reason if first.stop else None,
             dropped=outcome.reason.value if isinstance(outcome, Dropped) and not suggestions else "",
         )
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
-        """Make the document's cache ready and exact for a request that may follow, and its language's grammar loaded.
+        """Compute the cache for a request that may follow, make it exact, and load the grammar of its language.
 
         Raises:
-            CancelledError: What was computed until then stays.
+            CancelledError: What is computed until then stays in the cache.
         """
         self._parsing.watch(cancel, request.document)
         planned, prompt, session = self._plan(request)
@@ -138,24 +139,24 @@ class Engine:
         session.refresh(cancel)
 
     def update_workspace(self, update: WorkspaceUpdate) -> None:
-        """Bring the drafters' index of a workspace, and what the model may see of it, up to date."""
+        """Update the drafters' index of a workspace, and the files that its snippets come from."""
         self._parsing.watch(CancelToken())
         self._workspaces.update(update)
 
     def forget(self, closing: Closing) -> None:
-        """Give back the memory of documents and workspaces that nobody uses any more."""
+        """Free the memory of documents and workspaces that no client uses any more."""
         for document in closing.documents:
             self._sessions.close(document)
         for workspace in closing.workspaces:
             self._workspaces.close(workspace)
 
     def close(self) -> None:
-        """Write down how far the drafters' guesses can be trusted, and end the parser's process."""
+        """Save how often each kind of guess was right, and end the parser's process."""
         self._parsing.close()
         keep_calibration(self._drafters, self._digest)
 
-    def _begin(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> Task:
-        """Plan the prompt, bring the document's cache up to date for it, and open the grammar.
+    def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> Task:
+        """Plan the prompt, compute what the cache lacks of it, and open the grammar.
 
         Raises:
             CancelledError: Within one chunk of the prompt after `cancel`.
@@ -171,33 +172,33 @@ class Engine:
         return Task(self._model, self._tokenizer, self._drafters, planned, context, prompt, session, grammar, record)
 
     def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt, KVSession]:
-        """Return the request with plain line feeds and context, its prompt, and the document's cache.
+        """Return the request with plain line feeds and snippets, its prompt, and the document's KV session.
 
-        A session keeps its budget while it holds tokens: another budget would shift what is cached.
+        A session keeps its prompt budget while it holds tokens, because another budget would shift what is cached.
         """
         session = self._sessions.open(request.document)
         if session.budget is None or not session.tokens:
             session.budget = self._pace.budget()
-        planned = self._with_context(normalised(request), session.budget.context_tokens)
+        planned = self._with_snippets(normalised(request), session.budget.context_tokens)
         return planned, self._planner.plan(planned, session.budget), session
 
-    def _is_cold(self, prompt: Prompt, mode: CacheMode, session: KVSession) -> bool:
-        """Whether too little of a prompt is cached for somebody to wait for the rest.
+    def _is_cold(self, prompt: Prompt, cache_mode: CacheMode, session: KVSession) -> bool:
+        """Return whether a prompt is mostly uncached, and computing it takes longer than a request may wait.
 
-        Growing from a short prompt to the full one leaves the cache inexact, so only PIE's users get short ones.
+        Only the mode PIE gets short prompts, because growing from one to the full prompt leaves the cache inexact.
         """
-        if mode is not CacheMode.PIE or self._pace.seconds(len(prompt.tokens)) <= self._cold_prompt_s:
+        if cache_mode is not CacheMode.PIE or self._pace.seconds(len(prompt.tokens)) <= self._cold_prompt_s:
             return False
-        computed = session.plan(prompt, mode).computed
+        computed = session.plan(prompt, cache_mode).computed
         return 2 * computed > len(prompt.tokens) and self._pace.seconds(computed) > self._cold_prompt_s
 
-    def _with_context(self, request: CompletionRequest, budget_tokens: int) -> CompletionRequest:
-        """The request with pieces of other files of its workspace, if it brings none itself."""
-        chosen = self._workspaces.context(request, budget_tokens)
-        return request if request.context else replace(request, context=chosen)
+    def _with_snippets(self, request: CompletionRequest, budget_tokens: int) -> CompletionRequest:
+        """Return the request with snippets of other files of its workspace, unless it has some already."""
+        snippets = self._workspaces.snippets(request, budget_tokens)
+        return request if request.context else replace(request, context=snippets)
 
 
-def _whole(suggestions: Sequence[Suggestion], request: CompletionRequest, record: RunRecord) -> CompletionEvent:
-    """An event of complete suggestions, with line ends as the document has them."""
+def _event(suggestions: Sequence[Suggestion], request: CompletionRequest, record: RunRecord) -> CompletionEvent:
+    """Return an event of complete suggestions with the document's own line ends."""
     finished = tuple(restored(each, request) for each in suggestions)
     return CompletionEvent(finished, statistics=record.statistics(), whole=len(finished))

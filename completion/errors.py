@@ -1,4 +1,4 @@
-"""The one exception tree: every error that draftline raises on purpose, with a message that says what to do."""
+"""The exception tree: every error that draftline raises on purpose."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from __future__ import annotations
 class DraftlineError(Exception):
     """Base of all errors raised on purpose.
 
-    The message is one or two plain sentences: what was wrong, with which value, and what to do about it.
+    The message says in one or two sentences what happened, with the value, and what to do.
 
     Attributes:
-        code: A stable, machine-readable name, used in HTTP errors and status notifications.
+        code: Stable, machine-readable name, used in HTTP errors and status notifications.
     """
 
     code = "draftline_error"
@@ -28,31 +28,31 @@ class ModelError(DraftlineError):
 
 
 class ModelNotFoundError(ModelError):
-    """No source holds the model that was asked for."""
+    """No source has the requested model."""
 
     code = "model_not_found"
 
 
 class ModelDamagedError(ModelError):
-    """A model file is cut short or differs from its checksum."""
+    """A model file is truncated or differs from its checksum."""
 
     code = "model_damaged"
 
 
 class UnsupportedModelError(ModelError):
-    """The model's family or its fill-in-the-middle format is not known."""
+    """The model's family or its fill-in-the-middle format is unknown."""
 
     code = "model_unsupported"
 
 
 class StorageError(DraftlineError):
-    """The disk is full, or a folder that must be written to cannot be."""
+    """The disk is full, or a folder cannot be written to."""
 
     code = "storage"
 
 
 class PermissionsError(DraftlineError):
-    """A folder, socket or token file belongs to somebody else, or others may use it."""
+    """A folder, socket or token file belongs to another user, or other users can access it."""
 
     code = "permissions"
 
@@ -64,13 +64,13 @@ class EngineUnavailableError(DraftlineError):
 
 
 class PromptTooLongError(DraftlineError):
-    """The text around the cursor does not fit the model, even after trimming."""
+    """A prompt does not fit the KV session, even after trimming."""
 
     code = "prompt_too_long"
 
 
 class DocumentRefusedError(DraftlineError):
-    """A document is not sent to the engine, because engines ended on it."""
+    """A document is not sent to an engine host, because earlier hosts ended while they processed it."""
 
     code = "document_refused"
 
@@ -82,7 +82,7 @@ class ParseLimitError(DraftlineError):
 
 
 class CancelledError(DraftlineError):
-    """The request was cancelled: its client closed the stream or asked for something newer."""
+    """The request was cancelled: its client closed the stream or sent a newer request."""
 
     code = "cancelled"
 
@@ -94,18 +94,18 @@ class GrammarError(DraftlineError):
 
 
 class GrammarUnsupportedError(GrammarError):
-    """A grammar package's tables have a version that is not known."""
+    """A grammar package's tables have an unknown version."""
 
     code = "grammar_unsupported"
 
 
 class GrammarBoundError(GrammarError):
-    """A text needs more stacks, or a longer lexeme, than the constraint follows."""
+    """A text needs more parse stacks, or a longer lexeme, than the constraint supports."""
 
     code = "grammar_bound"
 
 
 class PrefixTooLargeError(GrammarBoundError):
-    """There is more text before the cursor than is read for one request."""
+    """The text before the cursor is longer than the constraint reads for one request."""
 
     code = "grammar_prefix_too_large"

@@ -1,4 +1,4 @@
-"""Where draftline keeps files: caches, the engine's socket, learned state; each can be moved by a variable."""
+"""Folders of draftline's files: caches, the engine's socket, learned state. An environment variable moves each."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ _DIRS = PlatformDirs("draftline", appauthor=False)
 
 
 def cache_dir() -> Path:
-    """Folder of files that can be made again: converted models, packed weights. DRAFTLINE_CACHE_DIR moves it."""
+    """Return the folder of converted models and packed weights, which can be deleted. DRAFTLINE_CACHE_DIR moves it."""
     return _folder("DRAFTLINE_CACHE_DIR", lambda: _DIRS.user_cache_path)
 
 
 def state_dir() -> Path:
-    """Folder of what was learned: telemetry, drafter statistics. DRAFTLINE_STATE_DIR moves it."""
+    """Return the folder of telemetry and drafter statistics. DRAFTLINE_STATE_DIR moves it."""
     return _folder("DRAFTLINE_STATE_DIR", lambda: _DIRS.user_state_path)
 
 
 def runtime_dir() -> Path:
-    """Folder of the engine's socket and lock, made 0700 and checked by the host. DRAFTLINE_RUNTIME_DIR moves it."""
+    """Return the folder of the host's socket and lock, which has mode 0700. DRAFTLINE_RUNTIME_DIR moves it."""
     return _folder("DRAFTLINE_RUNTIME_DIR", _own_runtime_dir)
 
 
 @contextmanager
 def writing_to(folder: Path, variable: str) -> Iterator[None]:
-    """Turn the system's error about a file of draftline's own into one that says what to do.
+    """Turn the system's error about one of draftline's own files into one that says what to do.
 
     Args:
-        folder: Where the block writes.
-        variable: The environment variable that moves this folder.
+        folder: Folder that the block writes to.
+        variable: Environment variable that moves this folder.
 
     Raises:
-        StorageError: The folder or a file in it cannot be made or written.
+        StorageError: The folder or a file in it cannot be created or written.
     """
     try:
         yield
@@ -51,11 +51,11 @@ def writing_to(folder: Path, variable: str) -> Iterator[None]:
 
 
 def _own_runtime_dir() -> Path:
-    """The system's folder for sockets; where it has none, one in the user's home, since others may write to /tmp."""
+    """Return the system's folder for sockets, or one in the user's home, because other users can write to /tmp."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # platformdirs warns, once in a process, when it falls back to /tmp
+        warnings.simplefilter("ignore")  # platformdirs warns once in a process when it falls back to /tmp
         path = _DIRS.user_runtime_path
-    shared = {"/tmp", os.environ.get("TMPDIR", "/tmp")}  # noqa: S108 - the folders to stay out of
+    shared = {"/tmp", os.environ.get("TMPDIR", "/tmp")}  # noqa: S108 - the folders to avoid
     return state_dir() / "run" if any(path.is_relative_to(folder) for folder in shared) else path
 
 

@@ -1,4 +1,4 @@
-"""How long work tells what it is doing."""
+"""Progress reports of long work."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Progress = Callable[[str, float], None]
-"""Gets a plain sentence and how much of the whole is done, 0 to 1. It may raise, which stops the work cleanly."""
+"""Callback with a sentence for the user and the finished share, 0 to 1. An exception from it stops the work."""
 
 
 def silent(_sentence: str, _fraction: float) -> None:
-    """Progress for callers that show none."""
+    """Ignore the progress."""
 
 
 @contextmanager
-def told_if_slow(progress: Progress, sentence: str, fraction: float, after_s: float = 3.0) -> Iterator[None]:
-    """Say something about work that is usually over at once, if it takes longer; told from a thread of its own."""
+def report_if_slow(progress: Progress, sentence: str, fraction: float, after_s: float = 3.0) -> Iterator[None]:
+    """Report progress once, from a timer thread, if the block runs for longer than `after_s` seconds."""
     timer = threading.Timer(after_s, progress, (sentence, fraction))
     timer.daemon = True
     timer.start()
@@ -24,4 +24,4 @@ def told_if_slow(progress: Progress, sentence: str, fraction: float, after_s: fl
         yield
     finally:
         timer.cancel()
-        timer.join()  # what it was about to say must not come after what the caller says next
+        timer.join()  # its report must not follow the caller's next one

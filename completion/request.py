@@ -1,6 +1,6 @@
-"""The frozen values that pass between the stages of a request, from the editor's question to the last event.
+"""Frozen values that pass between the stages of a request, from the editor's request to the last event.
 
-Only the standard library is imported here, so that the language server can use these types without the model.
+This module imports the standard library only, so that the language server can use these types without the model.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 MAX_TOKENS_LIMIT = 4096
-"""Highest `max_tokens` that a request may ask for."""
+"""Maximum of a request's `max_tokens`."""
 
 
 class Layout(StrEnum):
@@ -25,7 +25,7 @@ class Layout(StrEnum):
 
 
 class Mode(StrEnum):
-    """How far a completion may reach."""
+    """Extent of a completion: one line, a block, or what the syntax at the cursor suggests."""
 
     AUTO = "auto"
     LINE = "line"
@@ -33,7 +33,7 @@ class Mode(StrEnum):
 
 
 class GrammarMode(StrEnum):
-    """What the language's grammar may do to a completion."""
+    """Use of the language's grammar: none, pruning of drafts only, or a constraint on the completion."""
 
     OFF = "off"
     PRUNE = "prune"
@@ -41,7 +41,7 @@ class GrammarMode(StrEnum):
 
 
 class CacheMode(StrEnum):
-    """How cached keys and values are reused after an edit."""
+    """Reuse of cached keys and values after an edit."""
 
     PIE = "pie"
     EXACT = "exact"
@@ -49,14 +49,14 @@ class CacheMode(StrEnum):
 
 
 class Alternatives(StrEnum):
-    """Where suggestions beside the first come from."""
+    """Source of the suggestions besides the first."""
 
-    BRANCHES = "branches"  # exact texts that take another token where the model was least certain
-    SUPERPOSED = "superposed"  # drafts of one pass over mixed embeddings, scored exactly in the end
+    BRANCHES = "branches"  # each takes another likely token than the first suggestion did, and goes on from there
+    SUPERPOSED = "superposed"  # drafts of one pass over mixed embeddings, scored exactly at the end
 
 
 class StopReason(StrEnum):
-    """Why a completion ended."""
+    """Reason why a completion ended."""
 
     STOP_TOKEN = "stop_token"
     LINE_END = "line_end"
@@ -72,7 +72,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContextFile:
-    """A piece of another file of the workspace that the model may see, most useful last."""
+    """A snippet: a part of another file of the workspace, for the prompt."""
 
     path: str
     text: str
@@ -80,7 +80,7 @@ class ContextFile:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How a token is drawn. Temperature 0 is greedy, and the other fields are then without effect."""
+    """Parameters of drawing a token. With temperature 0, decoding is greedy and the other fields have no effect."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -90,7 +90,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """One question to the engine: what belongs between `prefix` and `suffix`?
+    """A request for the text between `prefix` and `suffix`.
 
     Attributes:
         prefix: Text of the document before the cursor.
@@ -98,21 +98,26 @@ class CompletionRequest:
         language: LSP language identifier ("python", "typescriptreact", ...); "" if unknown.
         path: Path within the workspace, for the model's file header; "" if unknown.
         repository: Name of the workspace, for the model's repository header; "" if unknown.
-        document: Opaque key of the document: requests of one document share one KV session.
-        workspace: Opaque key of the workspace: drafts come from this workspace's index only.
-        context: Pieces of other files, in a stable order.
-        outline: Whether the model sees the imports and open scopes of a long document that lie above its window.
-        suggestions: How many different suggestions are wanted; the first is always the plain one, unless that comes to
-            nothing and a key asked: then the next likely text takes its place.
-        alternatives: Where those behind the first come from.
-        max_tokens: Upper bound of generated tokens.
-        max_bytes: Upper bound of generated UTF-8 bytes.
-        time_budget_ms: Decoding stops at the next step after this long; 0 is no bound.
-        layout: Order of prefix and suffix; None is the model's own.
-        drafting: Whether drafters propose tokens (they change speed, never text).
-        healing: Whether the run before the cursor is taken off the prompt and forced back.
-        filters: Whether the filters of `completion.postprocess` have the last word.
-        invoked: The user asked by a key: nothing is held back for where the cursor stands, or given up as unlikely.
+        document: Opaque key of the document. Requests of one document share a KV session.
+        workspace: Opaque key of the workspace. Drafts come from this workspace's index only.
+        context: Snippets of other files in a stable order, the most useful last; empty to let the engine choose them.
+        outline: Whether the prompt contains the imports and open scopes of a long document above its window.
+        mode: Extent of the completion.
+        suggestions: Maximum number of suggestions. The first is the one of plain decoding. If that one is dropped, a
+            manual request gets an alternative in its place.
+        alternatives: Source of the other suggestions.
+        max_tokens: Maximum number of generated tokens.
+        max_bytes: Maximum number of generated UTF-8 bytes.
+        time_budget_ms: Time after which decoding stops at the next step; 0 for no bound.
+        sampling: Parameters of drawing a token.
+        layout: Order of prefix and suffix; None for the model's own.
+        cache: Reuse of cached keys and values.
+        grammar: Use of the language's grammar.
+        drafting: Whether drafters guess tokens. They change the speed, never the text.
+        healing: Whether the run before the cursor is taken off the prompt and forced as the start of the output.
+        filters: Whether the filters of `completion.postprocess` apply.
+        invoked: Whether the request is manual: no rule about the cursor's position hides its suggestion, and the first
+            suggestion never ends early as unlikely.
     """
 
     prefix: str
@@ -142,7 +147,7 @@ class CompletionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What a finished request did and what it cost. Times are in milliseconds from the engine's receipt."""
+    """Counts and times of a request. `prompt_ms`, `first_text_ms` and `total_ms` start when the engine receives it."""
 
     prompt_tokens: int = 0
     kept_tokens: int = 0
@@ -168,14 +173,14 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One text offered at the cursor.
+    """A text that is offered at the cursor.
 
     Attributes:
-        text: What to insert; while streaming it only ever grows.
-        replace_after: How many characters (code points) after the cursor the text replaces.
-        log_probability: Sum over the text's tokens, natural logarithm.
-        token_log_probabilities: One for each generated token, given that it agrees with what stands before the cursor.
-        pieces: (drafter name, or "model"; text) in order: who guessed what.
+        text: Text to insert; while it streams it only grows.
+        replace_after: Number of characters (code points) after the cursor that the text replaces.
+        log_probability: Sum of the log-probabilities of the text's tokens (natural logarithm).
+        token_log_probabilities: Log-probability of each token among those that agree with the text before the cursor.
+        pieces: Parts of the text in order, each with the name of the drafter that guessed it, or "model".
     """
 
     text: str
@@ -187,12 +192,15 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class CompletionEvent:
-    """One message of the stream: the suggestions so far; the last one has `done`.
+    """One event of the stream: the suggestions so far.
 
     Attributes:
-        dropped: Named reason when a finished request shows nothing; "" otherwise.
-        statistics: As of then; none while the first suggestion grows.
-        whole: So many of the suggestions, from the first on, are complete; the next one may still grow.
+        suggestions: All suggestions so far, in order.
+        done: Whether this is the last event.
+        stop_reason: Reason why the first suggestion ended; None before the last event.
+        dropped: Reason why a finished request has no suggestion; "" otherwise.
+        statistics: Counts and times so far; None while the first suggestion grows.
+        whole: Number of complete suggestions, from the first on; the next one may still grow.
     """
 
     suggestions: tuple[Suggestion, ...]
@@ -205,7 +213,7 @@ class CompletionEvent:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceFile:
-    """A file of the open workspace as it is now; `open` says that it is open in an editor."""
+    """Current text of a file of the workspace; `open` says whether it is open in an editor."""
 
     path: str
     text: str
@@ -214,7 +222,7 @@ class WorkspaceFile:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """What a client no longer uses: nothing of it stays in memory unless another client uses it.
+    """Documents and workspaces that a client no longer uses; the host frees those that no other client uses.
 
     Attributes:
         documents: Keys as in `CompletionRequest.document`.
@@ -227,12 +235,12 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceUpdate:
-    """What changed in a workspace since the last update: feeds the drafters' index, never the model directly.
+    """Changes of a workspace since the last update, for the drafters' index and the choice of snippets.
 
     Attributes:
         workspace: Opaque key, the same as in `CompletionRequest.workspace`.
-        changed: New and changed files, whole.
-        removed: Paths of files that are gone or may no longer be used.
+        changed: New and changed files with their whole text.
+        removed: Paths of files that were deleted or may no longer be read.
     """
 
     workspace: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 def version() -> str:
-    """Return the installed version, "source" when draftline runs from a checkout that is not installed."""
-    from importlib import metadata  # noqa: PLC0415 - slow to import, and `initialize` would wait for it
+    """Return the installed version, or "source" if draftline runs from a checkout that is not installed."""
+    from importlib import metadata  # noqa: PLC0415 - its import would delay the answer to `initialize`
 
     try:
         return metadata.version("draftline")

@@ -79,7 +79,7 @@ class Bench:
 
     def _decode(self, session: KVSession, prompt: Prompt, count: int) -> list[int]:
         tokenizer = self._loaded.tokenizer
-        constraints = Constraints(tokenizer, prompt.forced, ends=tokenizer.stop_ids)
+        constraints = Constraints(tokenizer, prompt.forced, stop_ids=tokenizer.stop_ids)
         decoder = Decoder(
             model=self._loaded.model,
             session=session,
@@ -89,7 +89,7 @@ class Bench:
             drafter=None,
             forced_tokens=lambda data: tokenizer.encode(data.decode("utf-8", "ignore")),
             sampling=Sampling(),
-            ends=tokenizer.stop_ids,
+            stop_ids=tokenizer.stop_ids,
         )
         for _ in itertools.islice(decoder.steps(CancelToken()), count):
             pass

@@ -1,1 +1,1 @@
-"""Further suggestions besides the first: exact branches of it, or superposed drafts."""
+"""Alternatives to the first suggestion: exact branches of it, or superposed drafts."""

@@ -1,7 +1,7 @@
-"""Several texts decoded together: each is a path of one tree of scored rows behind the cache's past.
+"""Decodes several branches together: each is a path of one tree of scored rows after the cache's past.
 
-A pass over a few rows costs hardly more than a pass over one, so texts that share their beginning cost about as much
-together as the longest of them alone.
+A pass over a few rows costs hardly more than a pass over one row, so branches that share their start cost about as
+much together as the longest of them alone.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import numpy as np
 
 from completion.cache.kv_session import KVSession
 from completion.decoding.attempt import Attempt
-from completion.decoding.decoder import Proposal, RowsOf
+from completion.decoding.decoder import Proposal, RowSlice
 from completion.model.causal_model import CausalModel
 from drafting.drafter import SharedStep
 
-MOST_ROWS = 128
-"""Of one step, with a lot to spare."""
+MAX_STEP_ROWS = 128
+"""Number of free slots that a step requires; it uses far fewer."""
 
 
 @dataclass(slots=True)
-class Limb:
-    """A text that is being written.
+class GrowingBranch:
+    """A branch that is generated.
 
     Attributes:
-        attempt: The text; its last token is the anchor, which the next step scores.
-        rows: Its rows in the tree, all its tokens behind the past but the anchor.
-        anchor: That token.
+        attempt: The attempt.
+        rows: Rows of its tokens after the past, except the anchor's.
+        anchor: Its last token, which the next step scores.
     """
 
     attempt: Attempt
@@ -37,96 +37,96 @@ class Limb:
 
 
 class BranchTree:
-    """Grows texts that branch off from one trunk: the end of what is cached, opened again.
+    """Grows branches of one trunk: the end of the cached tokens, turned into rows again.
 
     Args:
-        model: Scores the tree.
-        session: Holds the trunk. It is what it was once `close` is called.
-        root: So many of its tokens all texts share.
+        model: The model.
+        session: KV session with the trunk; `close` restores it.
+        root: Number of its tokens that all branches share.
     """
 
     def __init__(self, model: CausalModel, session: KVSession, root: int) -> None:
         self._model = model
         self._session = session
         self._trunk = session.reopen(root)
-        self._limbs: list[Limb] = []
+        self._branches: list[GrowingBranch] = []
 
     def add(self, attempt: Attempt, start: int, anchor: int) -> None:
-        """Let a text branch off behind the first `start` tokens of the trunk, with a token of its own."""
-        self._limbs.append(Limb(attempt, list(range(start)), anchor))
+        """Add a branch that shares the first `start` tokens of the trunk; `anchor` is its first own token."""
+        self._branches.append(GrowingBranch(attempt, list(range(start)), anchor))
 
     def step(self, goes_on: Callable[[Attempt], bool]) -> None:
-        """Write some tokens of each text in one pass; those that have ended leave the tree.
+        """Generate tokens of each branch in one pass, and remove the branches that ended.
 
-        Texts that the cache has no room for leave it unfinished.
+        Branches for which the cache has no room are removed unfinished.
 
         Args:
-            goes_on: Whether a text that has not ended is still wanted.
+            goes_on: Returns whether a branch that has not ended is still wanted.
         """
         self._make_room()
-        if self._limbs:
+        if self._branches:
             self._step()
-        self._limbs = [limb for limb in self._limbs if limb.attempt.stop is None and goes_on(limb.attempt)]
-        self._forget_others()
+        self._branches = [each for each in self._branches if each.attempt.stop is None and goes_on(each.attempt)]
+        self._drop_rows()
 
     @property
     def growing(self) -> list[Attempt]:
-        """The texts that have not ended."""
-        return [limb.attempt for limb in self._limbs]
+        """The branches that have not ended."""
+        return [branch.attempt for branch in self._branches]
 
     def close(self) -> None:
-        """Forget the branches; the trunk is part of the past again."""
-        self._limbs.clear()
+        """Drop the branches and make the trunk part of the past again."""
+        self._branches.clear()
         self._session.commit(range(len(self._trunk)), self._trunk)
 
     def _step(self) -> None:
-        """One forward pass: every text's anchor and guesses behind it, and what is accepted of them."""
+        """Score each branch's anchor and draft in one forward pass, and add what is accepted to the branch."""
         kept = self._session.cache.kept
         proposals = self._proposals()
-        tokens, parents, anchors = _laid_out(self._limbs, proposals, kept)
+        tokens, parents, anchors = _layout(self._branches, proposals, kept)
         logits = self._model.score(tokens, parents, self._session.cache)
-        for limb, proposal, anchor in zip(self._limbs, proposals, anchors, strict=True):
-            own = RowsOf(logits, anchor - kept, 1 + len(proposal.tree))
-            step = limb.attempt.decoder.accept(proposal, own, is_usual=len(tokens) == own.count)
-            limb.attempt.add(step)
-            limb.rows += [anchor + row for row in step.rows]
-            limb.anchor = step.tokens[-1]
+        for branch, proposal, anchor in zip(self._branches, proposals, anchors, strict=True):
+            own = RowSlice(logits, anchor - kept, 1 + len(proposal.tree))
+            step = branch.attempt.decoder.accept(proposal, own, scored_alone=len(tokens) == own.count)
+            branch.attempt.add(step)
+            branch.rows += [anchor + row for row in step.rows]
+            branch.anchor = step.tokens[-1]
 
     def _proposals(self) -> list[Proposal]:
         proposals: list[Proposal] = []
-        rows = others = len(self._limbs) - 1
-        for limb in self._limbs:
-            proposals.append(limb.attempt.decoder.propose(SharedStep(rows, others)))
+        rows = others = len(self._branches) - 1
+        for branch in self._branches:
+            proposals.append(branch.attempt.decoder.propose(SharedStep(rows, others)))
             rows += len(proposals[-1].tree)
         return proposals
 
-    def _forget_others(self) -> None:
-        """Keep the trunk and the rows of unfinished texts."""
-        wanted = {row for limb in self._limbs for row in limb.rows}
+    def _drop_rows(self) -> None:
+        """Drop all rows except those of the trunk and of unfinished branches."""
+        wanted = {row for branch in self._branches for row in branch.rows}
         kept = sorted(wanted.union(range(len(self._trunk))))
         self._session.cache.keep(kept)
-        place = {row: index for index, row in enumerate(kept)}
-        for limb in self._limbs:
-            limb.rows = [place[row] for row in limb.rows]
+        new_row = {row: index for index, row in enumerate(kept)}
+        for branch in self._branches:
+            branch.rows = [new_row[row] for row in branch.rows]
 
     def _make_room(self) -> None:
-        """Leave out the last texts if the next step might not fit."""
+        """Remove the last branches if the next step might not fit."""
         cache = self._session.cache
-        while self._limbs and cache.length + cache.kept + MOST_ROWS > self._session.room:
-            self._limbs.pop()
-            self._forget_others()
+        while self._branches and cache.length + cache.kept + MAX_STEP_ROWS > self._session.capacity:
+            self._branches.pop()
+            self._drop_rows()
 
 
-def _laid_out(
-    limbs: Sequence[Limb], proposals: Sequence[Proposal], first: int
+def _layout(
+    branches: Sequence[GrowingBranch], proposals: Sequence[Proposal], first: int
 ) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """The next step's rows, numbered from `first` on: tokens, parents, and where each text's anchor lies."""
+    """Return the next step's tokens and parents, and each branch's anchor row; rows are numbered from `first` on."""
     tokens: list[int] = []
     parents: list[int] = []
     anchors: list[int] = []
-    for limb, proposal in zip(limbs, proposals, strict=True):
+    for branch, proposal in zip(branches, proposals, strict=True):
         anchor = first + len(tokens)
         anchors.append(anchor)
-        tokens += [limb.anchor, *proposal.tree.tokens.tolist()]
-        parents += [limb.rows[-1] if limb.rows else -1, *(proposal.tree.parents + anchor + 1).tolist()]
+        tokens += [branch.anchor, *proposal.tree.tokens.tolist()]
+        parents += [branch.rows[-1] if branch.rows else -1, *(proposal.tree.parents + anchor + 1).tolist()]
     return np.array(tokens, dtype=np.int32), np.array(parents, dtype=np.int32), anchors

@@ -1,4 +1,4 @@
-"""Other suggestions beside the first: exact branches where the model was least certain, or superposed drafts."""
+"""Alternatives to the first suggestion: exact branches where the model was least certain, or superposed drafts."""
 
 from __future__ import annotations
 
@@ -12,135 +12,137 @@ from completion.decoding.attempt import Attempt, Branch
 from completion.decoding.task import Task
 from completion.request import Alternatives, Mode, StopReason, Suggestion
 
-SLACK_TOKENS = 8
-"""So much longer than the first text any other may be."""
+MIN_EXTRA_TOKENS = 8
+"""Number of tokens by which an alternative may always exceed the first suggestion."""
 
-BRANCH_TOKENS = 24
-"""So many tokens a text may always write behind its branching token; behind a long first text …"""
-BRANCH_SHARE = 4
-"""… this part of it: somebody who looks for another text decides by its first lines."""
+MIN_BRANCH_TOKENS = 24
+"""Number of tokens that a branch may always have after its first own token."""
+BRANCH_DIVISOR = 4
+"""Divisor of a long first suggestion's length that bounds a branch; its first lines are enough to choose by."""
 
-SECOND_CHOICES = 2
-"""So many texts are begun where the first one came to nothing: one of them is to take its place."""
+REPLACEMENT_BRANCHES = 2
+"""Minimum number of alternatives to generate if the first suggestion is dropped: one of them takes its place."""
 
 
 def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel: CancelToken) -> Generator[Suggestion]:
-    """Texts that differ from the known ones in more than blanks, the likeliest first.
+    """Yield suggestions that differ from the known ones in more than whitespace, by falling probability.
 
     Raises:
         CancelledError: Between two steps.
     """
     texts = [suggestion.text for suggestion in known]
-    wanted = task.request.suggestions - 1 if texts else max(task.request.suggestions - 1, SECOND_CHOICES)
+    wanted = task.request.suggestions - 1 if texts else max(task.request.suggestions - 1, REPLACEMENT_BRANCHES)
     if task.request.alternatives is Alternatives.SUPERPOSED:
-        most_tokens = min(longest(first.output.tokens), task.request.max_tokens)
-        others = _superposed(task, wanted + 1, most_tokens, cancel)
+        max_tokens = min(max_alternative_tokens(first.output.tokens), task.request.max_tokens)
+        attempts = _superposed(task, wanted + 1, max_tokens, cancel)
     else:
-        others = _branches(task, first, texts, wanted, cancel)
-    with closing(others):
-        for other in others:
-            left = None if given_up(task, other) else task.finish(other)
-            if isinstance(left, Suggestion) and is_new(left.text, texts):
-                texts.append(left.text)
-                yield left
+        attempts = _branches(task, first, texts, wanted, cancel)
+    with closing(attempts):
+        for attempt in attempts:
+            result = None if is_abandoned(task, attempt) else task.finish(attempt)
+            if isinstance(result, Suggestion) and is_new(result.text, texts):
+                texts.append(result.text)
+                yield result
                 if len(texts) == task.request.suggestions:
                     return
 
 
 def _branches(task: Task, first: Attempt, known: Sequence[str], wanted: int, cancel: CancelToken) -> Generator[Attempt]:
-    """Texts that take another token than the first text did and go on from there, each as it would alone.
+    """Yield branches of the first attempt, each with the text that it would have if decoded alone.
 
-    A text only becomes less likely, so the likeliest one is next as soon as it has ended: which are offered, and in
-    which order, does not depend on which was ready first.
+    The likeliest branch is yielded as soon as it has ended, since the others only become less likely. So the order
+    does not depend on which branch ended first.
     """
-    others = begun(task, first, known, wanted)
-    growing = [(branch, other) for branch, other in others if other.stop is None]
+    branches = begin_branches(task, first, known, wanted)
+    growing = [(branch, attempt) for branch, attempt in branches if attempt.stop is None]
     tree = _tree(task, first, growing) if growing else None
-    waiting = [other for _, other in others]
+    waiting = [attempt for _, attempt in branches]
     try:
         while waiting and not cancel.hurried:
-            likeliest = max(waiting, key=lambda other: sum(other.log_probabilities))
+            likeliest = max(waiting, key=lambda attempt: sum(attempt.log_probabilities))
             if likeliest.stop is not None:
                 waiting.remove(likeliest)
                 yield likeliest
             elif tree is not None:
                 cancel.raise_if_cancelled()
-                tree.step(lambda other: may_be_new(other.output.whole(), known))
-                waiting = [other for other in waiting if other.stop is not None or other in tree.growing]
+                tree.step(lambda attempt: may_be_new(attempt.output.whole(), known))
+                waiting = [attempt for attempt in waiting if attempt.stop is not None or attempt in tree.growing]
     finally:
         if tree is not None:
             tree.close()
 
 
-def begun(task: Task, first: Attempt, known: Sequence[str], wanted: int) -> list[tuple[Branch, Attempt]]:
-    """The likeliest texts that may still become suggestions, some more than are wanted: a few come to nothing."""
-    tokens, most, others = first.output.tokens, task.request.max_tokens, list[tuple[Branch, Attempt]]()
+def begin_branches(task: Task, first: Attempt, known: Sequence[str], wanted: int) -> list[tuple[Branch, Attempt]]:
+    """Start the likeliest branches that may become suggestions, half as many again as wanted, as some will not."""
+    tokens, branches = first.output.tokens, list[tuple[Branch, Attempt]]()
+    max_tokens = min(task.request.max_tokens, max_alternative_tokens(tokens))
     for branch in first.branches():
-        other = task.other(first, branch, min(most, longest(tokens), branch.start + 1 + behind_branch(tokens)))
-        if may_be_new(other.output.whole(), known) and not given_up(task, other):
-            others.append((branch, other))
-        if len(others) == wanted + (wanted + 1) // 2:
+        max_end = branch.start + 1 + max_tokens_after_branch(tokens)
+        attempt = task.branch_attempt(first, branch, min(max_tokens, max_end))
+        if may_be_new(attempt.output.whole(), known) and not is_abandoned(task, attempt):
+            branches.append((branch, attempt))
+        if len(branches) == wanted + (wanted + 1) // 2:
             break
-    return others
+    return branches
 
 
-def _tree(task: Task, first: Attempt, others: Sequence[tuple[Branch, Attempt]]) -> BranchTree:
-    """The tree of these texts, which lets go of what they share."""
-    shared = min(branch.start for branch, _ in others)
-    guesses = task.guesses_beside(first)
+def _tree(task: Task, first: Attempt, branches: Sequence[tuple[Branch, Attempt]]) -> BranchTree:
+    """Make the tree of these branches, whose root is the end of the tokens that they all share."""
+    shared = min(branch.start for branch, _ in branches)
+    drafter = task.drafter_of_branches(first)
     tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared)
-    for branch, other in others:
+    for branch, attempt in branches:
         written = (*first.decoder.tokens[: branch.start], branch.token)
-        other.decoder.drafter = None if guesses is None else guesses.branch(written)
-        tree.add(other, branch.start - shared, branch.token)
+        attempt.decoder.drafter = None if drafter is None else drafter.branch(written)
+        tree.add(attempt, branch.start - shared, branch.token)
     return tree
 
 
-def _superposed(task: Task, count: int, most_tokens: int, cancel: CancelToken) -> Generator[Attempt]:
-    """Drafts that one pass a step wrote together, the likeliest first."""
-    drafts = superposed_drafts(task, count, most_tokens, cancel)
-    others = [task.written(draft.tokens, draft.log_probabilities) for draft in drafts]
-    yield from sorted(others, key=lambda other: -sum(other.log_probabilities))
+def _superposed(task: Task, count: int, max_tokens: int, cancel: CancelToken) -> Generator[Attempt]:
+    """Yield superposed drafts by falling probability."""
+    drafts = superposed_drafts(task, count, max_tokens, cancel)
+    attempts = [task.attempt_from(draft.tokens, draft.log_probabilities) for draft in drafts]
+    yield from sorted(attempts, key=lambda attempt: -sum(attempt.log_probabilities))
 
 
-def given_up(task: Task, other: Attempt) -> bool:
-    """Whether a text comes to no end of its own, nor to that of a line in a block: a part of a line is no suggestion.
+def is_abandoned(task: Task, attempt: Attempt) -> bool:
+    """Return whether an alternative has become hopeless, soon will, or exceeds its bound of tokens.
 
-    It has become hopeless, soon will, or is longer than the first one's length suggests.
+    In a block, one that has a complete line is not abandoned. Everywhere else, it would offer a part of a line.
     """
-    if other.stop is None:
-        return other.rules.soon_unlikely(other.output.tokens, sum(other.log_probabilities))
-    at_bound = other.stop.reason is StopReason.MAX_TOKENS and other.output.tokens < task.request.max_tokens
-    if not at_bound and other.stop.reason is not StopReason.UNLIKELY:
+    if attempt.stop is None:
+        return attempt.rules.soon_unlikely(attempt.output.tokens, sum(attempt.log_probabilities))
+    at_bound = attempt.stop.reason is StopReason.MAX_TOKENS and attempt.output.tokens < task.request.max_tokens
+    if not at_bound and attempt.stop.reason is not StopReason.UNLIKELY:
         return False
-    whole_lines = other.output.whole().rpartition("\n")[0]
+    whole_lines = attempt.output.whole().rpartition("\n")[0]
     return not (task.request.filters and task.context.mode is Mode.BLOCK and whole_lines.strip())
 
 
 def may_be_new(growing: str, known: Sequence[str]) -> bool:
-    """Whether a text that may still grow does not begin with a known one: it could only be cut back to it."""
+    """Return whether a text that may still grow starts with none of the known ones, whitespace aside."""
     folded = _folded(growing)
     return not any(folded.startswith(_folded(text)) for text in known)
 
 
-def longest(first_tokens: int) -> int:
-    """Tokens of a text beside a first one of so many: what runs on much longer is no alternative to it."""
-    return first_tokens + max(first_tokens // 2, SLACK_TOKENS)
+def max_alternative_tokens(first_tokens: int) -> int:
+    """Return the maximum length of an alternative to a first suggestion of `first_tokens` tokens."""
+    return first_tokens + max(first_tokens // 2, MIN_EXTRA_TOKENS)
 
 
-def behind_branch(first_tokens: int) -> int:
-    """Tokens that a text may write behind its branching token, beside a first one of so many."""
-    return max(first_tokens // BRANCH_SHARE, BRANCH_TOKENS)
+def max_tokens_after_branch(first_tokens: int) -> int:
+    """Return the maximum number of tokens of a branch after its first own one; see `max_alternative_tokens`."""
+    return max(first_tokens // BRANCH_DIVISOR, MIN_BRANCH_TOKENS)
 
 
-def in_order(suggestions: Sequence[Suggestion], new: Suggestion) -> list[Suggestion]:
-    """The suggestions with a new one: the first stays the first, the others come by falling probability."""
+def ranked(suggestions: Sequence[Suggestion], new: Suggestion) -> list[Suggestion]:
+    """Insert a new suggestion: the first stays the first, the alternatives follow by falling probability."""
     others = sorted((*suggestions[1:], new), key=lambda suggestion: -suggestion.log_probability)
     return [*suggestions[:1], *others] if suggestions else others
 
 
 def is_new(text: str, others: Sequence[str]) -> bool:
-    """Whether a text says something that none of the others does, blanks aside; a beginning of another does not."""
+    """Return whether a text neither starts one of the others nor starts with one, whitespace aside."""
     folded = _folded(text)
     return bool(folded) and not any(
         other.startswith(folded) or folded.startswith(other) for other in map(_folded, others)

@@ -1,8 +1,8 @@
-"""Several drafts from one pass a step: the model reads the weighted sum of their last tokens' embeddings.
+"""Superposed decoding: each step advances several drafts with one row, a weighted sum of their last tokens' embeddings.
 
-Source: "Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass". The mixture is only an
-approximation of what each draft has before it, so its keys and values are thrown away, and one exact pass over the
-tree of all drafts gives the probabilities by which they are ordered.
+Source: "Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass". The mixture only
+approximates each draft's own context. So its keys and values are dropped at the end, and an exact pass over the tree
+of all drafts gives the probabilities that order them.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from drafting.sources.ngram_model import NgramModel
 from drafting.verifier import MODEL
 
 NGRAM_SHARE = 0.54
-"""α: how much n-grams count against the model (section 4 of the source)."""
+"""α, the weight of the n-grams against the model (section 4 of the source)."""
 
 TEMPERATURE = 0.06
-"""T, of the model's distribution (section 4)."""
+"""T, the temperature of the model's distribution (section 4)."""
 
-LEAST_SHARE = 1e-3
-"""Of a continuation that n-grams never saw. The source takes 0, on 200,000 documents; a workspace is no such corpus."""
+MIN_SHARE = 1e-3
+"""N-gram share of a token that the n-grams never saw; the source uses 0, but a workspace is no large corpus."""
 
-LOOKED_AT = 64
-"""Best tokens that are tried against the constraints before the whole vocabulary is."""
+TRIED_TOKENS = 64
+"""Number of likeliest tokens that are tried against the constraints before the whole vocabulary is."""
 
-ROWS_AT_ONCE = 192
-"""Of an exact pass; more drafts than that are scored in several."""
+MAX_PASS_ROWS = 192
+"""Maximum number of rows of an exact pass; longer drafts are scored in several passes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One text of a superposition.
+    """One draft of a superposition.
 
     Attributes:
-        tokens: What was written, a stop token included.
-        state: Where it stands within the constraints.
-        score: Sum of interpolated log-probabilities.
+        tokens: Tokens so far, including a stop token.
+        state: State of the constraints after them.
+        score: Sum of the interpolated log-probabilities.
     """
 
     tokens: tuple[int, ...]
@@ -64,11 +64,11 @@ class ScoredDraft:
     log_probabilities: tuple[float, ...]
 
 
-def superposed_drafts(task: Task, count: int, most_tokens: int, cancel: CancelToken) -> list[ScoredDraft]:
-    """`count` drafts behind the prompt, the likeliest first; with one it is the greedy text. None in a hurry.
+def superposed_drafts(task: Task, count: int, max_tokens: int, cancel: CancelToken) -> list[ScoredDraft]:
+    """Return `count` drafts after the prompt by falling probability; no drafts if the request is hurried.
 
-    Each has ended, or has `most_tokens` tokens, or fewer where the cache has no room for as many. The session holds at
-    least the prompt but its last token, and in the end what it held before.
+    A single draft is the greedy text. Each draft has ended, or has `max_tokens` tokens, or as many as the cache has
+    room for. The session must contain the prompt without its last token; it is restored at the end.
 
     Raises:
         CancelledError: Between two passes.
@@ -80,8 +80,8 @@ def superposed_drafts(task: Task, count: int, most_tokens: int, cancel: CancelTo
         root = cache.kept
         logits = task.model.score(np.array(prompt[-1:], dtype=np.int32), np.array([-1], dtype=np.int32), cache)
         cache.keep(range(root + 1))
-        drafts = _Superposition(task, count, most_tokens).write(logits, cancel)
-        cache.keep(range(root + 1))  # the mixtures go
+        drafts = _Superposition(task, count, max_tokens).write(logits, cancel)
+        cache.keep(range(root + 1))  # drops the rows of the mixtures
         cancel.raise_if_cancelled()
         if cancel.hurried:
             return []
@@ -91,59 +91,64 @@ def superposed_drafts(task: Task, count: int, most_tokens: int, cancel: CancelTo
 
 
 class _Superposition:
-    """Writes the drafts of one request."""
+    """Generates the drafts of one request."""
 
-    def __init__(self, task: Task, count: int, most_tokens: int) -> None:
+    def __init__(self, task: Task, count: int, max_tokens: int) -> None:
         self._model, self._cache, self._count = task.model, task.session.cache, count
         self._constraints: Constraints = task.constraints()
-        self._ends, self._forced_bytes = task.tokenizer.stop_ids, len(task.prompt.forced)
+        self._stop_ids, self._forced_bytes = task.tokenizer.stop_ids, len(task.prompt.forced)
         self._rules = StopRules(task.request, task.context)
-        free = task.session.room - self._cache.length - self._cache.kept
-        self._most = min(most_tokens, free // (count + 1) - 1)  # the mixtures take as many slots as a draft
+        free = task.session.capacity - self._cache.length - self._cache.kept
+        self._max_tokens = min(max_tokens, free // (count + 1) - 1)  # the mixtures take as many slots as a draft
         self._before = task.prompt.before_cursor
         self._ngrams: NgramModel = task.drafters.ngrams(task.prompt.tokens, task.request.workspace)
 
     def write(self, logits: Logits, cancel: CancelToken) -> list[Draft]:
-        """Go on until enough drafts have ended.  logits: behind the prompt.  # [1]."""
-        alive = [Draft((), self._constraints.start, 0.0)]
+        """Generate until enough drafts have ended.
+
+        Args:
+            logits: Logits after the prompt.  # [1]
+            cancel: Checked before each pass.
+        """
+        growing = [Draft((), self._constraints.start, 0.0)]
         ended: list[Draft] = []
-        while alive and len(ended) < self._count and not cancel.hurried:
+        while growing and len(ended) < self._count and not cancel.hurried:
             cancel.raise_if_cancelled()
-            chosen, alive = self._continued(alive, logits), []
+            chosen, growing = self._best_continuations(growing, logits), []
             for draft in chosen:
-                (ended if self._has_ended(draft) else alive).append(draft)
-            if alive and len(ended) < self._count:
-                logits = self._superpose(alive)
+                (ended if self._has_ended(draft) else growing).append(draft)
+            if growing and len(ended) < self._count:
+                logits = self._superpose(growing)
         return ended[: self._count]
 
-    def _continued(self, drafts: Sequence[Draft], logits: Logits) -> list[Draft]:
-        """The best `count` continuations of all drafts, by the model and n-grams together; each text once."""
-        best = (logits.top(LOOKED_AT)[0][0], logits.row(0))
+    def _best_continuations(self, drafts: Sequence[Draft], logits: Logits) -> list[Draft]:
+        """Return the best `count` continuations of all drafts, by the model and the n-grams together."""
+        best = (logits.top(TRIED_TOKENS)[0][0], logits.row(0))
         found = [each for draft in drafts for each in self._continuations(draft, *best)]
         return sorted(found, key=lambda draft: -draft.score)[: self._count]
 
     def _continuations(self, draft: Draft, best: Sequence[int], row: FloatArray) -> Iterator[Draft]:
-        """A draft with each of its best count² next tokens: log p = (1 − α)·log p_model + α·log p_ngram."""
+        """Yield a draft with each of its best count² next tokens: log p = (1 − α)·log p_model + α·log p_ngram."""
         tokens = self._candidates(draft, best, row)
         if not tokens:
             return
         scaled = row[tokens].astype(np.float64) / TEMPERATURE
         model = scaled - np.logaddexp.reduce(scaled)
-        ngrams = np.maximum(self._ngrams.shares((*self._before, *draft.tokens), tokens), LEAST_SHARE)
+        ngrams = np.maximum(self._ngrams.shares((*self._before, *draft.tokens), tokens), MIN_SHARE)
         scores = (1 - NGRAM_SHARE) * model + NGRAM_SHARE * np.log(ngrams / ngrams.sum())
         for token, score in zip(tokens, scores, strict=True):
             state = self._constraints.advance(draft.state, token) or FREE
             yield Draft((*draft.tokens, token), state, draft.score + float(score))
 
     def _candidates(self, draft: Draft, best: Sequence[int], row: FloatArray) -> list[int]:
-        """The likeliest tokens that the constraints allow, at most count² of them."""
+        """Return the likeliest tokens that the constraints allow, at most count²."""
         state, wanted = draft.state, self._count**2
         if not self._constraints.bind(state):
             return [int(token) for token in best[:wanted]]
         spelled = self._constraints.candidates(state)
         ranked = best if spelled is None else spelled[np.argsort(-row[spelled], kind="stable")]
         allowed: list[int] = []
-        for token in ranked[: LOOKED_AT * 4]:
+        for token in ranked[: TRIED_TOKENS * 4]:
             if self._constraints.advance(state, int(token)) is not None:
                 allowed.append(int(token))
                 if len(allowed) == wanted:
@@ -154,7 +159,7 @@ class _Superposition:
         return [] if drawn is None else [drawn]
 
     def _superpose(self, drafts: Sequence[Draft]) -> Logits:
-        """One pass over Σ γ·e(last token), γ a draft's share of the probability."""
+        """Compute one row of Σ γ·e(last token), where γ is a draft's share of the probability."""
         scores = np.array([draft.score for draft in drafts])
         weights = np.exp(scores - np.logaddexp.reduce(scores)).astype(np.float32)
         tokens = np.array([[draft.tokens[-1] for draft in drafts]], dtype=np.int32)
@@ -164,7 +169,7 @@ class _Superposition:
         return logits
 
     def _has_ended(self, draft: Draft) -> bool:
-        if draft.tokens[-1] in self._ends or len(draft.tokens) >= self._most:
+        if draft.tokens[-1] in self._stop_ids or len(draft.tokens) >= self._max_tokens:
             return True
         output = OutputText(self._forced_bytes)
         for token in draft.tokens:
@@ -175,7 +180,7 @@ class _Superposition:
 def _scored(
     model: CausalModel, cache: KVCache, drafts: Sequence[Draft], root: int, logits: Logits
 ) -> Iterator[ScoredDraft]:
-    """Each draft with its exact log-probabilities, by a pass over the tree of all of them below row `root`."""
+    """Yield each draft with exact log-probabilities, from a pass over the tree of all drafts below row `root`."""
     rows: dict[tuple[int, ...], int] = {(): root}
     parents: list[int] = []
     for draft in drafts:
@@ -186,12 +191,12 @@ def _scored(
                 rows[path] = root + len(parents)
     tokens = np.array([path[-1] for path in list(rows)[1:]], dtype=np.int32)
     scores = {root: logits.row(0)}
-    for start in range(0, len(tokens), ROWS_AT_ONCE):
-        some = slice(start, start + ROWS_AT_ONCE)
-        found = model.score(tokens[some], np.array(parents[some], dtype=np.int32), cache)
-        scores |= {root + 1 + start + row: found.row(row) for row in range(len(tokens[some]))}
-        cache.keep(range(root + 1 + start + len(tokens[some])))
+    for start in range(0, len(tokens), MAX_PASS_ROWS):
+        chunk = slice(start, start + MAX_PASS_ROWS)
+        found = model.score(tokens[chunk], np.array(parents[chunk], dtype=np.int32), cache)
+        scores |= {root + 1 + start + row: found.row(row) for row in range(len(tokens[chunk]))}
+        cache.keep(range(root + 1 + start + len(tokens[chunk])))
     for draft in drafts:
-        behind = [scores[rows[draft.tokens[:length]]] for length in range(len(draft.tokens))]
-        exact = tuple(log_probability(row, token) for row, token in zip(behind, draft.tokens, strict=True))
+        before = [scores[rows[draft.tokens[:length]]] for length in range(len(draft.tokens))]
+        exact = tuple(log_probability(row, token) for row, token in zip(before, draft.tokens, strict=True))
         yield ScoredDraft(draft.tokens, exact)

@@ -1,1 +1,1 @@
-"""Which cached keys and values serve a prompt: kept, re-encoded (PIE), or computed."""
+"""Reuse of cached keys and values for a prompt: kept, re-encoded (PIE), or computed."""

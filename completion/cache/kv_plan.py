@@ -1,8 +1,8 @@
-"""Which cached keys and values serve a new prompt: kept where they are, shifted by a rotation, or computed anew.
+"""Plans which cached keys and values a new prompt keeps, which it shifts by a rotation, and which it computes.
 
-A plan is a value: it can be printed and tested without a model. Source of the idea: "Let the Code LLM Edit Itself When
-You Edit the Code" (PIE), section 3; repair of the first tokens of a reused run: "EPIC: Efficient Position-Independent
-Context Caching for Serving Large Language Models", section 4.
+Sources: "Let the Code LLM Edit Itself When You Edit the Code" (PIE), section 3, for the shift; "EPIC: Efficient
+Position-Independent Context Caching for Serving Large Language Models", section 4, for computing the first tokens of a
+reused run again.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from drafting.arrays import IntArray
 
-_ANCHOR_TOKENS = 8  # a run is found by this many equal tokens; shorter ones cost more repair than they save
-_MOST_PLACES = 16  # of a run that stands in many places (rows of a table) only so many are compared
+_SEED_TOKENS = 8  # minimum length of a run: a shorter one costs more repair than it saves
+_MAX_SOURCES = 16  # maximum number of occurrences of a run that are compared, such as the rows of a table
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`count` cached tokens from `source` on that serve the new prompt from `destination` on."""
+    """`count` cached tokens from position `source` on that the new prompt has from position `destination` on."""
 
     source: int
     destination: int
@@ -29,16 +29,16 @@ class Run:
 
     @property
     def shift(self) -> int:
-        """Δ, by how many positions the run moves; 0 keeps it in place."""
+        """Δ, the number of positions by which the run moves."""
         return self.destination - self.source
 
 
 @dataclass(frozen=True, slots=True)
 class CachePlan:
-    """How a cache becomes the cache of a new prompt.
+    """The changes that turn a cache into the cache of a new prompt.
 
     Attributes:
-        sources: Old slot for each new one, −1 where none serves.  # [new length]
+        sources: Old slot of each new one, −1 for none.  # [new length]
         compute: New slots to compute, ascending.  # [computed]
     """
 
@@ -47,18 +47,18 @@ class CachePlan:
 
     @property
     def computed(self) -> int:
-        """Tokens that go through the model."""
+        """Number of tokens that the model computes."""
         return len(self.compute)
 
     @property
     def shifted(self) -> int:
-        """Tokens whose keys are rotated and that are not computed anew."""
+        """Number of tokens that are reused with rotated keys."""
         reused = self._reused()
         return int(np.count_nonzero(reused & (self.sources != np.arange(len(self.sources)))))
 
     @property
     def kept(self) -> int:
-        """Tokens that serve as they are."""
+        """Number of tokens that are reused unchanged."""
         return int(np.count_nonzero(self._reused())) - self.shifted
 
     def _reused(self) -> npt.NDArray[np.bool_]:
@@ -67,12 +67,12 @@ class CachePlan:
         return reused
 
     def __str__(self) -> str:
-        """One line for a person."""
+        """Return the three counts in one line."""
         return f"{self.kept} kept, {self.shifted} shifted, {self.computed} computed"
 
 
 def plan_exact(cached: Sequence[int], new: Sequence[int]) -> CachePlan:
-    """Keep the longest common prefix, compute the rest: the same logits as without a cache."""
+    """Keep the longest common prefix and compute the rest, which gives the same logits as no cache."""
     common = common_prefix(np.asarray(cached, dtype=np.int32), np.asarray(new, dtype=np.int32))
     sources = np.full(len(new), -1, dtype=np.int32)
     sources[:common] = np.arange(common)
@@ -82,15 +82,15 @@ def plan_exact(cached: Sequence[int], new: Sequence[int]) -> CachePlan:
 def plan_pie(
     cached: Sequence[int], new: Sequence[int], *, repair_tokens: int, always_compute: Sequence[int] = ()
 ) -> CachePlan:
-    """Keep the common prefix and reuse every other run of equal tokens, wherever it stood.
+    """Keep the common prefix, and reuse every other run of equal tokens, whatever its position in the cache.
 
     Args:
         cached: Tokens in the cache.
         new: Tokens of the new prompt.
-        repair_tokens: So many first tokens of every reused run behind the common prefix are computed again: their
-            hidden states depend most on what stood before them.
-        always_compute: Positions in `new` that are computed wherever they lie behind the common prefix (the format's
-            special tokens, which gather the most attention).
+        repair_tokens: Number of first tokens of each run after the common prefix that are computed again, because
+            their hidden states depend most on the tokens before the run.
+        always_compute: Positions in `new` that are computed if they are after the common prefix: the FIM format's
+            special tokens, which get the most attention.
     """
     old_tokens, new_tokens = np.asarray(cached, dtype=np.int32), np.asarray(new, dtype=np.int32)
     common = common_prefix(old_tokens, new_tokens)
@@ -107,30 +107,31 @@ def plan_pie(
 
 
 def common_prefix(first: IntArray, second: IntArray) -> int:
-    """How many leading tokens agree."""
+    """Return the number of leading tokens that are equal."""
     shorter = min(len(first), len(second))
     different = np.flatnonzero(first[:shorter] != second[:shorter])
     return int(different[0]) if len(different) else shorter
 
 
 def matching_runs(old: IntArray, new: IntArray, start: int) -> list[Run]:
-    """Disjoint runs of `new` behind `start` that stand somewhere in `old`, found left to right, longest match first.
+    """Return disjoint runs of `new` from `start` on that `old` contains, from left to right.
 
-    Of several old places the one that continues the previous run's shift is taken, else the nearest.
+    If a run occurs several times in `old`, the longest match is taken, then the one whose shift is closest to the
+    previous run's.
     """
-    if len(new) - start < _ANCHOR_TOKENS:  # a key at the prompt's end
+    if len(new) - start < _SEED_TOKENS:  # the usual case: the user typed at the prompt's end
         return []
-    places: dict[bytes, list[int]] = {}
-    for source in range(len(old) - _ANCHOR_TOKENS + 1):
-        places.setdefault(old[source : source + _ANCHOR_TOKENS].tobytes(), []).append(source)
+    sources_by_seed: dict[bytes, list[int]] = {}
+    for source in range(len(old) - _SEED_TOKENS + 1):
+        sources_by_seed.setdefault(old[source : source + _SEED_TOKENS].tobytes(), []).append(source)
     runs: list[Run] = []
     position, shift = start, 0
-    while position <= len(new) - _ANCHOR_TOKENS:
-        found = places.get(new[position : position + _ANCHOR_TOKENS].tobytes())
-        if found is None:
+    while position <= len(new) - _SEED_TOKENS:
+        sources = sources_by_seed.get(new[position : position + _SEED_TOKENS].tobytes())
+        if sources is None:
             position += 1
             continue
-        best = max(found[-_MOST_PLACES:], key=lambda source: _preference(old, new, source, position, shift))
+        best = max(sources[-_MAX_SOURCES:], key=lambda source: _preference(old, new, source, position, shift))
         run = _extend(old, new, best, position, runs[-1].destination + runs[-1].count if runs else start)
         runs.append(run)
         position, shift = run.destination + run.count, run.shift
@@ -138,12 +139,12 @@ def matching_runs(old: IntArray, new: IntArray, start: int) -> list[Run]:
 
 
 def _preference(old: IntArray, new: IntArray, source: int, position: int, shift: int) -> tuple[int, int]:
-    """Longest match first, then the least change of shift."""
+    """Return a sort key: the length of the match, then the negative change of shift."""
     return common_prefix(old[source:], new[position:]), -abs(position - source - shift)
 
 
 def _extend(old: IntArray, new: IntArray, source: int, position: int, floor: int) -> Run:
-    """Grow a match to both sides as far as the tokens agree; to the left no further than `floor`."""
+    """Extend a match to both sides while the tokens are equal, to the left at most to position `floor`."""
     before = 0
     while position - before > floor and source - before > 0 and old[source - before - 1] == new[position - before - 1]:
         before += 1

@@ -1,4 +1,4 @@
-"""One cache of keys and values for each document, brought up to date for a prompt with as little work as possible."""
+"""KV sessions: one cache of keys and values for each document, updated for each prompt with little work."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from drafting.arrays import IntArray
 logger = logging.getLogger(__name__)
 
 HOLE = -1
-"""Stands in `KVSession.tokens` where a cancelled request left a slot uncomputed: it matches no token."""
+"""Entry of `KVSession.tokens` for a slot that a cancelled request did not compute; it equals no token."""
+
+NoteChunk = Callable[[int, float], None]
+"""Callback with the number of tokens and the seconds of each chunk of a prompt that was computed."""
 
 
-NotePiece = Callable[[int, float], None]
-
-
-def _unnoted(_tokens: int, _seconds: float) -> None:
-    """Nobody wants to know."""
+def _ignore_chunk(_tokens: int, _seconds: float) -> None:
+    """Do nothing: the default callback."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """Bounds of the sessions.
+    """Bounds of the KV sessions.
 
     Attributes:
-        capacity: Most slots of one session: the longest prompt with what is generated and drafted behind it.
-        spare_slots: Slots kept free behind the prompt for that.
-        budget_bytes: Memory that all sessions may hold when a request opens one; the least recently used goes first.
-        chunk_tokens: Tokens computed between two looks at the cancel token.
-        repair_tokens: First tokens of a reused run that are computed again.
-        max_edits: A token that was reused across so many changes before it is computed again.
+        capacity: Maximum number of slots of a session, for the prompt and the tokens generated and drafted after it.
+        spare_slots: Number of slots that a prompt leaves free for those tokens.
+        budget_bytes: Maximum memory of all sessions when a request opens one; the least recently used is closed first.
+        chunk_tokens: Number of tokens computed between two checks of the cancel token.
+        repair_tokens: Number of first tokens of a reused run that are computed again.
+        max_edits: Number of edits after which a reused token is computed again.
     """
 
     capacity: int = 4096
@@ -52,25 +52,26 @@ class SessionSettings:
     repair_tokens: int = 16
     max_edits: int = 32
 
-    def longest_prompt(self, max_positions: int) -> int:
-        """Return how many tokens a prompt may have beside a completion, in a model with so many positions."""
+    def max_prompt_tokens(self, max_positions: int) -> int:
+        """Return the maximum length of a prompt that leaves room for a completion, in a model with `max_positions`."""
         return min(self.capacity, max_positions) - self.spare_slots + 1
 
 
 class KVSession:
-    """The cache of one document and the tokens that it stands for.
+    """The cache of one document and the tokens in it.
 
     Attributes:
-        tokens: What the slots hold, in order; HOLE where nothing valid is.
-        edits: How many changes before it each slot's content has lived through; 0 is exact.  # [len(tokens)]
-        budget: Of the document's prompts, settled while the cache is empty; None before.
-        longest_chunk_ms: How long the slowest piece took that was computed for the last prompt.
+        cache: Keys and values.
+        tokens: Token of each slot; HOLE for a slot with no valid content.
+        edits: Number of edits before its slot that each reused token has outlived; 0 is exact.  # [len(tokens)]
+        budget: Budget of the document's prompts, chosen while the cache is empty; None before.
+        longest_chunk_ms: Time of the slowest chunk of the last prompt.
     """
 
     __slots__ = (
         "_model",
         "_movable",
-        "_note_piece",
+        "_note_chunk",
         "_settings",
         "budget",
         "cache",
@@ -79,10 +80,10 @@ class KVSession:
         "tokens",
     )
 
-    def __init__(self, model: CausalModel, settings: SessionSettings, note_piece: NotePiece = _unnoted) -> None:
+    def __init__(self, model: CausalModel, settings: SessionSettings, note_chunk: NoteChunk = _ignore_chunk) -> None:
         self._model = model
         self._settings = settings
-        self._note_piece = note_piece
+        self._note_chunk = note_chunk
         self.budget: PromptBudget | None = None
         self.cache: KVCache = model.new_cache(settings.capacity)
         self._movable = True
@@ -90,44 +91,45 @@ class KVSession:
         self.edits: IntArray = np.zeros(0, dtype=np.int32)
         self.longest_chunk_ms = 0.0
 
-    def prepare(self, prompt: Prompt, mode: CacheMode, cancel: CancelToken, leave: int = 0) -> CachePlan:
-        """Make the cache hold all of the prompt but its last token, which the first decoding step scores.
+    def prepare(self, prompt: Prompt, cache_mode: CacheMode, cancel: CancelToken, leave_tokens: int = 0) -> CachePlan:
+        """Update the cache to the prompt without its last token, which the first decoding step scores.
 
-        Up to `leave` further tokens at the end may be left to that step as well: a pass over few rows costs hardly
-        more than one over a single row, so the first token comes a step earlier. The plan counts them as computed.
+        If at most `leave_tokens` tokens are missing, all at the end, that step computes them as well. A pass over few
+        rows costs hardly more than a pass over one row, so this saves a pass. The plan counts them as computed.
 
         Raises:
-            CancelledError: What was computed until then stays and is valid.
+            CancelledError: What is computed until then stays in the cache and is valid.
             PromptTooLongError: The prompt does not fit the session.
         """
         self.longest_chunk_ms = 0.0
         wanted = prompt.tokens[:-1]
         if len(wanted) + self._settings.spare_slots > self.cache.capacity:
             raise PromptTooLongError(
-                f"The prompt has {len(prompt.tokens)} tokens, but {self.cache.capacity - self._settings.spare_slots} "
-                "fit beside the completion. Lower the prompt's budgets (prefix, suffix, context)."
+                f"The prompt has {len(prompt.tokens)} tokens, but only "
+                f"{self.cache.capacity - self._settings.spare_slots} fit together with a completion. "
+                "Lower the prompt's budgets (prefix, suffix, context)."
             )
         self.cache.reserve(len(prompt.tokens))
-        plan = self.plan(prompt, mode)
+        plan = self.plan(prompt, cache_mode)
         try:
             self._reuse(plan, wanted)
         except UnsupportedModelError as error:  # raised before anything is moved
-            logger.warning("%s Text behind an edit is computed again.", error)
+            logger.warning("%s The text after an edit is computed again.", error)
             self._movable = False
-            plan = self.plan(prompt, mode)
+            plan = self.plan(prompt, cache_mode)
             self._reuse(plan, wanted)
-        if 0 < plan.computed <= leave and plan.compute[0] == len(wanted) - plan.computed:
+        if 0 < plan.computed <= leave_tokens and plan.compute[0] == len(wanted) - plan.computed:
             self.truncate(int(plan.compute[0]))
         else:
             self._compute(plan.compute, wanted, cancel)
         return plan
 
-    def plan(self, prompt: Prompt, mode: CacheMode) -> CachePlan:
-        """What `prepare` would do; nothing is changed."""
+    def plan(self, prompt: Prompt, cache_mode: CacheMode) -> CachePlan:
+        """Return what `prepare` would do, and change nothing."""
         wanted = prompt.tokens[:-1]
-        if mode is CacheMode.OFF:
+        if cache_mode is CacheMode.OFF:
             return plan_exact((), wanted)
-        if mode is CacheMode.EXACT or not self._movable:
+        if cache_mode is CacheMode.EXACT or not self._movable:
             inexact = np.flatnonzero(self.edits)
             return plan_exact(self.tokens[: inexact[0]] if len(inexact) else self.tokens, wanted)
         plan = plan_pie(
@@ -137,10 +139,10 @@ class KVSession:
         return CachePlan(plan.sources, np.union1d(plan.compute, worn).astype(np.int32))
 
     def refresh(self, cancel: CancelToken) -> int:
-        """Compute everything from the first inexact slot on again, in place; returns how many tokens.
+        """Compute all slots again from the first inexact one on, in place; return their number.
 
         Raises:
-            CancelledError: Slots before the one reached are exact, those behind it as they were.
+            CancelledError: The slots computed until then are exact, the others unchanged.
         """
         inexact = np.flatnonzero(self.edits)
         if not len(inexact):
@@ -151,19 +153,19 @@ class KVSession:
         return len(slots)
 
     def commit(self, rows: Sequence[int], tokens: Sequence[int]) -> None:
-        """Make rows of the last scored tree, which hold `tokens`, part of the past."""
+        """Make rows of the last scored tree part of the past; `tokens` are their tokens."""
         self.cache.commit(rows)
         self.tokens += tokens
         inexact = np.int32(self.edits.any())
         self.edits = np.append(self.edits, np.full(len(tokens), inexact, dtype=np.int32))
 
     @property
-    def room(self) -> int:
-        """Slots that can be used at all."""
+    def capacity(self) -> int:
+        """Maximum number of slots."""
         return self.cache.capacity
 
     def reopen(self, length: int) -> list[int]:
-        """Make what lies behind the first `length` tokens a chain of rows again; gives those tokens."""
+        """Turn the slots from `length` on into a chain of rows again; return their tokens."""
         opened = self.tokens[length:]
         self.cache.reopen(length)
         del self.tokens[length:]
@@ -180,7 +182,7 @@ class KVSession:
         return np.append(self.edits, np.int32(0))[sources]  # −1 reads the zero at the end
 
     def _reuse(self, plan: CachePlan, wanted: Sequence[int]) -> None:
-        """Bring every reused slot to its new place; slots that no old one serves become holes."""
+        """Move every reused slot to its new position; slots without an old one become holes."""
         unmoved = int(np.argmax(np.append(plan.sources != np.arange(len(plan.sources)), True)))
         edits = self._edits_of(plan.sources)
         edits[unmoved:] += 1  # encoded with other text before it
@@ -192,7 +194,7 @@ class KVSession:
         self.edits = edits
 
     def _compute(self, slots: IntArray, wanted: Sequence[int], cancel: CancelToken) -> None:
-        first_inexact = int(np.argmax(np.append(self._inexact_but(slots), True)))
+        first_inexact = int(np.argmax(np.append(self._inexact_without(slots), True)))
         for start in range(0, len(slots), self._settings.chunk_tokens):
             cancel.raise_if_cancelled()
             chunk = slots[start : start + self._settings.chunk_tokens]
@@ -200,47 +202,47 @@ class KVSession:
             started = time.perf_counter()
             self._model.prefill(np.asarray(tokens, dtype=np.int32), chunk, self.cache)
             seconds = time.perf_counter() - started
-            self._note_piece(len(chunk), seconds)
+            self._note_chunk(len(chunk), seconds)
             self.longest_chunk_ms = max(self.longest_chunk_ms, 1e3 * seconds)
             for slot, token in zip(chunk, tokens, strict=True):
                 self.tokens[slot] = token
-            self.edits[chunk] = chunk > first_inexact  # computed on top of something inexact, it is inexact as well
+            self.edits[chunk] = chunk > first_inexact  # what is computed after an inexact slot is inexact as well
 
-    def _inexact_but(self, slots: IntArray) -> IntArray:
-        """Which slots stay inexact once `slots` are computed."""
+    def _inexact_without(self, slots: IntArray) -> IntArray:
+        """Return nonzero for each slot that is still inexact after `slots` are computed.  # [len(tokens)]."""
         inexact = self.edits.copy()
         inexact[slots] = 0
         return inexact
 
 
 class KVSessions:
-    """The sessions of all documents, under one memory budget.
+    """The KV sessions of all documents, under one memory budget.
 
     Args:
-        model: What computes.
-        settings: Bounds.
-        note_piece: Told of every piece of a prompt that was computed: its tokens, and seconds.
+        model: The model whose keys and values are cached.
+        settings: Bounds of the sessions.
+        note_chunk: Callback for every chunk of a prompt that was computed.
     """
 
-    def __init__(self, model: CausalModel, settings: SessionSettings, note_piece: NotePiece = _unnoted) -> None:
+    def __init__(self, model: CausalModel, settings: SessionSettings, note_chunk: NoteChunk = _ignore_chunk) -> None:
         self._model = model
         self._settings = settings
-        self._note_piece = note_piece
+        self._note_chunk = note_chunk
         self._sessions: OrderedDict[str, KVSession] = OrderedDict()
 
     def open(self, document: str) -> KVSession:
-        """The session of a document, made if need be; it becomes the most recently used one."""
-        session = self._sessions.pop(document, None) or KVSession(self._model, self._settings, self._note_piece)
+        """Return the session of a document, a new one if it has none; it becomes the most recently used one."""
+        session = self._sessions.pop(document, None) or KVSession(self._model, self._settings, self._note_chunk)
         self._sessions[document] = session
         self._evict()
         return session
 
     def close(self, document: str) -> None:
-        """Forget a document."""
+        """Free the memory of a document's session."""
         self._sessions.pop(document, None)
 
     def __len__(self) -> int:
-        """Sessions that are held."""
+        """Return the number of open sessions."""
         return len(self._sessions)
 
     def _evict(self) -> None:

@@ -1,1 +1,1 @@
-"""One suggestion: the decoding loop, what binds it, and what it costs."""
+"""Generation of one suggestion: the decoding loop, its constraints and its costs."""

@@ -1,4 +1,4 @@
-"""One text being written for a request: the greedy one, or one that branches off from it."""
+"""An attempt: a suggestion while it is generated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import ConstraintState
-from completion.decoding.decoder import NO_TOKEN, Decoder, Rivals, Step
+from completion.decoding.decoder import NO_TOKEN, Decoder, Step, TopTokens
 from completion.decoding.run_record import RunRecord
 from completion.postprocess import Context, stable_prefix
 from completion.postprocess.first_line import line_end
@@ -16,19 +16,19 @@ from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from completion.stopping.output_text import OutputText
 from completion.stopping.rules import Stop, StopRules
 
-LEAST_ODDS = math.log(1 / 50)
-"""Against the token that was taken: what is less likely is no suggestion, and would cost as much as a likely one."""
+MIN_LOG_ODDS = math.log(1 / 50)
+"""Minimum log-odds of a branch's first token against the token that was taken; others are too unlikely to be useful."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Another token that the model might have written.
+    """The start of a branch: another token that the model might have taken.
 
     Attributes:
-        start: How many tokens of the text stand before it.
+        start: Number of the attempt's tokens before it, which the branch shares.
         token: The other token.
-        log_probability: Of the token.
-        state: Where the text stands within the constraints behind it.
+        log_probability: Log-probability of the token.
+        state: State of the constraints after the token.
     """
 
     start: int
@@ -39,18 +39,18 @@ class Branch:
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """Writes one text until a stop rule ends it.
+    """A suggestion that is generated until a stop rule ends it.
 
     Attributes:
-        request: What was asked, line ends normalised.
+        request: The request, with plain line feeds.
         context: The document around the cursor.
-        decoder: Gives the tokens: all of them, or those behind a branch's own first one.
-        output: The text.
-        rules: Where it ends.
-        record: Counts steps and time of the whole request.
-        log_probabilities: Of each token of the text, what a branch shares with the first text included.
-        rivals: What else each token might have been that the decoder gave.
-        stop: Where the text ended; None while it is written.
+        decoder: Source of the tokens; of a branch, those after its first own token.
+        output: The text so far.
+        rules: Stop rules.
+        record: Counts and times of the whole request.
+        log_probabilities: Log-probability of each token; a branch includes the tokens that it shares.
+        top_tokens: The likeliest tokens at the position of each token from the decoder.
+        stop: End of the text; None while it is generated.
     """
 
     request: CompletionRequest
@@ -60,11 +60,11 @@ class Attempt:
     rules: StopRules
     record: RunRecord
     log_probabilities: list[float] = field(default_factory=list)
-    rivals: list[Rivals] = field(default_factory=list)
+    top_tokens: list[TopTokens] = field(default_factory=list)
     stop: Stop | None = None
 
     def stream(self, cancel: CancelToken) -> Iterator[str]:
-        """Write the text; gives the part that may be shown whenever it has grown, or a line of the text is whole.
+        """Generate the text; yield its stable prefix whenever that has grown or a line of the text is complete.
 
         Raises:
             CancelledError: Between two steps.
@@ -81,17 +81,17 @@ class Attempt:
                 yield visible
 
     def add(self, step: Step) -> None:
-        """Add a step's tokens to the text, as far as no stop rule ends it."""
+        """Count a step and add its tokens, up to where a stop rule ends the text."""
         self.record.count(step)
-        self.rivals += step.rivals
+        self.top_tokens += step.top_tokens
         self.stop = self.extend(step) or self.rules.time_end(self.output, self.record.elapsed_ms())
 
     def growing(self, visible: str) -> Suggestion:
-        """What may be shown of the text so far, with the log-probabilities of everything so far."""
+        """Return the visible part of the text with the log-probabilities of all tokens so far."""
         return Suggestion(visible, token_log_probabilities=tuple(self.log_probabilities))
 
-    def text(self, stop: Stop) -> Suggestion:
-        """Everything that was written up to its end."""
+    def suggestion(self, stop: Stop) -> Suggestion:
+        """Return the text up to `stop`, before any filter."""
         log_probabilities = tuple(self.log_probabilities[: self.output.tokens_within(stop.length)])
         return Suggestion(
             text=self.output.whole()[: stop.length],
@@ -100,30 +100,30 @@ class Attempt:
             pieces=self.output.pieces(stop.length),
         )
 
-    def line(self) -> Suggestion | None:
-        """In line mode the first line, once it is whole: more may follow that closes its brackets."""
+    def first_line(self) -> Suggestion | None:
+        """Return the first line in line mode, once it is complete; lines that close its brackets may follow."""
         end = line_end(self.output.whole(), self.context) if self.context.mode is Mode.LINE else None
-        return None if end is None else self.text(Stop(end, StopReason.LINE_END))
+        return None if end is None else self.suggestion(Stop(end, StopReason.LINE_END))
 
     def branches(self) -> Iterator[Branch]:
-        """Other texts, by the first token in which they differ from this one, which has ended; likeliest first."""
+        """Yield the branches of this attempt, which has ended, by falling probability."""
         tokens = 0 if self.stop is None else max(self.output.tokens_within(self.stop.length), 1)
         found: list[tuple[float, Branch]] = []
         before = 0.0
-        for start, (taken, rivals) in enumerate(zip(self.log_probabilities[:tokens], self.rivals, strict=False)):
-            for token, other in zip(rivals.tokens.tolist(), rivals.log_probabilities.tolist(), strict=True):
-                if token != rivals.taken and token not in self.decoder.ends and other >= taken + LEAST_ODDS:
-                    found.append((before + other, Branch(start, token, other, rivals.state)))
+        for start, (taken, top) in enumerate(zip(self.log_probabilities[:tokens], self.top_tokens, strict=False)):
+            for token, other in zip(top.tokens.tolist(), top.log_probabilities.tolist(), strict=True):
+                if token != top.taken and token not in self.decoder.stop_ids and other >= taken + MIN_LOG_ODDS:
+                    found.append((before + other, Branch(start, token, other, top.state)))
             before += taken
         for _, branch in sorted(found, key=lambda candidate: -candidate[0]):
-            behind = self.decoder.constraints.advance(branch.state, branch.token)  # when it is asked for: it takes time
-            if behind is not None:
-                yield replace(branch, state=behind)
+            after = self.decoder.constraints.advance(branch.state, branch.token)  # slow, so only for requested branches
+            if after is not None:
+                yield replace(branch, state=after)
 
     def extend(self, step: Step) -> Stop | None:
-        """Add a step's tokens to the text, one by one: where it ends must not depend on how they came."""
+        """Add a step's tokens one by one, so that the text's end does not depend on how many tokens a step has."""
         for token, drafter, log_probability in zip(step.tokens, step.drafters, step.log_probabilities, strict=True):
-            if token == NO_TOKEN or token in self.decoder.ends:
+            if token == NO_TOKEN or token in self.decoder.stop_ids:
                 reason = StopReason.GRAMMAR if token == NO_TOKEN else StopReason.STOP_TOKEN
                 return Stop(len(self.output.whole()), reason)
             self.output.extend(self.decoder.constraints.token_bytes(token), drafter)

@@ -1,4 +1,4 @@
-"""What may come next: the forced bytes of healing and the language's grammar, as one state for each draft node."""
+"""The constraints on the next token: the forced bytes of healing and the language's grammar."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from drafting.arrays import IntArray
 
 @dataclass(frozen=True, slots=True)
 class ConstraintState:
-    """Where a text stands within all constraints; immutable and shared."""
+    """State of all constraints after some tokens; immutable, so that draft nodes share it."""
 
     forced: ForcedBytes
     grammar: Snapshot | None
 
     @property
     def free(self) -> bool:
-        """Whether any token may come next."""
+        """Whether every token may come next."""
         return not self.forced.remaining and self.grammar is None
 
 
 FREE = ConstraintState(ForcedBytes(b""), None)
-"""Nothing is required any more."""
+"""State without any constraint."""
 
 
 class Constraints:
-    """Forced bytes and grammar together.
+    """Forced bytes and grammar as one constraint.
 
     Args:
-        tokenizer: Gives the bytes of tokens.
-        forced: What the output must start with.
+        tokenizer: Source of the bytes of tokens.
+        forced: Bytes that the output must start with.
         grammar: The language's constraint; None for none.
-        ends: Stop tokens: they end the text wherever it stands, once nothing is forced any more.
-        grammar_binds: Whether the grammar binds the model's own choice, or only prunes guesses.
+        stop_ids: Stop tokens, which are allowed everywhere after the forced bytes.
+        grammar_binds: Whether the grammar restricts the model's own choice, or only prunes drafts.
     """
 
     def __init__(
@@ -44,30 +44,30 @@ class Constraints:
         tokenizer: TokenBytes,
         forced: bytes,
         grammar: GrammarConstraint | None = None,
-        ends: frozenset[int] = frozenset(),
+        stop_ids: frozenset[int] = frozenset(),
         *,
         grammar_binds: bool = True,
     ) -> None:
         self._tokenizer = tokenizer
         self._grammar = grammar
         self._grammar_binds = grammar_binds
-        self._ends = ends
+        self._stop_ids = stop_ids
         self.start = ConstraintState(ForcedBytes(forced), grammar.root if grammar else None)
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes of a token."""
+        """Return the bytes of a token."""
         return self._tokenizer.token_bytes(token)
 
     def after(self, tokens: Sequence[int]) -> ConstraintState:
-        """The state behind tokens from the start on; free where they broke a constraint that does not bind."""
+        """Return the state after tokens from the start on; FREE if they broke a constraint that does not bind."""
         state: ConstraintState | None = self.start
         for token in tokens:
             state = self.advance(state, token) if state else None
         return state or FREE
 
     def advance(self, state: ConstraintState, token: int) -> ConstraintState | None:
-        """The state after a token, None if the token is not allowed."""
-        if token in self._ends:
+        """Return the state after a token, None if the token is not allowed."""
+        if token in self._stop_ids:
             return None if state.forced.remaining else state
         data = self._tokenizer.token_bytes(token)
         forced = state.forced.advance(data)
@@ -79,9 +79,9 @@ class Constraints:
         return None if grammar is None else ConstraintState(forced, grammar)
 
     def bind(self, state: ConstraintState) -> bool:
-        """Whether the model's own choice in this state is restricted."""
+        """Return whether the constraints restrict the model's own choice in this state."""
         return bool(state.forced.remaining) or (self._grammar_binds and state.grammar is not None)
 
     def candidates(self, state: ConstraintState) -> IntArray | None:
-        """Ids that the forced bytes allow next, None where all are.  # [candidates]."""
+        """Return the ids that the forced bytes allow next, None if they allow all.  # [candidates]."""
         return state.forced.candidates(self._tokenizer)

@@ -1,4 +1,4 @@
-"""The decoding loop: propose, prune, forward, accept, compact; one step at a time, cancellable between steps."""
+"""The decoding loop. A step drafts a tree, prunes it, scores it in one forward pass and accepts a path of it."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from drafting.drafter import ALONE, Drafter, SharedStep
 from drafting.verifier import ANCHOR_ROW, AcceptedPath, accept_path
 
 NO_TOKEN = -1
-"""Drawn where the constraints leave no token: decoding ends there."""
+"""Stands for a token where the constraints allow none; decoding ends there."""
 
 RECYCLED_TOKENS = 8
-"""So many best successors of each scored row are shown to the drafters."""
+"""Number of likeliest next tokens of each scored row that the drafters see."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rivals:
-    """What the model held likely at one place of a text, the token that it took included.
+class TopTokens:
+    """The likeliest tokens at one position of a text.
 
     Attributes:
-        taken: That token.
-        tokens: The best few, best first.  # [RECYCLED_TOKENS]
-        log_probabilities: Of each under the model, before constraints.  # [RECYCLED_TOKENS]
-        state: Where the text stood within the constraints.
+        taken: Token that was taken there.
+        tokens: Likeliest tokens, best first.  # [RECYCLED_TOKENS]
+        log_probabilities: Log-probability of each under the model, before constraints.  # [RECYCLED_TOKENS]
+        state: State of the constraints before the position.
     """
 
     taken: int
@@ -45,16 +45,16 @@ class Rivals:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step of decoding added.
+    """Result of one decoding step.
 
     Attributes:
         tokens: Emitted tokens; the last may be a stop token or NO_TOKEN.
-        drafters: Who wrote each token.
-        log_probabilities: Of each token under the model, given the forced bytes, before the grammar.
-        drafted: Nodes that were scored.
-        drafting_ms: Time spent on guesses.
-        rivals: Of each token.
-        rows: Scored rows of the text, from the anchor's on: all but the last token's, which is the next anchor.
+        drafters: Name of the drafter that guessed each token, or "model".
+        log_probabilities: Log-probability of each token under the model, given the forced bytes, before the grammar.
+        drafted: Number of draft nodes that were scored.
+        drafting_ms: Time spent on drafting.
+        top_tokens: Likeliest tokens at the position of each token.
+        rows: Scored rows of the anchor and of all tokens except the last, which is the next anchor.
     """
 
     tokens: tuple[int, ...]
@@ -62,19 +62,19 @@ class Step:
     log_probabilities: tuple[float, ...]
     drafted: int
     drafting_ms: float
-    rivals: tuple[Rivals, ...] = ()
+    top_tokens: tuple[TopTokens, ...] = ()
     rows: tuple[int, ...] = (ANCHOR_ROW,)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a step scores for one text: its last token, the anchor, and guesses behind it.
+    """The draft that a step scores after an attempt's last token, the anchor.
 
     Attributes:
-        tree: The guesses that the constraints allow.
-        states: The constraints' state behind the anchor and behind each guess.  # [1 + nodes]
-        drafting_ms: Time spent on guesses.
-        ready: When they were ready, by `time.perf_counter`.
+        tree: Draft tree of the guesses that the constraints allow.
+        states: State of the constraints after the anchor and after each node.  # [1 + nodes]
+        drafting_ms: Time spent on drafting.
+        ready: Time when the draft was ready, by `time.perf_counter`.
     """
 
     tree: DraftTree
@@ -85,19 +85,19 @@ class Proposal:
 
 @dataclass(slots=True)
 class Decoder:
-    """Decodes one request on top of a prepared session.
+    """Generates the tokens of one attempt after a prompt.
 
     Attributes:
-        model: Scores draft trees.
-        session: Holds the prompt but for its last few tokens, the last one in any case.
+        model: The model.
+        session: KV session with the prompt, of which the last token and perhaps a few before it are missing.
         prompt: The prompt's tokens.
-        constraints: What may come next.
-        drafter: Who guesses; None for plain decoding.
-        forced_tokens: Tokenises the forced bytes, whose tokens are guessed first.
-        sampling: How a token is drawn.
-        ends: Stop tokens.
-        state: Where the text stands within the constraints.
-        tokens: What was emitted so far.
+        constraints: Constraints on the next token.
+        drafter: Source of guesses; None for plain decoding.
+        forced_tokens: Tokenises the forced bytes, whose tokens are the first guesses.
+        sampling: Parameters of drawing a token.
+        stop_ids: Stop tokens.
+        state: State of the constraints after the tokens so far.
+        tokens: Emitted tokens so far.
     """
 
     model: CausalModel
@@ -107,12 +107,12 @@ class Decoder:
     drafter: Drafter | None
     forced_tokens: Callable[[bytes], Sequence[int]]
     sampling: Sampling
-    ends: frozenset[int]
+    stop_ids: frozenset[int]
     state: ConstraintState
     tokens: list[int] = field(default_factory=list)
 
     def steps(self, cancel: CancelToken) -> Iterator[Step]:
-        """Decode until a stop token, or until the caller stops asking.
+        """Yield decoding steps until a stop token, or until the caller stops iterating.
 
         Raises:
             CancelledError: Between two steps.
@@ -122,63 +122,63 @@ class Decoder:
             proposal = self.propose()
             pending = self._pending()
             logits = self._forward(pending, proposal.tree)
-            step = self.accept(proposal, logits, is_usual=len(pending) == 1)
+            step = self.accept(proposal, logits, scored_alone=len(pending) == 1)
             before = len(pending) - 1
             rows = (*range(before), *(before + row for row in step.rows))
             self.session.commit(rows, [*pending, *step.tokens[:-1]])
             yield step
-            if step.tokens[-1] in self.ends or step.tokens[-1] == NO_TOKEN:
+            if step.tokens[-1] in self.stop_ids or step.tokens[-1] == NO_TOKEN:
                 return
 
     def propose(self, shared: SharedStep = ALONE) -> Proposal:
-        """Guess what follows, for a step that may score other texts as well."""
+        """Draft and prune a tree for a step, which may score other attempts as well."""
         started = time.perf_counter()
         guesses = self._guess(self.state, shared)
         proposed = time.perf_counter()
         tree, states = prune(guesses, self.constraints, self.state)
         return Proposal(tree, states, 1e3 * (proposed - started), time.perf_counter())
 
-    def accept(self, proposal: Proposal, logits: Logits, *, is_usual: bool) -> Step:
-        """Add what the model would have written anyway to the text.
+    def accept(self, proposal: Proposal, logits: Logits, *, scored_alone: bool) -> Step:
+        """Emit the accepted path of a scored proposal.
 
         Args:
-            proposal: What was scored.
-            logits: Of the anchor and of each guess.  # [1 + nodes]
-            is_usual: Whether nothing else was scored: the time since then is what such a step costs.
+            proposal: The scored proposal.
+            logits: Logits of the anchor and of each node.  # [1 + nodes]
+            scored_alone: Whether the step scored nothing else, so that its time is the cost of such a step.
         """
         tree, states = proposal.tree, proposal.states
-        path = accept_path(tree, self._chooser(logits, tree, states), self.ends | {NO_TOKEN})
+        path = accept_path(tree, self._chooser(logits, tree, states), self.stop_ids | {NO_TOKEN})
         verified = time.perf_counter()
         if self.drafter is not None:
-            step_ms = 1e3 * (verified - proposal.ready) if is_usual else 0.0
+            step_ms = 1e3 * (verified - proposal.ready) if scored_alone else 0.0
             self.drafter.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, step_ms)
         drafting_ms = proposal.drafting_ms + 1e3 * (time.perf_counter() - verified)
         log_probabilities = self._log_probabilities(logits, path, states)
-        rivals = _rivals(logits, path, states, log_probabilities)
+        top_tokens = _top_tokens(logits, path, states, log_probabilities)
         self.state = self._after(path, states)
         self.tokens += path.tokens
-        return Step(path.tokens, path.drafters, log_probabilities, len(tree), drafting_ms, rivals, path.rows)
+        return Step(path.tokens, path.drafters, log_probabilities, len(tree), drafting_ms, top_tokens, path.rows)
 
     def _log_probabilities(
         self, logits: Logits, path: AcceptedPath, states: Sequence[ConstraintState]
     ) -> tuple[float, ...]:
-        """Of each emitted token, given that it agrees with what stands before the cursor."""
+        """Return the log-probability of each emitted token among those that the forced bytes allow."""
         return tuple(
             log_probability(logits.row(row), token, self.constraints.candidates(states[row]))
             for row, token in zip(path.rows, path.tokens, strict=True)
         )
 
     def _guess(self, state: ConstraintState, shared: SharedStep) -> DraftTree:
-        """Guesses: first the tokens that the forced bytes will most likely become, then what the drafters say."""
+        """Draft a tree: first the most likely tokens of the forced bytes, then the drafters' guesses."""
         if self.drafter is None:
             return DraftTree.empty()
         certain = self.forced_tokens(state.forced.remaining)[:-1] if state.forced.remaining else ()
-        behind: ConstraintState | None = state
+        after: ConstraintState | None = state
         for token in certain:
-            behind = self.constraints.advance(behind, token) if behind else None
-        if behind is None:
-            certain, behind = (), state
-        forced = behind.forced
+            after = self.constraints.advance(after, token) if after else None
+        if after is None:
+            certain, after = (), state
+        forced = after.forced
         allowed = (
             (lambda token: forced.advance(self.constraints.token_bytes(token)) is not None)
             if forced.remaining
@@ -188,16 +188,19 @@ class Decoder:
         return guesses.after(certain, "healing") if certain else guesses
 
     def _pending(self) -> list[int]:
-        """The end of the text that is not in the cache: the anchor, whose logits are needed, and few before it."""
+        """Return the tokens that are not in the cache: the anchor, and perhaps a few before it."""
         return [*self.prompt, *self.tokens][len(self.session.tokens) :]
 
     def _forward(self, pending: Sequence[int], tree: DraftTree) -> Logits:
-        """Score the pending tokens as a chain and the tree below it; logits from the anchor on.  # [1 + nodes]."""
+        """Score the pending tokens as a chain and the tree below them; return logits from the anchor on.
+
+        The result has 1 + nodes rows.
+        """
         chain = np.arange(ROOT, len(pending) - 1, dtype=np.int32)
         tokens = np.concatenate((np.asarray(pending, dtype=np.int32), tree.tokens))
         parents = np.concatenate((chain, tree.parents + len(pending)))
         logits = self.model.score(tokens, parents, self.session.cache)
-        return logits if len(pending) == 1 else RowsOf(logits, len(pending) - 1, 1 + len(tree))
+        return logits if len(pending) == 1 else RowSlice(logits, len(pending) - 1, 1 + len(tree))
 
     def _chooser(self, logits: Logits, tree: DraftTree, states: Sequence[ConstraintState]) -> Callable[[int], int]:
         greedy = logits.argmax() if self.sampling.temperature <= 0 else None
@@ -217,15 +220,15 @@ class Decoder:
         return choose
 
     def _after(self, path: AcceptedPath, states: Sequence[ConstraintState]) -> ConstraintState:
-        """The constraints' state behind an accepted path."""
+        """Return the state of the constraints after an accepted path."""
         last = states[path.rows[-1]]
         following = self.constraints.advance(last, path.tokens[-1]) if path.tokens[-1] != NO_TOKEN else None
         return following or FREE
 
 
 @dataclass(frozen=True, slots=True)
-class RowsOf:
-    """Some neighbouring rows of logits."""
+class RowSlice:
+    """A slice of consecutive rows of logits."""
 
     logits: Logits
     first: int
@@ -246,10 +249,10 @@ class RowsOf:
 
 
 def prune(tree: DraftTree, constraints: Constraints, start: ConstraintState) -> tuple[DraftTree, list[ConstraintState]]:
-    """Drop guesses that the constraints reject, with everything below them.
+    """Drop nodes that the constraints reject, with everything below them.
 
     Returns:
-        The remaining tree, and the constraints' state behind the anchor and behind each remaining node.  # [rows]
+        The remaining tree, and the state of the constraints after the anchor and after each remaining node.  # [rows]
     """
     if start.free:
         return tree, [start] * (len(tree) + 1)
@@ -267,26 +270,26 @@ def _allowed_by(constraints: Constraints, state: ConstraintState) -> Callable[[i
     return lambda token: constraints.advance(state, token) is not None
 
 
-def _rivals(
+def _top_tokens(
     logits: Logits, path: AcceptedPath, states: Sequence[ConstraintState], log_probabilities: Sequence[float]
-) -> tuple[Rivals, ...]:
-    """The best few tokens at each place of a path, but where decoding ended."""
+) -> tuple[TopTokens, ...]:
+    """Return the likeliest tokens at the position of each token of a path, except NO_TOKEN."""
     ids, scores = logits.top(RECYCLED_TOKENS)
     return tuple(
-        Rivals(token, ids[row], scores[row] - (logits.row(row)[token] - log_probability), states[row])
+        TopTokens(token, ids[row], scores[row] - (logits.row(row)[token] - log_probability), states[row])
         for row, token, log_probability in zip(path.rows, path.tokens, log_probabilities, strict=True)
         if token != NO_TOKEN
     )
 
 
 def log_probability(row: FloatArray, token: int, candidates: IntArray | None = None) -> float:
-    """Logarithm of p of a token among candidates (None: all tokens); minus infinity for NO_TOKEN.
+    """Return the log-probability of a token among the candidates; minus infinity for NO_TOKEN.
 
     Args:
         row: Logits.  # [vocabulary]
         token: One of the candidates.
-        candidates: What the text before the cursor allows: that the model would not have written it says nothing of
-            what follows.  # [candidates]
+        candidates: Tokens that agree with the text before the cursor, None for all tokens. Other tokens do not count,
+            because the user has typed that text, however unlikely the model finds it.  # [candidates]
     """
     if token == NO_TOKEN:
         return -np.inf

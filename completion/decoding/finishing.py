@@ -1,4 +1,4 @@
-"""What may be offered of a generated text: the filters decide, then the grammar with the text after the cursor."""
+"""Turns an attempt into a suggestion: applies the filters, then checks the syntax with the text after the cursor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from completion.grammar.constraint import GrammarConstraint, Off
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
-from completion.stopping.opening_line import closing
+from completion.stopping.opening_line import closing_texts
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
@@ -17,19 +17,19 @@ _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.
 def open_grammar(
     request: CompletionRequest, healed: HealedPrefix, parsing: Parsing = IN_PROCESS
 ) -> GrammarConstraint | Off:
-    """Open the grammar's constraint for a request; it begins where the prompt ends, before the healed run."""
+    """Open the grammar's constraint for a request, which starts where the prompt ends, before the healed run."""
     return GrammarConstraint.open(request.language, healed.shown, request.suffix, request.grammar, healed.run, parsing)
 
 
 @dataclass(frozen=True, slots=True)
 class Finisher:
-    """Decides what may be offered of the texts of one request.
+    """Turns the attempts of one request into suggestions.
 
     Attributes:
         request: The request, with plain line feeds.
         context: The document around the cursor.
         grammar: The request's constraint, or the reason why it has none.
-        forced: The healed run, which the grammar reads before the suggestion's text.
+        forced: Bytes of the healed run, which the grammar reads before the suggestion.
     """
 
     request: CompletionRequest
@@ -38,26 +38,26 @@ class Finisher:
     forced: bytes
 
     def finish(self, raw: Suggestion, reason: StopReason) -> Suggestion | Dropped:
-        """Return what is offered of a finished text, or why nothing is."""
-        left: Suggestion | Dropped = raw
+        """Return the suggestion that a finished text becomes, or the reason why it is dropped."""
+        result: Suggestion | Dropped = raw
         if self.request.filters:
-            left = apply_filters(raw, replace(self.context, cut_short=reason in _CUT_SHORT))
-        if self.request.grammar is GrammarMode.STRICT and isinstance(left, Suggestion):
-            left = self._cut_by_grammar(left, closing(left, reason, self.context))
-        return left
+            result = apply_filters(raw, replace(self.context, cut_short=reason in _CUT_SHORT))
+        if self.request.grammar is GrammarMode.STRICT and isinstance(result, Suggestion):
+            result = self._cut_by_grammar(result, closing_texts(result, reason, self.context))
+        return result
 
     def opening_line(self, line: Suggestion) -> Suggestion | None:
-        """Return a whole line with open brackets, if it may be offered without the lines that close them."""
+        """Return a complete line with open brackets, if it may be offered without the lines that close them."""
         alone = self.finish(line, StopReason.LINE_END)
         filtered = apply_filters(line, self.context)
         return alone if isinstance(alone, Suggestion) and alone == filtered else None
 
     def visible_part(self, stable: str, shown: str) -> str:
-        """Return the part of an unfinished text that leaves the document without a new syntax error.
+        """Return the part of an unfinished text that adds no syntax error to the document.
 
         Args:
-            stable: The part that the filters keep however the text goes on.
-            shown: The part that was shown before; the result begins with it.
+            stable: Stable prefix of the text, which no filter can take back.
+            shown: Part that was shown before; the result starts with it.
         """
         if self.request.grammar is not GrammarMode.STRICT or len(stable) <= len(shown):
             return stable
@@ -66,11 +66,11 @@ class Finisher:
         return _cut_back(written, cut - len(self.forced))
 
     def _cut_by_grammar(self, suggestion: Suggestion, closers: tuple[str, ...]) -> Suggestion | Dropped:
-        """Keep the longest beginning that leaves the document with no more syntax errors than it had.
+        """Cut a suggestion to its longest start that adds no syntax error to the document.
 
         Args:
-            suggestion: What the filters left.
-            closers: Texts that could close a line that may stay open; none where the line must be closed.
+            suggestion: The suggestion after the filters.
+            closers: Texts that would close a line that may stay open; empty if the line must be closed.
         """
         written = suggestion.text.encode()
         replaced = len(self.request.suffix[: suggestion.replace_after].encode())
@@ -83,5 +83,5 @@ class Finisher:
 
 
 def _cut_back(written: bytes, length: int) -> str:
-    """Return the whole characters of the first `length` bytes."""
+    """Return the complete characters of the first `length` bytes."""
     return written[: max(0, length)].decode("utf-8", "ignore")

@@ -1,4 +1,4 @@
-"""The clock and the counters of one request."""
+"""Counts and times of one request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from completion.request import Statistics
 
 
 class RunRecord:
-    """Collects what becomes a request's `Statistics`; made when the engine receives the request."""
+    """Collects the `Statistics` of a request, from the moment when the engine receives it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -23,11 +23,11 @@ class RunRecord:
         self._by_drafter: Counter[str] = Counter()
 
     def elapsed_ms(self) -> float:
-        """Time since the request came."""
+        """Return the time since the engine received the request, in milliseconds."""
         return 1e3 * (self._clock() - self._started)
 
     def prompt_ready(self, prompt: Prompt, plan: CachePlan, longest_chunk_ms: float) -> None:
-        """The cache holds the prompt, the slowest piece of which took so long."""
+        """Record that the cache contains the prompt, and the time of its slowest chunk."""
         self._step_started = self._clock()
         self._statistics = replace(
             self._statistics,
@@ -40,17 +40,17 @@ class RunRecord:
         )
 
     def text_shown(self) -> None:
-        """Text goes to the client; only the first time counts."""
+        """Record the time at which the client gets its first text; later calls do nothing."""
         if not self._statistics.first_text_ms:
             self._statistics = replace(self._statistics, first_text_ms=self.elapsed_ms())
 
-    def first_done(self, grammar: GrammarConstraint | Off) -> None:
-        """The first suggestion is complete, or there is none."""
+    def first_finished(self, grammar: GrammarConstraint | Off) -> None:
+        """Record that the first suggestion is complete or dropped."""
         self.text_shown()
         self.grammar_done(grammar)
 
     def count(self, step: Step) -> None:
-        """A decoding step is done."""
+        """Count a finished decoding step."""
         self._by_drafter.update(step.drafters[:-1])
         before, now = self._statistics, self._clock()
         step_ms, self._step_started = 1e3 * (now - self._step_started), now
@@ -65,7 +65,7 @@ class RunRecord:
         )
 
     def grammar_done(self, grammar: GrammarConstraint | Off) -> None:
-        """Take over what the grammar counted."""
+        """Copy the grammar's counts and times."""
         self._statistics = replace(
             self._statistics,
             grammar_checks=grammar.counters.checks,
@@ -75,7 +75,7 @@ class RunRecord:
         )
 
     def statistics(self) -> Statistics:
-        """Everything, as of now."""
+        """Return all counts and times so far."""
         total = self.elapsed_ms()
         decode_ms = total - self._statistics.prompt_ms
         by_drafter = dict(self._by_drafter)

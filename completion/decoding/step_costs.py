@@ -1,4 +1,4 @@
-"""What a step costs on this machine: timed once for a model, and known at the next start."""
+"""Costs of decoding steps on this machine, measured once for each model and saved for the next start."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from drafting.draft_tree import ROOT
 
 logger = logging.getLogger(__name__)
 
-_PAST_TOKENS = 512  # a usual prompt
+_PAST_TOKENS = 512  # length of a typical prompt
 _SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
 
-def known_costs(loaded: LoadedModel, max_nodes: int) -> StepCosts:
-    """The costs that were timed at an earlier start on this machine, else timed now and kept.
+def load_or_measure_costs(loaded: LoadedModel, max_nodes: int) -> StepCosts:
+    """Return the saved costs of an earlier start on this machine, or measure and save them.
 
-    Timing takes a second of every start; only the ratios matter, and they are corrected while the engine runs.
+    Measuring takes about a second. Saved costs suffice, because only their ratios matter and each step corrects them.
     """
     path = _costs_file(loaded, max_nodes)
     costs_ms = _read(path, max_nodes + 1)
@@ -40,7 +40,7 @@ def known_costs(loaded: LoadedModel, max_nodes: int) -> StepCosts:
 
 
 def measure_costs(model: CausalModel, max_nodes: int) -> StepCosts:
-    """Time steps of several sizes on top of `_PAST_TOKENS` slots, whatever the slots hold."""
+    """Measure steps of several sizes after `_PAST_TOKENS` slots of arbitrary content."""
     cache = model.new_cache(_PAST_TOKENS + max_nodes + 1)
     last_slot = min(_PAST_TOKENS, cache.capacity - max_nodes - 1) - 1
     model.prefill(np.zeros(1, dtype=np.int32), np.array([last_slot], dtype=np.int32), cache)
@@ -55,7 +55,7 @@ def measure_costs(model: CausalModel, max_nodes: int) -> StepCosts:
 
 
 def _costs_file(loaded: LoadedModel, max_nodes: int) -> Path:
-    """One file for each thing that changes the ratios."""
+    """Return the path of the costs, which depends on everything that changes their ratios."""
     machine = (platform.node(), os.cpu_count(), loaded.device)
     facts = (version(), loaded.digest, type(loaded.model).__name__, max_nodes, *machine)
     key = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
@@ -63,7 +63,7 @@ def _costs_file(loaded: LoadedModel, max_nodes: int) -> Path:
 
 
 def _read(path: Path, count: int) -> list[float] | None:
-    """So many costs from a file; None where there is none that can be used."""
+    """Read `count` costs from a file; return None if it does not exist or is damaged."""
     try:
         costs_ms = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -80,4 +80,4 @@ def _write(path: Path, costs_ms: list[float]) -> None:
         partial.write_text(json.dumps(costs_ms), encoding="utf-8")
         partial.replace(path)
     except OSError as error:
-        logger.warning("The step costs are not kept: %s", error.strerror)
+        logger.warning("The step costs cannot be saved: %s", error.strerror)

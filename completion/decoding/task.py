@@ -1,4 +1,4 @@
-"""One request on its way through the engine: begins its attempts and finishes them."""
+"""A request in progress: starts attempts, streams them, and finishes them as suggestions."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from drafting.verifier import MODEL
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One request with everything that its stages share.
+    """A request in progress, with everything that its attempts share.
 
     Attributes:
-        model: Scores tokens.
+        model: The model.
         tokenizer: The model's tokenizer.
-        drafters: Propose tokens.
-        request: The request, with plain line feeds and the pieces of other files.
+        drafters: Source of guesses.
+        request: The request, with plain line feeds and snippets of other files.
         context: The document around the cursor, for stop rules and filters.
         prompt: The request as tokens.
-        session: The document's cache, which holds the prompt.
-        grammar: Binds every attempt, or says why it does not.
-        record: Counts steps and time.
+        session: The document's KV session, which contains the prompt.
+        grammar: Constraint on every attempt, or the reason why there is none.
+        record: Counts and times of the request.
     """
 
     model: CausalModel
@@ -50,17 +50,17 @@ class Task:
     grammar: GrammarConstraint | Off
     record: RunRecord
 
-    def first(self) -> Attempt:
-        """Begin the first suggestion, which starts at the prompt's end."""
+    def first_attempt(self) -> Attempt:
+        """Start the attempt at the first suggestion."""
         attempt = self._attempt(StopRules(self.request, self.context))
         attempt.decoder.drafter = self._drafting()
         return attempt
 
-    def other(self, first: Attempt, branch: Branch, max_tokens: int) -> Attempt:
-        """Begin an attempt that branches off from the first one; its first token may end it at once."""
+    def branch_attempt(self, first: Attempt, branch: Branch, max_tokens: int) -> Attempt:
+        """Start an attempt that branches off from the first one; the branch's first token may already end it."""
         shared = first.decoder.tokens[: branch.start]
         attempt = self._attempt(
-            first.rules.beside(first.log_probabilities, max_tokens), (*shared, branch.token), branch.state
+            first.rules.for_branch(first.log_probabilities, max_tokens), (*shared, branch.token), branch.state
         )
         for token in shared:
             attempt.output.extend(self.tokenizer.token_bytes(token), MODEL)
@@ -68,15 +68,15 @@ class Task:
         attempt.stop = attempt.extend(Step((branch.token,), (MODEL,), (branch.log_probability,), 0, 0.0))
         return attempt
 
-    def written(self, tokens: tuple[int, ...], log_probabilities: tuple[float, ...]) -> Attempt:
-        """Make an attempt of tokens that were generated elsewhere, up to where a stop rule ends it."""
+    def attempt_from(self, tokens: tuple[int, ...], log_probabilities: tuple[float, ...]) -> Attempt:
+        """Make a finished attempt from tokens that were generated elsewhere, up to where a stop rule ends it."""
         attempt = self._attempt(StopRules(self.request, self.context))
         step = Step(tokens, (MODEL,) * len(tokens), log_probabilities, 0, 0.0)
         attempt.stop = attempt.extend(step) or Stop(len(attempt.output.whole()), StopReason.MAX_TOKENS)
         return attempt
 
     def stream(self, attempt: Attempt, cancel: CancelToken) -> Iterator[str]:
-        """Write an attempt; yield the part of it that may be shown each time that part grows.
+        """Generate an attempt; yield its visible part each time that it grows.
 
         Raises:
             CancelledError: Between two steps.
@@ -84,36 +84,36 @@ class Task:
         shown = ""
         for stable in attempt.stream(cancel):
             visible = self._finisher.visible_part(stable, shown)
-            if visible == shown and (line := self.opening(attempt)) is not None:
+            if visible == shown and (line := self.opening_line(attempt)) is not None:
                 visible = line.text
             if len(visible) > len(shown):
                 shown = visible
                 yield shown
 
     def finish(self, attempt: Attempt) -> Suggestion | Dropped:
-        """Return what filters and grammar leave of a finished attempt: at least what `stream` may have shown."""
+        """Return the suggestion that a finished attempt becomes; it starts with what `stream` has shown."""
         if attempt.stop is None:
             return Dropped(DropReason.EMPTY)
-        raw = attempt.text(attempt.stop)
-        left = self._finisher.finish(raw, attempt.stop.reason)
-        early = self.opening(attempt) if "\n" in raw.text else None
-        if early is None or (isinstance(left, Suggestion) and left.text.startswith(early.text)):
-            return left
+        raw = attempt.suggestion(attempt.stop)
+        result = self._finisher.finish(raw, attempt.stop.reason)
+        early = self.opening_line(attempt) if "\n" in raw.text else None
+        if early is None or (isinstance(result, Suggestion) and result.text.startswith(early.text)):
+            return result
         return early
 
-    def opening(self, attempt: Attempt) -> Suggestion | None:
+    def opening_line(self, attempt: Attempt) -> Suggestion | None:
         """Return the attempt's first line if it may be shown before its brackets are closed."""
-        line = attempt.line() if self.request.filters else None
+        line = attempt.first_line() if self.request.filters else None
         return None if line is None else self._finisher.opening_line(line)
 
     def constraints(self) -> Constraints:
-        """Return what binds every attempt: the forced bytes of healing and the grammar."""
-        bound = self.grammar if isinstance(self.grammar, GrammarConstraint) else None
+        """Return the constraints on every attempt: the forced bytes of healing and the grammar."""
+        grammar = self.grammar if isinstance(self.grammar, GrammarConstraint) else None
         strict = self.request.grammar is GrammarMode.STRICT
-        return Constraints(self.tokenizer, self.prompt.forced, bound, self.tokenizer.stop_ids, grammar_binds=strict)
+        return Constraints(self.tokenizer, self.prompt.forced, grammar, self.tokenizer.stop_ids, grammar_binds=strict)
 
-    def guesses_beside(self, first: Attempt) -> DraftingSession | None:
-        """Return a drafter for branches of the first attempt; the attempt itself is one of its sources."""
+    def drafter_of_branches(self, first: Attempt) -> DraftingSession | None:
+        """Return a drafter for branches of the first attempt, which also guesses from that attempt."""
         drafting = self._drafting()
         if drafting is not None:
             drafting.observe_attempt(self.prompt.before_cursor, first.decoder.tokens)
@@ -133,7 +133,7 @@ class Task:
             drafter=None,
             forced_tokens=lambda data: self.tokenizer.encode(data.decode("utf-8", "ignore")),
             sampling=self.request.sampling,
-            ends=self.tokenizer.stop_ids,
+            stop_ids=self.tokenizer.stop_ids,
             state=state or constraints.start,
         )
         return Attempt(self.request, self.context, decoder, OutputText(len(self.prompt.forced)), rules, self.record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from completion.cancellation import CancelToken
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.server import HostSettings
-from completion.progress import Progress, told_if_slow
+from completion.progress import Progress, report_if_slow
 from completion.request import CompletionRequest
 
 
@@ -19,7 +19,7 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
         from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
 
         loaded = load_model(settings.model, backend=settings.backend, threads=settings.threads, progress=progress)
-        with told_if_slow(progress, FIRST_START, 0.95):
+        with report_if_slow(progress, FIRST_START, 0.95):
             engine = Engine(loaded, product_settings(), parsing=ParserProcess())
             warm_up(engine)
         return LoadedEngine(engine, loaded.name, loaded.device, loaded.model.shape.max_positions)

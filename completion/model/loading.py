@@ -13,7 +13,7 @@ from completion.errors import UnsupportedModelError
 from completion.model.causal_model import CausalModel
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
-from completion.progress import Progress, silent, told_if_slow
+from completion.progress import Progress, report_if_slow, silent
 
 PREPARATION_SHARE = 0.9
 """Share of the progress of a first start that belongs to the conversion; the rest is loading."""
@@ -59,7 +59,7 @@ def load_model(
     prepared = prepare(spec, lambda sentence, fraction: progress(sentence, PREPARATION_SHARE * fraction))
     progress("Loading the model", PREPARATION_SHARE)
     # In parallel: parsing the vocabulary takes as long as reading the weights.
-    with told_if_slow(progress, FIRST_START, PREPARATION_SHARE), ThreadPoolExecutor(1) as executor:
+    with report_if_slow(progress, FIRST_START, PREPARATION_SHARE), ThreadPoolExecutor(1) as executor:
         tokenizer = executor.submit(_load_tokenizer, prepared.folder)
         model = _load_weights(prepared.folder, backend, threads)
     device = str(getattr(model, "device", "cpu"))

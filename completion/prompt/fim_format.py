@@ -1,4 +1,4 @@
-"""How each model family writes fill-in-the-middle: its special tokens, its stops, and the layout it does best in."""
+"""Fill-in-the-middle formats of the model families: their special tokens and their best layouts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from completion.request import Layout
 
 @dataclass(frozen=True, slots=True)
 class FimFormat:
-    """The special tokens of a family, as text.
+    """The special tokens of a model family, as text.
 
     Attributes:
-        name: The family, for messages.
-        prefix: Opens the text before the cursor.
-        suffix: Opens the text after the cursor.
-        middle: Asks for the text at the cursor.
-        repository: Opens the repository's name; "" if the family has none.
-        file_separator: Opens a file's path; "" if the family has none.
-        begin: Must stand first in every prompt; "" if nothing must.
-        layout: The order that was measured best (`python -m benchmarks.quality` measures it again).
+        name: Name of the family, for messages.
+        prefix: Token before the prefix.
+        suffix: Token before the suffix.
+        middle: Token before the text at the cursor, which the model generates.
+        repository: Token before the repository's name; "" if the family has none.
+        file_separator: Token before a file's path; "" if the family has none.
+        begin: First token of every prompt; "" if the family has none.
+        layout: Layout with the best measured quality (`python -m benchmarks.quality` measures it).
     """
 
     name: str
@@ -34,7 +34,7 @@ class FimFormat:
     layout: Layout = Layout.PREFIX_FIRST
 
     def required(self) -> tuple[str, ...]:
-        """Every special token that the tokenizer must have for this format."""
+        """Return the special tokens that a tokenizer must have for this format."""
         named = (self.prefix, self.suffix, self.middle, self.repository, self.file_separator, self.begin)
         return tuple(token for token in named if token)
 
@@ -55,18 +55,18 @@ FORMATS: tuple[FimFormat, ...] = (
     FimFormat("DeepSeek-Coder", "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>", begin="<｜begin▁of▁sentence｜>"),
     FimFormat("CodeLlama", "▁<PRE>", "▁<SUF>", "▁<MID>", begin="<s>"),
 )
-"""Known formats; the first whose tokens the tokenizer has is used, so richer ones stand before poorer ones."""
+"""Known formats. The first whose tokens the tokenizer has is used, so formats with more tokens come first."""
 
 
 def detect_format(special_tokens: Mapping[str, int], model: str) -> FimFormat:
-    """The format that a tokenizer's own special tokens allow.
+    """Return the first format whose tokens a tokenizer has.
 
     Args:
         special_tokens: The tokenizer's special tokens with their ids.
-        model: The model's name, for the message.
+        model: Name of the model, for the message.
 
     Raises:
-        UnsupportedModelError: None of the known formats fits; a guess would give nonsense.
+        UnsupportedModelError: The tokenizer has the tokens of no known format.
     """
     for fim_format in FORMATS:
         if all(token in special_tokens for token in fim_format.required()):

@@ -1,8 +1,7 @@
-"""Token healing: a cursor inside a token is moved back to where a token can begin, and the rest is forced.
+"""Token healing: takes the run before the cursor off the prompt and forces it as the start of the output.
 
-The text before the cursor ends in a *run*: a word with its leading space, blanks, or punctuation. Tokenised by itself
-it would end in a token that the model never saw there in training. So the run comes off the prompt and becomes a
-byte-level prefix that the output must start with.
+The text before the cursor ends in a *run*: a word with the character before it, whitespace, or punctuation. Tokenised
+at the cursor, the run would often end in a token that the model never saw there in training.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_RUN_CHARACTERS = 96
-"""A longer run (a rule of dashes, a base64 word) is only healed in its last part."""
+"""Maximum length of a healed run. Of a longer one (a line of dashes, a base64 word) the last part is healed."""
 
-# A word takes one character before it along: tokenizers of code join "." or " " or "(" with the word that follows.
+# A word includes one character before it, because tokenizers of code join "." or " " or "(" with the next word.
 _RUN = re.compile(r"(?:[^\w\r\n]?\w+|[ \t]+|[^\w\s]+)\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class HealedPrefix:
-    """A prefix cut in two.
+    """A prefix in two parts.
 
     Attributes:
-        shown: The part that the model sees.
-        run: The rest, which the output must start with.
+        shown: Part that the prompt contains.
+        run: Healed run, which the output must start with.
     """
 
     shown: str
@@ -35,12 +34,12 @@ class HealedPrefix:
 
     @property
     def forced(self) -> bytes:
-        """The bytes that the output must start with."""
+        """Bytes of the run."""
         return self.run.encode("utf-8", "replace")
 
 
 def heal(prefix: str) -> HealedPrefix:
-    """Take the run right before the cursor off the prompt."""
+    """Split a prefix before the run at its end."""
     tail = prefix[-MAX_RUN_CHARACTERS:]
     run = _RUN.search(tail)
     if run is None:
@@ -50,23 +49,23 @@ def heal(prefix: str) -> HealedPrefix:
 
 
 class TokenBytes(Protocol):
-    """What healing needs of a tokenizer."""
+    """The part of a tokenizer that healing uses."""
 
     def token_bytes(self, token: int) -> bytes:
-        """The exact bytes of a token."""
+        """Return the exact bytes of a token."""
 
     def tokens_with_prefix(self, prefix: bytes) -> npt.NDArray[np.int32]:
-        """Tokens whose bytes start with `prefix`, or are a non-empty proper prefix of it."""
+        """Return the tokens whose bytes start with `prefix` or are a non-empty start of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForcedBytes:
-    """What is still to be written of the forced run; immutable, one for each node of a draft."""
+    """The forced bytes that are still missing from the output; immutable, so that draft nodes share it."""
 
     remaining: bytes
 
     def advance(self, token: bytes) -> ForcedBytes | None:
-        """The state after a token, None if the token contradicts the text before the cursor."""
+        """Return the state after a token, None if the token contradicts the forced bytes."""
         if not self.remaining:
             return self
         if token.startswith(self.remaining):
@@ -76,7 +75,7 @@ class ForcedBytes:
         return None
 
     def candidates(self, tokenizer: TokenBytes) -> npt.NDArray[np.int32] | None:
-        """Ids of the tokens that may come next, None if every token may.  # [candidates]."""
+        """Return the ids of the tokens that may come next, None if every token may.  # [candidates]."""
         return tokenizer.tokens_with_prefix(self.remaining) if self.remaining else None
 
 

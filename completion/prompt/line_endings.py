@@ -1,4 +1,4 @@
-"""The model sees line feeds only; a document with other line ends gets its own back."""
+"""Line ends: the model gets plain line feeds, and suggestions get the document's own line ends."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from completion.request import CompletionRequest, Suggestion
 
 
 def normalised(request: CompletionRequest) -> CompletionRequest:
-    """The request with plain line feeds and without lone surrogates, which no tokenizer takes."""
+    """Return the request with plain line feeds and without lone surrogates, which tokenizers reject."""
     return replace(request, prefix=_clean(request.prefix), suffix=_clean(request.suffix))
 
 
 def restored(suggestion: Suggestion, request: CompletionRequest) -> Suggestion:
-    """The suggestion with the line ends of the document that `request` came from."""
+    """Return the suggestion with the line ends of the document in `request`."""
     return replace(suggestion, text=suggestion.text.replace("\n", "\r\n")) if _has_crlf(request) else suggestion
 
 
 def _has_crlf(request: CompletionRequest) -> bool:
-    """Whether the line end nearest to the cursor is CRLF."""
+    """Return whether the last line end before the cursor, or else the first after it, is CRLF."""
     before = request.prefix.rfind("\n")
     if before >= 0:
         return request.prefix[before - 1 : before] == "\r"

@@ -1,4 +1,4 @@
-"""How large a prompt this machine can afford: budgets follow the speed at which earlier prompts were computed."""
+"""Prompt budgets that follow the speed at which this machine computed earlier prompts."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections import deque
 from dataclasses import dataclass
 
 COLD_PROMPT_S = 0.6
-"""Bound for a person who waits: nothing is cached when a file opens and after a far jump."""
+"""Maximum time, in seconds, that a user waits for an uncached prompt, as after opening a file or a far jump."""
 FULL_PROMPT_S = 4.0
-"""Bound for a prompt that is prepared while nobody waits."""
+"""Maximum time, in seconds, for a prompt that is prepared in advance."""
 SHARES = (1.0, 0.75, 0.5, 0.25)
-"""Budgets that are considered, as shares of the largest; less than the last one shows the model too little."""
+"""Possible budgets as shares of the largest. With less than the last one the model sees too little."""
 
-_FEWEST_TOKENS = 64  # smaller pieces cost much more a token
-_REMEMBERED = 16
+_MIN_CHUNK_TOKENS = 64  # smaller chunks take much longer for each token
+_MAX_SPEEDS = 16  # number of chunks whose speeds are kept
 
 
 @dataclass(frozen=True, slots=True)
 class PromptBudget:
-    """How many tokens each part of a prompt may take."""
+    """Maximum number of tokens of each part of a prompt."""
 
     prefix_tokens: int = 768
     suffix_tokens: int = 256
@@ -27,43 +27,43 @@ class PromptBudget:
 
     @property
     def tokens(self) -> int:
-        """Of a whole prompt."""
+        """Maximum number of tokens of all parts together."""
         return self.prefix_tokens + self.suffix_tokens + self.context_tokens
 
     def scaled(self, share: float) -> PromptBudget:
-        """A budget with a share of each part."""
+        """Return a budget with a share of each part."""
         parts = (self.prefix_tokens, self.suffix_tokens, self.context_tokens)
         return PromptBudget(*(int(share * part) for part in parts))
 
 
 SHORT_BUDGET = PromptBudget(prefix_tokens=160, suffix_tokens=64, context_tokens=0)
-"""Some lines on both sides of the cursor: what answers first where the full prompt takes too long."""
+"""Budget of the short prompt that is used if the full one takes too long: some lines on both sides of the cursor."""
 
 
 class PromptPace:
-    """Remembers how fast the last pieces of prompts were computed.
+    """The speed at which the last chunks of prompts were computed.
 
     Args:
-        largest: The budget of a machine that is fast enough.
-        full_prompt_s: A prompt of which nothing is cached may take so long.
+        largest: Budget of a machine that is fast enough.
+        full_prompt_s: Maximum time for a prompt of which nothing is cached, in seconds.
     """
 
     def __init__(self, largest: PromptBudget, full_prompt_s: float) -> None:
         self._largest = largest
         self._full_prompt_s = full_prompt_s
-        self._tokens_per_s: deque[float] = deque(maxlen=_REMEMBERED)
+        self._tokens_per_s: deque[float] = deque(maxlen=_MAX_SPEEDS)
 
     def note(self, tokens: int, seconds: float) -> None:
-        """A piece of a prompt was computed."""
-        if tokens >= _FEWEST_TOKENS and seconds > 0:
+        """Record the time of a chunk of a prompt."""
+        if tokens >= _MIN_CHUNK_TOKENS and seconds > 0:
             self._tokens_per_s.append(tokens / seconds)
 
     def seconds(self, tokens: int) -> float:
-        """How long so many tokens take; 0 as long as that is not known."""
+        """Return the time for `tokens` tokens; 0 before the first chunk was recorded."""
         return tokens / statistics.median(self._tokens_per_s) if self._tokens_per_s else 0.0
 
     def budget(self) -> PromptBudget:
-        """What a document gets whose cache is empty; it should keep it, for another window would shift the cache."""
+        """Return the budget for a document with an empty cache, which keeps it so that its cache does not shift."""
         if not self._tokens_per_s:
             return self._largest
         affordable = self._full_prompt_s * statistics.median(self._tokens_per_s)

@@ -1,7 +1,7 @@
-"""Plans the prompt: which part of the document and the workspace the model sees, in its own layout, as tokens.
+"""Plans the prompt: chooses the parts of the document and the snippets that fit, and lays them out as tokens.
 
-User text is tokenised with special tokens off: a source file that contains a FIM token's text is data. Windows over
-long documents move in large steps, so that typing does not shift what is cached.
+User text never becomes special tokens, even if a source file contains the text of one. The windows of a long document
+move in large steps, so that typing does not shift what is cached.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from completion.prompt.pace import PromptBudget
 from completion.request import CompletionRequest, ContextFile, Layout
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 
-_CHARACTERS_PER_TOKEN = 3  # a low estimate for code: the window in characters is cut before tokenising
-_NAME_TOKENS = 128  # of the end of a path and of a repository's name
-_FEWEST_TOKENS = 32  # a prompt of smaller parts shows the model nothing
-_WINDOW_STEPS = 4  # a window that slides moves by a quarter of its length
+_CHARACTERS_PER_TOKEN = 3  # low estimate for code, by which a window is cut before it is tokenised
+_MAX_NAME_TOKENS = 128  # maximum length of a path and of a repository's name, of which the end is kept
+_MIN_BUDGET_TOKENS = 32  # with a smaller budget a prompt would show the model nothing
+_WINDOW_STEPS = 4  # a window moves by a quarter of its length
 
 
 class Tokenizer(Protocol):
-    """What a prompt needs of a tokenizer."""
+    """The part of a tokenizer that a prompt uses."""
 
     @property
     def special(self) -> Mapping[str, int]:
         """Ids of the special tokens by their text."""
 
     def encode(self, text: str) -> list[int]:
-        """Tokens of user text; special tokens are never produced."""
+        """Return the tokens of user text, never special tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A planned prompt.
+    """A request as tokens.
 
     Attributes:
-        tokens: What the model is shown; never empty.
-        before_cursor: The tokens of the text before the cursor that is shown.
-        healed: The text before the cursor, and the run at its end that the output must start with.
-        special_positions: Indices into `tokens` of the format's own special tokens.
-        layout: The order that was used.
+        tokens: Tokens of the prompt; never empty.
+        before_cursor: Those tokens that come from the text before the cursor.
+        healed: Text before the cursor without its healed run, and that run.
+        special_positions: Indices of the format's special tokens in `tokens`.
+        layout: Order of prefix and suffix.
     """
 
     tokens: tuple[int, ...]
@@ -67,34 +67,34 @@ class PromptPlanner:
         tokenizer: Tokenizer,
         fim_format: FimFormat,
         budget: PromptBudget,
-        most_tokens: int = 1 << 30,
+        max_tokens: int = 1 << 30,
         parsing: Parsing = IN_PROCESS,
     ) -> None:
         """Make a planner.
 
         Args:
-            tokenizer: The model's.
-            fim_format: The model's.
-            budget: Tokens for each part of a prompt, where a call names no other.
-            most_tokens: Maximum length of a prompt; text of unusual density gets smaller parts until it fits.
-            parsing: Calls what parses.
+            tokenizer: The model's tokenizer.
+            fim_format: The model's FIM format.
+            budget: Default maximum number of tokens of each part of a prompt.
+            max_tokens: Maximum length of a prompt. If a prompt is longer, the budget is halved until it fits.
+            parsing: Way to call functions that parse text.
         """
         self._tokenizer = tokenizer
         self._format = fim_format
         self._budget = budget
-        self._most_tokens = most_tokens
-        # Suffix and context rarely change between two keystrokes; the prefix does, and is short to tokenise.
+        self._max_tokens = max_tokens
+        # The suffix and the snippets rarely change between two keystrokes. The prefix does, so it is not cached.
         self._outlines = OutlinesAbove(parsing)
         self._encode_cached = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
 
     def plan(self, request: CompletionRequest, budget: PromptBudget | None = None) -> Prompt:
-        """Lay out one request, within the planner's own budget where none is given.
+        """Lay out a request within a budget, the planner's own if none is given.
 
-        The layouts are named in "Efficient Training of Language Models to Fill in the Middle", section 3.
+        The layouts come from "Efficient Training of Language Models to Fill in the Middle", section 3.
         """
         budget = budget or self._budget
         prompt = self._lay_out(request, budget)
-        while len(prompt.tokens) > self._most_tokens and budget.tokens > _FEWEST_TOKENS:
+        while len(prompt.tokens) > self._max_tokens and budget.tokens > _MIN_BUDGET_TOKENS:
             budget, request = budget.scaled(0.5), replace(request, outline=False)
             prompt = self._lay_out(request, budget)
         return prompt
@@ -110,33 +110,33 @@ class PromptPlanner:
         return Prompt(tokens, prefix, healed, special, layout)
 
     def _header(self, request: CompletionRequest, budget: int) -> list[str | tuple[int, ...]]:
-        """Repository name, then a path and a text for each piece; only where there is context to introduce."""
+        """Return the repository's name, the snippets and the document's path; nothing if there are no snippets."""
         if not request.context or not self._format.file_separator:
             return []
         parts: list[str | tuple[int, ...]] = []
         if self._format.repository and request.repository:
-            parts += [self._format.repository, self._encode_cached(request.repository + "\n")[-_NAME_TOKENS:]]
-        for piece in self._context_within_budget(request.context, budget):
-            parts += [self._format.file_separator, piece]
-        return [*parts, self._format.file_separator, self._encode_cached(request.path + "\n")[-_NAME_TOKENS:]]
+            parts += [self._format.repository, self._encode_cached(request.repository + "\n")[-_MAX_NAME_TOKENS:]]
+        for snippet in self._snippets_within_budget(request.context, budget):
+            parts += [self._format.file_separator, snippet]
+        return [*parts, self._format.file_separator, self._encode_cached(request.path + "\n")[-_MAX_NAME_TOKENS:]]
 
-    def _context_within_budget(self, context: Sequence[ContextFile], budget: int) -> list[tuple[int, ...]]:
-        """The last pieces are the most useful: they are kept first, whole, while the budget lasts."""
+    def _snippets_within_budget(self, snippets: Sequence[ContextFile], budget: int) -> list[tuple[int, ...]]:
+        """Return the tokens of the snippets that fit the budget, chosen from the last one, the most useful."""
         kept: list[tuple[int, ...]] = []
-        left = budget
-        for piece in reversed(context):
-            tokens = self._encode_cached(f"{piece.path}\n{piece.text}\n")
-            if len(tokens) > left:
+        room = budget
+        for snippet in reversed(snippets):
+            tokens = self._encode_cached(f"{snippet.path}\n{snippet.text}\n")
+            if len(tokens) > room:
                 continue
             kept.append(tokens)
-            left -= len(tokens)
+            room -= len(tokens)
         return kept[::-1]
 
     def _window_before(self, text: str, request: CompletionRequest, budget: int) -> tuple[int, ...]:
-        """The window, below an outline of what it leaves out."""
+        """Return the tokens of the window before the cursor, after an outline of what is above it."""
         start = window_start(text, budget * _CHARACTERS_PER_TOKEN)
         tokens = tuple(self._tokenizer.encode(text[start:]))
-        tokens = tokens[-2 * budget :]  # text of unusual density (no spaces, other scripts) has more tokens
+        tokens = tokens[-2 * budget :]  # some text (no spaces, other scripts) has more tokens than estimated
         if start == 0 or not request.outline:
             return tokens
         outline = self._outlines.above(text[:start], first_line(text[start:]), request.language)
@@ -147,7 +147,7 @@ class PromptPlanner:
         return tokens[: 2 * budget]
 
     def _join(self, parts: Sequence[str | tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Tokens of all parts (a string names a special token) and the places of the special ones."""
+        """Return the tokens of all parts, where a string names a special token, and the special tokens' positions."""
         tokens: list[int] = []
         special: list[int] = []
         for part in parts:
@@ -170,14 +170,14 @@ def _arrange(
         case Layout.SUFFIX_BEFORE_PREFIX:
             return [fim.suffix, suffix, fim.prefix, prefix, fim.middle]
         case Layout.PREFIX_ONLY:
-            # A prompt is never empty: the middle token alone asks for the start of a file.
+            # A prompt is never empty. In an empty document it is the middle token.
             return [prefix or fim.middle]
 
 
 def window_start(text: str, length: int) -> int:
-    """Where a window of at most `length` characters that ends with the text begins.
+    """Return the start of a window of at most `length` characters at the end of a text.
 
-    It begins at a line, and moves by a quarter of `length` at a time as the text grows.
+    It is the start of a line, and moves by a quarter of `length` at a time as the text grows.
     """
     if len(text) <= length:
         return 0
@@ -188,7 +188,7 @@ def window_start(text: str, length: int) -> int:
 
 
 def window_end(text: str, length: int) -> int:
-    """Where a window of at most `length` characters that starts with the text ends, after a whole line."""
+    """Return the end of a window of at most `length` characters at the start of a text, after a whole line."""
     if len(text) <= length:
         return len(text)
     line = text.rfind("\n", 0, length)

@@ -1,1 +1,1 @@
-"""Where a suggestion ends: stop rules, early stop, and the choice between a line and a block."""
+"""The end of a suggestion: stop rules, early stop, and the choice between a line and a block."""

@@ -1,7 +1,8 @@
-"""Stops a continuation that has become hopeless: the running mean of its log-probabilities fell under a learned bound.
+"""Early stop: ends an attempt that the user would hardly accept, by bounds on the mean of its log-probabilities.
 
-"Size up the situation": most of what will be rejected can be told from its first tokens. The bounds are made by
-`python -m benchmarks.early_stop --train`, from one half of the open data, and its effect is printed on the other.
+Source of the idea: "When Neural Code Completion Models Size up the Situation: Attaining Cheaper and Faster Completion
+through Dynamic Model Inference". `python -m benchmarks.early_stop --train` learns the bounds from one half of the open
+data and prints their effect on the other half.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ class EarlyStop:
     """Learned bounds.
 
     Attributes:
-        bounds: (tokens, lowest mean log-probability that is not hopeless yet), by ascending tokens. A bound counts
-            from its number of tokens up to the next one's.
+        bounds: Pairs of a number of tokens and the minimum mean log-probability, by ascending tokens. A bound applies
+            from its number of tokens up to that of the next bound.
     """
 
     bounds: tuple[tuple[int, float], ...]
@@ -26,31 +27,31 @@ class EarlyStop:
     @classmethod
     @cache
     def shipped(cls) -> EarlyStop:
-        """The bounds that come with draftline."""
+        """Return the bounds that draftline ships."""
         return cls.from_json(
             resources.files("completion.stopping").joinpath("early_stop.json").read_text(encoding="utf-8")
         )
 
     @classmethod
     def from_json(cls, text: str) -> EarlyStop:
-        """Read what `to_json` wrote."""
+        """Read the result of `to_json`."""
         return cls(tuple((int(tokens), float(bound)) for tokens, bound in json.loads(text)["bounds"]))
 
     def to_json(self) -> str:
-        """The bounds as a small file."""
+        """Return the bounds as JSON."""
         return json.dumps({"version": 1, "bounds": self.bounds}) + "\n"
 
     @property
-    def least_tokens(self) -> int:
-        """Shorter texts are never hopeless."""
+    def min_tokens(self) -> int:
+        """Minimum number of tokens of an attempt that can be stopped."""
         return min((tokens for tokens, _ in self.bounds), default=0)
 
-    def hopeless(self, tokens: int, log_probability: float) -> bool:
-        """Whether to stop here.
+    def is_hopeless(self, tokens: int, log_probability: float) -> bool:
+        """Return whether an attempt is hopeless: the mean of its log-probabilities is under the bound.
 
         Args:
-            tokens: How many tokens were generated so far.
-            log_probability: Sum over them, natural logarithm.
+            tokens: Number of its tokens so far.
+            log_probability: Sum of their log-probabilities (natural logarithm).
         """
         bound = next((bound for least, bound in reversed(self.bounds) if tokens >= least), None)
         return bound is not None and log_probability < bound * tokens

@@ -1,4 +1,4 @@
-"""One line or a block: decided by the syntax at the cursor."""
+"""Chooses between a line and a block by the syntax at the cursor."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from completion.syntax.indent_style import depth
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 from completion.syntax.trees import ancestors, parse
 
-_LOOK_BEHIND = 12_000
-_LOOK_AHEAD = 4_000
+_MAX_CHARACTERS_BEFORE = 12_000  # of the prefix that are parsed
+_MAX_CHARACTERS_AFTER = 4_000  # of the suffix that are parsed
 _CLOSING = frozenset(")]}\"'`;,: \t")
 _BODY = frozenset(
     {
@@ -35,11 +35,11 @@ _EXPRESSION = frozenset(
 _BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")
 _PYTHON_CLAUSES = frozenset(
     ["def", "class", "if", "elif", "else", "for", "while", "with", "try", "except", "finally", "async", "match", "case"]
-)  # what a line before a block's colon begins with
+)  # first words of a line that opens a block
 
 
 def cursor_context(request: CompletionRequest, parsing: Parsing = IN_PROCESS) -> Context:
-    """Return what stop rules and filters see of a request; AUTO becomes a line or a block."""
+    """Return the document around the cursor for stop rules and filters, with LINE or BLOCK in place of AUTO."""
     mode = request.mode
     if mode is Mode.AUTO:
         mode = decide(request.prefix, request.suffix, request.language, parsing)
@@ -47,69 +47,69 @@ def cursor_context(request: CompletionRequest, parsing: Parsing = IN_PROCESS) ->
 
 
 def decide(prefix: str, suffix: str, language: str, parsing: Parsing = IN_PROCESS) -> Mode:
-    """LINE or BLOCK for a cursor between `prefix` and `suffix`.
+    """Return LINE or BLOCK for a cursor between `prefix` and `suffix`.
 
-    A block is offered behind a block's opener, and on an empty line where a block ends, to finish it. A line (with its
-    body, if it is a block's head) is offered everywhere else: with text after the cursor, inside strings, comments and
-    expressions, at the end of a statement, and on an empty line between lines of a block, where one line is missing.
+    BLOCK: after the opener of a block, and on an empty line where a block ends. LINE (the line may bring the body that
+    it opens): everywhere else, as with text after the cursor, in strings, comments and expressions, at the end of a
+    statement, and on an empty line between lines of a block.
     """
     line_before = prefix[prefix.rfind("\n") + 1 :]
     line_after = suffix.partition("\n")[0]
     if not set(line_after) <= _CLOSING:
         return Mode.LINE
-    behind, ahead = prefix[-_LOOK_BEHIND:], suffix[:_LOOK_AHEAD]
+    before, after = prefix[-_MAX_CHARACTERS_BEFORE:], suffix[:_MAX_CHARACTERS_AFTER]
     if line_before.strip():
-        return Mode.BLOCK if _after_opener(behind, ahead, line_before, language, parsing) else Mode.LINE
+        return Mode.BLOCK if _after_opener(before, after, line_before, language, parsing) else Mode.LINE
     if line_after.strip():
         return Mode.LINE
-    if _goes_on(behind, ahead):
+    if _block_continues(before, after):
         return Mode.LINE
-    return Mode.LINE if _in_expression(behind, ahead, language, parsing) else Mode.BLOCK
+    return Mode.LINE if _in_expression(before, after, language, parsing) else Mode.BLOCK
 
 
-def _goes_on(behind: str, ahead: str) -> bool:
-    """Whether the block that an empty line stands in goes on below it."""
-    above, _, blanks = behind.rpartition("\n")
+def _block_continues(before: str, after: str) -> bool:
+    """Return whether the block of an empty line continues below it."""
+    above, _, indentation = before.rpartition("\n")
     last = above.rstrip().rpartition("\n")[2]
-    below = next((line for line in ahead.split("\n")[1:] if line.strip()), "")
+    below = next((line for line in after.split("\n")[1:] if line.strip()), "")
     if not below or below.lstrip()[0] in CLOSERS:
         return False
-    return depth(below) >= (depth(blanks + "|") if blanks else depth(last) + last.endswith((":", "{")))
+    return depth(below) >= (depth(indentation + "|") if indentation else depth(last) + last.endswith((":", "{")))
 
 
-def is_within_expression(behind: str, ahead: str, language: str) -> bool:
-    """Whether the innermost body or expression around the cursor is an expression; False without a grammar."""
-    tree = parse(behind + ahead, language)
+def is_within_expression(before: str, after: str, language: str) -> bool:
+    """Return whether the innermost body or expression around the cursor is an expression; False without a grammar."""
+    tree = parse(before + after, language)
     if tree is None:
         return False
-    cursor = len(behind.encode("utf-8", "replace"))
+    cursor = len(before.encode("utf-8", "replace"))
     around = ancestors(tree.root_node.descendant_for_byte_range(cursor, cursor))
     return next((node.type for node in around if node.type in _BODY | _EXPRESSION), "") in _EXPRESSION
 
 
-def brace_opens_block(behind: str, ahead: str, language: str) -> bool | None:
-    """Whether the brace before the cursor opens a block; None where its closer is still to come."""
-    tree = parse(behind + ahead, language)
+def brace_opens_block(before: str, after: str, language: str) -> bool | None:
+    """Return whether the brace before the cursor opens a block; None if the document has no closer for it yet."""
+    tree = parse(before + after, language)
     if tree is None:
         return True
-    end = len(behind.rstrip().encode("utf-8", "replace"))
+    end = len(before.rstrip().encode("utf-8", "replace"))
     brace = tree.root_node.descendant_for_byte_range(end - 1, end)
     parent = brace.parent if brace is not None else None
     return None if parent is None or parent.type == "ERROR" else parent.type not in _EXPRESSION
 
 
-def _in_expression(behind: str, ahead: str, language: str, parsing: Parsing) -> bool:
+def _in_expression(before: str, after: str, language: str, parsing: Parsing) -> bool:
     with suppress(ParseLimitError):
-        if parsing(is_within_expression, behind, ahead, language):
+        if parsing(is_within_expression, before, after, language):
             return True
-    found = scan(behind, language)
+    found = scan(before, language)
     return bool(found.string) or found.comment or (bool(found.open) and found.open[-1].character != "{")
 
 
-def _after_opener(behind: str, ahead: str, line_before: str, language: str, parsing: Parsing) -> bool:
-    """Whether the last token before the cursor opens a block."""
+def _after_opener(before: str, after: str, line_before: str, language: str, parsing: Parsing) -> bool:
+    """Return whether the last token before the cursor opens a block."""
     line = line_before.rstrip()
-    found = scan(behind, language)
+    found = scan(before, language)
     if found.string or found.comment:
         return False
     if language == "python":
@@ -119,7 +119,7 @@ def _after_opener(behind: str, ahead: str, line_before: str, language: str, pars
         return False
     opens: bool | None = None
     with suppress(ParseLimitError):
-        opens = parsing(brace_opens_block, behind, ahead, language)
-    if opens is None:  # what stands before the brace tells
+        opens = parsing(brace_opens_block, before, after, language)
+    if opens is None:  # the text before the brace decides
         return not line.removesuffix("{").rstrip().endswith(_BEFORE_LITERAL)
     return opens

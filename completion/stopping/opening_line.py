@@ -1,9 +1,9 @@
-"""A line that opens what only later lines close: a call's first line, a block's head.
+"""Lines that open brackets or blocks which only later lines close: a call's first line, a block's head.
 
-Where they are short, they belong to the suggestion (`completion.postprocess.first_line`). Where not, the line alone is
-a syntax error in the file as it stands, and yet it is what its writer wants next. So it
-is judged by what it would be with the shortest text that closes it: kept where the document is sound then, and the
-model sure of the line. Any other is cut back to what stands in the file as it is.
+If those lines are few, they belong to the suggestion (`completion.postprocess.first_line`). Otherwise the line alone is
+a syntax error in the document, although it is what the user wants next. So it is checked together with the shortest
+text that would close it. It is kept if the document then has no new syntax error and the model is certain of the line;
+otherwise it is cut.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from completion.postprocess import Context
 from completion.request import StopReason, Suggestion
 from completion.syntax.brackets import CLOSER_OF, scan
 
-SURE = 0.8
-"""The model's own probability of a line, its end included, from which it counts as sure of it."""
+MIN_LINE_PROBABILITY = 0.8
+"""Minimum probability, under the model, of a line that may stay open, its end included."""
 
 
-def closing(suggestion: Suggestion, reason: StopReason, context: Context) -> tuple[str, ...]:
-    """Short texts that may close what a sure, whole line opens; none where the line is none of this kind."""
+def closing_texts(suggestion: Suggestion, reason: StopReason, context: Context) -> tuple[str, ...]:
+    """Return short texts that would close what a line opens; none unless the line is complete and likely."""
     text, scores = suggestion.text, suggestion.token_log_probabilities
-    if reason is not StopReason.LINE_END or "\n" in text or not scores or exp(sum(scores)) < SURE:
+    if reason is not StopReason.LINE_END or "\n" in text or not scores or exp(sum(scores)) < MIN_LINE_PROBABILITY:
         return ()
     found = scan(text, context.language, context.before.string)
     if found.string or found.comment:

@@ -1,18 +1,18 @@
-"""The text of a completion while it grows: bytes of tokens in, whole characters after the cursor out."""
+"""Turns the bytes of generated tokens into complete characters after the cursor."""
 
 from __future__ import annotations
 
 import regex
 
 _GRAPHEME = regex.compile(r"\X")
-_GRAPHEME_CHARACTERS = 32  # no longer one is looked for
+_GRAPHEME_CHARACTERS = 32  # maximum length of a grapheme that is recognised
 
 
 class OutputText:
-    """Collects the bytes of generated tokens and gives the part that may be shown.
+    """The text of an attempt, collected from the bytes of its tokens.
 
-    The forced run before the cursor is dropped from the front. While the text still grows, a character cut short and
-    a grapheme that the next token may extend (a letter and its accent, the parts of a joined emoji) are held back.
+    The forced bytes before the cursor are no part of the text. While the text grows, `growing` leaves out an incomplete
+    character and a grapheme that the next token may extend (a letter and its accent, the parts of a joined emoji).
     """
 
     __slots__ = ("_bytes", "_forced_bytes", "_pieces", "_token_ends")
@@ -24,27 +24,27 @@ class OutputText:
         self._pieces: list[str] = []
 
     def extend(self, token: bytes, drafter: str) -> None:
-        """Add one token and who guessed it."""
+        """Add the bytes of a token and the name of the drafter that guessed it."""
         self._bytes += token
         self._token_ends.append(len(self._bytes))
         self._pieces.append(drafter)
 
     @property
     def tokens(self) -> int:
-        """Tokens so far."""
+        """Number of tokens so far."""
         return len(self._token_ends)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes after the cursor so far."""
+        """Number of bytes after the cursor so far."""
         return max(0, len(self._bytes) - self._forced_bytes)
 
     def whole(self) -> str:
-        """The text after the cursor, as far as its characters are complete."""
+        """Return the complete characters after the cursor."""
         return self._after_cursor().decode("utf-8", "ignore")
 
     def growing(self) -> str:
-        """The text after the cursor that further tokens cannot change."""
+        """Return the text after the cursor that further tokens cannot change."""
         text = _complete_characters(self._after_cursor())
         if not text or text[-1].isascii():
             return text
@@ -52,7 +52,7 @@ class OutputText:
         return text[: len(text) - len(_GRAPHEME.findall(tail)[-1])]
 
     def pieces(self, length: int) -> tuple[tuple[str, str], ...]:
-        """Who guessed which part of the first `length` characters: (drafter, text), neighbours joined."""
+        """Return the parts of the first `length` characters as (drafter, text), one for each run of one drafter."""
         limit = len(self.whole()[:length].encode())
         joined: list[tuple[str, bytearray]] = []
         start = 0
@@ -68,7 +68,7 @@ class OutputText:
         return tuple((drafter, part.decode("utf-8", "replace")) for drafter, part in joined)
 
     def tokens_within(self, length: int) -> int:
-        """How many tokens the first `length` characters take, one cut short included."""
+        """Return the number of tokens of the first `length` characters; the last may extend past them."""
         limit = self._forced_bytes + len(self.whole()[:length].encode())
         return sum(1 for start in (0, *self._token_ends[:-1]) if start < limit) if self._token_ends else 0
 
@@ -77,7 +77,7 @@ class OutputText:
 
 
 def _complete_characters(data: bytes) -> str:
-    """Decode all but a character cut short at the end; impossible bytes within are left out."""
+    """Decode all but an incomplete character at the end, and leave out invalid bytes."""
     for cut in range(min(3, len(data)) + 1):
         tail = data[len(data) - cut :]
         lead = tail[:1]
@@ -87,5 +87,5 @@ def _complete_characters(data: bytes) -> str:
 
 
 def _character_size(lead: int) -> int:
-    """Bytes of a UTF-8 character by its first byte (RFC 3629, section 3)."""
+    """Return the number of bytes of a UTF-8 character by its first byte (RFC 3629, section 3)."""
     return 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4

@@ -1,4 +1,4 @@
-"""Where a completion ends: the rules that look at its text, its size and its time after every step."""
+"""Stop rules: they check the text, the size, the probability and the time of an attempt after every step."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from completion.stopping.output_text import OutputText
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """An end that was found.
+    """The end of an attempt.
 
     Attributes:
-        length: How many characters of the text belong to the completion.
-        reason: The rule that found it.
+        length: Number of characters of the text before the end.
+        reason: Rule that ended it.
     """
 
     length: int
@@ -28,12 +28,12 @@ class Stop:
 
 
 class StopRules:
-    """The rules for one request; asked after every step with the text so far.
+    """The stop rules of one attempt.
 
     Args:
-        request: Names the bounds.
-        context: The document around the cursor, and whether a line or a block is wanted.
-        first: Log-probabilities of the first text's tokens where the rules are for another one.
+        request: The request with its bounds.
+        context: The document around the cursor, and whether to complete a line or a block.
+        first: For a branch, the log-probabilities of the first attempt's tokens.
     """
 
     def __init__(self, request: CompletionRequest, context: Context, first: Sequence[float] | None = None) -> None:
@@ -41,19 +41,19 @@ class StopRules:
         self._context = context
         self._first = first
 
-    def beside(self, first: Sequence[float], max_tokens: int) -> StopRules:
-        """The rules for a text that is offered beside a first one, with a bound of tokens of its own.
+    def for_branch(self, first: Sequence[float], max_tokens: int) -> StopRules:
+        """Return the rules of a branch of this attempt.
 
-        Nobody waits for it, so it is given up when it becomes hopeless, unless the first one is no likelier so far.
+        A branch ends when it becomes hopeless, even in a manual request, unless the first attempt is no likelier.
 
         Args:
-            first: Log-probabilities of the first text's tokens.
-            max_tokens: The bound.
+            first: Log-probabilities of the first attempt's tokens.
+            max_tokens: Maximum number of the branch's tokens.
         """
         return StopRules(replace(self._request, max_tokens=max_tokens), self._context, first)
 
     def text_end(self, text: str) -> Stop | None:
-        """The first place in the text so far where it must end, if there is one."""
+        """Return the first end by a rule about the text, None if no rule applies."""
         context = self._context
         if context.mode is Mode.LINE:
             line_stop = closed_end if self._request.filters else line_end
@@ -63,7 +63,7 @@ class StopRules:
         return Stop(end, reason) if end is not None else self._repeated(text)
 
     def size_end(self, output: OutputText) -> Stop | None:
-        """The end at a bound of tokens or bytes, if one is reached."""
+        """Return the end at the maximum number of tokens or bytes, None if neither is reached."""
         if output.tokens >= self._request.max_tokens:
             return Stop(len(output.whole()), StopReason.MAX_TOKENS)
         if output.size_bytes >= self._request.max_bytes:
@@ -71,33 +71,33 @@ class StopRules:
         return None
 
     def unlikely_end(self, output: OutputText, log_probabilities: Sequence[float]) -> Stop | None:
-        """The end of a continuation that has become hopeless.
+        """Return the end of an attempt that has become hopeless, None if it has not.
 
-        Bare model text (no filters) is never given up, nor is what was asked for by a key: its user waits for it.
+        An attempt without filters never ends this way, nor does the first attempt of a manual request.
         """
         if self._is_hopeless(output.tokens, sum(log_probabilities)):
             return Stop(len(output.whole()), StopReason.UNLIKELY)
         return None
 
     def soon_unlikely(self, tokens: int, log_probability: float) -> bool:
-        """Whether a text of so many tokens will be hopeless where the first bound counts, if it does not end before."""
-        return self._is_hopeless(max(tokens, EarlyStop.shipped().least_tokens), log_probability)
+        """Return whether an attempt will be hopeless at the first bound unless it ends before, however it goes on."""
+        return self._is_hopeless(max(tokens, EarlyStop.shipped().min_tokens), log_probability)
 
     def _is_hopeless(self, tokens: int, log_probability: float) -> bool:
-        if not self._request.filters or not EarlyStop.shipped().hopeless(tokens, log_probability):
+        if not self._request.filters or not EarlyStop.shipped().is_hopeless(tokens, log_probability):
             return False
         if self._first is None:
             return not self._request.invoked
         return log_probability < sum(self._first[:tokens])
 
     def time_end(self, output: OutputText, elapsed_ms: float) -> Stop | None:
-        """The end at the time budget, if it is used up."""
+        """Return the end at the time budget, None if it is not used up."""
         if 0 < self._request.time_budget_ms <= elapsed_ms:
             return Stop(len(output.whole()), StopReason.TIME_BUDGET)
         return None
 
     def _repeated(self, text: str) -> Stop | None:
-        """The model goes round in circles, or goes on to write the suffix again; looked at line by line."""
+        """Return the end before complete lines that repeat themselves or the suffix, None if there are none."""
         lines = Suggestion(text[: text.rfind("\n") + 1])
         unlooped = loops(lines, self._context)
         if len(unlooped.text) < len(lines.text):

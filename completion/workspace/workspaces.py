@@ -1,4 +1,4 @@
-"""What the engine knows of each workspace: files for the prompt's context, tokens and recycled guesses for drafts."""
+"""The workspaces that the engine serves: their files, for snippets, and their drafters' indexes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from completion.workspace.context import WorkspaceContext
 from drafting.session import Drafters
 
 BUDGET_BYTES = 512 << 20
-"""Memory of all workspaces: five of 3 MB of source each. It bounds those that no client ever closes."""
+"""Maximum memory of all workspaces: enough for five with 3 MB of source each. It bounds those that no client closes."""
 
 BYTES_PER_CHARACTER = 16
-"""Memory that a file takes for each of its characters, with its snippets' words: measured on 3 MB of Python."""
+"""Memory per character of a file, the words of its snippets included, measured on 3 MB of Python."""
 
 
 class Workspaces:
-    """The workspaces in use, under one memory budget.
+    """All open workspaces, under one memory budget.
 
     Args:
-        drafters: Hold each workspace's index.
-        tokenizer: The model's.
-        budget_bytes: Memory of all workspaces; the least recently used goes first, the one in use never.
-        parsing: Calls what parses.
+        drafters: Drafters, which hold an index of each workspace.
+        tokenizer: The model's tokenizer.
+        budget_bytes: Maximum memory of all workspaces. The least recently used one is closed first, the one in use
+            never.
+        parsing: Way to call functions that parse text.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Workspaces:
         self._files: OrderedDict[str, WorkspaceContext] = OrderedDict()
 
     def update(self, update: WorkspaceUpdate) -> None:
-        """Bring what is known of a workspace up to date; one that is not known is not opened to remove files."""
+        """Apply changes to a workspace. A workspace that is not open is not opened just to remove files."""
         if not update.changed and update.workspace not in self._files:
             return
         self._open(update.workspace).update(update)
@@ -54,24 +55,24 @@ class Workspaces:
             index.update(file.path, self._tokenizer.encode(file.text), is_open=file.open)
         self._evict()
 
-    def context(self, request: CompletionRequest, budget_tokens: int) -> tuple[ContextFile, ...]:
-        """Pieces of other files of the request's workspace; the workspace becomes the most recently used one."""
+    def snippets(self, request: CompletionRequest, budget_tokens: int) -> tuple[ContextFile, ...]:
+        """Choose snippets of other files of the request's workspace, which becomes the most recently used one."""
         files = self._open(request.workspace)
         return files.choose(request, budget_tokens) if files.files else ()
 
     def close(self, workspace: str) -> None:
-        """Forget a workspace."""
+        """Free the memory of a workspace."""
         self._files.pop(workspace, None)
         self._drafters.close_workspace(workspace)
         _trim_heap()
 
     def __len__(self) -> int:
-        """Workspaces that are held."""
+        """Return the number of open workspaces."""
         return len(self._files)
 
     @property
     def size_bytes(self) -> int:
-        """Memory that all workspaces take."""
+        """Memory of all workspaces."""
         characters = sum(len(file.text) for files in self._files.values() for file in files.files.values())
         return BYTES_PER_CHARACTER * characters + sum(self._drafters.size_bytes(key) for key in self._files)
 
@@ -88,7 +89,7 @@ class Workspaces:
 
 
 def _trim_heap() -> None:
-    """Give freed memory back to the system, which glibc does not do by itself for many small objects."""
+    """Return freed memory to the system. glibc keeps it if it consists of many small objects."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)

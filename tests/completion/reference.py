@@ -1,4 +1,4 @@
-"""The oracle: plain decoding, one token a step, that every faster way of decoding must agree with."""
+"""The oracle of decoding tests: plain decoding, one token a step."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def decode_plainly(
     forced: bytes = b"",
     cancel: CancelToken | None = None,
 ) -> Iterator[int]:
-    """Continue a prompt and give each token as soon as it is drawn.
+    """Continue a prompt on a cache of its own.
 
     Args:
-        model: Scores one token a step, on a cache of its own.
-        tokenizer: Says which tokens end a text, and which agree with forced bytes.
-        prompt: At least one token.
-        sampling: Temperature 0 is greedy; noise is keyed by the seed and a token's absolute position.
-        max_tokens: At most so many are drawn.
+        model: The model.
+        tokenizer: The model's tokenizer.
+        prompt: Tokens of the prompt, at least one.
+        sampling: Parameters of drawing a token; the noise depends on the seed and a token's absolute position.
+        max_tokens: Maximum number of tokens to draw.
         forced: Bytes that the output must start with (token healing).
-        cancel: Looked at before every step.
+        cancel: Checked before every step.
 
     Yields:
-        Token ids; a stop token is the last one.
+        Token ids, each as soon as it is drawn; a stop token is the last one.
 
     Raises:
         CancelledError: Between two steps.

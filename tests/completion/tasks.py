@@ -1,4 +1,4 @@
-"""A request on its way: its prompt is in a session of its own, nothing is decoded yet."""
+"""Tasks for tests: requests whose prompt is in a KV session of its own, with nothing decoded yet."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ DOCUMENT = STACK[: STACK.index("\n    def pop")]
 
 
 def prompt_of(loaded: LoadedModel, request: CompletionRequest) -> Prompt:
-    """A request as the model sees it."""
+    """Return the prompt of a request."""
     planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"), PromptBudget())
     return planner.plan(request)
 
 
 def task_at(loaded: LoadedModel, cursor: int, settings: SessionSettings | None = None, **changes: object) -> Task:
-    """A request whose prompt is in a session of its own."""
+    """Return a request at a cursor in DOCUMENT, with its prompt in a session of its own."""
     request = CompletionRequest(
         DOCUMENT[:cursor], DOCUMENT[cursor:], "python", mode=Mode.BLOCK, max_tokens=16, filters=False, suggestions=4
     )

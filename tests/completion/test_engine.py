@@ -1,4 +1,4 @@
-"""The request's life on a tiny real model: streaming, losslessness, seeds, healing, cancellation."""
+"""The life of a request with a tiny real model: streaming, losslessness, seeds, healing, cancellation."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_drafting_changes_no_text(engine, layout, temperature):
     assert plain.statistics.drafted_tokens == 0
 
 
-def test_a_seed_reproduces_and_another_differs(engine):
+def test_a_seed_reproduces_the_text_and_another_seed_changes_it(engine):
     sampled = dataclasses.replace(RAW, sampling=Sampling(temperature=1.5, seed=1))
     other = dataclasses.replace(RAW, sampling=Sampling(temperature=1.5, seed=2))
     assert text_of(last(engine, sampled)) == text_of(last(engine, sampled))
@@ -82,7 +82,6 @@ def test_streamed_text_only_grows_into_the_result(engine, grammar, seed):
 def test_healed_output_never_contradicts_the_text_before_the_cursor(engine, cut):
     request = dataclasses.replace(RAW, prefix=PREFIX[:cut], suffix=PREFIX[cut:] + SUFFIX, max_tokens=8)
     event = last(engine, request)
-    # what the model wrote starts with the forced run: the text after the cursor is what is left of it
     assert event.stop_reason in set(StopReason)
     assert "\ufffd" not in text_of(event)
 
@@ -98,7 +97,7 @@ def test_a_cancelled_request_leaves_no_trace(engine):
     assert text_of(last(engine, dataclasses.replace(RAW, document="other"))) == alone
 
 
-def test_a_second_request_keeps_what_is_cached(engine):
+def test_a_second_request_computes_nothing_again(engine):
     request = dataclasses.replace(RAW, document="kept")
     first = last(engine, request).statistics
     second = last(engine, request).statistics
@@ -106,12 +105,12 @@ def test_a_second_request_keeps_what_is_cached(engine):
     assert second.computed_tokens == 0
 
 
-def test_bounds_end_the_text(engine):
+def test_the_maximum_of_tokens_and_of_bytes_ends_the_text(engine):
     assert last(engine, dataclasses.replace(RAW, max_tokens=3)).stop_reason is StopReason.MAX_TOKENS
     assert last(engine, dataclasses.replace(RAW, max_bytes=4)).stop_reason is StopReason.MAX_BYTES
 
 
-def test_crlf_documents_get_crlf_back(engine):
+def test_suggestions_for_a_crlf_document_have_crlf(engine):
     crlf = dataclasses.replace(
         RAW, prefix=PREFIX.replace("\n", "\r\n"), suffix=SUFFIX.replace("\n", "\r\n"), max_tokens=64, document="crlf"
     )
@@ -119,14 +118,14 @@ def test_crlf_documents_get_crlf_back(engine):
     assert text_of(last(engine, crlf)) == plain.replace("\n", "\r\n")
 
 
-def test_fim_tokens_in_the_document_are_data(engine):
+def test_the_text_of_fim_tokens_in_a_document_does_not_become_special_tokens(engine):
     request = dataclasses.replace(RAW, prefix="x = '<|fim_middle|>' + <|endoftext|>\n" + PREFIX)
     assert last(engine, request).statistics.prompt_tokens > len("<|fim_middle|><|endoftext|>")
 
 
 @given(prefix=st.text(max_size=60), suffix=st.text(max_size=60))
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_document_gets_an_answer(engine, prefix, suffix):
+def test_any_document_gets_a_suggestion_or_a_reason(engine, prefix, suffix):
     event = last(engine, CompletionRequest(prefix, suffix, "python", max_tokens=6))
     assert event.done
     assert event.suggestions or event.dropped
@@ -159,7 +158,7 @@ LONG = dataclasses.replace(RAW, prefix=ABOVE + PREFIX, document="long")
 def test_a_cold_start_is_answered_from_a_short_prompt_until_the_full_one_is_prepared(tiny_model):
     engine = Engine(tiny_model, EngineSettings(cold_prompt_s=0.0))
     full = last(Engine(tiny_model), LONG).statistics.prompt_tokens
-    engine.prepare(dataclasses.replace(LONG, document="another"), CancelToken())  # tells the machine's speed
+    engine.prepare(dataclasses.replace(LONG, document="another"), CancelToken())  # measures the machine's speed
     cold = last(engine, LONG).statistics
     typed = last(engine, dataclasses.replace(LONG, prefix=LONG.prefix + "e")).statistics
     assert cold.prompt_tokens < full / 2
@@ -172,7 +171,7 @@ def test_a_cold_start_is_answered_from_a_short_prompt_until_the_full_one_is_prep
 
 
 @pytest.mark.parametrize(("cache", "cold_prompt_s"), [(CacheMode.EXACT, 0.0), (CacheMode.PIE, 1e9)])
-def test_exact_caching_and_a_fast_machine_always_see_the_full_prompt(tiny_model, cache, cold_prompt_s):
+def test_with_exact_caching_or_on_a_fast_machine_the_prompt_is_never_short(tiny_model, cache, cold_prompt_s):
     request = dataclasses.replace(LONG, cache=cache)
     full = last(Engine(tiny_model), request).statistics.prompt_tokens
     engine = Engine(tiny_model, EngineSettings(cold_prompt_s=cold_prompt_s))
@@ -181,7 +180,7 @@ def test_exact_caching_and_a_fast_machine_always_see_the_full_prompt(tiny_model,
 
 
 def test_defect_1_a_closed_document_and_workspace_leave_no_trace_in_the_next_answer(tiny_model):
-    """The next request computes its whole prompt, finds no context, and the text is the same."""
+    """The next request computes its whole prompt, has no old snippets, and gets the same text."""
     engine = Engine(tiny_model)
     request = dataclasses.replace(FREE, workspace="w", document="closed")
     engine.update_workspace(WorkspaceUpdate("w", (WorkspaceFile("a.py", PREFIX + SUFFIX),)))
@@ -218,7 +217,7 @@ def test_every_document_gets_a_prompt_that_fits(tiny_model, kind, layout):
 
 
 @pytest.mark.parametrize(("language", "text"), [("java", "A<" * 30_000), ("python", "/*\n" * 5_000)])
-def test_a_document_that_no_parser_stands_is_completed_without_its_grammar(tiny_model, language, text):
+def test_a_document_that_exceeds_the_parsers_limits_is_completed_without_its_grammar(tiny_model, language, text):
     engine = Engine(tiny_model, parsing=ParserProcess(cpu_limit_s=0.5))
     engine.update_workspace(WorkspaceUpdate("w", changed=(WorkspaceFile("hostile", text),)))
     request = dataclasses.replace(RAW, prefix=text, suffix="", language=language, mode=Mode.AUTO, max_tokens=4)

@@ -1,4 +1,4 @@
-"""The engine, with drafting, healing and cached sessions, writes what plain decoding with transformers writes."""
+"""The engine, with drafting, healing and KV sessions, gives the text of plain decoding with transformers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def engine(tiny_qwen2):
 
 @pytest.fixture(scope="module")
 def oracle(tiny_qwen2):
-    """Plain decoding of a request's prompt with transformers, as bytes behind the cursor."""
+    """Plain decoding of a request's prompt with transformers, as bytes after the cursor."""
     loaded = load_model(str(tiny_qwen2), backend="transformers", threads=1)
 
     def decode(request):
@@ -50,7 +50,7 @@ def test_every_text_is_what_plain_decoding_gives(engine, oracle, layout, tempera
             STACK[:cursor],
             STACK[cursor:],
             "python",
-            document="stack",  # one session for all cursors: what is kept of it must not change the text
+            document="stack",  # one KV session for all cursors: reused tokens must not change the text
             mode=Mode.BLOCK,
             cache=CacheMode.EXACT,
             max_tokens=24,

@@ -3,7 +3,7 @@
 from completion.paths import runtime_dir, state_dir
 
 
-def test_the_sockets_folder_is_the_same_at_every_call_and_never_in_tmp(monkeypatch, tmp_path):
+def test_the_folder_of_the_socket_is_the_same_at_every_call_and_never_in_tmp(monkeypatch, tmp_path):
     monkeypatch.delenv("DRAFTLINE_RUNTIME_DIR", raising=False)
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setenv("DRAFTLINE_STATE_DIR", str(tmp_path))
@@ -13,6 +13,6 @@ def test_the_sockets_folder_is_the_same_at_every_call_and_never_in_tmp(monkeypat
     assert folders[0].stat().st_mode & 0o777 == 0o700
 
 
-def test_variables_move_the_folders(monkeypatch, tmp_path):
+def test_environment_variables_move_the_folders(monkeypatch, tmp_path):
     monkeypatch.setenv("DRAFTLINE_RUNTIME_DIR", str(tmp_path / "sockets"))
     assert runtime_dir() == tmp_path / "sockets"

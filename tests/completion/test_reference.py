@@ -1,4 +1,4 @@
-"""The oracle decodes like transformers, reproduces its seeds, and stops when asked."""
+"""The oracle decodes like transformers, reproduces samples by their seed, and can be cancelled."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def decode(model, tokenizer, text="def add(first, second):\n", sampling=Sampling
     return list(decode_plainly(model, tokenizer, tokenizer.encode(text), sampling=sampling, **options))
 
 
-def test_greedy_decoding_is_transformers_own(model, tokenizer, tiny_qwen2):
+def test_greedy_decoding_takes_the_best_token_of_transformers(model, tokenizer, tiny_qwen2):
     module = AutoModelForCausalLM.from_pretrained(tiny_qwen2, dtype=torch.float32)
     tokens = tokenizer.encode("def add(first, second):\n")
     with torch.inference_mode():
@@ -45,7 +45,7 @@ def test_a_seed_reproduces_a_sample_and_another_seed_does_not(model, tokenizer):
     assert first != other
 
 
-def test_a_stop_token_is_the_last_one(model, tokenizer):
+def test_nothing_follows_a_stop_token(model, tokenizer):
     ended = [decode(model, tokenizer, sampling=Sampling(2.0, seed=seed), max_tokens=200) for seed in range(5)]
     assert any(len(tokens) < 200 for tokens in ended)
     for tokens in ended:
@@ -54,11 +54,11 @@ def test_a_stop_token_is_the_last_one(model, tokenizer):
 
 
 @pytest.mark.parametrize("forced", [b"    return", b"self.i", "é".encode(), b"\n\n"])
-def test_forced_bytes_begin_the_output(model, tokenizer, forced):
+def test_the_output_starts_with_the_forced_bytes(model, tokenizer, forced):
     assert tokenizer.decode(decode(model, tokenizer, forced=forced)).startswith(forced)
 
 
-def test_cancelling_ends_it_before_the_next_step(model, tokenizer):
+def test_cancelling_ends_decoding_before_the_next_step(model, tokenizer):
     cancel = CancelToken()
     stream = decode_plainly(
         model, tokenizer, tokenizer.encode("x"), sampling=Sampling(), max_tokens=TOKENS, cancel=cancel
@@ -74,8 +74,8 @@ def test_a_prompt_of_one_token_is_enough(model, tokenizer):
     assert 1 <= len(list(tokens)) <= 3
 
 
-def test_position_keys_the_noise(model, tokenizer):
-    """The n-th token is drawn as if the text before it had been the prompt."""
+def test_the_noise_depends_on_the_absolute_position(model, tokenizer):
+    """A sampled token is the same if the tokens before it are part of the prompt."""
     sampling, prompt = Sampling(1.0, seed=5), tokenizer.encode("class Stack:\n")
     tokens = decode(model, tokenizer, "class Stack:\n", sampling, max_tokens=8)
     resumed = decode_plainly(model, tokenizer, [*prompt, *tokens[:4]], sampling=sampling, max_tokens=4)

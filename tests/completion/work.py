@@ -1,4 +1,4 @@
-"""Counts work instead of time: lines of Python that a call runs."""
+"""Measures the work of a call by the number of lines of Python that it runs, which does not depend on the machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lines_run(function: Callable[[], object]) -> int:
-    """Number of lines of Python, turns of loops included, that run while a function is called."""
+    """Return the number of lines of Python that a call runs; each iteration of a loop counts."""
     count = 0
 
     def trace(_frame: FrameType, event: str, _argument: object) -> Any:

@@ -1,4 +1,4 @@
-"""Branches decoded together are, text for text, what decoding each by itself gives; nothing of them stays behind."""
+"""Branches that are decoded together have the texts that each has alone, and leave nothing in the KV session."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from completion.alternatives.branch_tree import MOST_ROWS, BranchTree
+from completion.alternatives.branch_tree import MAX_STEP_ROWS, BranchTree
 from completion.alternatives.further_suggestions import (
     alternatives,
-    begun,
-    behind_branch,
-    given_up,
+    begin_branches,
+    is_abandoned,
     is_new,
-    longest,
+    max_alternative_tokens,
+    max_tokens_after_branch,
     may_be_new,
 )
 from completion.cache.kv_session import SessionSettings
@@ -76,8 +76,8 @@ def engine(loaded):
     return Engine(loaded)
 
 
-def branches_by_themselves(loaded, request) -> list[bytes]:
-    """The plain text, and every text that takes one of the next best tokens somewhere, all decoded by themselves."""
+def branches_decoded_alone(loaded, request) -> list[bytes]:
+    """Return the plain text, and each text that takes one of the next best tokens somewhere, all decoded alone."""
     prompt = prompt_of(loaded, request)
 
     def decode(written: list[int]) -> list[int]:
@@ -101,11 +101,11 @@ def branches_by_themselves(loaded, request) -> list[bytes]:
 
 @pytest.mark.parametrize("drafting", [True, False])
 @pytest.mark.parametrize("layout", [Layout.SUFFIX_FIRST, Layout.PREFIX_FIRST])
-def test_every_text_is_what_decoding_it_by_itself_gives(loaded, engine, drafting, layout):
+def test_every_alternative_is_what_decoding_it_alone_gives(loaded, engine, drafting, layout):
     others = 0
     for cursor in CURSORS:
         request = request_at(cursor, drafting=drafting, layout=layout)
-        alone = branches_by_themselves(loaded, request)
+        alone = branches_decoded_alone(loaded, request)
         texts = [suggestion.text for suggestion in last(engine, request).suggestions]
         assert alone[0].decode("utf-8", "ignore").startswith(texts[0])
         for text in texts[1:]:
@@ -115,14 +115,14 @@ def test_every_text_is_what_decoding_it_by_itself_gives(loaded, engine, drafting
 
 
 @pytest.mark.parametrize("grammar", list(GrammarMode))
-def test_drafts_change_no_alternative(engine, grammar):
+def test_drafting_changes_no_alternative(engine, grammar):
     for cursor in CURSORS:
         request = request_at(cursor, grammar=grammar)
         drafted, plain = (last(engine, dataclasses.replace(request, drafting=on)).suggestions for on in (True, False))
         assert [one.text for one in drafted] == [one.text for one in plain]
 
 
-def test_the_first_suggestion_is_the_plain_one_and_the_others_follow_it(engine):
+def test_the_first_suggestion_is_complete_before_the_first_alternative(engine):
     for cursor in CURSORS:
         alone = last(engine, request_at(cursor, suggestions=1)).suggestions[0].text
         events = list(engine.complete(request_at(cursor), CancelToken()))
@@ -131,34 +131,34 @@ def test_the_first_suggestion_is_the_plain_one_and_the_others_follow_it(engine):
         assert all(event.suggestions[0].text == alone for event in events[complete:])
 
 
-def test_where_the_first_text_comes_to_nothing_a_key_gets_the_next_one(loaded, engine):
+def test_a_manual_request_gets_an_alternative_if_the_first_suggestion_is_dropped(loaded, engine):
     replaced = 0
     for cursor in range(1, 125, 4):
-        asked = request_at(cursor, filters=True, grammar=GrammarMode.STRICT, invoked=True)
-        one, several = (last(engine, dataclasses.replace(asked, suggestions=count)) for count in (1, 3))
+        manual = request_at(cursor, filters=True, grammar=GrammarMode.STRICT, invoked=True)
+        one, several = (last(engine, dataclasses.replace(manual, suggestions=count)) for count in (1, 3))
         assert len(one.suggestions) <= 1
         assert [each.text for each in one.suggestions] == [each.text for each in several.suggestions[:1]]
         assert bool(one.dropped) != bool(one.suggestions)
-        unasked = last(engine, dataclasses.replace(asked, suggestions=3, invoked=False))
-        assert bool(unasked.dropped) != bool(unasked.suggestions)
+        automatic = last(engine, dataclasses.replace(manual, suggestions=3, invoked=False))
+        assert bool(automatic.dropped) != bool(automatic.suggestions)
         task = task_at(loaded, cursor, filters=True, invoked=True, grammar=GrammarMode.STRICT, max_tokens=TOKENS)
-        replaced += isinstance(task.finish(first_text(task)), Dropped) and bool(one.suggestions)
+        replaced += isinstance(task.finish(first_attempt_of(task)), Dropped) and bool(one.suggestions)
     assert replaced
 
 
-def test_the_others_come_by_falling_probability(engine):
+def test_alternatives_are_ordered_by_falling_probability(engine):
     for cursor in CURSORS:
         for event in engine.complete(request_at(cursor, suggestions=6), CancelToken()):
             values = [suggestion.log_probability for suggestion in event.suggestions[1:]]
             assert values == sorted(values, reverse=True)
 
 
-def test_the_first_text_stays_cached_and_a_cancelled_request_leaves_no_trace(engine):
+def test_the_first_suggestion_stays_cached_and_a_cancelled_request_leaves_no_trace(engine):
     request = request_at(100, document="cancelled")
     alone = [suggestion.text for suggestion in last(engine, dataclasses.replace(request, document="alone")).suggestions]
-    for count in range(3, 12, 2):  # events, up to those of alternatives
+    for count in range(3, 12, 2):  # number of events before the cancel; the last ones are of alternatives
         cancel = CancelToken()
-        with contextlib.suppress(CancelledError):  # nothing is left to cancel where all is written
+        with contextlib.suppress(CancelledError):  # a request that has fewer events ends before the cancel
             for number, _ in enumerate(engine.complete(request, cancel)):
                 if number == count:
                     cancel.cancel()
@@ -167,7 +167,7 @@ def test_the_first_text_stays_cached_and_a_cancelled_request_leaves_no_trace(eng
         assert event.statistics.computed_tokens == 0
 
 
-def test_a_text_is_new_if_more_than_blanks_differ():
+def test_a_text_is_new_if_more_than_whitespace_differs():
     assert is_new("a + b", ["a - b"])
     assert not is_new("a  +b\n", ["a + b"])
     assert not is_new("a", ["a + b"])
@@ -176,7 +176,7 @@ def test_a_text_is_new_if_more_than_blanks_differ():
 
 
 @pytest.mark.parametrize("alternatives", list(Alternatives))
-def test_in_a_hurry_there_is_only_the_first_text(engine, alternatives):
+def test_a_hurried_request_has_the_first_suggestion_only(engine, alternatives):
     cancel = CancelToken()
     events = []
     for event in engine.complete(request_at(100, alternatives=alternatives), cancel):
@@ -186,27 +186,28 @@ def test_in_a_hurry_there_is_only_the_first_text(engine, alternatives):
     assert [(event.whole, event.done) for event in events[-2:]] == [(1, False), (1, True)]
 
 
-def test_other_texts_are_not_much_longer_than_the_first_and_soon_ready(loaded):
-    assert [longest(tokens) for tokens in (2, 40)] == [10, 60]
-    assert [behind_branch(tokens) for tokens in (2, 160)] == [24, 40]
+def test_the_length_of_alternatives_is_bounded_by_the_first_suggestion(loaded):
+    assert [max_alternative_tokens(tokens) for tokens in (2, 40)] == [10, 60]
+    assert [max_tokens_after_branch(tokens) for tokens in (2, 160)] == [24, 40]
     for cursor in range(6, 130, 31):
         task = task_at(loaded, cursor, suggestions=6, max_tokens=60)
-        first = first_text(task)
+        first = first_attempt_of(task)
         tokens = first.output.tokens
-        for branch, other in begun(task, first, [], task.request.suggestions - 1):
+        for branch, other in begin_branches(task, first, [], task.request.suggestions - 1):
             while other.rules.size_end(other.output) is None:
                 other.output.extend(b"a", "model")
-            assert other.output.tokens == min(60, longest(tokens), branch.start + 1 + behind_branch(tokens))
+            max_end = branch.start + 1 + max_tokens_after_branch(tokens)
+            assert other.output.tokens == min(60, max_alternative_tokens(tokens), max_end)
 
 
-def written_together(task, first, branches, most):
-    """Token by token, what a tree of branches writes."""
+def decoded_together(task, first, branches, max_tokens):
+    """Decode branches in one tree; return the text and the log-probabilities of each."""
     shared = min(branch.start for branch in branches)
     tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared)
-    others = [task.other(first, branch, most) for branch in branches]
-    guesses = task.guesses_beside(first)
+    others = [task.branch_attempt(first, branch, max_tokens) for branch in branches]
+    drafter = task.drafter_of_branches(first)
     for branch, other in zip(branches, others, strict=True):
-        other.decoder.drafter = guesses.branch((*first.decoder.tokens[: branch.start], branch.token))
+        other.decoder.drafter = drafter.branch((*first.decoder.tokens[: branch.start], branch.token))
         if other.stop is None:
             tree.add(other, branch.start - shared, branch.token)
     while tree.growing:
@@ -216,117 +217,120 @@ def written_together(task, first, branches, most):
     return [(other.output.whole(), other.log_probabilities) for other in others]
 
 
-def written_alone(task, first, branch, most):
-    """What decoding one branch by itself writes."""
+def decoded_alone(task, first, branch, max_tokens):
+    """Decode one branch alone, and return its attempt."""
     task.session.truncate(len(task.prompt.tokens) + branch.start)
-    other = task.other(first, branch, most)
+    other = task.branch_attempt(first, branch, max_tokens)
     if other.stop is None:
         for _ in other.stream(CancelToken()):
             continue
     return other
 
 
-def first_text(task):
-    first = task.first()
+def first_attempt_of(task):
+    first = task.first_attempt()
     for _ in first.stream(CancelToken()):
         continue
     return first
 
 
-def test_what_is_offered_is_what_all_texts_written_to_their_ends_would_give(loaded):
-    """Though none is written on once the likeliest of them have ended."""
+def test_stopping_at_the_likeliest_branches_changes_no_alternative(loaded):
+    """The alternatives are those of decoding all branches to their ends, though decoding stops before that."""
     offered = 0
     for cursor in range(6, 130, 17):
         task = task_at(loaded, cursor, suggestions=3)
-        first = first_text(task)
-        known = [left for left in (task.finish(first),) if isinstance(left, Suggestion)]
+        first = first_attempt_of(task)
+        known = [result for result in (task.finish(first),) if isinstance(result, Suggestion)]
         found = [suggestion.text for suggestion in alternatives(task, first, known, CancelToken())]
         kept = [suggestion.text for suggestion in known]
         branches = sorted(
-            (branch for branch, _ in begun(task, first, kept, task.request.suggestions - 1)), key=lambda one: -one.start
+            (branch for branch, _ in begin_branches(task, first, kept, task.request.suggestions - 1)),
+            key=lambda one: -one.start,
         )
-        others = [written_alone(task, first, branch, 16) for branch in branches]  # each cuts the first text off
+        others = [decoded_alone(task, first, branch, 16) for branch in branches]  # each truncates the first attempt
         for other in sorted(others, key=lambda other: -sum(other.log_probabilities)):
-            left = task.finish(other)
-            if len(kept) < 3 and isinstance(left, Suggestion) and is_new(left.text, kept):
-                kept.append(left.text)
+            result = task.finish(other)
+            if len(kept) < 3 and isinstance(result, Suggestion) and is_new(result.text, kept):
+                kept.append(result.text)
         assert found == kept[len(known) :]
         offered += len(found)
     assert offered > 8
 
 
-def test_what_would_be_hopeless_is_not_begun(loaded):
+def test_branches_that_would_be_hopeless_are_not_started(loaded):
     hopeless = 0
     for cursor in range(6, 130, 31):
         task = task_at(loaded, cursor, filters=True, suggestions=100)
-        first = first_text(task)
-        likely = [other for _, other in begun(task, first, [], task.request.suggestions - 1) if other.stop is None]
+        first = first_attempt_of(task)
+        likely = [
+            other for _, other in begin_branches(task, first, [], task.request.suggestions - 1) if other.stop is None
+        ]
         for other in likely:
             assert not other.rules.soon_unlikely(other.output.tokens, sum(other.log_probabilities))
         hopeless += len(list(first.branches())) - len(likely)
     assert hopeless > 10
 
 
-def test_what_only_repeats_the_first_text_is_not_begun(loaded):
+def test_branches_that_repeat_a_known_suggestion_are_not_started(loaded):
     for cursor in range(6, 130, 31):
         task = task_at(loaded, cursor, suggestions=6)
-        first = first_text(task)
+        first = first_attempt_of(task)
         start = first.output.whole()[:1]
-        beside = [other.output.whole() for _, other in begun(task, first, [start], task.request.suggestions - 1)]
-        assert not any(text.startswith(start) for text in beside)
+        branches = begin_branches(task, first, [start], task.request.suggestions - 1)
+        assert not any(other.output.whole().startswith(start) for _, other in branches)
 
 
-def test_a_part_of_a_line_is_no_suggestion_but_whole_lines_of_a_block_are(loaded):
+def test_an_alternative_that_was_cut_short_needs_a_complete_line_of_a_block(loaded):
     block, line = (task_at(loaded, 60, filters=True, mode=mode) for mode in (Mode.BLOCK, Mode.LINE))
     for reason in (StopReason.UNLIKELY, StopReason.MAX_TOKENS):
-        for text, task, is_given_up in (
+        for text, task, abandoned in (
             ("a = b(", block, True),
             ("a = b\nc(", block, False),
             ("\n\na = b", block, True),
             ("a = b\nc(", line, True),
         ):
-            other = task.first()
+            other = task.first_attempt()
             other.output.extend(text.encode(), "model")
             other.stop = Stop(len(text), reason)
-            assert given_up(task, other) is is_given_up
+            assert is_abandoned(task, other) is abandoned
     other.stop = Stop(len(text), StopReason.LINE_END)
-    assert not given_up(line, other)
+    assert not is_abandoned(line, other)
 
 
-def test_a_text_that_begins_with_a_known_one_cannot_be_new():
+def test_a_text_that_starts_with_a_known_one_cannot_be_new():
     assert may_be_new("a", ["a + b"])
     assert not may_be_new("a +b\n", ["a + b"])
     assert not may_be_new("a + b - c", ["a + b"])
     assert may_be_new("a + b", [])
 
 
-def test_texts_that_the_cache_has_no_room_for_are_left_out(loaded):
+def test_a_branch_that_the_cache_has_no_room_for_is_left_out(loaded):
     prompt_tokens = len(task_at(loaded, 100).prompt.tokens)
-    for spare, writes in ((40, False), (40 + MOST_ROWS, True)):
+    for spare, grows in ((40, False), (40 + MAX_STEP_ROWS, True)):
         task = task_at(loaded, 100, SessionSettings(capacity=prompt_tokens + spare, spare_slots=spare))
-        first = first_text(task)
+        first = first_attempt_of(task)
         before = list(task.session.tokens)
         branch = next(first.branches())
         tree = BranchTree(task.model, task.session, prompt_tokens + branch.start)
-        other = task.other(first, branch, 16)
+        other = task.branch_attempt(first, branch, 16)
         tree.add(other, 0, branch.token)
         tree.step(lambda _: True)
-        assert (other.output.tokens > branch.start + 1) is writes
-        assert bool(tree.growing) is writes
+        assert (other.output.tokens > branch.start + 1) is grows
+        assert bool(tree.growing) is grows
         tree.close()
         assert task.session.tokens == before
 
 
 @pytest.mark.real_model
 def test_branches_of_the_real_model_are_bit_for_bit_what_each_gives_alone():
-    """The int8 kernels give a row the same result whatever lies beside it, drafts and other branches included."""
+    """The int8 kernels give a row the same result whatever other rows the pass has."""
     loaded = load_model("default")
     for cursor in (59, 100, 127):
         task = task_at(loaded, cursor, max_tokens=12, suggestions=4, grammar=GrammarMode.STRICT)
-        first = first_text(task)
+        first = first_attempt_of(task)
         branches = list(islice(first.branches(), 3))
-        together = written_together(task, first, branches, 12)
-        likeliest_end_last = sorted(range(len(branches)), key=lambda index: -branches[index].start)
-        for index in likeliest_end_last:  # each cuts the first text off behind what it shares with it
-            alone = written_alone(task, first, branches[index], 12)
+        together = decoded_together(task, first, branches, 12)
+        latest_first = sorted(range(len(branches)), key=lambda index: -branches[index].start)
+        for index in latest_first:  # decoding a branch alone truncates the session to what it shares
+            alone = decoded_alone(task, first, branches[index], 12)
             assert together[index] == (alone.output.whole(), alone.log_probabilities)

@@ -1,4 +1,4 @@
-"""Superposed drafts: one is the greedy text, one-hot mixtures are exact, probabilities and order are exact."""
+"""Superposed drafts: a single one is the greedy text, one-hot mixtures are exact, and so are the probabilities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def loaded(tiny_qwen2):
 
 
 def greedy(task: Task) -> list[int]:
-    attempt = task.first()
+    attempt = task.first_attempt()
     for _ in attempt.stream(CancelToken()):
         continue
     task.session.truncate(len(task.prompt.tokens) - 1)
@@ -30,7 +30,7 @@ def greedy(task: Task) -> list[int]:
 
 
 @pytest.mark.parametrize("grammar", list(GrammarMode))
-def test_one_draft_is_the_greedy_text(loaded, grammar):
+def test_a_single_draft_is_the_greedy_text(loaded, grammar):
     for cursor in CURSORS:
         task = task_at(loaded, cursor, grammar=grammar, drafting=False)
         plain = greedy(task)
@@ -80,7 +80,7 @@ def test_probabilities_are_exact_and_order_the_drafts(loaded):
                 assert draft.log_probabilities[index] == pytest.approx(exact, abs=1e-3)
 
 
-def test_the_session_is_what_it_was(loaded):
+def test_superposed_drafts_restore_the_session(loaded):
     task = task_at(loaded, 60)
     before = list(task.session.tokens)
     superposed_drafts(task, 3, 16, CancelToken())
@@ -89,7 +89,7 @@ def test_the_session_is_what_it_was(loaded):
 
 
 @pytest.mark.parametrize("alternatives", list(Alternatives))
-def test_every_item_keeps_to_the_grammar_and_to_the_text_before_the_cursor(loaded, alternatives):
+def test_every_suggestion_obeys_the_grammar_and_the_text_before_the_cursor(loaded, alternatives):
     engine, shown = Engine(loaded), 0
     for cursor in CURSORS:
         request = task_at(loaded, cursor, grammar=GrammarMode.STRICT, alternatives=alternatives).request

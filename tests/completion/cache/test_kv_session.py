@@ -1,4 +1,4 @@
-"""A session gives the logits of a fresh prefill where it says that it is exact, whatever it lived through."""
+"""A KV session whose slots are exact gives the logits of a fresh prefill, whatever happened to it before."""
 
 from __future__ import annotations
 
@@ -50,33 +50,33 @@ def text():
 
 
 class CancelAfter(CancelToken):
-    """Cancels itself at the n-th look: a client that leaves while the prompt is computed."""
+    """A token that is cancelled after a number of checks, as by a client that leaves while the prompt is computed."""
 
-    def __init__(self, looks: int) -> None:
+    def __init__(self, checks: int) -> None:
         super().__init__()
-        self._left = looks
+        self._checks_left = checks
 
     def raise_if_cancelled(self) -> None:
-        if self._left == 0:
+        if self._checks_left == 0:
             self.cancel()
-        self._left -= 1
+        self._checks_left -= 1
         super().raise_if_cancelled()
 
 
-@pytest.mark.parametrize("mode", [CacheMode.EXACT, CacheMode.PIE])
-def test_typing_on_is_exact_and_computes_what_was_typed(model, text, mode):
+@pytest.mark.parametrize("cache_mode", [CacheMode.EXACT, CacheMode.PIE])
+def test_typing_at_the_end_is_exact_and_computes_what_was_typed(model, text, cache_mode):
     session = KVSession(model, SETTINGS)
-    session.prepare(prompt_of(text[:300]), mode, CancelToken())
-    plan = session.prepare(prompt_of(text[:303]), mode, CancelToken())
+    session.prepare(prompt_of(text[:300]), cache_mode, CancelToken())
+    plan = session.prepare(prompt_of(text[:303]), cache_mode, CancelToken())
     assert (plan.kept, plan.computed) == (299, 3)
     assert not session.edits.any()
-    # fp32: only the order of sums differs between a chunk and single rows
+    # float32: only the order of sums differs between a chunk and single rows
     np.testing.assert_allclose(
         next_logits(model, session, prompt_of(text[:303])), fresh_logits(model, prompt_of(text[:303])), atol=1e-4
     )
 
 
-def test_300_random_edits_in_exact_mode_give_what_no_cache_gives(model, text):
+def test_300_random_edits_in_exact_mode_give_the_logits_of_no_cache(model, text):
     rng = random.Random(5)
     session = KVSession(model, SETTINGS)
     tokens = list(text)
@@ -115,7 +115,7 @@ def test_a_cancelled_refresh_leaves_a_valid_cache(model, text):
     np.testing.assert_allclose(next_logits(model, session, edited), fresh_logits(model, edited), atol=1e-4)
 
 
-def test_a_cancelled_prompt_is_taken_up_where_it_was_left(model, text):
+def test_a_cancelled_prompt_is_continued_at_the_chunk_where_it_stopped(model, text):
     session = KVSession(model, SETTINGS)
     with pytest.raises(CancelledError):
         session.prepare(prompt_of(text), CacheMode.EXACT, CancelAfter(5))
@@ -127,7 +127,7 @@ def test_a_cancelled_prompt_is_taken_up_where_it_was_left(model, text):
     )
 
 
-def test_a_cancelled_edit_leaves_holes_that_match_nothing(model, text):
+def test_after_a_cancelled_edit_the_slots_that_were_not_computed_are_not_reused(model, text):
     session = KVSession(model, SETTINGS)
     session.prepare(prompt_of(text), CacheMode.PIE, CancelToken())
     edited = [*text[:50], *range(200, 264), *text[50:]]
@@ -140,7 +140,7 @@ def test_a_cancelled_edit_leaves_holes_that_match_nothing(model, text):
     )
 
 
-def test_worn_tokens_are_computed_again(model, text):
+def test_tokens_are_computed_again_after_the_maximum_of_edits(model, text):
     session = KVSession(model, SessionSettings(capacity=1024, spare_slots=64, repair_tokens=0, max_edits=3))
     tokens = list(text)
     computed = []
@@ -162,7 +162,7 @@ def test_four_documents_interleaved_give_what_each_gives_alone(model, text):
             np.testing.assert_allclose(next_logits(model, session, prompt), fresh_logits(model, prompt), atol=1e-4)
 
 
-def test_the_least_recently_used_session_goes_first_under_the_budget(model, text):
+def test_the_least_recently_used_session_is_closed_first_to_stay_within_the_budget(model, text):
     sessions = KVSessions(model, SessionSettings(capacity=1024, spare_slots=64, budget_bytes=1))
     first = sessions.open("a")
     first.prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
@@ -214,13 +214,13 @@ def test_growing_token_by_token_copies_a_bounded_number_of_slots(model):
     assert copied <= 4 * model.shape.max_positions
 
 
-def test_a_prompt_that_does_not_fit_says_so(model, text):
+def test_a_prompt_that_does_not_fit_raises_an_error_that_names_the_budgets(model, text):
     session = KVSession(model, SessionSettings(capacity=128, spare_slots=64))
     with pytest.raises(PromptTooLongError, match="budgets"):
         session.prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
 
 
-def test_a_chunk_is_the_most_that_is_computed_after_a_cancel(model, text):
+def test_at_most_one_chunk_is_computed_after_a_cancel(model, text):
     cancel = CancelAfter(1)
     session = KVSession(model, SETTINGS)
     with pytest.raises(CancelledError):
@@ -228,7 +228,7 @@ def test_a_chunk_is_the_most_that_is_computed_after_a_cancel(model, text):
     assert sum(token != HOLE for token in session.tokens) == SETTINGS.chunk_tokens
 
 
-def test_a_family_whose_keys_cannot_move_is_computed_again(tmp_path, caplog):
+def test_a_family_whose_keys_cannot_be_shifted_computes_the_text_after_an_edit_again(tmp_path, caplog):
     config = GPT2Config(vocab_size=300, n_positions=256, n_embd=32, n_layer=2, n_head=2)
     GPT2LMHeadModel(config).save_pretrained(tmp_path)
     model = TransformersModel.load(tmp_path)
@@ -245,7 +245,7 @@ def test_a_family_whose_keys_cannot_move_is_computed_again(tmp_path, caplog):
 
 
 def test_with_one_layer_reencoding_is_exact(tmp_path):
-    # a first layer's keys and values depend on a token and its position only
+    # the first layer's keys and values depend on a token and its position only
     config = Qwen2Config(
         vocab_size=300, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
         num_key_value_heads=2, max_position_embeddings=512,
@@ -263,7 +263,7 @@ def test_with_one_layer_reencoding_is_exact(tmp_path):
     np.testing.assert_allclose(next_logits(model, session, edited), next_logits(model, fresh, edited), atol=1e-5)
 
 
-def test_a_shift_by_nothing_changes_no_bit(model, text):
+def test_a_shift_by_zero_changes_no_bit(model, text):
     session = KVSession(model, SETTINGS)
     session.prepare(prompt_of(text), CacheMode.PIE, CancelToken())
     before = next_logits(model, session, prompt_of(text))
@@ -271,8 +271,8 @@ def test_a_shift_by_nothing_changes_no_bit(model, text):
     assert np.array_equal(next_logits(model, session, prompt_of(text)), before)
 
 
-def test_two_shifts_are_one(model, text):
-    # float32: a rotation by a + b against rotations by a and by b differs by rounding only
+def test_two_shifts_equal_one_shift_by_their_sum(model, text):
+    # float32: a rotation by a + b differs from rotations by a and by b in rounding only
     def logits_after(*moves):
         session = KVSession(model, SETTINGS)
         session.prepare(prompt_of(text[:100]), CacheMode.PIE, CancelToken())

@@ -1,4 +1,4 @@
-"""The decoding loop on a tiny real model: forced bytes hold, and cancelling ends it between two steps."""
+"""The decoding loop with a tiny real model: the output starts with forced bytes, and cancelling stops it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SOURCES = sorted((Path(__file__).parents[3] / "completion").rglob("*.py"))
 
 
 def decoder_at(loaded, shown: str, forced: bytes, temperature: float = 0.0) -> Decoder:
-    """Decodes behind the last characters of `shown`; nothing is cached, so the first step reads the whole prompt."""
+    """Return a decoder after the last characters of `shown`, with an empty cache: its first step reads the prompt."""
     tokenizer = loaded.tokenizer
-    constraints = Constraints(tokenizer, forced, ends=tokenizer.stop_ids)
+    constraints = Constraints(tokenizer, forced, stop_ids=tokenizer.stop_ids)
     return Decoder(
         model=loaded.model,
         session=KVSession(loaded.model, SessionSettings(capacity=512)),
@@ -33,7 +33,7 @@ def decoder_at(loaded, shown: str, forced: bytes, temperature: float = 0.0) -> D
         drafter=None,
         forced_tokens=lambda data: tokenizer.encode(data.decode("utf-8", "ignore")),
         sampling=Sampling(temperature=temperature, seed=3),
-        ends=tokenizer.stop_ids,
+        stop_ids=tokenizer.stop_ids,
         state=constraints.start,
     )
 
@@ -64,8 +64,8 @@ def test_a_cancel_ends_decoding_before_the_next_step(tiny_model):
     assert len(decoder.tokens) == written
 
 
-def test_what_the_user_typed_does_not_count_against_what_follows(tiny_model):
-    """The best of n tokens that agree with the text before the cursor has at least probability 1/n among them."""
+def test_an_unlikely_text_before_the_cursor_does_not_lower_log_probabilities(tiny_model):
+    """The best of n tokens that agree with the text before the cursor has at least probability 1/n."""
     tokenizer = tiny_model.tokenizer
     for shown, forced in (("value =", b" va"), ("import o", b"s"), ("x = (", b"((")):
         decoder = decoder_at(tiny_model, shown, forced)
@@ -75,7 +75,7 @@ def test_what_the_user_typed_does_not_count_against_what_follows(tiny_model):
         assert 0 >= step.log_probabilities[0] >= -math.log(len(allowed)) - 1e-6
 
 
-def test_a_probability_is_one_among_its_candidates():
+def test_the_probabilities_of_the_candidates_sum_to_one():
     row = np.array([1.0, 2.0, 3.0, 9.0], dtype=np.float32)
     candidates = np.array([0, 2], dtype=np.int32)
     among = [math.exp(log_probability(row, token, candidates)) for token in (0, 2)]

@@ -1,8 +1,8 @@
-"""Step costs are timed once for a model and a machine."""
+"""Step costs are measured once for a model and a machine."""
 
 import pytest
 
-from completion.decoding.step_costs import known_costs
+from completion.decoding.step_costs import load_or_measure_costs
 
 
 @pytest.fixture
@@ -11,25 +11,25 @@ def costs_folder(monkeypatch, tmp_path):
     return tmp_path / "step-costs"
 
 
-def test_the_second_start_uses_what_the_first_one_timed(costs_folder, tiny_model):
-    first = known_costs(tiny_model, 8)
+def test_the_second_start_uses_the_costs_that_the_first_one_saved(costs_folder, tiny_model):
+    first = load_or_measure_costs(tiny_model, 8)
     [path] = costs_folder.iterdir()
     path.write_text(str([float(1 + size) for size in range(9)]))
-    second = known_costs(tiny_model, 8)
+    second = load_or_measure_costs(tiny_model, 8)
     assert first.max_nodes == second.max_nodes == 8
     assert second.costs_ms.tolist() == [float(1 + size) for size in range(9)]
 
 
 @pytest.mark.parametrize("damage", ["", "nonsense", "[]", "[1.0, 2.0]", "{}", "[0.0,1,1,1,1,1,1,1,1]"])
-def test_a_damaged_file_is_timed_anew(costs_folder, tiny_model, damage):
-    known_costs(tiny_model, 8)
+def test_the_costs_in_a_damaged_file_are_measured_again(costs_folder, tiny_model, damage):
+    load_or_measure_costs(tiny_model, 8)
     [path] = costs_folder.iterdir()
     path.write_text(damage)
-    assert known_costs(tiny_model, 8).costs_ms.min() > 0
+    assert load_or_measure_costs(tiny_model, 8).costs_ms.min() > 0
     assert path.read_text() != damage
 
 
-def test_another_tree_size_is_another_file(costs_folder, tiny_model):
-    known_costs(tiny_model, 4)
-    known_costs(tiny_model, 8)
+def test_each_tree_size_has_its_own_file(costs_folder, tiny_model):
+    load_or_measure_costs(tiny_model, 4)
+    load_or_measure_costs(tiny_model, 8)
     assert len(list(costs_folder.iterdir())) == 2

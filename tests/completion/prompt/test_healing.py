@@ -1,4 +1,4 @@
-"""Healing takes the run before the cursor off and forces it back, byte for byte."""
+"""Healing takes the run before the cursor off the prompt and forces it, byte for byte."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_run_before_the_cursor_is_forced(prefix, shown, forced):
 
 
 @given(st.text(max_size=200))
-def test_shown_and_forced_are_the_prefix(prefix):
+def test_the_shown_part_and_the_forced_bytes_together_are_the_prefix(prefix):
     if any("\ud800" <= character <= "\udfff" for character in prefix):
         return
     healed = heal(prefix)
@@ -36,7 +36,7 @@ def test_shown_and_forced_are_the_prefix(prefix):
 
 
 @given(st.text(alphabet="abc_", min_size=1, max_size=20), st.text(alphabet="abc_ (", max_size=4))
-def test_a_typed_word_leaves_the_shown_prompt_unchanged(word, before):
+def test_typing_a_word_does_not_change_the_shown_part(word, before):
     shown = {heal(f"x = 1\n{before} {word[:length]}").shown for length in range(1, len(word) + 1)}
     assert len(shown) == 1
 

@@ -1,4 +1,4 @@
-"""Prompts are as large as the machine can afford, and a document's budget stays while its cache serves."""
+"""Prompt budgets follow the machine's speed, and a document keeps its budget while its KV session holds tokens."""
 
 import math
 
@@ -26,15 +26,15 @@ def test_a_slow_machine_gets_a_smaller_prompt(tokens_per_s, share):
     assert pace_of(tokens_per_s).budget() == LARGEST.scaled(share)
 
 
-def test_a_machine_that_nothing_is_known_of_gets_the_largest():
+def test_a_machine_of_unknown_speed_gets_the_largest_budget():
     assert PromptPace(LARGEST, 1.5).budget() == LARGEST
 
 
-def test_without_a_bound_the_budget_never_shrinks():
+def test_without_a_maximum_time_the_budget_never_shrinks():
     assert pace_of(1, math.inf).budget() == LARGEST
 
 
-def test_small_pieces_and_single_hiccups_say_nothing():
+def test_small_chunks_and_a_single_slow_one_do_not_change_the_budget():
     pace = pace_of(2000)
     pace.note(128, 60.0)
     for _ in range(100):
@@ -42,8 +42,8 @@ def test_small_pieces_and_single_hiccups_say_nothing():
     assert pace.budget() == LARGEST
 
 
-def test_a_document_keeps_its_budget_while_its_cache_serves(tiny_model):
-    """The tiny model is given a bound that nothing meets: the second document's prompts are a quarter as long."""
+def test_a_document_keeps_its_budget_while_its_session_holds_tokens(tiny_model):
+    """The maximum time is shorter than any prompt, so the second document's prompts are a quarter as long."""
     engine = Engine(tiny_model, EngineSettings(budget=PromptBudget(512, 128, 128), full_prompt_s=1e-9))
     text = "value = value + 1\n" * 400
 

@@ -1,4 +1,4 @@
-"""A hopeless continuation is given up at the same token whoever guessed its tokens; a hopeful one never."""
+"""Early stop: a hopeless attempt ends at the learned bounds, and the first attempt of a manual request never does."""
 
 import pytest
 from hypothesis import given
@@ -14,14 +14,14 @@ from completion.stopping.rules import StopRules
 STOP = EarlyStop(((3, -1.0), (6, -0.5)))
 
 
-def test_a_bound_counts_from_its_number_of_tokens_to_the_next():
-    assert not STOP.hopeless(2, -10.0)
-    assert STOP.hopeless(3, -3.1)
-    assert not STOP.hopeless(5, -4.9)
-    assert STOP.hopeless(6, -3.1)
+def test_a_bound_applies_from_its_number_of_tokens_to_the_next():
+    assert not STOP.is_hopeless(2, -10.0)
+    assert STOP.is_hopeless(3, -3.1)
+    assert not STOP.is_hopeless(5, -4.9)
+    assert STOP.is_hopeless(6, -3.1)
 
 
-def test_bounds_survive_writing_and_reading():
+def test_bounds_are_the_same_after_writing_and_reading():
     assert EarlyStop.from_json(STOP.to_json()) == STOP
 
 
@@ -32,12 +32,12 @@ def test_the_shipped_bounds_ascend():
 
 
 @given(st.lists(st.floats(-5, 0), max_size=40))
-def test_a_continuation_is_given_up_once(log_probabilities):
+def test_more_tokens_do_not_change_where_an_attempt_stops(log_probabilities):
     at = stop_at(STOP, log_probabilities)
     assert at is None or stop_at(STOP, log_probabilities[:at]) == at
 
 
-def test_learned_bounds_stop_what_is_unlike_everything_good():
+def test_learned_bounds_stop_bad_attempts_and_keep_good_ones():
     good = [Sample(f"good {i}", (-0.1 - i / 1000,) * 10, good=True) for i in range(50)]
     bad = [Sample(f"bad {i}", (-2.0,) * 10, good=False) for i in range(10)]
     found = effect(learn(good + bad), good + bad)
@@ -47,26 +47,26 @@ def test_learned_bounds_stop_what_is_unlike_everything_good():
 
 
 @pytest.mark.parametrize(
-    ("invoked", "filters", "given_up"), [(False, True, True), (True, True, False), (False, False, False)]
+    ("invoked", "filters", "stopped"), [(False, True, True), (True, True, False), (False, False, False)]
 )
-def test_what_a_key_asked_for_is_not_given_up(invoked, filters, given_up):
+def test_neither_a_manual_request_nor_one_without_filters_stops_early(invoked, filters, stopped):
     request = CompletionRequest(prefix="x = ", suffix="\n", language="python", invoked=invoked, filters=filters)
     output = OutputText(0)
     for piece in (b"a", b"b", b"c", b"d"):
         output.extend(piece, "model")
     stop = StopRules(request, cursor_context(request)).unlikely_end(output, [-9.0] * 4)
-    assert (stop is not None and stop.reason is StopReason.UNLIKELY) == given_up
+    assert (stop is not None and stop.reason is StopReason.UNLIKELY) == stopped
 
 
 @pytest.mark.parametrize("invoked", [False, True])
-def test_another_text_is_given_up_where_the_first_one_is_likelier(invoked):
+def test_a_branch_stops_early_only_if_the_first_attempt_is_likelier(invoked):
     rules = StopRules(request := CompletionRequest("x = ", "\n", "python", invoked=invoked), cursor_context(request))
-    likely, unlikely = (rules.beside([each] * 6, 8) for each in (-0.1, -2.2))
+    likely, unlikely = (rules.for_branch([each] * 6, 8) for each in (-0.1, -2.2))
     output = OutputText(0)
     for _ in range(4):
         output.extend(b" a", "model")
-    for other, is_given_up in ((likely, True), (unlikely, False)):
-        assert (other.unlikely_end(output, [-2.1] * 4) is not None) is is_given_up
-        assert other.soon_unlikely(1, -4.0) is is_given_up
+    for other, abandoned in ((likely, True), (unlikely, False)):
+        assert (other.unlikely_end(output, [-2.1] * 4) is not None) is abandoned
+        assert other.soon_unlikely(1, -4.0) is abandoned
     assert not likely.soon_unlikely(1, -0.5)
     assert (rules.unlikely_end(output, [-2.1] * 4) is None) is invoked

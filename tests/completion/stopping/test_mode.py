@@ -1,9 +1,10 @@
-"""Line or block, by the syntax at the cursor (the cursor is `|`)."""
+"""The choice between a line and a block by the syntax at the cursor, which is marked as `|`."""
 
 import pytest
 
-from completion.request import Mode
-from completion.stopping.mode import decide
+from completion.prompt.line_endings import normalised
+from completion.request import CompletionRequest, Mode
+from completion.stopping.mode import cursor_context
 
 BLOCK = [
     ("python", "def f(a):|\n"),
@@ -47,11 +48,16 @@ LINE = [
 ]
 
 
+def mode_at(document, language):
+    request = CompletionRequest(*document.split("|"), language)
+    return cursor_context(normalised(request)).mode
+
+
 @pytest.mark.parametrize(("language", "document"), BLOCK)
-def test_a_block_behind_an_opener_and_where_a_block_ends(language, document):
-    assert decide(*document.split("|"), language) is Mode.BLOCK
+def test_a_block_is_completed_after_an_opener_and_where_a_block_ends(language, document):
+    assert mode_at(document, language) is Mode.BLOCK
 
 
 @pytest.mark.parametrize(("language", "document"), LINE)
-def test_a_line_inside_expressions_strings_and_statements_and_between_lines(language, document):
-    assert decide(*document.split("|"), language) is Mode.LINE
+def test_a_line_is_completed_in_expressions_strings_and_statements_and_between_lines(language, document):
+    assert mode_at(document, language) is Mode.LINE

@@ -1,4 +1,4 @@
-"""A line that opens what later lines close is offered where the model is sure of it, and cut back where it is not."""
+"""A line that opens what later lines close is offered if it is likely, and cut if it is not."""
 
 import pytest
 
@@ -10,15 +10,15 @@ from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from drafting.verifier import MODEL
 from tests.completion.tasks import DOCUMENT, task_at
 
-SURE, UNSURE = (-0.01, -0.02), (-0.01, -0.9)
+LIKELY, UNLIKELY = (-0.01, -0.02), (-0.01, -0.9)
 
 
-def finished(prefix, suffix, text, language, scores=SURE, reason=StopReason.LINE_END):
+def finished(prefix, suffix, text, language, scores=LIKELY, reason=StopReason.LINE_END):
     request = CompletionRequest(prefix, suffix, language, mode=Mode.LINE, healing=False, invoked=True)
     context = Context.of(prefix, suffix, language, Mode.LINE, invoked=True)
     finisher = Finisher(request, context, open_grammar(request, HealedPrefix(prefix, "")), b"")
-    left = finisher.finish(Suggestion(text, token_log_probabilities=scores), reason)
-    return "" if isinstance(left, Dropped) else left.text
+    result = finisher.finish(Suggestion(text, token_log_probabilities=scores), reason)
+    return "" if isinstance(result, Dropped) else result.text
 
 
 @pytest.mark.parametrize(
@@ -32,55 +32,55 @@ def finished(prefix, suffix, text, language, scores=SURE, reason=StopReason.LINE
     ],
     ids=["call", "import", "block", "function", "two brackets"],
 )
-def test_a_sure_line_that_opens_something_is_offered_whole(prefix, suffix, text, language):
+def test_a_likely_line_that_opens_something_is_offered_whole(prefix, suffix, text, language):
     assert finished(prefix, suffix, text, language) == text
 
 
 @pytest.mark.parametrize("reason", [StopReason.UNLIKELY, StopReason.MAX_TOKENS])
-def test_a_line_that_was_cut_short_is_none(reason):
+def test_a_line_that_was_cut_short_does_not_stay_open(reason):
     assert finished("x = 1\n", "\ny = 2\n", "foo(", "python", reason=reason) in ("", "foo")
 
 
-def test_an_unsure_line_is_cut_back_to_what_stands_alone():
-    assert finished("x = 1\n", "\ny = 2\n", "foo(", "python", UNSURE) == "foo"
+def test_an_unlikely_line_is_cut_to_what_is_valid_alone():
+    assert finished("x = 1\n", "\ny = 2\n", "foo(", "python", UNLIKELY) == "foo"
 
 
-def test_a_line_that_no_closer_makes_sound_is_cut_back():
+def test_a_line_that_no_closer_makes_valid_is_cut():
     assert finished("x = 1\n", "\ny = 2\n", "if foo(", "python") == ""
 
 
-def test_a_line_whose_opener_the_document_closes_needs_no_rule():
-    assert finished("x = f(\n", "\n    2\n])\n", "    [", "python", UNSURE) == "    ["
+def test_a_line_whose_opener_the_document_closes_is_never_cut():
+    assert finished("x = f(\n", "\n    2\n])\n", "    [", "python", UNLIKELY) == "    ["
 
 
 def attempt_at(loaded, text, score):
-    """A request in line mode for which the model wrote a text, each token of it with the same log-probability."""
-    asked = {"prefix": "x = 1\n", "suffix": "\n\n", "mode": Mode.LINE, "filters": True, "invoked": True}
-    task = task_at(loaded, len(DOCUMENT), max_tokens=64, **asked)
-    attempt = task.first()
+    """Return a task in line mode and an attempt with a text whose tokens all have the same log-probability."""
+    changes = {"prefix": "x = 1\n", "suffix": "\n\n", "mode": Mode.LINE, "filters": True, "invoked": True}
+    task = task_at(loaded, len(DOCUMENT), max_tokens=64, **changes)
+    attempt = task.first_attempt()
     for token in loaded.tokenizer.encode(text):
         if attempt.stop is None:
             attempt.add(Step((token,), (MODEL,), (score,), 0, 0.0))
     return task, attempt
 
 
-def test_a_sure_line_is_shown_before_its_bracket_is_closed(tiny_model):
+def test_a_likely_line_is_shown_before_its_bracket_is_closed(tiny_model):
     task, attempt = attempt_at(tiny_model, "foo(\n    1,\n", score=-0.001)
     assert attempt.stop is None
-    assert task.opening(attempt).text == "foo("
+    assert task.opening_line(attempt).text == "foo("
 
 
-def test_an_unsure_line_is_shown_with_what_closes_it(tiny_model):
+def test_an_unlikely_line_is_shown_with_the_lines_that_close_it(tiny_model):
     task, attempt = attempt_at(tiny_model, "foo(\n    1,\n", score=-0.5)
-    assert task.opening(attempt) is None
+    assert task.opening_line(attempt) is None
     task, attempt = attempt_at(tiny_model, "foo(\n    1,\n)\n", score=-0.5)
     assert task.finish(attempt).text == "foo(\n    1,\n)"
 
 
 @pytest.mark.parametrize(
-    "rest", ["    1,\n)\n", "    1 2,\n)\n", "    ]\n)\n", "    1,\n    2,\n    3,\n    4,\n    5,\n"]
+    "later_lines", ["    1,\n)\n", "    1 2,\n)\n", "    ]\n)\n", "    1,\n    2,\n    3,\n    4,\n    5,\n"]
 )
-def test_what_was_shown_early_stays(tiny_model, rest):
-    task, attempt = attempt_at(tiny_model, "foo(\n" + rest, score=-0.001)
+def test_a_line_that_was_shown_early_stays(tiny_model, later_lines):
+    task, attempt = attempt_at(tiny_model, "foo(\n" + later_lines, score=-0.001)
     assert attempt.stop is not None
     assert task.finish(attempt).text.startswith("foo(")

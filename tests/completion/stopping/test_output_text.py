@@ -1,4 +1,4 @@
-"""Streamed text is whole characters, only grows, and leaves the forced run out."""
+"""Streamed text consists of complete characters, only grows, and leaves out the forced bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_growing_text_is_never_retracted(text, sizes):
     assert output.whole() == data.decode()
 
 
-def test_a_grapheme_waits_for_its_last_part():
+def test_a_grapheme_is_shown_once_its_last_part_is_there():
     output = OutputText(0)
     output.extend("a👩".encode(), "model")
     assert output.growing() == "a"
@@ -39,7 +39,7 @@ def test_a_grapheme_waits_for_its_last_part():
     assert output.growing() == "a👩\u200d💻 "
 
 
-def test_forced_bytes_are_left_out_and_pieces_name_their_drafters():
+def test_forced_bytes_are_left_out_and_each_piece_has_its_drafter():
     output = OutputText(3)
     output.extend(b"fo", "healing")
     output.extend(b"o_bar", "lookup")

@@ -35,10 +35,10 @@ def test_a_closed_workspace_takes_no_memory_and_gives_no_context(make):
     empty = workspaces.size_bytes
     workspaces.update(update_of("a"))
     drafters.recycling("a")
-    assert workspaces.context(asked("a"), 500)
+    assert workspaces.snippets(asked("a"), 500)
     workspaces.close("a")
     assert (len(workspaces), workspaces.size_bytes, drafters.size_bytes("a")) == (0, empty, 0)
-    assert workspaces.context(asked("a"), 500) == ()
+    assert workspaces.snippets(asked("a"), 500) == ()
 
 
 def test_the_least_recently_used_workspace_goes_first(make):
@@ -47,17 +47,17 @@ def test_the_least_recently_used_workspace_goes_first(make):
     workspaces, _ = make(int(2.5 * workspaces.size_bytes))
     for name in "ab":
         workspaces.update(update_of(name))
-    workspaces.context(asked("a"), 500)
+    workspaces.snippets(asked("a"), 500)
     workspaces.update(update_of("c"))
     assert len(workspaces) == 2
-    assert workspaces.context(asked("a"), 500)
-    assert not workspaces.context(asked("b"), 500)
+    assert workspaces.snippets(asked("a"), 500)
+    assert not workspaces.snippets(asked("b"), 500)
 
 
 def test_a_workspace_larger_than_the_budget_is_held_while_it_is_in_use(make):
     workspaces, _ = make(budget_bytes=1)
     workspaces.update(update_of("a"))
-    assert workspaces.context(asked("a"), 500)
+    assert workspaces.snippets(asked("a"), 500)
 
 
 def test_withdrawn_files_of_an_unknown_workspace_open_nothing(make):
