@@ -383,7 +383,7 @@ def run(tally: Round, seconds: float = SECONDS) -> None:
             typist.open()
         typist.open_notebook()
         acts = {
-            typist.edit: 40, typist.ask: 12, typist.ask_and_check: 12, typist.cancel: 5, typist.use_offer: 12,
+            typist.edit: 40, typist.ask: 24, typist.ask_and_check: 14, typist.cancel: 5, typist.use_offer: 12,
             typist.move_cursor: 2, typist.close: 0.5, typist.change_cells: 1, typist.settle: 2,
         }  # fmt: skip
         end = time.monotonic() + seconds
