@@ -1,0 +1,1 @@
+"""What hostile workspaces achieve, and what safety costs."""
