@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from completion.host.connections import ConnectionLimits
+from completion.host.process.connections import ConnectionLimits
 from completion.host.process.sockets import TcpAddress, tcp_socket
 from completion.host.server import HostSettings
 from tests.completion.host.paced_engine import PacedEngine
