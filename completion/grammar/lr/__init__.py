@@ -1,1 +1,1 @@
-"""The LR parser: parse tables, lexers, stacks and steps that never recover from an error."""
+"""An LR parser without error recovery: parse tables, lexers, stacks and steps."""

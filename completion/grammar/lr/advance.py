@@ -1,4 +1,4 @@
-"""One advance of the acceptor: more text is read, lexeme by lexeme, on every explanation of it that is alive."""
+"""One advance of the acceptor: reads more text, lexeme by lexeme, for every live interpretation of it."""
 
 from __future__ import annotations
 
@@ -12,29 +12,36 @@ from completion.grammar.lr.lexer import NO_SYMBOL, Lexeme, Lexer
 from completion.grammar.lr.stacks import StackMachine, StackSet
 from completion.grammar.lr.tables import END_SYMBOL, LexMode
 
-MAX_LEXEME_BYTES = 65_536  # an unfinished lexeme is read again with every token: beyond this the constraint gives up
-MAX_EMPTY_LEXEMES = 512  # at one offset; a file that closes 100 blocks at once needs 100
+MAX_LEXEME_BYTES = 65_536  # length of an unfinished lexeme, which is read again with every token
+MAX_EMPTY_LEXEMES = 512  # empty lexemes at one offset; a file that closes 100 blocks at once needs 100
 MAX_HEADS = 64
 
 
 class LayoutRule(Protocol):
-    """What a language asks of a lexeme's place in its line, beyond its grammar (Python's indentation)."""
+    """A language's rule for the columns of lexemes, beyond its grammar (Python's indentation)."""
 
     def start(self) -> object:
-        """The state at the file's start; hashable."""
+        """Return the state at the file's start; hashable."""
 
     def after(self, state: object, lexeme: Lexeme, text: bytes, column: int) -> object | None:
-        """The state after a lexeme of `text`, which starts in byte column `column`; None if it must not stand there."""
+        """Return the state after a lexeme; None if the lexeme's position is invalid.
+
+        Args:
+            state: State before the lexeme.
+            lexeme: A lexeme of `text`.
+            text: The text that is being read.
+            column: Column of the text's first byte in its line.
+        """
 
 
 class Head(NamedTuple):
-    """One explanation of the text up to `offset`.
+    """One interpretation of the text up to `offset`.
 
     Attributes:
-        offset: Where the next lexeme is looked for, from the start of the snapshot's pending bytes.
-        stacks: The parser's stacks.
-        scanner_state: The external scanner's serialised state.
-        layout: The layout rule's state.
+        offset: Start of the next lexeme, in bytes from the start of the snapshot's pending bytes.
+        stacks: Parser stacks.
+        scanner_state: Serialised state of the external scanner.
+        layout: State of the layout rule.
     """
 
     offset: int
@@ -45,13 +52,13 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """The acceptor after some text.
+    """The acceptor's state after some text.
 
     Attributes:
-        heads: Every explanation that is alive.
-        pending: Bytes from the first head's offset on: lexemes that more text may still change.
-        column: Code points between the start of the pending bytes' line and them.
-        next_by_bytes: Memory of `advance`; nothing else of a snapshot ever changes.
+        heads: Every live interpretation of the text.
+        pending: Bytes from the first head's offset on: lexemes that more text can still change.
+        column: Code points before the pending bytes in their line.
+        next_by_bytes: Cached results of `advance`; the only attribute that changes.
     """
 
     heads: tuple[Head, ...]
@@ -61,11 +68,11 @@ class Snapshot:
 
 
 Viable = Callable[[Head, LexMode, Lexeme, bytes, int], bool]
-"""Whether an unfinished lexeme of a text, which starts in a column, may become one that the head takes."""
+"""Whether an unfinished lexeme of a text that starts in a column can become one that the head accepts."""
 
 
 def complete_length(text: bytes) -> int:
-    """Length without the bytes of a UTF-8 character that is cut short at the end."""
+    """Return the length of `text` in bytes without an incomplete UTF-8 character at its end."""
     for back in range(1, min(4, len(text) + 1)):
         byte = text[-back]
         if byte >= 0xC0:
@@ -77,18 +84,18 @@ def complete_length(text: bytes) -> int:
 
 
 class Advance:
-    """A work list of heads, ordered by offset so that equal ones merge before they step.
+    """A work list of heads, ordered by offset so that equal heads merge before they step.
 
     Args:
-        lexer: Reads lexemes.
-        machine: Steps stacks.
-        layout: The language's rule.
-        snapshot: Where to start.
-        data: What comes behind it.
-        final: Whether the text ends there.
+        lexer: Lexer of the language.
+        machine: Stack machine of the grammar.
+        layout: Layout rule of the language.
+        snapshot: Snapshot to start from.
+        data: Bytes after the snapshot's text.
+        final: Whether the text ends after `data`.
 
     Attributes:
-        accepted: Whether the text is a whole file, if it ends there.
+        accepted: Whether the text is a complete file; only with `final`.
     """
 
     def __init__(
@@ -107,7 +114,7 @@ class Advance:
             self._add(head)
 
     def consume(self) -> None:
-        """Read lexemes until only those are left that more text could change."""
+        """Read lexemes until only lexemes remain that more text can change."""
         self._lexer.load(self._readable, self._snapshot.column)
         while self._offsets:
             offset = self._offsets[0]
@@ -122,7 +129,7 @@ class Advance:
                 self._consume_head(head)
 
     def _follow(self, head: Head) -> Head | None:
-        """Shift the next lexeme of the only head; the head after it, None if it ended or was queued."""
+        """Shift the next lexeme of the only head; return the head after it, or None if it ended or was queued."""
         nodes = head.stacks.nodes
         if len(nodes) > 1:
             self._consume_head(head)
@@ -146,7 +153,7 @@ class Advance:
         return Head(lexeme.end, step.after, lexeme.scanner_state, layout)
 
     def snapshot(self, viable: Viable) -> Snapshot | None:
-        """What is left, if some lexeme of it can go on; `viable` says which unfinished ones can."""
+        """Return the snapshot after the text; None if no head's unfinished lexeme is viable."""
         waiting = [
             head
             for head, mode, lexeme in self._waiting
@@ -155,10 +162,10 @@ class Advance:
         if not waiting:
             return None
         if len(waiting) > MAX_HEADS:
-            raise GrammarBoundError(f"The text has more than {MAX_HEADS} explanations.")
+            raise GrammarBoundError(f"The text has {len(waiting)} interpretations, more than {MAX_HEADS}.")
         first = min(head.offset for head in waiting)
         if len(self._text) - first > MAX_LEXEME_BYTES:
-            raise GrammarBoundError(f"One lexeme is longer than {MAX_LEXEME_BYTES} bytes.")
+            raise GrammarBoundError(f"A lexeme is longer than {MAX_LEXEME_BYTES} bytes.")
         heads = tuple(Head(h.offset - first, h.stacks, h.scanner_state, h.layout) for h in waiting)
         return Snapshot(heads, self._text[first:], self._column(first))
 
@@ -168,7 +175,7 @@ class Advance:
         return before + len(self._text[line_start:offset].decode("utf-8", "replace"))
 
     def _add(self, head: Head) -> None:
-        """Queue a head; merge it with one that differs in its stacks only."""
+        """Queue a head; merge it with a head that differs only in its stacks."""
         heads = self._heads.get(head.offset)
         if heads is None:
             self._heads[head.offset] = [head]
@@ -191,7 +198,7 @@ class Advance:
                 self._take(part, mode, lexeme)
 
     def _take(self, head: Head, mode: LexMode, lexeme: Lexeme) -> None:
-        """Shift a lexeme; an empty extra that changes nothing would come again without end, and is passed over."""
+        """Shift a lexeme; skip an empty extra that changes nothing, because it would repeat forever."""
         if lexeme.idle and self._machine.takes_as_extra(head.stacks, lexeme.symbol):
             plain = LexMode(mode.lex_state, 0, mode.reserved_set)
             lexeme = self._lexer.lex(plain, head.offset, head.scanner_state)
@@ -216,4 +223,4 @@ class Advance:
     def _count_empty(self, offset: int, end: int) -> None:
         self._empty_lexemes = self._empty_lexemes + 1 if end <= offset else 0
         if self._empty_lexemes > MAX_EMPTY_LEXEMES:
-            raise GrammarBoundError(f"More than {MAX_EMPTY_LEXEMES} empty tokens stand at one offset.")
+            raise GrammarBoundError(f"More than {MAX_EMPTY_LEXEMES} empty lexemes follow each other at one offset.")

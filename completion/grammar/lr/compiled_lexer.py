@@ -1,7 +1,7 @@
-"""The lexer of `lexer.PythonLexer` in machine code: numba functions as the callbacks and around the grammar's own.
+"""A lexer in machine code: numba functions serve as the grammar's callbacks and call the grammar's functions.
 
-A lexeme costs about 1 µs in place of 10 to 30. All state lies in one array of 64-bit words whose first eight are the
-`TSLexer` structure, so a callback finds everything by the address that it is called with.
+A lexeme costs about 1 µs; a lexer with callbacks in Python needs 10 to 30 µs. All state is in one array of 64-bit
+words. Its first eight words are the `TSLexer` structure, so a callback finds all state by the address of its argument.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _words = types.CPointer(types.int64)
 
 
 def _pointer_call(result: Any, *arguments: Any) -> Any:  # noqa: ANN401  numba's and llvmlite's types
-    """An intrinsic that calls the C function at an address; all values travel as 64-bit integers."""
+    """Return an intrinsic that calls the C function at an address; all values are passed as 64-bit integers."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def call(typing_context: Any, address: Any, *values: Any) -> Any:  # noqa: ANN401, ARG001
@@ -63,7 +63,7 @@ _call_deserialize = _pointer_call(ir.VoidType(), _ADDRESS, _ADDRESS, _INT)
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _byte_at(_typing_context: Any, _address: Any) -> Any:  # noqa: ANN401
-    """The byte at an address."""
+    """Return the byte at an address."""
 
     def generate(_context: Any, builder: Any, _signature: Any, operands: Any) -> Any:  # noqa: ANN401
         return builder.zext(builder.load(builder.inttoptr(operands[0], _ADDRESS)), ir.IntType(64))
@@ -73,7 +73,7 @@ def _byte_at(_typing_context: Any, _address: Any) -> Any:  # noqa: ANN401
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def _continuation(w: Any, position: int) -> int:  # noqa: ANN401
-    """The six payload bits of a UTF-8 continuation byte, −1 if the byte is none."""
+    """Return the six payload bits of a UTF-8 continuation byte; −1 for any other byte."""
     if position >= w[LENGTH]:
         return -1
     byte = _byte_at(w[TEXT] + position)
@@ -82,7 +82,7 @@ def _continuation(w: Any, position: int) -> int:  # noqa: ANN401
 
 @njit  # type: ignore[untyped-decorator]
 def _decode_long(w: Any, first: int) -> tuple[int, int]:  # noqa: ANN401
-    """A code point of two to four bytes and its length; (−1, 1) for bytes that are not UTF-8."""
+    """Return a code point of two to four bytes and its length; (−1, 1) for bytes that are not UTF-8."""
     position = w[POSITION]
     length = 2 if first >> 5 == 0b110 else 3 if first >> 4 == 0b1110 else 4 if first >> 3 == 0b11110 else 1
     if length == 1:
@@ -188,7 +188,7 @@ def _scan_external(w: Any, address: int, external_state: int, offset: int, state
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _lex(w: Any, address: int, modes: tuple[int, int], offset: int, state_bytes: int) -> int:  # noqa: ANN401
-    """Fill the OUT words. Returns 2 for an external token, 1 for one of the generated lexer, 0 for none."""
+    """Fill the OUT words; return 2 for an external token, 1 for a token of the generated lexer, 0 for none."""
     lex_state, external_state = modes
     w[TOUCHED] = w[OUT_SCANNER_TOUCHED] = w[OUT_KEYWORD] = 0
     if external_state and w[SCAN]:
@@ -216,7 +216,7 @@ def _lex(w: Any, address: int, modes: tuple[int, int], offset: int, state_bytes:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _next_letters(w: Any, address: int, text: Any, found: Any) -> int:  # noqa: ANN401
-    """Try every letter as the last byte of `text`; write (letter, keyword, alive) into `found`, return how many."""
+    """Try every letter as the last byte of `text`; write (letter, keyword, alive) to `found`; return the count."""
     count = 0
     for letter in range(33, 127):
         text[-1] = letter
@@ -237,7 +237,7 @@ class CompiledLexer:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         if sys.byteorder != "little":
-            raise OSError("The compiled lexer needs a little-endian machine.")
+            raise OSError(f"The compiled lexer needs a little-endian machine; this one is {sys.byteorder}-endian.")
         self._words: npt.NDArray[np.int64] = np.zeros(WORDS, dtype=np.int64)
         self._address = int(self._words.ctypes.data)
         callbacks = (_advance, _mark_end, _get_column, _at_range_start, _eof, _log)
@@ -268,7 +268,7 @@ class CompiledLexer:
         w[LENGTH], w[FIRST_COLUMN] = len(text), column
 
     def lex(self, mode: LexMode, offset: int, scanner_state: bytes) -> Lexeme:
-        """The lexeme at `offset`."""
+        """Return the lexeme at `offset`."""
         if mode.external_state and scanner_state:
             ctypes.memmove(self._buffer, scanner_state, len(scanner_state))
         modes = mode.lex_state, mode.external_state
@@ -285,7 +285,7 @@ class CompiledLexer:
         return Lexeme(symbol, keyword, start, end, bool(touched), scanner_state, bool(scanner_touched))
 
     def next_letters(self, start: bytes) -> list[tuple[int, int, bool]]:
-        """Each letter that may follow in a keyword that begins with `start`; loads another text."""
+        """Return the letters that can follow `start` in a keyword (see `Lexer`); unloads the text."""
         w = self._words
         if not w[KEYWORD_LEX]:
             return []

@@ -1,8 +1,8 @@
-"""A grammar's lexer: what it returns, and the interface that the acceptor needs of it.
+"""The interface of a grammar's lexer, and the lexemes that it returns.
 
 A grammar's lexer function and external scanner read through the callbacks of a `TSLexer` (source:
-`tree_sitter/parser.h`). Besides the lexeme, a lexer says whether it looked at the end of the text: such a lexeme may
-become another one when text is appended.
+`tree_sitter/parser.h`). A lexer also reports whether it looked at the end of the text: such a lexeme can change when
+text is appended.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ NO_SYMBOL = -1
 
 
 class Lexeme(NamedTuple):
-    """What the lexer found at an offset.
+    """The lexeme at an offset.
 
     Attributes:
-        symbol: The terminal, `NO_SYMBOL` if nothing matched.
-        keyword: The keyword that the word also is; 0 for none.
-        start: Where it begins, after skipped blanks.
-        end: Where the next one begins.
-        touched_end: The end of the text was looked at.
-        scanner_state: The external scanner's state after it.
-        scanner_touched: The external scanner looked at it, so the lexeme says nothing yet.
-        idle: An empty external token that left the scanner's state as it was.
+        symbol: Terminal symbol; `NO_SYMBOL` if nothing matched.
+        keyword: Keyword symbol of a word that is also a keyword; 0 otherwise.
+        start: Offset of its first byte, after skipped whitespace.
+        end: Offset after its last byte.
+        touched_end: Whether the lexer looked at the end of the text.
+        scanner_state: Serialised state of the external scanner after the lexeme.
+        scanner_touched: Whether the external scanner looked at the end of the text; the lexeme is then undecided.
+        idle: Whether it is an empty external token that left the scanner's state unchanged.
     """
 
     symbol: int
@@ -43,21 +43,27 @@ class Lexer(Protocol):
     """Finds lexemes in a loaded text.
 
     Attributes:
-        initial_state: What a new scanner serialises. Restoring from nothing in its place may leave a part of the last
-            scan behind (the Python scanner's "inside an interpolated string").
+        initial_state: Serialised state of a new scanner. Restoring an empty state instead can keep parts of the
+            last scan (the Python scanner's "inside an interpolated string").
     """
 
     initial_state: bytes
 
     def load(self, text: bytes, column: int) -> None:
-        """Set the text, which starts in code point column `column` of its line; must not end inside a character."""
+        """Set the text.
+
+        Args:
+            text: UTF-8 text that does not end inside a character.
+            column: Column of the text's first character in its line, in code points.
+        """
 
     def lex(self, mode: LexMode, offset: int, scanner_state: bytes) -> Lexeme:
-        """The lexeme at `offset` of the loaded text."""
+        """Return the lexeme at `offset` of the loaded text."""
 
     def next_letters(self, start: bytes) -> list[tuple[int, int, bool]]:
-        """Each letter that may follow in a keyword that begins with `start`.
+        """Return the letters that can follow `start` in a keyword.
 
         Returns:
-            The letter; the keyword that is then complete (0: none); whether a longer one begins so.
+            For each letter: the letter, the keyword that it completes (0 if none), and whether a longer keyword
+            exists.
         """

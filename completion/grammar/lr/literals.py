@@ -1,4 +1,4 @@
-"""The texts of terminals that are fixed words: needed to tell whether a lexeme's beginning can still become one."""
+"""The spellings of keywords and operators, by their beginnings."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from completion.grammar.lr.tables import Tables
 _MAX_WORD_BYTES = 40
 
 
-class LiteralTexts:
-    """Keywords and operators by what they begin with.
+class Literals:
+    """Finds the keywords and operators that begin with given bytes.
 
-    The name of an anonymous terminal is its text. A keyword may be a named rule as well (`mutable_specifier` is "mut"
-    in Rust), so the keyword lexer is asked for all words that it knows, letter by letter, when first needed.
+    The name of an anonymous terminal is its spelling. A keyword can also be a named rule (`mutable_specifier` is "mut"
+    in Rust), so the first use enumerates all words of the keyword lexer, letter by letter.
     """
 
     def __init__(self, tables: Tables, lexer: Lexer) -> None:
         self._tables, self._lexer = tables, lexer
 
     def beginning_with(self, start: bytes) -> frozenset[int]:
-        """Terminals that have a text which is longer than `start` and begins with it."""
+        """Return the terminals with a spelling that begins with `start` and is longer."""
         return self._by_start.get(start, frozenset())
 
     @cached_property
@@ -35,7 +35,7 @@ class LiteralTexts:
         return {start: frozenset(symbols) for start, symbols in found.items()}
 
     def _keywords(self) -> Iterator[tuple[int, bytes]]:
-        """Every keyword with its text."""
+        """Yield every keyword's symbol and spelling."""
         alive = [b""]
         while alive:
             start = alive.pop()

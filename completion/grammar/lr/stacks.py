@@ -1,7 +1,7 @@
-"""Sets of LR stacks that share their tails, and the strict (never recovering) steps between them.
+"""Sets of LR stacks that share their tails, and the steps between them, without error recovery.
 
-A stack node is a parse state over a set of parents; nodes and sets are interned, so that equal sets are one object
-and a step, once taken, is a dictionary look-up. Source: Tomita's graph-structured stack, with tree-sitter's actions.
+A stack node is a parse state above a set of parents. Nodes and sets are interned: equal sets are one object, and a
+repeated step is a dictionary look-up. Source: Tomita's graph-structured stack, with tree-sitter's actions.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from completion.errors import GrammarBoundError
-from completion.grammar.lr.step_shapes import BOTTOM, Rise, Shape, StepShapes
+from completion.grammar.lr.step_shapes import BOTTOM, Shape, StackChange, StepShapes
 from completion.grammar.lr.tables import LexMode, Tables
 
 START_STATE = 1  # tree-sitter's state 0 is its error state
-MAX_PATHS = 256  # ways down a stack set that one lookahead's reductions take
-MAX_INTERNED_NODES = 40_000  # about 12 MB; more would make the collector's pauses long
+MAX_PATHS = 256  # paths down a stack set that the reductions of one lookahead follow
+MAX_INTERNED_NODES = 40_000  # about 12 MB; more nodes cause long pauses of the garbage collector
 
 
 class StackNode:
-    """A parse state on top of every stack of its parents. Immutable; compared by identity, for it is interned.
+    """A parse state on top of every stack of its parents. Immutable and interned: compare by identity.
 
     Attributes:
-        alone: The set of this node only, once somebody asked for it.
+        alone: The set that holds only this node; None until it is first needed.
     """
 
     __slots__ = ("alone", "parents", "serial", "state")
@@ -32,28 +32,31 @@ class StackNode:
 
 
 class StackSet:
-    """All stacks that explain the text so far: one node a state. Immutable but for its memory of steps taken.
+    """All stacks of one interpretation of the text, one node for each state. Immutable except for its caches.
 
     Attributes:
-        steps: What is known of lookaheads; None until somebody asks a second time.
+        nodes: Top nodes of the stacks.
+        groups: The set split by lexer mode; None until it is first needed.
+        steps: Cached steps by (symbol, keyword); None until the second step.
+        was_stepped: Whether a step was popped from the set.
     """
 
-    __slots__ = ("asked", "groups", "nodes", "steps")
+    __slots__ = ("groups", "nodes", "steps", "was_stepped")
 
     def __init__(self, nodes: tuple[StackNode, ...]) -> None:
         self.nodes = nodes
         self.groups: list[tuple[LexMode, StackSet]] | None = None
         self.steps: dict[tuple[int, int], Step] | None = None
-        self.asked = False
+        self.was_stepped = False
 
 
 class Step:
-    """Where a lookahead leads.
+    """The result of a lookahead.
 
     Attributes:
-        after: Stacks after the lookahead was shifted; None if no stack takes it.
-        retry: Stacks that were reduced at a conflict and look for their own lexeme from the same offset.
-        accepted: The end of the text was accepted.
+        after: Stacks after the lookahead was shifted; None if no stack accepts it.
+        retry: Stacks that were reduced at a conflict and need their own lexeme at the same offset; None if none were.
+        accepted: Whether the end of the text was accepted.
     """
 
     __slots__ = ("accepted", "after", "retry")
@@ -62,8 +65,8 @@ class Step:
         self.after, self.retry, self.accepted = after, retry, accepted
 
 
-class _WayDown:
-    """A way from a stack node down, as far as it was needed until now."""
+class _NodePath:
+    """A path from a stack node down, as far as it was needed so far."""
 
     __slots__ = ("nodes", "states")
 
@@ -72,7 +75,7 @@ class _WayDown:
         self.states = [node.state for node in nodes]
 
     def deepen(self) -> bool:
-        """Add the node below, if there is only one."""
+        """Add the node below if there is exactly one; return whether there was."""
         parents = self.nodes[-1].parents
         if len(parents) > 1:
             return False
@@ -81,9 +84,9 @@ class _WayDown:
         self.states.append(below.state)
         return True
 
-    def parted(self) -> list[_WayDown]:
-        """The ways on, where there are several."""
-        return [_WayDown([*self.nodes, below]) for below in self.nodes[-1].parents]
+    def branches(self) -> list[_NodePath]:
+        """Return one path for each of several nodes below."""
+        return [_NodePath([*self.nodes, below]) for below in self.nodes[-1].parents]
 
 
 class StackMachine:
@@ -97,17 +100,17 @@ class StackMachine:
         self._serial = 0
 
     def start(self) -> StackSet:
-        """The stack before the first token of a file."""
+        """Return the stack before the first token of a file."""
         return self._alone(self._node(START_STATE, ()))
 
     def union(self, one: StackSet, other: StackSet) -> StackSet:
-        """Stacks of either set."""
+        """Return the stacks of both sets."""
         if one is other:
             return one
         return self._set(one.nodes + other.nodes)
 
     def groups(self, stacks: StackSet) -> list[tuple[LexMode, StackSet]]:
-        """The set split by lexer mode."""
+        """Return the set split by lexer mode."""
         if stacks.groups is None:
             by_mode: dict[LexMode, list[StackNode]] = {}
             for node in stacks.nodes:
@@ -116,21 +119,21 @@ class StackMachine:
         return stacks.groups
 
     def step(self, stacks: StackSet, symbol: int, keyword: int = 0) -> Step:
-        """Shift a lookahead, after every reduction that it allows.
+        """Shift a lookahead after every reduction that it allows.
 
         Args:
-            stacks: Where to start.
-            symbol: The terminal.
-            keyword: If the terminal is the word token: the keyword that its text is, 0 for none.
+            stacks: Stacks to start from.
+            symbol: Terminal symbol.
+            keyword: Keyword symbol of a word token that is also a keyword; 0 otherwise.
 
         Raises:
-            GrammarBoundError: The lookahead needs more reductions, or ways down the stacks, than are followed.
+            GrammarBoundError: The lookahead needs more reductions or paths than the maximum.
         """
         if stacks.steps is None:
             step = self._step(stacks, symbol, keyword)
-            if stacks.asked:
+            if stacks.was_stepped:
                 stacks.steps = {(symbol, keyword): step}
-            stacks.asked = True
+            stacks.was_stepped = True
             return step
         known = stacks.steps.get((symbol, keyword))
         if known is None:
@@ -138,16 +141,16 @@ class StackMachine:
         return known
 
     def takes_as_extra(self, stacks: StackSet, symbol: int) -> bool:
-        """Whether `symbol` leaves the top state of each stack as it is."""
+        """Return whether `symbol` is an extra for every stack: it leaves the top state unchanged."""
         return all(any(a.extra for a in self.tables.actions(n.state, symbol)) for n in stacks.nodes)
 
     @property
     def size(self) -> int:
-        """How many nodes are interned."""
+        """Number of interned nodes."""
         return len(self._nodes)
 
     def trim(self) -> None:
-        """Forget interned nodes and learned steps when there are many; sets that are in use stay valid."""
+        """Clear interned nodes and cached steps that exceed their maximum; sets in use stay valid."""
         self._shapes.trim()
         if len(self._nodes) > MAX_INTERNED_NODES:
             self._nodes.clear()
@@ -158,36 +161,36 @@ class StackMachine:
         retry: list[StackNode] = []
         accepted = False
         for node in stacks.nodes:
-            for way, shape in self._shapes_of(node, symbol, keyword):
-                after += [self._raised(way, rise) for rise in shape.after]
-                retry += [self._raised(way, rise) for rise in shape.retry]
+            for path, shape in self._shapes_of(node, symbol, keyword):
+                after += [self._changed(path, change) for change in shape.after]
+                retry += [self._changed(path, change) for change in shape.retry]
                 accepted = accepted or shape.accepted
         return Step(self._set(after) if after else None, self._set(retry) if retry else None, accepted=accepted)
 
-    def _shapes_of(self, node: StackNode, symbol: int, keyword: int) -> list[tuple[_WayDown, Shape]]:
-        """Every way down from `node` as far as the lookahead's reductions go, with what they do there."""
-        found: list[tuple[_WayDown, Shape]] = []
-        work = [(_WayDown([node]), self._shapes.root(symbol, keyword))]
+    def _shapes_of(self, node: StackNode, symbol: int, keyword: int) -> list[tuple[_NodePath, Shape]]:
+        """Return every path from `node` down to the depth that the reductions need, with the step's shape there."""
+        found: list[tuple[_NodePath, Shape]] = []
+        work = [(_NodePath([node]), self._shapes.root(symbol, keyword))]
         while work:
-            way, level = work.pop()
+            path, level = work.pop()
             while True:
-                entry = level.get(way.states[-1])
+                entry = level.get(path.states[-1])
                 if entry is None:
-                    entry = self._shapes.learn(level, way, symbol, keyword)
+                    entry = self._shapes.learn(level, path, symbol, keyword)
                 if isinstance(entry, Shape):
-                    found.append((way, entry))
+                    found.append((path, entry))
                     break
                 level = entry
-                if not way.deepen():
-                    work += [(other, level) for other in way.parted()]
+                if not path.deepen():
+                    work += [(other, level) for other in path.branches()]
                     if len(work) + len(found) > MAX_PATHS:
-                        raise GrammarBoundError(f"One token looks down more than {MAX_PATHS} stacks.")
+                        raise GrammarBoundError(f"The reductions for one token follow more than {MAX_PATHS} stacks.")
                     break
         return found
 
-    def _raised(self, way: _WayDown, rise: Rise) -> StackNode:
-        node = way.nodes[rise.taken]
-        for state in rise.states:
+    def _changed(self, path: _NodePath, change: StackChange) -> StackNode:
+        node = path.nodes[change.popped]
+        for state in change.states:
             node = self._node(state, (node,))
         return node
 
@@ -200,7 +203,7 @@ class StackMachine:
         return node
 
     def _set(self, nodes: Sequence[StackNode]) -> StackSet:
-        """Intern a set, with the nodes of one state merged into one."""
+        """Return the interned set of nodes, with nodes of the same state merged."""
         if len(nodes) == 1:
             return self._alone(nodes[0])
         by_state: dict[int, StackNode] = {}
@@ -226,7 +229,7 @@ class StackMachine:
 
 
 _BELOW = StackNode(BOTTOM, (), 0)
-"""What a way down finds below the first state."""
+"""The node below the first state of every stack."""
 
 
 def _serial_of(node: StackNode) -> int:

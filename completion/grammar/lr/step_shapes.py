@@ -1,7 +1,7 @@
-"""What a lookahead does to the top of a stack, learned once for each run of states that it depends on.
+"""A cache of what a lookahead does to the top of a stack, by the states that it depends on.
 
-A strict step reduces and then shifts. It looks only at the states that its reductions uncover, never at what lies
-below them: so it is remembered by those few states, and holds in every file and at every depth.
+A step reduces and then shifts. It depends only on the states that its reductions uncover, never on those below. So a
+cached step is valid in every file and at every depth.
 """
 
 from __future__ import annotations
@@ -11,55 +11,55 @@ from typing import NamedTuple, Protocol, TypeAlias
 from completion.errors import GrammarBoundError
 from completion.grammar.lr.tables import END_SYMBOL, NO_LOOKAHEAD, Action, ActionKind, Tables
 
-MAX_PENDING_STEPS = 256  # reductions for one lookahead; 38 is the most in ten languages' real sources
+MAX_PENDING_STEPS = 256  # reductions for one lookahead; real sources of ten languages need at most 38
 MAX_SHAPES = 100_000  # about 30 MB
-BOTTOM = -1  # stands for the state below the first one
+BOTTOM = -1  # state below the first state of a stack
 
 
-class Rise(NamedTuple):
-    """A stack in terms of another one: entries are taken off, then states are put on.
+class StackChange(NamedTuple):
+    """A change of a stack: entries are popped, then states are pushed.
 
     Attributes:
-        taken: How many entries go.
-        states: What is put on what is left, outermost last.
+        popped: Number of entries to pop.
+        states: States to push, the top one last.
     """
 
-    taken: int
+    popped: int
     states: tuple[int, ...]
 
 
 class Shape(NamedTuple):
-    """Where a lookahead leads from a run of states.
+    """The result of a lookahead for some states at the top of a stack.
 
     Attributes:
         after: Stacks after the lookahead was shifted.
-        retry: Stacks that were reduced at a conflict and look for their own lexeme from the same offset.
-        accepted: The end of the text was accepted.
+        retry: Stacks that were reduced at a conflict and need their own lexeme at the same offset.
+        accepted: Whether the end of the text was accepted.
     """
 
-    after: tuple[Rise, ...]
-    retry: tuple[Rise, ...]
+    after: tuple[StackChange, ...]
+    retry: tuple[StackChange, ...]
     accepted: bool
 
 
 Level: TypeAlias = "dict[int, Level | Shape]"
 
 
-class Way(Protocol):
-    """A way down a stack.
+class StackPath(Protocol):
+    """A path down a stack.
 
     Attributes:
-        states: From the top down, as far as they were needed until now.
+        states: States from the top down, as far as they were needed so far.
     """
 
     states: list[int]
 
     def deepen(self) -> bool:
-        """Add the state below, `BOTTOM` below the first one; whether there is only one way on."""
+        """Add the state below (`BOTTOM` below the first) if there is exactly one; return whether there was."""
 
 
 class StepShapes:
-    """Shapes of one grammar's steps in a tree: by lookahead, then by the stack's states from the top down."""
+    """A tree of the shapes of one grammar's steps: by lookahead, then by the stack's states from the top down."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -67,35 +67,35 @@ class StepShapes:
         self._count = 0
 
     def root(self, symbol: int, keyword: int) -> Level:
-        """Where the tree of a lookahead begins.
+        """Return the root of a lookahead's tree.
 
         Args:
-            symbol: The terminal.
-            keyword: If the terminal is the word token: the keyword that its text is, 0 for none.
+            symbol: Terminal symbol.
+            keyword: Keyword symbol of a word token that is also a keyword; 0 otherwise.
         """
         level = self._roots.get((symbol, keyword))
         if level is None:
             level = self._roots[symbol, keyword] = {}
         return level
 
-    def learn(self, level: Level, way: Way, symbol: int, keyword: int) -> Level | Shape:
-        """What the lookahead does on the way down, or a level that asks which way it goes on.
+    def learn(self, level: Level, path: StackPath, symbol: int, keyword: int) -> Level | Shape:
+        """Compute and cache the shape for a path; return a new level where the shape depends on how the path goes on.
 
         Args:
-            level: Reached by all of the way's states but the last.
-            way: A way down a stack, as far as it was needed until now; goes deeper if need be.
-            symbol: The terminal.
+            level: Level of the path's states without the last.
+            path: A path down a stack; it is deepened as far as the reductions need.
+            symbol: Terminal symbol.
             keyword: See `root`.
 
         Raises:
-            GrammarBoundError: The lookahead needs more reductions than are followed.
+            GrammarBoundError: The lookahead needs more reductions than the maximum.
         """
-        depth = len(way.states) - 1
-        found = _Run(self._tables, way, symbol, keyword).shape()
-        for state in way.states[depth:-1]:
-            level = level.setdefault(state, {})  # type: ignore[assignment]  # a shape would have ended the way
+        depth = len(path.states) - 1
+        found = _Run(self._tables, path, symbol, keyword).shape()
+        for state in path.states[depth:-1]:
+            level = level.setdefault(state, {})  # type: ignore[assignment]  # no shape lies above this one
         entry: Level | Shape = {} if found is None else found
-        level[way.states[-1]] = entry
+        level[path.states[-1]] = entry
         self._count += 1
         return entry
 
@@ -107,26 +107,26 @@ class StepShapes:
 
 
 class _UncoveredError(Exception):
-    """A reduction reached below a place where two stacks meet."""
+    """A reduction needs states below a node with several parents."""
 
 
 class _Run:
-    """The reductions and shifts for one lookahead on a way down."""
+    """The reductions and shifts for one lookahead on a path."""
 
-    def __init__(self, tables: Tables, way: Way, symbol: int, keyword: int) -> None:
-        self._tables, self._way = tables, way
+    def __init__(self, tables: Tables, path: StackPath, symbol: int, keyword: int) -> None:
+        self._tables, self._path = tables, path
         self._word = symbol if keyword else 0
         self._symbol, self._keyword = symbol, keyword
-        self._shifted: list[Rise] = []
-        self._retry: list[Rise] = []
+        self._shifted: list[StackChange] = []
+        self._retry: list[StackChange] = []
         self._accepted = False
-        self._seen: set[tuple[Rise, int]] = set()
-        self._work: list[tuple[Rise, int]] = []
+        self._seen: set[tuple[StackChange, int]] = set()
+        self._work: list[tuple[StackChange, int]] = []
 
     def shape(self) -> Shape | None:
-        """The shape; None if it depends on states below a place where the way parts."""
+        """Return the shape; None if it depends on states below a node with several parents."""
         try:
-            self._add(Rise(0, ()), self._choose(self._way.states[0]))
+            self._add(StackChange(0, ()), self._choose(self._path.states[0]))
             while self._work:
                 self._act(*self._work.pop())
             settled = [top for stack in self._shifted for top in self._settle(stack)]
@@ -135,31 +135,31 @@ class _Run:
         return Shape(tuple(dict.fromkeys(settled)), tuple(dict.fromkeys(self._retry)), self._accepted)
 
     def _choose(self, state: int) -> int:
-        """A word is a keyword where the keyword may follow or is reserved."""
+        """Return the keyword for a word where the keyword can follow or is reserved; else the symbol."""
         keyword = self._keyword
         if keyword and (self._tables.actions(state, keyword) or self._tables.is_reserved(state, keyword)):
             return keyword
         return self._symbol
 
-    def _state(self, stack: Rise) -> int:
-        return stack.states[-1] if stack.states else self._below(stack.taken)
+    def _state(self, stack: StackChange) -> int:
+        return stack.states[-1] if stack.states else self._below(stack.popped)
 
     def _below(self, depth: int) -> int:
-        """The state `depth` entries below the top; `BOTTOM` below the first."""
-        states = self._way.states
+        """Return the state `depth` entries below the top; `BOTTOM` below the first."""
+        states = self._path.states
         while depth >= len(states) and states[-1] != BOTTOM:
-            if not self._way.deepen():
+            if not self._path.deepen():
                 raise _UncoveredError
         return states[depth] if depth < len(states) else BOTTOM
 
-    def _add(self, stack: Rise, symbol: int) -> None:
+    def _add(self, stack: StackChange, symbol: int) -> None:
         if (stack, symbol) not in self._seen:
             if len(self._seen) >= MAX_PENDING_STEPS:
-                raise GrammarBoundError(f"One token needs more than {MAX_PENDING_STEPS} reductions.")
+                raise GrammarBoundError(f"A token needs more than {MAX_PENDING_STEPS} reductions.")
             self._seen.add((stack, symbol))
             self._work.append((stack, symbol))
 
-    def _act(self, stack: Rise, symbol: int) -> None:
+    def _act(self, stack: StackChange, symbol: int) -> None:
         state = self._state(stack)
         actions = self._tables.actions(state, symbol)
         if not actions and symbol != self._word and self._word and not self._tables.is_reserved(state, symbol):
@@ -174,7 +174,7 @@ class _Run:
             elif action.kind is ActionKind.ACCEPT:
                 self._accepted = True
 
-    def _reduce(self, stack: Rise, action: Action, symbol: int, *, conflict: bool) -> None:
+    def _reduce(self, stack: StackChange, action: Action, symbol: int, *, conflict: bool) -> None:
         base = _pop(stack, action.child_count)
         state = self._goto(base, action.symbol)
         if not state:
@@ -184,16 +184,16 @@ class _Run:
         if conflict and self._tables.lex_mode(state) != self._tables.lex_mode(self._state(stack)):
             self._retry.append(reduced)
 
-    def _goto(self, base: Rise, symbol: int) -> int:
+    def _goto(self, base: StackChange, symbol: int) -> int:
         state = self._state(base)
         return 0 if state == BOTTOM else self._tables.goto(state, symbol)
 
-    def _settle(self, stack: Rise) -> list[Rise]:
-        """A state that ends a non-terminal extra reduces without a lookahead, and the extra leaves no entry."""
+    def _settle(self, stack: StackChange) -> list[StackChange]:
+        """Reduce a state that ends a non-terminal extra, which needs no lookahead; the extra leaves no entry."""
         top = self._state(stack)
         if self._tables.lex_mode(top).lex_state != NO_LOOKAHEAD:
             return [stack]
-        settled: list[Rise] = []
+        settled: list[StackChange] = []
         for action in self._tables.actions(top, END_SYMBOL):
             if action.kind is not ActionKind.REDUCE:
                 continue
@@ -204,12 +204,12 @@ class _Run:
         return settled
 
 
-def _push(stack: Rise, state: int) -> Rise:
-    return Rise(stack.taken, (*stack.states, state))
+def _push(stack: StackChange, state: int) -> StackChange:
+    return StackChange(stack.popped, (*stack.states, state))
 
 
-def _pop(stack: Rise, count: int) -> Rise:
+def _pop(stack: StackChange, count: int) -> StackChange:
     on_top = len(stack.states)
     if count <= on_top:
-        return Rise(stack.taken, stack.states[: on_top - count])
-    return Rise(stack.taken + count - on_top, ())
+        return StackChange(stack.popped, stack.states[: on_top - count])
+    return StackChange(stack.popped + count - on_top, ())

@@ -1,6 +1,6 @@
-"""A tree-sitter grammar's parse table, lex modes and functions, read from its compiled `TSLanguage` through ctypes.
+"""The parse table, lex modes and functions of a tree-sitter grammar, read from its compiled `TSLanguage` with ctypes.
 
-Source: `tree_sitter/parser.h`, which every grammar's source distribution carries (ABI 13, 14 and 15).
+Source: `tree_sitter/parser.h`, part of every grammar's source distribution (ABI 13, 14 and 15).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from completion.errors import GrammarUnsupportedError
 
 SUPPORTED_ABI = (13, 14, 15)
 END_SYMBOL = 0
-NO_LOOKAHEAD = 0xFFFF  # lex state of a parse state that ends a non-terminal extra: it reduces whatever follows
+NO_LOOKAHEAD = 0xFFFF  # lex state of a parse state that ends a non-terminal extra and reduces without a lookahead
 
 
 class _ExternalScanner(ctypes.Structure):
@@ -29,7 +29,7 @@ class _ExternalScanner(ctypes.Structure):
 
 
 class _LanguageStruct(ctypes.Structure):
-    """`TSLanguage`: ABI 13 ends before `primary_state_ids`, ABI 14 after it; what lies behind is ABI 15."""
+    """`TSLanguage`: ABI 13 ends before `primary_state_ids`, ABI 14 after it; ABI 15 has all fields."""
 
     _fields_ = (
         ("abi_version", ctypes.c_uint32),
@@ -67,7 +67,7 @@ class _LanguageStruct(ctypes.Structure):
 
 
 class ActionKind(IntEnum):
-    """What the parser does with a lookahead."""
+    """The kind of a parser action."""
 
     SHIFT = 0
     REDUCE = 1
@@ -80,11 +80,11 @@ class Action:
     """One entry of the parse table.
 
     Attributes:
-        state: Where a shift leads.
-        extra: A shift that leaves the state as it is (comments, blanks).
-        repetition: A shift that only an error-free reparse may use; strict parsing passes it over.
-        symbol: What a reduction makes.
-        child_count: How many entries a reduction takes off the stack.
+        state: State after a shift.
+        extra: Whether a shift leaves the state unchanged (comments, whitespace).
+        repetition: Whether only incremental parsing uses a shift; the acceptor ignores such shifts.
+        symbol: Non-terminal that a reduction produces.
+        child_count: Number of entries that a reduction pops.
     """
 
     kind: ActionKind
@@ -97,12 +97,12 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class LexMode:
-    """Which tokens the lexer looks for; parse states with equal modes share one lexeme.
+    """The tokens that the lexer looks for; parse states with equal modes share one lexeme.
 
     Attributes:
         lex_state: Start state of the generated lexer.
-        external_state: Row of valid external tokens; 0 is none.
-        reserved_set: Set of words that are never identifiers here (ABI 15); 0 is none.
+        external_state: Row of valid external tokens; 0 if there are none.
+        reserved_set: Set of words that are not identifiers in this state (ABI 15); 0 if there are none.
     """
 
     lex_state: int
@@ -122,13 +122,13 @@ class ScannerFunctions:
 
 
 class Tables:
-    """The parse table and lexer of one grammar; rows are decoded when first asked for."""
+    """The parse table and lexer of one grammar; each row is decoded at its first use."""
 
     def __init__(self, language_address: int) -> None:
         """Read the structure.
 
         Args:
-            language_address: Address of a `TSLanguage`; it must stay alive (grammar packages hold it statically).
+            language_address: Address of a `TSLanguage`, which must stay alive (grammar packages hold it statically).
 
         Raises:
             GrammarUnsupportedError: The ABI version is not one of `SUPPORTED_ABI`.
@@ -137,7 +137,7 @@ class Tables:
         self.abi_version = int(self._struct.abi_version)
         if self.abi_version not in SUPPORTED_ABI:
             raise GrammarUnsupportedError(
-                f"The grammar has ABI version {self.abi_version}; versions {SUPPORTED_ABI} are known. "
+                f"The grammar has ABI version {self.abi_version}; supported are versions {SUPPORTED_ABI}. "
                 "Install another version of the grammar's package."
             )
         self.token_count = int(self._struct.token_count)
@@ -166,7 +166,7 @@ class Tables:
         )
 
     def actions(self, state: int, symbol: int) -> tuple[Action, ...]:
-        """What may be done in `state` before terminal `symbol`; empty if it cannot follow."""
+        """Return the parser's actions in `state` for terminal `symbol`; empty if the symbol cannot follow."""
         index = self._row(state).get(symbol, 0)
         entry = self._entries.get(index)
         if entry is None:
@@ -174,11 +174,11 @@ class Tables:
         return entry
 
     def goto(self, state: int, symbol: int) -> int:
-        """The state after non-terminal `symbol` was made on top of `state`; 0 if there is none."""
+        """Return the state after a reduction to `symbol` on top of `state`; 0 if there is none."""
         return self._row(state).get(symbol, 0)
 
     def lex_mode(self, state: int) -> LexMode:
-        """The lexer's mode in a parse state."""
+        """Return the lexer mode of a parse state."""
         mode = self._modes.get(state)
         if mode is None:
             width = 3 if self.abi_version >= 15 else 2
@@ -188,7 +188,7 @@ class Tables:
         return mode
 
     def is_reserved(self, state: int, symbol: int) -> bool:
-        """Whether a keyword may not be read as an identifier in `state` (ABI 15)."""
+        """Return whether a keyword is not an identifier in `state` (ABI 15)."""
         number = self.lex_mode(state).reserved_set
         words = self._reserved.get(number)
         if words is None:
@@ -198,12 +198,12 @@ class Tables:
         return symbol in words
 
     def symbol_name(self, symbol: int) -> str:
-        """The symbol's name; for an anonymous token its text."""
+        """Return the symbol's name; for an anonymous token its spelling."""
         name: bytes = self._struct.symbol_names[symbol]
         return name.decode()
 
     def literal(self, symbol: int) -> bytes:
-        """The text of an anonymous token ("for", "=="), b"" for a token that is a pattern."""
+        """Return the spelling of an anonymous token ("for", "=="); b"" for a token that is a pattern."""
         visible, named = self._struct.symbol_metadata[3 * symbol], self._struct.symbol_metadata[3 * symbol + 1]
         if not visible or named or symbol in self.external_symbols:
             return b""
@@ -223,7 +223,7 @@ class Tables:
         return {symbol: value for symbol, value in enumerate(values) if value}
 
     def _small_row(self, state: int) -> dict[int, int]:
-        """A small row: a count of groups, each a value, a count of symbols and the symbols that have the value."""
+        """Decode a small row: a count of groups, each a value, a count of symbols, and the symbols."""
         table = self._struct.small_parse_table
         position = self._struct.small_parse_table_map[state - int(self._struct.large_state_count)]
         groups = table[position]
@@ -245,7 +245,7 @@ class Tables:
 
 
 def _decode_action(raw: bytes) -> Action:
-    """One `TSParseAction`: a union of eight bytes."""
+    """Decode a `TSParseAction`, a union of eight bytes."""
     kind = ActionKind(raw[0])
     word = int.from_bytes(raw[2:4], "little")
     if kind is ActionKind.SHIFT:
