@@ -1,4 +1,4 @@
-"""The filters that decide last what is offered of a suggestion, one file each."""
+"""The filters that a finished suggestion passes, one file each."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ __all__ = [
 
 
 def apply_filters(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
-    """Send a finished suggestion through all filters in order; stop at the first that drops it."""
+    """Apply all filters to a finished suggestion in order; stop at the first that drops it."""
     return _through(FILTERS, suggestion, context)
 
 
 def stable_prefix(text: str, context: Context) -> str:
-    """Return the part of an unfinished text that may be shown already.
+    """Return the stable prefix of an unfinished text: the part that may be shown already.
 
-    However the text goes on, `apply_filters` of the whole begins with the result.
+    However the text continues, the result of `apply_filters` for the finished text begins with it.
 
     Args:
         text: Everything generated so far, not filtered.
-        context: The same that the finished text will be filtered with.
+        context: Context that the finished text will be filtered with.
     """
     text = text[: unsafe_stable_length(text, context)]
     certain = text[: closers_stable_length(text, context)]
@@ -76,7 +76,7 @@ def stable_prefix(text: str, context: Context) -> str:
     if isinstance(cut, Dropped):
         return ""
     safe = cut.text[: min(len(finished), *(length(finished, context) for length in _STABLE_LENGTHS))]
-    safe = safe[: suffix_overlap_stable_length(safe, context)]  # `following_lines` may have cut off a repeated line
+    safe = safe[: suffix_overlap_stable_length(safe, context)]  # `following_lines` may have cut a repeated line
     safe = safe[: closers_stable_length(safe, context)].rstrip()
     shaped = _through(_SHAPES, replace(cut, text=safe), context)
     return "" if isinstance(shaped, Dropped) else shaped.text

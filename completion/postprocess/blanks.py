@@ -1,4 +1,4 @@
-"""Blanks at the ends of a suggestion: no second blank after a blank, none before a line's end."""
+"""Removes redundant whitespace from both ends of a suggestion."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from completion.request import Suggestion
 
 
 def blanks(suggestion: Suggestion, context: Context) -> Suggestion:
-    """Take off a leading blank that the document has already, and trailing blanks and line breaks.
+    """Remove leading blanks that repeat a blank before the cursor, and trailing blanks and line breaks.
 
-    Before text on the cursor's line what ends the suggestion may be needed: that text's indentation stays, and a blank
-    unless the text begins with one.
+    With text after the cursor on its line, trailing indentation stays; trailing blanks go only if that text begins with
+    a blank.
     """
     text = suggestion.text
     if context.line_before[-1:] in (" ", "\t") and context.line_before.strip() and not context.before.string:

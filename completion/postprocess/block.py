@@ -1,4 +1,4 @@
-"""In block mode a suggestion ends with the block that the cursor stands in."""
+"""Ends a suggestion in block mode with the block around the cursor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from completion.request import Mode, Suggestion
 
 
 def block(suggestion: Suggestion, context: Context) -> Suggestion:
-    """Cut where the block's indentation ends; line mode is left as it is."""
+    """Cut after the end of the block; in line mode, return the suggestion unchanged."""
     if context.mode is not Mode.BLOCK:
         return suggestion
     end = context.block_ends.after().end(suggestion.text)

@@ -1,4 +1,4 @@
-"""Closers that stand after the cursor are covered or left to the document, never doubled."""
+"""Prevents doubled closers: brackets and quotes that the document already has after the cursor."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ _PUNCTUATION = frozenset(";,:. {\t")
 
 
 def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
-    """Settle every closer of the text that the text did not open.
+    """Replace, keep or cut at each closer of the text whose opener is not in the text.
 
-    A closer that the document has right behind the cursor (an editor puts it there on its own) is covered by the
-    range. One that the document has further on, or whose opener nobody wrote, ends the text. One whose opener is
-    still waiting before the cursor stays, and one that the document as a whole has too few of. Brackets in comments are
-    words.
+    The suggestion replaces a closer directly after the cursor (editors insert it automatically). The text ends before a
+    closer that the document has further on, and before one without an opener. A closer stays if its opener before the
+    cursor is unclosed, or if the document lacks a closer. Brackets in comments are ignored.
     """
     if context.before.comment:
         return suggestion
@@ -34,7 +33,7 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
 
 
 def stable_length(text: str, context: Context) -> int:
-    """Length of the part of an unfinished text that the filter keeps however the text goes on."""
+    """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
     if context.within_comment(text):
         return len(text)
     whole = len(text) - begun_delimiter(text, context.language, context.before.string)
@@ -42,9 +41,11 @@ def stable_length(text: str, context: Context) -> int:
 
 
 def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
-    """How far after the cursor closers are covered, the text's offset behind the last such one, where to cut.
+    """Match the text's unopened closers with the document's.
 
-    Last, where the first closer stands that is only kept as long as its bracket is opened again.
+    Returns:
+        Number of characters after the cursor to replace; offset in the text after the last replaced closer; offset to
+        cut at, None for no cut; offset of the first closer that stays only while its bracket is opened again.
     """
     inside = context.before.string
     result = scan(text, context.language, inside)
@@ -69,32 +70,32 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
         if far:
             if any(bracket.character == OPENER_OF[closer.character] for bracket in result.open):
                 kept = min(kept, closer.offset)
-                continue  # opened again, as in `} else {`: the document's closer belongs to the new one
+                continue  # opened again, as in `} else {`: the document's closer closes the new bracket
             return covered, last, closer.offset, kept
         covered, last = closed_at + 1, closer.offset + 1
     return covered, last, None, kept
 
 
 def _is_lacking(text: str, closer: int, context: Context) -> bool:
-    """Whether the document has one closer too few, so that this one is no double."""
+    """Return whether the document lacks this closer."""
     return context.unpaired(text[: closer + 1]) < context.unpaired(text[:closer])
 
 
 def _reach(context: Context) -> int:
-    """Length of the run of closers, quotes and blanks right behind the cursor."""
+    """Return the length of the run of closers, quotes and blanks directly after the cursor."""
     quote = context.before.string
     allowed = CLOSERS | {" ", "\t"} | set(quote)
     return next((i for i, c in enumerate(context.line_after) if c not in allowed), len(context.line_after))
 
 
 def _before(text: str, cut: int) -> str:
-    """The text before a closer; a line that held nothing else goes with it."""
+    """Return the text before a closer, without the closer's line if nothing else is on it."""
     kept = text[:cut]
     return kept.rstrip() if not kept[kept.rfind("\n") + 1 :].strip() else kept
 
 
 def _shared_punctuation(rest: str, tail: str) -> int:
-    """Length of the punctuation that both the text and the document have behind the covered closer."""
+    """Return the length of the punctuation that the text and the document share after the replaced closer."""
     shared = 0
     for ours, theirs in zip(rest, tail, strict=False):
         if ours != theirs or ours not in _PUNCTUATION:

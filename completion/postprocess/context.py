@@ -1,4 +1,4 @@
-"""What a filter sees of the document, worked out once for a request, and what it may answer."""
+"""The types of a filter: the document around the cursor, computed once for a request, and the outcomes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from completion.syntax.brackets import CLOSER_OF, OpenBracket, Scan, open_at_cur
 from completion.syntax.indent_style import IndentStyle
 
 SCAN_BEFORE = 16_000
-"""Characters before the cursor that are looked at for open brackets and strings."""
+"""Characters before the cursor that are scanned for open brackets and strings."""
 SCAN_STRINGS = 40_000
-"""Characters after the cursor that are looked at for the end of a string of several lines."""
+"""Characters after the cursor that are scanned for the end of a multi-line string."""
 SCAN_AFTER = 6_000
-"""Characters after the cursor that are looked at for their closers."""
+"""Characters after the cursor that are scanned for closers."""
 
 
 class DropReason(StrEnum):
-    """Why a finished suggestion is not shown; telemetry counts these names."""
+    """The reason why a filter drops a finished suggestion; telemetry counts these names."""
 
     MID_WORD = "mid_word"
     EMPTY = "empty"
@@ -34,7 +34,7 @@ class DropReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """The answer of a filter that leaves nothing."""
+    """The outcome of a filter that drops the suggestion."""
 
     reason: DropReason
 
@@ -47,17 +47,17 @@ class Context:
         prefix: Text before the cursor.
         suffix: Text after the cursor.
         language: LSP language identifier.
-        mode: LINE or BLOCK, already decided.
-        invoked: The user asked by a key: nothing is held back for where the cursor stands.
-        cut_short: Decoding ended at a bound (tokens, bytes, time), not at an end that the text has.
+        mode: LINE or BLOCK, never AUTO.
+        invoked: Whether the request is manual: no suggestion is hidden for the cursor's position.
+        cut_short: Whether decoding ended at a maximum (tokens, bytes, time) and not at the text's own end.
         line_before: The cursor's line up to the cursor.
         line_after: The cursor's line from the cursor on, without its line break.
-        following: The lines after the cursor's line.
+        following: Lines after the cursor's line.
         before: Brackets and strings that are open at the cursor.
-        after: Closers behind the cursor.
-        open: Openers before the cursor, each with its closer behind the cursor, innermost last.
-        indent: How the document indents.
-        block_ends: Where blocks at the cursor end.
+        after: Closers after the cursor.
+        open: Openers before the cursor, each with its closer after the cursor, innermost last.
+        indent: The document's indentation style.
+        block_ends: Finds the ends of blocks at the cursor.
     """
 
     prefix: str
@@ -86,7 +86,7 @@ class Context:
         invoked: bool = False,
         cut_short: bool = False,
     ) -> Context:
-        """Work out everything that the filters need, once for a request."""
+        """Compute the context of a request."""
         near_before, near_after = prefix[-SCAN_BEFORE:], suffix[:SCAN_AFTER]
         before = scan(near_before, language)
         after = scan(near_after, language, before.string if closes_string(before, suffix, language) else "")
@@ -109,11 +109,11 @@ class Context:
         )
 
     def within_comment(self, text: str) -> bool:
-        """Whether a text ends on the line of the comment that the cursor stands in."""
+        """Return whether a text at the cursor ends inside the comment that the cursor is in."""
         return self.before.comment and "\n" not in text
 
     def unpaired(self, text: str) -> int:
-        """Number of brackets and quotes that have no partner in the document once the text stands at the cursor."""
+        """Return the number of unmatched brackets and quotes in the document with `text` inserted at the cursor."""
         on_line = scan(text + self.line_after, self.language, self.before.string)
         found = scan(text + self.suffix[:SCAN_AFTER], self.language, self.before.string)
         waiting = [bracket.character for bracket in self.before.open]
@@ -127,13 +127,13 @@ class Context:
 
 
 def closes_string(before: Scan, suffix: str, language: str) -> bool:
-    """Whether the string that the cursor stands in ends behind the cursor.
+    """Return whether the string around the cursor ends after the cursor.
 
-    On a line where the text after the cursor reads as whole code by itself, the string's end is still to be typed.
+    If the text after the cursor on its line is complete code by itself, the string's end is not typed yet.
     """
     if not before.string:
         return False
-    if len(before.string) == 3:  # an odd number of such quotes follows where one of them closes this string
+    if len(before.string) == 3:  # an odd number of these quotes after the cursor closes the string
         return scan(suffix[:SCAN_STRINGS], language).string == before.string
     line = suffix[:SCAN_AFTER].partition("\n")[0]
     inside, outside = scan(line, language, before.string), scan(line, language)

@@ -1,4 +1,4 @@
-"""A suggestion without text, or of blanks alone, is none."""
+"""Drops suggestions that insert nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from completion.request import Suggestion
 
 
 def empty(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
-    """Drop empty and blank texts, and those that only write what their range replaces."""
+    """Drop empty and blank suggestions, and those that repeat exactly what they replace."""
     if not suggestion.text:
         return Dropped(DropReason.EMPTY)
     if not suggestion.text.strip():

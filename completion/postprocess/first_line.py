@@ -1,7 +1,6 @@
-"""In line mode a suggestion ends where its line ends, or with what that line cannot stand without.
+"""Ends a suggestion in line mode with its first complete line.
 
-A comment announces a line of code, a block's head opens a body, a bracket waits for its closer: any of them alone is
-half a suggestion.
+A comment includes the line of code after it, a block's head its body, and an open bracket its closer.
 """
 
 from __future__ import annotations
@@ -14,33 +13,33 @@ from completion.request import Mode, Suggestion
 from completion.syntax.brackets import scan
 from completion.syntax.indent_style import depth
 
-MOST_COMMENTS = 2
-"""So many lines of comment may stand before the line of code."""
-MOST_CLOSING_LINES = 4
-"""A line's brackets may be closed so many lines further down."""
+MAX_COMMENTS = 2
+"""Maximum number of comment lines before the line of code."""
+MAX_CLOSING_LINES = 4
+"""Maximum number of further lines until a line's brackets are closed."""
 
 _HASH = frozenset({"python", "ruby", "shellscript", "perl", "r", "julia", "yaml", "toml"})
 _CLAUSE = re.compile(r"[ \t]*(else|elif|except|finally)\b")
 
 
 def first_line(suggestion: Suggestion, context: Context) -> Suggestion:
-    """Cut at the line's end in line mode (see `line_end`, `closed_end`); block mode is left as it is."""
+    """Cut at the end of the first complete line (see `closed_end`); in block mode, return the suggestion unchanged."""
     end = closed_end(suggestion.text, context) if context.mode is Mode.LINE else None
     return suggestion if end is None else replace(suggestion, text=suggestion.text[:end].removesuffix("\r"))
 
 
 def stable_length(text: str, context: Context) -> int:
-    """Length of the part of an unfinished text that the filter keeps however it goes on."""
+    """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
     end = line_end(text, context) if context.mode is Mode.LINE else None
     return len(text) if end is None or closed_end(text, context) is not None else end
 
 
 def line_end(text: str, context: Context) -> int | None:
-    """Offset where a line-mode suggestion ends; None as long as that is open.
+    """Return the offset where a line-mode suggestion ends, brackets disregarded; None while it is undecided.
 
-    On an empty line, a comment alone is half a suggestion: the line of code behind it belongs to it. Below another
-    comment the user is writing one, and a line is a line. A block's head without a body leaves the document broken:
-    if none stands below, the body that follows belongs to it, and Python's clauses that go on with the statement.
+    On an empty line, a comment includes the line of code after it, unless the line above is a comment too: then the
+    user writes a comment. A block's head includes its body if the document has none below the cursor, and in Python
+    the clauses that continue the statement.
     """
     code = code_line(text, context)
     if code is None or context.line_before.strip() or context.line_after.strip():
@@ -52,22 +51,22 @@ def line_end(text: str, context: Context) -> int | None:
         body = context.block_ends.after(text[:end]).end(text[end:])
         if body is None:
             return None
-        behind = end + body
-        clause = _CLAUSE.match(text, behind + 1)
+        after = end + body
+        clause = _CLAUSE.match(text, after + 1)
         if context.language != "python" or clause is None or depth(clause.group()) != own:
-            return behind
-        end = text.find("\n", behind + 1)
+            return after
+        end = text.find("\n", after + 1)
         if end < 0:
             return None
-        line = text[behind + 1 : end]
+        line = text[after + 1 : end]
     return end
 
 
 def closed_end(text: str, context: Context) -> int | None:
-    """Where a line-mode suggestion ends that leaves no bracket open; None as long as that is open.
+    """Return the offset where a line-mode suggestion ends with its brackets closed; None while it is undecided.
 
-    Alone, a line whose brackets the document does not close would be a syntax error. If they are not closed soon, it
-    is not worth so long a suggestion, and ends after all (then `completion.stopping.opening_line` has the say).
+    If `MAX_CLOSING_LINES` further lines do not close the brackets, the suggestion ends with its line, and
+    `completion.stopping.opening_line` decides on it.
     """
     first = line_end(text, context)
     if first is None or context.line_after.strip() or _goes_on_below(context.line_before or text, context):
@@ -75,7 +74,7 @@ def closed_end(text: str, context: Context) -> int | None:
     closed_below = {bracket.closed_at for bracket in context.open}
     free = sum(closer.offset not in closed_below for closer in context.after.unopened)
     end = first
-    for _ in range(MOST_CLOSING_LINES + 1):
+    for _ in range(MAX_CLOSING_LINES + 1):
         found = scan(text[:end], context.language, context.before.string)
         if len(found.open) <= free or found.string or found.comment:
             return end
@@ -86,20 +85,20 @@ def closed_end(text: str, context: Context) -> int | None:
 
 
 def code_line(text: str, context: Context) -> tuple[int, int] | None:
-    """Where the first line of code begins and ends, behind comments that announce it; None as long as that is open."""
+    """Return start and end of the first line of code, after comments that precede it; None while it is undecided."""
     mark = "#" if context.language in _HASH else "//"
     announces = not context.line_before.strip() and not _line_above(context).startswith(mark)
     start = 0
     for number, line in enumerate(text.split("\n")[:-1]):
         end = start + len(line)
-        if not announces or number == MOST_COMMENTS or not line.lstrip().startswith(mark):
+        if not announces or number == MAX_COMMENTS or not line.lstrip().startswith(mark):
             return start, end
         start = end + 1
     return None
 
 
 def _lacks_body(line: str, context: Context) -> bool:
-    """Whether a whole line opens a block of which nothing stands below the cursor."""
+    """Return whether a whole line opens a block that has no body below the cursor."""
     head = line.rstrip()
     if context.language == "python":
         found = scan(head, "python")
@@ -110,7 +109,7 @@ def _lacks_body(line: str, context: Context) -> bool:
 
 
 def _goes_on_below(line: str, context: Context) -> bool:
-    """Whether the next line below the cursor is indented deeper than `line`: it belongs to what that opens."""
+    """Return whether the next line below the cursor is indented deeper than `line`."""
     below = next((line for line in context.following if line.strip()), "")
     return depth(below) > depth(line)
 

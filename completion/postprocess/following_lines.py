@@ -1,4 +1,4 @@
-"""A suggestion that goes on to write what already stands below is cut there."""
+"""Cuts a suggestion where it begins to repeat the lines below the cursor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from completion.syntax.brackets import scan
 from completion.syntax.indent_style import depth
 
 LOOK_AHEAD = 2
-"""So many of the next non-blank lines are compared."""
+"""Number of non-blank lines below the cursor that the text is compared with."""
 
 _BLANKS = re.compile(r"\s+")
 _LONG = 20
@@ -22,9 +22,8 @@ _LONG = 20
 def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     """Cut before the first line that repeats one of the next lines of the document.
 
-    Blanks, upper and lower case, kinds of quotes, a comma or semicolon at the end make no difference; other edits do,
-    for code is full of lines that differ in one name. Lines without words (closers, say) are left to the filter that
-    knows which bracket they belong to.
+    The comparison ignores blanks, case, the kind of quotes, and a comma or semicolon at the end. All other differences
+    count, because lines of code often differ in one name only. Lines without words are left to the `closers` filter.
     """
     text = suggestion.text
     targets = _targets(context)
@@ -39,13 +38,13 @@ def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dr
 
 
 def _without_rest(text: str, context: Context) -> str:
-    """The text without the rest of the cursor's line, which stands between it and the line that it repeats next."""
+    """Return the text without a repetition of the rest of the cursor's line at its end."""
     rest = context.line_after.strip()
     return before_rest(text, len(text.rstrip()) - len(rest), context) if rest and text.rstrip().endswith(rest) else text
 
 
 def stable_length(text: str, context: Context) -> int:
-    """Length of the part of an unfinished text that the filter keeps however its last line goes on."""
+    """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
     start = text.rfind("\n") + 1
     whole = _folded((context.line_before if start == 0 else "") + text[start:])
     if any(target.lstrip().startswith(whole) for target in _targets(context)):
@@ -54,9 +53,9 @@ def stable_length(text: str, context: Context) -> int:
 
 
 def fold(line: str) -> str:
-    """The line without what may differ in a repetition; a short line keeps its indentation.
+    """Return the line in the form that repetitions share; a short line keeps its indentation.
 
-    Lines like `return None` stand one below the other at different depths; a long line hardly ever does.
+    Short lines such as `return None` often follow each other at different depths; long lines hardly ever do.
     """
     folded = _folded(line)
     if len(folded) >= _LONG:
@@ -69,7 +68,7 @@ def _folded(line: str) -> str:
 
 
 def _targets(context: Context) -> list[str]:
-    """What the next line folds to, and the one after it where it is too long for chance."""
+    """Return the folded next line, and the folded line after it if it is too long to match by chance."""
     lines = [fold(line) for line in islice((line for line in context.following if line.strip()), LOOK_AHEAD)]
     return [
         line
@@ -79,5 +78,5 @@ def _targets(context: Context) -> list[str]:
 
 
 def _may_cut(text: str, offset: int, context: Context) -> bool:
-    """Whether nothing that the text opened before `offset` is still open there."""
+    """Return whether every bracket that the text opens before `offset` is closed there."""
     return not scan(text[:offset], context.language, context.before.string).open

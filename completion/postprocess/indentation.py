@@ -1,4 +1,4 @@
-"""Indentation follows the document: tabs or spaces, their width, and the first line's depth."""
+"""Rewrites a suggestion's indentation in the document's style: tabs or spaces, their width, the first line's depth."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _OPENERS = ("{", "(", "[", ":", "=>", "->", "do", "then")
 
 
 def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
-    """Rewrite the blanks at the beginnings of lines in the document's style; nothing else of the text changes.
+    """Rewrite the leading blanks of lines in the document's style; nothing else changes.
 
-    Only removes blanks, or writes those that the document itself uses.
+    The filter only removes blanks or inserts blanks of the kind that the document uses.
     """
     if not suggestion.text:
         return suggestion
@@ -30,7 +30,7 @@ def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
 
 
 def _first(line: str, context: Context) -> str:
-    """Take blanks off the first line that would indent it deeper than its place in the document allows."""
+    """Remove leading blanks of the first line that exceed the deepest indentation possible there."""
     extra = line[: len(line) - len(line.lstrip())]
     if not extra or context.before.string or (context.open and context.open[-1].character != "{"):
         return line
@@ -45,18 +45,18 @@ def _first(line: str, context: Context) -> str:
 
 
 def _line_above(context: Context) -> str:
-    """The nearest line with text above the cursor's line; "" if there is none."""
+    """Return the nearest line with text above the cursor's line; "" if there is none."""
     start = len(context.prefix) - len(context.line_before)
     return context.prefix[:start].rstrip().rpartition("\n")[2]
 
 
 def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
-    """All lines but the first, each level that the text opens written as one unit of the document.
+    """Return all lines but the first, each level that the text opens indented by one unit of the document.
 
     Args:
-        lines: The text's lines, the first one already in its place.
-        generated: Columns that the first line was indented by before it was put there.
-        context: The document.
+        lines: Lines of the text, the first one already rewritten.
+        generated: Columns of the first line's indentation before it was rewritten.
+        context: The document around the cursor.
     """
     own = _blanks(context.line_before + lines[0])
     levels = [(generated, own)]  # (columns in the text, blanks in the document), outermost first
@@ -74,7 +74,7 @@ def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
 
 
 def _indent(width: int, blanks: str, above: str, levels: list[tuple[int, str]], context: Context) -> str:
-    """Blanks for a line that the text indents by `width`; levels that end are dropped, a new one is added."""
+    """Return the blanks for a line that the text indents by `width` columns; update `levels`."""
     while len(levels) > 1 and levels[-1][0] > width:
         levels.pop()
     known, written = levels[-1]

@@ -1,4 +1,4 @@
-"""Nothing is offered inside a word: its tail would stand behind whatever is inserted."""
+"""Drops suggestions inside a word: the word's tail would follow the inserted text."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from completion.request import Suggestion
 
 
 def splits_word(context: Context) -> bool:
-    """Whether the cursor stands inside a word or right before one on its line.
+    """Return whether the cursor is inside or directly before a word, unless the request is manual.
 
-    This depends on the document alone, so that the engine can ask before it computes anything. Closers, punctuation
-    and blanks after the cursor are no word.
+    The result depends only on the document, so the engine calls this before it decodes.
     """
     return not context.invoked and _is_word(context.line_after[:1])
 
 
 def mid_word(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
-    """Drop what would be inserted before the tail of a word."""
+    """Drop a suggestion that splits a word."""
     return Dropped(DropReason.MID_WORD) if splits_word(context) else suggestion
 
 

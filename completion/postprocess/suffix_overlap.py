@@ -1,4 +1,4 @@
-"""A suggestion that ends by writing the rest of the cursor's line again is cut before it."""
+"""Cuts a suggestion that ends with a repetition of the text after the cursor."""
 
 from __future__ import annotations
 
@@ -10,47 +10,50 @@ from completion.postprocess.context import Context
 from completion.request import Suggestion
 from completion.syntax.brackets import CLOSERS
 
-SHORTEST_OVERLAP = 3
-"""Shorter ends are chance, but for a separator, the word at the cursor, and all of the rest of its line."""
+MIN_OVERLAP = 3
+"""Minimum length of a repetition in characters; shorter ones match by chance.
 
-_MOST_STARTS = 32  # that are looked at; only a text that repeats itself has more
+A separator, the word at the cursor and the whole rest of the line count at any length.
+"""
+
+_MAX_STARTS = 32  # starts of a repetition that are tried; only a text that repeats itself has more
 _SEPARATORS = frozenset(",;:{")
 _WORD = re.compile(r"\w+")
 _LETTER = re.compile(r"[^\W_]")
 
 
 def suffix_overlap(suggestion: Suggestion, context: Context) -> Suggestion:
-    """Cut where the text begins to repeat what stands after the cursor on its line, up to the text's end.
+    """Cut where the text begins to repeat the rest of the cursor's line, up to the text's end.
 
-    Only where that leaves no more brackets unpaired: `f(x)` before `)` keeps its closer. Closers alone are left to the
-    filter that knows which bracket they belong to.
+    A cut must not leave more brackets unmatched: `f(x)` before `)` keeps its closer. If only closers follow the cursor,
+    they are left to the `closers` filter.
     """
     tail = context.line_after.strip()
     if not tail or set(tail) <= CLOSERS:
         return suggestion
     text = suggestion.text
-    places = (i for i in range(len(text)) if _repeats(text[i:], tail, context) or _ends_alike(text, i, tail, context))
-    starts = list(islice(places, _MOST_STARTS))
+    offsets = (i for i in range(len(text)) if _repeats(text[i:], tail, context) or _ends_alike(text, i, tail, context))
+    starts = list(islice(offsets, _MAX_STARTS))
     unpaired = context.unpaired(text) if starts else 0
     start = next((i for i in starts if context.unpaired(text[:i]) <= unpaired), None)
     return suggestion if start is None else replace(suggestion, text=before_rest(text, start, context))
 
 
 def before_rest(text: str, start: int, context: Context) -> str:
-    """The text before `start`, where the rest of the cursor's line begins, without the blanks that this has itself."""
+    """Return the text before `start`, where the repetition begins, without the blanks that the line's rest has."""
     after = context.line_after
     return text[:start].removesuffix(after[: len(after) - len(after.lstrip())])
 
 
 def stable_length(text: str, context: Context) -> int:
-    """Length of the part of an unfinished text that the filter keeps however the text goes on."""
+    """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
     tail = context.line_after.strip()
     starts = (i for i in range(len(text)) if tail and tail.startswith(text[i : i + len(tail)].rstrip()))
     return next(starts, len(text))
 
 
 def _repeats(rest: str, tail: str, context: Context) -> bool:
-    """Whether `rest` is a beginning of what follows, or begins with the whole tail and goes on as the document does."""
+    """Return whether `rest` is a beginning of the tail, or begins with the tail and continues as the document does."""
     rest = rest.rstrip()
     if rest in _SEPARATORS:
         return tail.startswith(rest)
@@ -60,17 +63,17 @@ def _repeats(rest: str, tail: str, context: Context) -> bool:
         if not _LETTER.search(rest):
             return len(rest) >= 2 and rest == tail
         inside_word = rest != tail and _WORD.fullmatch(tail[len(rest) - 1 : len(rest) + 1])
-        return len(rest) >= SHORTEST_OVERLAP and not inside_word
+        return len(rest) >= MIN_OVERLAP and not inside_word
     if not _LETTER.search(tail) or _WORD.fullmatch(tail):
         return False
     beyond = rest[len(tail) :]
     first, line_break, second = beyond.partition("\n")
     below = context.following[0] if context.following else ""
-    return len(tail) >= SHORTEST_OVERLAP and (not line_break or (not first.strip() and below.startswith(second)))
+    return len(tail) >= MIN_OVERLAP and (not line_break or (not first.strip() and below.startswith(second)))
 
 
 def _ends_alike(text: str, start: int, tail: str, context: Context) -> bool:
-    """Whether what the text ends with, however short, is the word at the cursor, or all of the line's rest."""
+    """Return whether the text from `start` on is the word at the cursor or the whole rest of the cursor's line."""
     rest = text[start:].rstrip()
     first_word = _WORD.match(context.line_after)
     if first_word is not None:

@@ -1,4 +1,4 @@
-"""A text that was cut short by a bound ends at the last whole line or word, never inside a word or a string."""
+"""Ends a text that was cut short at a maximum with its last whole line or word, never inside a word or string."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TAIL = re.compile(r"[\w$]+\Z")
 
 
 def unfinished(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
-    """Take the last, incomplete line off a block or off a line's body; off a line, its last word or open string."""
+    """Remove the incomplete last line of a block or body, or the last word or open string of a single line."""
     if not context.cut_short or not suggestion.text:
         return suggestion
     text = suggestion.text[: stable_length(suggestion.text, context)].removesuffix("\r")
@@ -22,16 +22,16 @@ def unfinished(suggestion: Suggestion, context: Context) -> Suggestion | Dropped
 
 
 def stable_length(text: str, context: Context) -> int:
-    """Length of the whole lines of a block, or of the whole words where there is only a line."""
+    """Return the length of a block's whole lines, or of a single line's whole words."""
     has_lines = context.mode is Mode.BLOCK or code_line(text, context) is not None
     line_end = text.rfind("\n") if has_lines else -1
     return line_end if line_end >= 0 and text[:line_end].strip() else _whole_words(text, context)
 
 
 def _whole_words(text: str, context: Context) -> int:
-    """Length of the part that ends neither inside a word nor inside a string that the text opened."""
+    """Return the length of the part that ends neither inside a word nor inside a string that the text opened."""
     end = len(text)
-    if not context.within_comment(text):  # where quotes begin nothing
+    if not context.within_comment(text):  # quotes in a comment begin no string
         inside = scan(text, context.language, context.before.string)
         still_first = inside.string and not inside.string_start and context.before.string
         if inside.string and not still_first:
