@@ -1,4 +1,4 @@
-"""What a window over a long file leaves out above it, in a few lines: the imports, and the heads of open scopes."""
+"""An outline of the text above the prompt's window in a long file: its imports and the heads of open scopes."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from completion.errors import ParseLimitError
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 from completion.workspace.definitions import import_statements
 
-MOST_CHARACTERS = 800
-"""Length of an outline; imports are cut first, from the top, then the outermost heads."""
-LONGEST_HEAD = 200
-"""Characters of one head after its indentation; a longer line is cut there."""
+MAX_CHARACTERS = 800
+"""Maximum number of characters in an outline; imports are dropped first, from the top, then the outermost heads."""
+MAX_HEAD_CHARACTERS = 200
+"""Maximum number of characters in a head after its indentation; a longer line is cut."""
 
 _NO_HEADS = ("#", "//", "/*", "*", ")", "]", "}", "@")
 
 
-_REMEMBERED = 16
-"""Number of outlines that are kept: the window moves in steps, so an outline serves many keystrokes."""
+_CACHE_SIZE = 16
+"""Number of outlines in the cache; the window moves in steps, so one outline serves many keystrokes."""
 
 
 class OutlinesAbove:
-    """Remembers the last outlines by a digest of their text, so that no document is kept."""
+    """A cache of outlines by a digest of their text, so that it holds no documents."""
 
     def __init__(self, parsing: Parsing = IN_PROCESS) -> None:
         self._parsing = parsing
@@ -35,25 +35,25 @@ class OutlinesAbove:
         if outline is None:
             outline = outline_above(above, below, language, self._parsing)
         self._outlines[key] = outline
-        if len(self._outlines) > _REMEMBERED:
+        if len(self._outlines) > _CACHE_SIZE:
             self._outlines.popitem(last=False)
         return outline
 
 
 def outline_above(above: str, below: str, language: str, parsing: Parsing = IN_PROCESS) -> str:
-    """The import statements of a text, and the lines that open the scopes which it leaves open.
+    """Return the import statements of a text and the lines that open its unclosed scopes.
 
     Args:
-        above: Everything above the window, whole lines.
-        below: The window's first line that is not blank: what is indented less opens a scope around it.
-        language: LSP language identifier; imports are only found where it has a grammar.
-        parsing: Calls what parses.
+        above: All whole lines above the window.
+        below: The window's first non-blank line; lines that are indented less open scopes around it.
+        language: LSP language identifier; imports are found only for a language with a grammar.
+        parsing: Runs the functions that parse.
 
     Returns:
-        Whole lines with their line ends; "" where nothing is left out.
+        Whole lines with their line ends; "" for no lines.
     """
     heads = _open_heads(above, _indent(below))
-    room = MOST_CHARACTERS - sum(map(len, heads))
+    room = MAX_CHARACTERS - sum(map(len, heads))
     kept: list[str] = []
     for statement in reversed(_import_statements(above, language, parsing)):
         room -= len(statement) + 1
@@ -64,7 +64,7 @@ def outline_above(above: str, below: str, language: str, parsing: Parsing = IN_P
 
 
 def first_line(text: str) -> str:
-    """The first line of a text that is not blank; "" where all are."""
+    """Return the first non-blank line of a text; "" if there is none."""
     return next((line for line in text.splitlines() if line.strip()), "")
 
 
@@ -76,15 +76,15 @@ def _import_statements(above: str, language: str, parsing: Parsing) -> list[str]
 
 
 def _open_heads(above: str, indent: int) -> list[str]:
-    """Lines above that are indented less and less, the outermost first, with the signature's lines below each."""
+    """Return the heads of the scopes around an indentation, the outermost first."""
     heads: list[str] = []
-    room = MOST_CHARACTERS
+    room = MAX_CHARACTERS
     for line in reversed(above.splitlines(keepends=True)):
         if indent == 0:
             break
         text = line.strip()
         if text and not text.startswith(_NO_HEADS) and _indent(line) < indent:
-            longest = _indent(line) + LONGEST_HEAD
+            longest = _indent(line) + MAX_HEAD_CHARACTERS
             head = line if len(line) <= longest else line[: longest - 1] + "\n"
             room -= len(head)
             if room < 0:

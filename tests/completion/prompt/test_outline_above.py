@@ -2,7 +2,7 @@
 
 import pytest
 
-from completion.prompt.outline_above import MOST_CHARACTERS, first_line, outline_above
+from completion.prompt.outline_above import MAX_CHARACTERS, first_line, outline_above
 
 PYTHON = """import os
 from a import (
@@ -73,7 +73,7 @@ def test_imports_and_heads(language, above, below, outline):
 def test_it_is_bounded_and_the_last_imports_stay():
     above = "".join(f"import module_{number}\n" for number in range(500))
     outline = outline_above(above, "x = 1", "python")
-    assert len(outline) <= MOST_CHARACTERS
+    assert len(outline) <= MAX_CHARACTERS
     assert outline.endswith("import module_499\n")
 
 
@@ -87,7 +87,7 @@ def test_it_is_bounded_and_the_last_imports_stay():
 )
 def test_heads_are_bounded_and_the_innermost_stay(above, innermost):
     outline = outline_above(above, " " * 300 + "x", "python")
-    assert len(outline) <= MOST_CHARACTERS
+    assert len(outline) <= MAX_CHARACTERS
     assert outline.endswith(innermost)
 
 
