@@ -1,1 +1,1 @@
-"""Grammar-constrained decoding over the parse tables of the installed tree-sitter grammars."""
+"""Grammar-constrained decoding with the parse tables of the installed tree-sitter grammars."""

@@ -1,4 +1,4 @@
-"""The grammar as the engine sees it: snapshots for draft nodes, and where a completion may end."""
+"""The grammar's interface to the engine: snapshots for draft nodes, and the offsets where a completion can end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 from time import perf_counter
 
 from completion.errors import GrammarBoundError, GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError
-from completion.grammar.documents import finished_parts, read_document
+from completion.grammar.documents import cache_document, skippable_prefix_parts
 from completion.grammar.grammar import Grammar, load_grammar
 from completion.grammar.joined_document import JoinedDocument
 from completion.grammar.lr.advance import Snapshot
@@ -16,15 +16,15 @@ from completion.request import GrammarMode
 from completion.syntax.languages import true_language
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 
-_MAX_JOINED_PARSES = 8
-_MAX_GROWING_PARSES = 2  # of an unfinished text: there is another chance at its next step
-_GROWTH_BYTES = 16  # so much more of a line is worth another look at the joined document
-_MAX_TRIED_TOKENS = 1000  # at one place; where the thousand best do not fit, the search for one that does ends
+_MAX_JOINED_PARSES = 8  # cuts of one finished completion that are parsed in the joined document
+_MAX_GROWING_PARSES = 2  # the same for one step of an unfinished completion; the next step tries again
+_GROWTH_BYTES = 16  # growth of a line until the joined document is parsed again
+_MAX_TRIED_TOKENS = 1000  # tokens tried after one snapshot; further tokens are rejected
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class OffReason(StrEnum):
-    """Why a request runs without the acceptor."""
+    """The reason why a request runs without the acceptor."""
 
     SWITCHED_OFF = "switched_off"
     NO_GRAMMAR = "no_grammar"
@@ -37,12 +37,12 @@ class OffReason(StrEnum):
 
 @dataclass(slots=True)
 class GrammarCounters:
-    """What the grammar did for a request.
+    """Counters of the grammar's work for a request.
 
     Attributes:
-        checks: Tokens that were looked at.
-        rejections: Tokens that cannot stand where they were proposed.
-        elapsed_ms: Time spent, opening and cutting included.
+        checks: Number of tokens that were checked.
+        rejections: Number of tokens that the grammar rejected.
+        elapsed_ms: Time spent, including opening and cutting.
     """
 
     checks: int = 0
@@ -52,18 +52,24 @@ class GrammarCounters:
 
 @dataclass(slots=True)
 class Off:
-    """No acceptor for this request, and why. The joined parse may still cut, where the language has a grammar."""
+    """A request without an acceptor. The joined parse still cuts if the language has a grammar.
+
+    Attributes:
+        reason: Why there is no acceptor.
+        joined: The document for the joined parse; None without a grammar.
+        counters: Counters of the work so far.
+    """
 
     reason: OffReason
     joined: JoinedDocument | None = None
     counters: GrammarCounters = field(default_factory=GrammarCounters)
 
     def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
-        """Bytes of `middle` to keep: up to the last line end at which the document has no more errors than before.
+        """Return the number of bytes of `middle` to keep: to the last line end that adds no errors to the document.
 
         Args:
-            middle: The completion, healed run included.
-            replaced: How many bytes after the cursor it replaces.
+            middle: The completion, including the healed run.
+            replaced: Number of bytes after the cursor that it replaces.
         """
         started = perf_counter()
         cut = len(middle) if self.joined is None else _first_sound(line_ends(middle), middle, replaced, self.joined)
@@ -71,11 +77,11 @@ class Off:
         return cut
 
     def sound_when_closed(self, middle: bytes, closers: bytes, replaced: int = 0) -> bool:  # noqa: ARG002
-        """Without an acceptor nobody knows whether later lines could close it."""
+        """Return False: without an acceptor it is unknown whether later lines can close the completion."""
         return False
 
     def growing_cut(self, middle: bytes, known: int) -> int:
-        """Bytes of an unfinished completion that may be shown; `known` of them were found to be sound before."""
+        """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
         started = perf_counter()
         cut = len(middle) if self.joined is None else _growing_cut(middle, known, self.joined)
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
@@ -86,13 +92,13 @@ class GrammarConstraint:
     """The acceptor of one request.
 
     Attributes:
-        root: The snapshot at the start of the completion.
-        counters: What was done so far.
+        root: Snapshot at the start of the completion.
+        counters: Counters of the work so far.
     """
 
     def __init__(self, grammar: Grammar, root: Snapshot, suffix: bytes, joined: JoinedDocument) -> None:
         self._grammar, self._joined = grammar, joined
-        self._after = suffix
+        self._suffix_bytes = suffix
         self._suffix = SuffixCheck(grammar.acceptor, suffix)
         self.root = root
         self.counters = GrammarCounters()
@@ -108,15 +114,18 @@ class GrammarConstraint:
         healed: str = "",
         parsing: Parsing = IN_PROCESS,
     ) -> GrammarConstraint | Off:
-        """Begin a request.
+        """Open the constraint of a request.
 
         Args:
             language: LSP language identifier.
-            prefix: Text before the completion: the document's text before the cursor without the healed run.
+            prefix: Text before the cursor without the healed run.
             suffix: Text after the cursor.
-            mode: The setting.
-            healed: The run that was taken off the prefix: the completion begins with it.
-            parsing: Calls what parses whole documents.
+            mode: The user's setting.
+            healed: The healed run, with which the completion begins.
+            parsing: Runs the functions that parse whole documents.
+
+        Returns:
+            The constraint, or why the request has none.
         """
         started = perf_counter()
         if mode is GrammarMode.OFF:
@@ -139,10 +148,10 @@ class GrammarConstraint:
     def _open(cls, grammar: Grammar, joined: JoinedDocument, suffix: bytes) -> GrammarConstraint | Off:
         text, start = joined.text, joined.start
         try:
-            joined.parsing(read_document, joined.language, text)
+            joined.parsing(cache_document, joined.language, text)
             root = grammar.prefixes.read(
                 text[:start],
-                lambda: joined.parsing(finished_parts, joined.language, text, start),
+                lambda: joined.parsing(skippable_prefix_parts, joined.language, text, start),
                 joined.parsing.raise_if_cancelled,
             )
         except ParseLimitError:
@@ -156,7 +165,7 @@ class GrammarConstraint:
         return cls(grammar, replace(root, next_by_bytes={}), suffix, joined)
 
     def advance(self, snapshot: Snapshot, token_bytes: bytes) -> Snapshot | None:
-        """The snapshot after a token; None if no text of the language goes on with these bytes."""
+        """Return the snapshot after a token; None if no valid file continues with its bytes."""
         started = perf_counter()
         after = self._advance(snapshot, token_bytes)
         self.counters.checks += 1
@@ -166,7 +175,7 @@ class GrammarConstraint:
 
     @property
     def off_reason(self) -> OffReason | None:
-        """Why everything passes from now on; None while the grammar holds."""
+        """Reason why every token passes from now on; None while the grammar is enforced."""
         if self._is_beyond_bound:
             return OffReason.BOUND
         return OffReason.PARSE_LIMIT if self._joined.is_beyond_limit else None
@@ -184,20 +193,20 @@ class GrammarConstraint:
             return snapshot
 
     def may_end(self, snapshot: Snapshot) -> bool:
-        """Whether the completion may end here: the text after the cursor parses on."""
+        """Return whether the completion can end here: the text after the cursor parses from this snapshot."""
         started = perf_counter()
         verdict = self.off_reason is not None or self._suffix.passes(snapshot)
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
         return verdict
 
     def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
-        """Bytes of `middle` to keep so that the document has no more errors than before; 0 if no cut does.
+        """Return the number of bytes of `middle` to keep so that it adds no errors to the document; 0 if all cuts do.
 
-        Where no cut lets the suffix parse on, the suffix may be broken itself: then the joined parse alone decides.
+        If the suffix parses after no cut, the suffix can be broken itself. Then only the joined parse decides.
 
         Args:
-            middle: The completion, healed run included.
-            replaced: How many bytes after the cursor it replaces.
+            middle: The completion, including the healed run.
+            replaced: Number of bytes after the cursor that it replaces.
         """
         started = perf_counter()
         cut = len(middle) if self._joined.sound(middle, replaced) else self._search_cut(middle, replaced)
@@ -205,7 +214,7 @@ class GrammarConstraint:
         return cut
 
     def sound_when_closed(self, middle: bytes, closers: bytes, replaced: int = 0) -> bool:
-        """Whether the completion can stand in the language, and the document has no error with `closers` behind it."""
+        """Return whether the grammar accepts the completion, and the document has no error with `closers` after it."""
         started = perf_counter()
         after = self._advance(self.root, middle)
         verdict = after is not None and self._joined.sound(middle + closers, replaced)
@@ -213,23 +222,23 @@ class GrammarConstraint:
         return verdict
 
     def growing_cut(self, middle: bytes, known: int) -> int:
-        """Bytes of an unfinished completion that may be shown; `known` of them were found to be sound before."""
+        """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
         started = perf_counter()
         cut = _growing_cut(middle, known, self._joined)
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
         return cut
 
     def _search_cut(self, middle: bytes, replaced: int) -> int:
-        suffix = self._suffix if not replaced else SuffixCheck(self._grammar.acceptor, self._after[replaced:])
-        if self._reaches(middle, suffix) and not self._joined.adds_errors(middle, replaced):
+        suffix = self._suffix if not replaced else SuffixCheck(self._grammar.acceptor, self._suffix_bytes[replaced:])
+        if self._suffix_parses_after(middle, suffix) and not self._joined.adds_errors(middle, replaced):
             return len(middle)
         found = self._first_passing(middle, replaced, suffix, cut_offsets(middle))
-        if found is None:  # the suffix may be broken itself
+        if found is None:  # the suffix can be broken itself
             found = _first_sound(line_ends(middle), middle, replaced, self._joined)
         return found or self._first_passing(middle, replaced, suffix, word_ends(middle)) or 0
 
     def _first_passing(self, middle: bytes, replaced: int, suffix: SuffixCheck, offsets: list[int]) -> int | None:
-        """The longest of `offsets` that leaves the document sound, 0 if none does; None if no suffix parses on."""
+        """Return the longest of `offsets` that adds no errors; 0 if none does, None if the suffix parses after none."""
         tries = 0
         check = self._joined.parsing.raise_if_cancelled
         for offset in passing_offsets(self._grammar.acceptor, self.root, middle, suffix, offsets, check):
@@ -240,8 +249,8 @@ class GrammarConstraint:
                 break
         return 0 if tries else None
 
-    def _reaches(self, middle: bytes, suffix: SuffixCheck) -> bool:
-        """Whether the suffix parses on behind all of `middle`."""
+    def _suffix_parses_after(self, middle: bytes, suffix: SuffixCheck) -> bool:
+        """Return whether the suffix parses after all of `middle`."""
         try:
             after = self._grammar.acceptor.read(self.root, middle)
         except GrammarBoundError:
@@ -257,9 +266,9 @@ def _first_sound(offsets: list[int], middle: bytes, replaced: int, joined: Joine
 
 
 def _growing_cut(middle: bytes, known: int, joined: JoinedDocument) -> int:
-    """All of `middle` if the document stands it, or its last lines' ends behind `known`, or `known`.
+    """Return the length of `middle` or its last line end after `known` that adds no errors; else `known`.
 
-    Looked at only now and then: at first, at a new line, and when some more text has come.
+    To save time, the document is parsed only the first time, at a new line, and after `_GROWTH_BYTES` more bytes.
     """
     if len(middle) < joined.tried + _GROWTH_BYTES and b"\n" not in middle[max(0, joined.tried) :]:
         return known

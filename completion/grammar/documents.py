@@ -1,7 +1,7 @@
-"""Documents and tree-sitter's trees of them, and the questions about them that a request asks.
+"""A cache of documents with their tree-sitter trees, and the functions of a request that need a tree.
 
-The functions of this module can be called in another process (`completion.syntax.parser_process`): they take the whole
-text every time, and the trees of the last texts are kept.
+The functions can be called in another process (`completion.syntax.parser_process`), so they take the whole text in
+every call.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from functools import cache, lru_cache
 
 from tree_sitter import Language, Parser, Point, Query, QueryCursor, Tree
 
-from completion.grammar.enclosing_item import passed_over
+from completion.grammar.enclosing_item import skippable_parts
 from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
 from completion.syntax.changed_span import changed_span
 from completion.syntax.languages import LANGUAGES, LanguageRow, tree_sitter_language
 
 _KEPT_DOCUMENTS = 4
-_SMALL_CHANGE_BYTES = 1000  # taken out and put in between two documents that are versions of one
+_SMALL_CHANGE_BYTES = 1000  # removed and inserted bytes between two texts that count as versions of one document
 
 
 class Document:
-    """A text with its tree, from which the tree of a changed text is made at a fraction of a parse's cost.
+    """A text with its tree, which makes parsing a changed text cheap.
 
     Attributes:
         text: The whole document.
-        tree: tree-sitter's tree of it, as parsing it from scratch gives it.
+        tree: tree-sitter's tree, equal to that of a parse from scratch.
     """
 
     def __init__(self, text: bytes, tree: Tree, parser: Parser) -> None:
         self.text, self.tree, self._parser = text, tree, parser
 
     def parse_with(self, start: int, end: int, middle: bytes) -> tuple[bytes, Tree]:
-        """The text with `middle` in place of the bytes from `start` to `end`, and its tree."""
+        """Return the text with `middle` in place of the bytes from `start` to `end`, and its tree."""
         text = self.text[:start] + middle + self.text[end:]
         tree = self.tree.copy()
         tree.edit(
@@ -47,18 +47,18 @@ class Document:
 
 
 def _point(text: bytes, offset: int) -> Point:
-    """Row and column in bytes."""
+    """Return row and column of an offset, in bytes."""
     return Point(text.count(b"\n", 0, offset), offset - (text.rfind(b"\n", 0, offset) + 1))
 
 
 def _change(old: bytes, new: bytes) -> tuple[int, int, bytes]:
-    """Start and end of the bytes of the old text that differ, and what stands there in the new one."""
+    """Return start and end of the changed bytes in the old text, and their replacement."""
     start, old_end, new_end = changed_span(old, new)
     return start, old_end, new[start:new_end]
 
 
 class Documents:
-    """The trees of one language's documents. For use by one thread at a time."""
+    """A cache of one language's documents. Not thread-safe."""
 
     def __init__(self, row: LanguageRow) -> None:
         self.row = row
@@ -68,11 +68,11 @@ class Documents:
         self._documents: deque[Document] = deque(maxlen=_KEPT_DOCUMENTS)
 
     def parse(self, text: bytes) -> Tree:
-        """tree-sitter's tree, with error recovery."""
+        """Return tree-sitter's tree, with error recovery."""
         return self._parser.parse(text)
 
     def document(self, text: bytes) -> Document:
-        """A document with its tree; the last few are kept, for a request often finds what the one before had."""
+        """Return the document of a text; the last few are cached, because successive requests often share one."""
         for known in self._documents:
             if known.text == text:
                 return known
@@ -81,9 +81,9 @@ class Documents:
         return found
 
     def _tree_of(self, text: bytes) -> Tree:
-        """The tree of a text: from the last document's where a small change between sound texts leads to it.
+        """Return the tree of a text; derive it from the last document's tree if both are sound and differ little.
 
-        Error recovery depends on where parsing begins, so a tree with errors is always made from scratch.
+        Error recovery depends on where parsing begins, so a text with errors is always parsed from scratch.
         """
         last = self._documents[-1] if self._documents else None
         if last is not None and not last.tree.root_node.has_error:
@@ -95,11 +95,11 @@ class Documents:
         return self._parser.parse(text)
 
     def count_errors(self, text: bytes) -> int:
-        """How many ERROR and MISSING nodes tree-sitter's tree of `text` has."""
+        """Return the number of ERROR and MISSING nodes in tree-sitter's tree of `text`."""
         return self.errors_of(self.parse(text))
 
     def errors_of(self, tree: Tree) -> int:
-        """How many ERROR and MISSING nodes a tree has."""
+        """Return the number of ERROR and MISSING nodes in a tree."""
         root = tree.root_node
         if not root.has_error:
             return 0
@@ -108,18 +108,18 @@ class Documents:
 
 @cache
 def load_documents(language: str) -> Documents:
-    """The trees of a language that has a grammar, by its LSP identifier."""
+    """Return the documents of a language with a grammar, by its LSP identifier."""
     return Documents(LANGUAGES[language])
 
 
-def read_document(language: str, text: bytes) -> None:
-    """Parse a document, so that the questions about it are answered at once."""
+def cache_document(language: str, text: bytes) -> None:
+    """Parse and cache a document, so that later calls for it do not parse it."""
     load_documents(language).document(text)
 
 
-def finished_parts(language: str, text: bytes, length: int) -> list[tuple[int, int]]:
-    """The parts of a document's first `length` bytes that the acceptor need not read (see `passed_over`)."""
-    return passed_over(load_documents(language).document(text).tree, text[:length])
+def skippable_prefix_parts(language: str, text: bytes, length: int) -> list[tuple[int, int]]:
+    """Return the parts of a document's first `length` bytes that the acceptor can skip (see `skippable_parts`)."""
+    return skippable_parts(load_documents(language).document(text).tree, text[:length])
 
 
 @lru_cache(maxsize=_KEPT_DOCUMENTS)
@@ -130,10 +130,10 @@ def _check(language: str, text: bytes, start: int, end: int) -> JoinedCheck:
 
 
 def is_sound(language: str, text: bytes, start: int, end: int, middle: bytes, replaced: int) -> bool:
-    """`JoinedCheck.sound` of a document."""
+    """Return `JoinedCheck.sound` of a document."""
     return _check(language, text, start, end).sound(middle, replaced)
 
 
 def adds_errors(language: str, text: bytes, start: int, end: int, middle: bytes, replaced: int) -> bool:
-    """`JoinedCheck.adds_errors` of a document."""
+    """Return `JoinedCheck.adds_errors` of a document."""
     return _check(language, text, start, end).adds_errors(middle, replaced)

@@ -1,4 +1,4 @@
-"""One loaded grammar: its tables, lexer, acceptor, and tree-sitter's own parser beside them."""
+"""A loaded grammar: its tables, lexer, acceptor and tree-sitter parser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from completion.syntax.languages import LANGUAGES, LanguageRow, language_address
 
 
 class Grammar(Documents):
-    """What a constraint needs of one language. Loaded once a process; for use by one thread at a time."""
+    """The parts of one language's grammar that a constraint needs. Loaded once in a process; not thread-safe."""
 
     def __init__(self, row: LanguageRow) -> None:
         super().__init__(row)
@@ -27,10 +27,10 @@ class Grammar(Documents):
 
 @cache
 def load_grammar(language: str) -> Grammar | None:
-    """The grammar of an LSP language identifier; None if the language has no row.
+    """Return the grammar of an LSP language identifier; None for a language without a grammar.
 
     Raises:
-        GrammarUnsupportedError: The grammar's package is missing or has an unknown ABI version.
+        GrammarUnsupportedError: The grammar's package is missing or has an unsupported ABI version.
     """
     row = LANGUAGES.get(language)
     return None if row is None else Grammar(row)

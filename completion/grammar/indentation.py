@@ -1,6 +1,6 @@
-"""What Python asks of a line's indentation and tree-sitter's grammar does not: the guard beside the acceptor.
+"""Python's rules for indentation that tree-sitter's grammar does not enforce.
 
-The grammar's scanner accepts a dedent to a column that no block has, an over-indented line and a block without a
+The grammar's scanner accepts a dedent to a column that no block has, an over-indented line, and a block without a
 body. Source: the Python language reference, section 2.1.8 (columns, tabs to multiples of eight, form feeds).
 """
 
@@ -16,7 +16,7 @@ _TAB_COLUMNS = 8
 
 
 class Phase(IntEnum):
-    """What the next lexeme is to its logical line."""
+    """The position of the next lexeme in its logical line."""
 
     INSIDE = 0
     FIRST_OF_LINE = 1
@@ -25,12 +25,12 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the text stands.
+    """The indentation state after some text.
 
     Attributes:
         levels: Columns of the open blocks, outermost first.
-        phase: What the next lexeme is.
-        after_colon: The last lexeme was a colon: a new line must begin a block.
+        phase: Position of the next lexeme in its logical line.
+        after_colon: Whether the last lexeme was a colon, after which a new line must begin a block.
     """
 
     levels: tuple[int, ...]
@@ -39,7 +39,7 @@ class Layout:
 
 
 class IndentationRule:
-    """The layout rule of Python; a text that starts inside a block may come out of it."""
+    """The layout rule of Python. A text that starts inside a block can dedent out of it."""
 
     def __init__(self, tables: Tables) -> None:
         by_name = {tables.symbol_name(symbol): symbol for symbol in range(tables.token_count)}
@@ -48,11 +48,11 @@ class IndentationRule:
         self._comments = {by_name["comment"], by_name["line_continuation"]}
 
     def start(self) -> Layout:
-        """The layout at the file's start."""
+        """Return the layout at the file's start."""
         return Layout((), Phase.FIRST_OF_LINE)
 
     def after(self, state: object, lexeme: Lexeme, text: bytes, column: int) -> Layout | None:
-        """The layout after a lexeme; None if it must not stand in its column."""
+        """Return the layout after a lexeme; None if the lexeme's column is invalid."""
         assert isinstance(state, Layout)  # noqa: S101  made by `start` or here
         symbol = lexeme.symbol
         if symbol in self._comments:
@@ -70,7 +70,7 @@ class IndentationRule:
 
 
 def _begin_line(state: Layout, column: int) -> Layout | None:
-    """The layout after a logical line's first lexeme."""
+    """Return the layout after a logical line's first lexeme; None if its column is invalid."""
     levels = state.levels
     if state.phase is Phase.FIRST_OF_BLOCK:
         inside = not levels or column > levels[-1]
@@ -81,7 +81,7 @@ def _begin_line(state: Layout, column: int) -> Layout | None:
 
 
 def _column_of(text: bytes, offset: int, first_column: int) -> int:
-    """The column of `offset`, tabs counted as Python does."""
+    """Return the column of `offset`, with tabs counted as in Python."""
     line_start = text.rfind(b"\n", 0, offset) + 1
     column = 0 if line_start else first_column
     for byte in text[line_start:offset]:

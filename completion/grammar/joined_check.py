@@ -1,4 +1,4 @@
-"""The final joined parse: a completion must not leave the document with more errors than it had."""
+"""The joined parse: checks that the document with its completion has no more errors than without it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _BLOCKS = frozenset({"function_definition", "class_definition", "decorated_defin
 
 @dataclass(slots=True)
 class _Joined:
-    """A document with a completion, parsed.
+    """A parsed document with a completion.
 
     Attributes:
-        errors: tree-sitter's errors.
-        passes: What the language's own parser says; None until it is asked.
+        errors: Number of tree-sitter's errors.
+        passes: Verdict of the language's own parser; None until it is needed.
     """
 
     middle: bytes
@@ -33,25 +33,25 @@ class _Joined:
 
 
 class Document(Protocol):
-    """A parsed text that can be parsed again with a change."""
+    """A parsed text that can be parsed with a change."""
 
     tree: Tree
 
     def parse_with(self, start: int, end: int, middle: bytes) -> tuple[bytes, Tree]:
-        """The text with `middle` in place of the bytes from `start` to `end`, and its tree."""
+        """Return the text with `middle` in place of the bytes from `start` to `end`, and its tree."""
 
 
 class JoinedCheck:
-    """Parses prefix + middle + suffix and compares."""
+    """Parses prefix + middle + suffix and compares its errors with those of the document."""
 
     def __init__(self, document: Document, count_errors: Callable[[Tree], int], start: int, end: int) -> None:
-        """Prepare; nothing is parsed until asked.
+        """Prepare the check without parsing.
 
         Args:
-            document: As it was.
-            count_errors: Syntax errors of a tree.
-            start: Where the completion begins.
-            end: Where the cursor is: what lies between is the healed run, which the completion repeats.
+            document: The document without the completion.
+            count_errors: Returns the number of syntax errors of a tree.
+            start: Offset in bytes where the completion begins.
+            end: Offset of the cursor in bytes; the healed run is between `start` and `end`.
         """
         self._document, self._count_errors = document, count_errors
         self._start, self._end = start, end
@@ -59,20 +59,20 @@ class JoinedCheck:
 
     @cached_property
     def errors_before(self) -> int:
-        """Errors of the document as it was."""
+        """Number of errors in the document without the completion."""
         return self._count_errors(self._document.tree)
 
     def sound(self, middle: bytes, replaced: int = 0) -> bool:
-        """Whether the whole document has no error at all with `middle` in place of `replaced` bytes of the suffix."""
+        """Return whether the document has no error with `middle` in place of `replaced` bytes after the cursor."""
         return self._join(middle, replaced).errors == 0 and self._passes_joined(middle, replaced)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
-        """Whether the document has more errors with `middle` than it had."""
+        """Return whether the document has more errors with `middle` than without it."""
         errors = self._join(middle, replaced).errors
         return (errors > 0 and errors > self.errors_before) or not self._passes_joined(middle, replaced)
 
     def _join(self, middle: bytes, replaced: int) -> _Joined:
-        """The document with `middle`; the last one is kept, for it is asked about more than once."""
+        """Return the document with `middle`; the last result is cached."""
         if self._last is None or self._last.middle != middle or self._last.replaced != replaced:
             text, tree = self._document.parse_with(self._start, self._end + replaced, middle)
             errors = self._count_errors(tree) if tree.root_node.has_error else 0
@@ -86,15 +86,15 @@ class JoinedCheck:
         return joined.passes
 
     def _passes(self, tree: Tree, text: bytes, middle: bytes) -> bool:  # noqa: ARG002  for a language's own parser
-        """What the language's own parser says of the completion."""
+        """Return the verdict of the language's own parser on the completion."""
         return True
 
 
 class PythonJoinedCheck(JoinedCheck):
-    """For Python its own parser is asked as well: it knows more than the grammar."""
+    """The joined check for Python, which also uses Python's own parser: it finds more errors than the grammar."""
 
     def _passes(self, tree: Tree, text: bytes, middle: bytes) -> bool:
-        """Whether Python's parser finds no error, or its first one elsewhere: that is the document's own."""
+        """Return whether Python's parser finds no error in the completion; errors elsewhere are the document's."""
         start, end = self._start, self._start + len(middle)
         first, last = _block_around(tree.root_node, start, end)
         first = text.rfind(b"\n", 0, first) + 1
@@ -108,7 +108,7 @@ class PythonJoinedCheck(JoinedCheck):
 
 
 def _block_around(root: Node, start: int, end: int) -> tuple[int, int]:
-    """Bytes of the innermost definition that holds the range and begins in another line; else of the whole text."""
+    """Return start and end of the innermost sound definition around the range; else of the whole text."""
     node, found = root, (root.start_byte, root.end_byte)
     while True:
         inner = next((c for c in node.children if c.start_byte < start and c.end_byte > end), None)
@@ -120,13 +120,13 @@ def _block_around(root: Node, start: int, end: int) -> tuple[int, int]:
 
 
 def error_line(source: bytes) -> int | None:
-    """The line, counted from 1, of the first error that Python's parser finds; None if there is none."""
+    """Return the line, counted from 1, of the first error that Python's parser finds; None if there is none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             ast.parse(source)
     except SyntaxError as error:
         return error.lineno or 0
-    except (ValueError, RecursionError, MemoryError):  # NUL bytes; nesting deeper than the parser's own stack
+    except (ValueError, RecursionError, MemoryError):  # NUL bytes; nesting deeper than the parser's stack
         return 0
     return None

@@ -1,4 +1,4 @@
-"""A request's document with its completion, as the constraint asks about it."""
+"""The joined parse of a request's document, run within the bounds of the parser process."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from completion.syntax.parser_process import Parsing
 
 @dataclass(slots=True)
 class JoinedDocument:
-    """Asks what `JoinedCheck` knows; at a bound of parsing it never rejects, and is not asked again.
+    """Runs `JoinedCheck` for one document; after parsing exceeds a bound, every completion passes.
 
     Attributes:
-        parsing: Calls what parses.
-        language: A language that has a grammar.
-        text: The whole document as it was.
-        start: Where the completion begins.
-        end: Where the cursor is: what lies between is the healed run, which the completion repeats.
-        tried: Length of the unfinished completion that was last looked at; far below zero before the first.
-        is_beyond_limit: Whether a bound of parsing was met.
+        parsing: Runs the functions that parse.
+        language: LSP identifier of a language with a grammar.
+        text: The whole document without the completion.
+        start: Offset in bytes where the completion begins.
+        end: Offset of the cursor in bytes; the healed run is between `start` and `end`.
+        tried: Length of the last unfinished completion that was parsed; far below zero before the first.
+        is_beyond_limit: Whether parsing exceeded a bound.
     """
 
     parsing: Parsing
@@ -33,11 +33,11 @@ class JoinedDocument:
     is_beyond_limit: bool = False
 
     def sound(self, middle: bytes, replaced: int = 0) -> bool:
-        """Whether the whole document has no error at all with `middle` in place of `replaced` bytes of the suffix."""
+        """Return whether the document has no error with `middle` in place of `replaced` bytes after the cursor."""
         return self._ask(is_sound, middle, replaced, at_limit=True)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
-        """Whether the document has more errors with `middle` than it had."""
+        """Return whether the document has more errors with `middle` than without it."""
         return self._ask(adds_errors, middle, replaced, at_limit=False)
 
     def _ask(

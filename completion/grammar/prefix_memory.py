@@ -1,4 +1,4 @@
-"""Snapshots of the text before the cursor, kept from request to request: a typed key reads one line again."""
+"""A cache of snapshots of the text before the cursor: after a keystroke the acceptor reads one line again."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from completion.grammar.lr.advance import Snapshot
 from completion.syntax.changed_span import common_length
 
 _KEPT_TEXTS = 8
-MAX_READ_BYTES = 200_000  # about a second, when nothing of the text is known
-_PIECE_BYTES = 1024  # the longest piece that is read without a look at the cancel token
-_CHUNK_BYTES = 512  # between two snapshots, where the text is not near the cursor
-_FINE_LINES = 8  # before the cursor that have a snapshot each: what is typed reads no more than its own line again
+MAX_READ_BYTES = 200_000  # bytes read for one prefix: about a second for an unknown text
+_PIECE_BYTES = 1024  # bytes read between two checks of the cancel token
+_CHUNK_BYTES = 512  # distance between snapshots far from the cursor
+_FINE_LINES = 8  # lines before the cursor with a snapshot each, so that a keystroke reads one line again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
-    """A text of which a beginning was read: snapshot i stands at offset i, a line's start or a piece's end."""
+    """A text whose beginning was read: snapshot i belongs to offset i, a line's start or a piece's end."""
 
     text: bytes
     offsets: list[int]
@@ -39,31 +39,31 @@ class PrefixMemory:
     def read(
         self,
         text: bytes,
-        finished: Callable[[], Sequence[tuple[int, int]]],
+        skippable: Callable[[], Sequence[tuple[int, int]]],
         check: Callable[[], None] = lambda: None,
     ) -> Snapshot | None:
-        """The snapshot after `text`, None if it is not the beginning of any text of the language.
+        """Return the snapshot after `text`; None if no valid file begins with it.
 
         Args:
-            text: The text before the cursor.
-            finished: Gives the parts of it that need not be read; called where nothing of the text is known.
-            check: Called between pieces of the text; may raise `CancelledError`, and what was read stays known.
+            text: Text before the cursor.
+            skippable: Returns the parts of it that can be skipped; called if no beginning of the text is cached.
+            check: Called between pieces of the text; can raise `CancelledError`, which keeps the snapshots so far.
 
         Raises:
-            GrammarBoundError: The text needs more than the acceptor follows.
-            PrefixTooLargeError: More than `MAX_READ_BYTES` would have to be read.
+            GrammarBoundError: The text exceeds a bound of the parser.
+            PrefixTooLargeError: More than `MAX_READ_BYTES` bytes have to be read.
         """
         self._acceptor.trim()
         if any(text.startswith(beginning) for beginning in self._broken):
             return None
-        offsets, snapshots = self._resume(text) or self._begin(text, finished(), check)
+        offsets, snapshots = self._resume(text) or self._begin(text, skippable(), check)
         after = self._read_on(text, offsets, snapshots, check)
         if after is None and offsets[0] > 0:
             after = self._read_on(text, [0], [self._acceptor.start()], check)
         return after
 
     def _resume(self, text: bytes) -> tuple[list[int], list[Snapshot]] | None:
-        """The snapshots of the known text that agrees furthest, up to where it agrees."""
+        """Return the snapshots of the cached text with the longest common beginning, up to its end."""
         best, kept = None, 0
         for known in self._known:
             count = bisect_right(known.offsets, common_length(known.text, text))
@@ -75,11 +75,11 @@ class PrefixMemory:
         return best.offsets[:kept], best.snapshots[:kept]
 
     def _begin(
-        self, text: bytes, finished: Sequence[tuple[int, int]], check: Callable[[], None]
+        self, text: bytes, skippable: Sequence[tuple[int, int]], check: Callable[[], None]
     ) -> tuple[list[int], list[Snapshot]]:
-        """Start at the last part that cannot be passed over, behind the parts before it."""
+        """Return the snapshot after the last skippable part; the file's start if the text between is rejected."""
         offset, snapshot = 0, self._acceptor.start()
-        for start, end in finished:
+        for start, end in skippable:
             for piece in (*range(offset + _PIECE_BYTES, start, _PIECE_BYTES), start):
                 check()
                 after = self._acceptor.read(snapshot, text[offset:piece])
@@ -94,7 +94,7 @@ class PrefixMemory:
     ) -> Snapshot | None:
         offset, snapshot = offsets[-1], snapshots[-1]
         if len(text) - offset > MAX_READ_BYTES:
-            raise PrefixTooLargeError(f"{len(text) - offset} bytes before the cursor are more than {MAX_READ_BYTES}.")
+            raise PrefixTooLargeError(f"The prefix has {len(text) - offset} bytes to read, more than {MAX_READ_BYTES}.")
         for end in _chunk_ends(text, offset):
             try:
                 check()
@@ -112,13 +112,13 @@ class PrefixMemory:
         return self._acceptor.read(snapshot, text[offset:])
 
     def _reject(self, beginning: bytes, start: int) -> None:
-        """Remember a rejected beginning, if it was read from the file's start."""
+        """Cache a rejected beginning if it was read from the file's start."""
         if start == 0:
             self._broken.append(beginning)
 
 
 def _chunk_ends(text: bytes, offset: int) -> Iterator[int]:
-    """Ends of pieces behind `offset`: several lines each, one by one near the text's end; long lines are parted."""
+    """Yield the ends of pieces after `offset`: several lines each, single lines near the end, parts of long lines."""
     fine = len(text)
     for _ in range(_FINE_LINES):
         fine = text.rfind(b"\n", offset, max(fine - 1, offset)) + 1 or offset

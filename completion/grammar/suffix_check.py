@@ -1,4 +1,4 @@
-"""Where a completion may be cut: offsets at which the text before the cursor, it, and the text after it parse on."""
+"""Finds the offsets where a completion can be cut so that prefix, completion and suffix parse together."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from completion.errors import GrammarBoundError
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.advance import Snapshot
 
-HORIZON_BYTES = 2000  # of the text after the cursor; what lies behind is the joined parse's business
+HORIZON_BYTES = 2000  # bytes after the cursor that are checked; the joined parse checks the rest
 _BOUNDARY = re.compile(rb"\n|[)\]};\"'`>]")
 _WORD = re.compile(rb"[\w$\x80-\xff]+")
-_CHECKED_CUTS = 64
+_CHECKED_CUTS = 64  # cuts of one completion that are tried, the longest first
 
 
 class SuffixCheck:
-    """Asks whether the text after the cursor can follow a snapshot.
+    """Checks whether the text after the cursor can follow a snapshot.
 
-    The answer is remembered by line and state, so that once two snapshots meet, the rest is not read again.
+    Results are cached by line and parser state: after two snapshots reach the same state, the rest is not read again.
     """
 
     def __init__(self, acceptor: Acceptor, suffix: bytes, horizon_bytes: int = HORIZON_BYTES) -> None:
@@ -29,7 +29,7 @@ class SuffixCheck:
         self._known: dict[tuple[object, ...], bool] = {}
 
     def passes(self, snapshot: Snapshot) -> bool:
-        """Whether the suffix parses on from here, as far as it is looked at."""
+        """Return whether the suffix, up to the horizon, parses from a snapshot."""
         keys: list[tuple[object, ...]] = []
         verdict = True
         current: Snapshot | None = snapshot
@@ -56,13 +56,13 @@ class SuffixCheck:
 
 
 def cut_offsets(middle: bytes) -> list[int]:
-    """Before and after every newline and closer, and the end; ascending."""
+    """Return the offsets before and after every newline and closer, and the end; ascending."""
     around = {offset for match in _BOUNDARY.finditer(middle) for offset in match.span()}
     return sorted({*around, len(middle)} - {0})
 
 
 def word_ends(middle: bytes) -> list[int]:
-    """Behind every word of a single line, ascending; none in several lines."""
+    """Return the offsets after each word of a single line, ascending; none for several lines."""
     return [] if b"\n" in middle else [match.end() for match in _WORD.finditer(middle)]
 
 
@@ -74,15 +74,15 @@ def passing_offsets(
     offsets: list[int],
     check: Callable[[], None] = lambda: None,
 ) -> Iterator[int]:
-    """Offsets, longest first, at which the suffix parses on; at most the last few dozen of `offsets` are tried.
+    """Yield the offsets where the suffix parses, the longest first; at most `_CHECKED_CUTS` offsets are tried.
 
     Args:
-        acceptor: The language's.
-        root: Before the completion.
+        acceptor: Acceptor of the language.
+        root: Snapshot before the completion.
         middle: The completion.
-        suffix: The text after the cursor.
-        offsets: Where the completion may be cut, ascending.
-        check: Called before each look at the suffix; may raise `CancelledError`.
+        suffix: Check of the text after the cursor.
+        offsets: Offsets where the completion can be cut, ascending.
+        check: Called before each check of the suffix; can raise `CancelledError`.
     """
     reached: list[tuple[int, Snapshot]] = []
     snapshot, offset = root, 0
@@ -102,6 +102,6 @@ def passing_offsets(
 
 
 def line_ends(middle: bytes) -> list[int]:
-    """The whole length, then the ends of the lines before, longest first."""
+    """Return the whole length, then the ends of the earlier lines, the longest first."""
     ends = [match.start() for match in re.finditer(rb"\r?\n", middle)]
     return sorted({len(middle), *ends} - {0}, reverse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import completion
-from completion.grammar.enclosing_item import passed_over
+from completion.grammar.enclosing_item import skippable_parts
 from completion.grammar.grammar import load_grammar
 from tests.completion.grammar.samples import SAMPLES
 
@@ -25,7 +25,7 @@ def starts_alike(grammar, text, cut):
     assert whole is not None
     passed = False
     for tree in (grammar.parse(text), grammar.parse(before)):
-        parts = passed_over(tree, before)
+        parts = skippable_parts(tree, before)
         read = b"".join(
             before[start:end]
             for start, end in zip([0, *(end for _, end in parts)], [*(start for start, _ in parts), cut], strict=True)
