@@ -1,1 +1,1 @@
-"""What the text itself says: its languages, brackets, indentation, block ends and parse trees."""
+"""Analysis of text alone: languages, brackets, indentation, block ends and parse trees."""

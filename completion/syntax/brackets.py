@@ -1,4 +1,4 @@
-"""Brackets, strings and comments of a text, found without a parse, so that broken and partial code works too."""
+"""Finds brackets, strings and comments of a text without parsing, so that broken and partial code works."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Bracket:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a text leaves open and what it closes without having opened it.
+    """The unclosed openers and unopened closers of a text, and the string or comment at its end.
 
     Attributes:
         open: Openers that the text does not close, innermost last.
-        unopened: Closers whose opener lies before the text, in order.
+        unopened: Closers whose opener is before the text, in order.
         string: Delimiter of the string that the text ends inside; "" outside strings.
-        string_start: Offset where that string begins; 0 where it began before the text.
+        string_start: Offset where that string begins; 0 if it begins before the text.
         comment: Whether the text ends inside a comment.
-        string_end: Offset just behind the end of the string that the text began inside; 0 where it began outside.
+        string_end: Offset after the end of the string that the text begins inside; 0 if it begins outside strings.
     """
 
     open: tuple[Bracket, ...] = ()
@@ -44,7 +44,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """How a family of languages writes comments and strings."""
+    """The syntax of comments and strings in a family of languages."""
 
     token: re.Pattern[str]
     line_comment: str
@@ -53,7 +53,7 @@ class _Style:
 
 def _style(line_comment: str, strings: tuple[str, ...], multi_line: tuple[str, ...] = (), *, c_like: bool) -> _Style:
     literals = [re.escape(comment) for comment in (line_comment, "/*" if c_like else "") if comment]
-    # A complete character literal is skipped as a whole: Rust's lifetimes have a lone apostrophe.
+    # Only a complete character literal is skipped, because Rust's lifetimes have a single apostrophe.
     characters = [] if "'" in strings or not c_like else [r"'(?:\\[^\n']{1,9}|[^'\\\n])'"]
     delimiters = [re.escape(delimiter) for delimiter in strings]
     token = re.compile("|".join([*literals, *characters, *delimiters, r"[()\[\]{}]"]))
@@ -78,12 +78,12 @@ _STYLES = {
 
 
 def scan(text: str, language: str, string: str = "") -> Scan:
-    """Walk over the brackets of `text` that stand outside strings and comments.
+    """Match the brackets of `text` outside strings and comments.
 
     Args:
         text: Any piece of code, complete or not.
         language: LSP language identifier; for an unknown one every bracket counts.
-        string: Delimiter of the string that the text begins inside, "" where it begins in code.
+        string: Delimiter of the string that the text begins inside; "" if it begins in code.
     """
     style = _STYLES.get(language, _PLAIN)
     position, string_end = 0, 0
@@ -131,12 +131,12 @@ def _comments_and_strings(text: str, style: _Style) -> Iterator[tuple[int, int]]
 
 
 def begun_delimiter(text: str, language: str, string: str = "") -> int:
-    """Length of the text's end that may be the beginning of a string's delimiter, such as two quotes of three.
+    """Return the length of an incomplete string delimiter at the text's end, such as two quotes of three.
 
     Args:
-        text: Code that goes on.
+        text: Unfinished code.
         language: LSP language identifier.
-        string: Delimiter of the string that the text begins inside.
+        string: Delimiter of the string that the text begins inside; "" if it begins in code.
     """
     found = scan(text, language, string)
     if found.comment:
@@ -144,10 +144,10 @@ def begun_delimiter(text: str, language: str, string: str = "") -> int:
     long = [
         one for one in _STYLES.get(language, _PLAIN).multi_line_strings if len(one) > 1 and found.string in ("", one)
     ]
-    shortest = 1 if found.string else 2  # outside strings one quote alone begins a string
+    shortest = 1 if found.string else 2  # outside strings, one quote begins a string
     for one in long:
         for count in range(len(one) - 1, shortest - 1, -1):
-            # the quotes that ended a string begin no other
+            # quotes that end a string do not begin another one
             if text.endswith(one[:count]) and scan(text[:-count], language, string).string == found.string:
                 return count
     return 0
@@ -158,7 +158,7 @@ def _comments(style: _Style) -> tuple[str, str]:
 
 
 def _skip(style: _Style, text: str, start: int, token: str) -> int | None:
-    """Offset behind the comment or string that `token`, which ends at `start`, begins; None if the text ends in it."""
+    """Return the end of the comment or string that begins with `token` before `start`; None if it is unfinished."""
     if token in _comments(style):
         return _comment_end(text, start, token)
     multi_line = token in style.multi_line_strings
@@ -168,7 +168,7 @@ def _skip(style: _Style, text: str, start: int, token: str) -> int | None:
 
 
 def _close(stack: list[Bracket], waiting: Counter[str], closer: str) -> bool:
-    """Take the innermost matching opener off the stack, with what is unclosed inside it.
+    """Pop the innermost matching opener from the stack, with unclosed brackets inside it; return whether there is one.
 
     `waiting` counts the stack's openers by kind, so that a closer without an opener does not search the stack.
     """
@@ -189,13 +189,13 @@ def _string_tail(delimiter: str, *, multi_line: bool) -> re.Pattern[str]:
 
 
 def _string_end(text: str, start: int, delimiter: str, *, multi_line: bool) -> int | None:
-    """Offset just behind a string's end (a line's end ends a one-line string), None if the text ends inside."""
+    """Return the offset after a string's end; None if it is unfinished. A line's end ends a one-line string."""
     match = _string_tail(delimiter, multi_line=multi_line).match(text, start)
     return match.end() if match else None
 
 
 def _comment_end(text: str, start: int, opener: str) -> int | None:
-    """Offset behind a comment's end, None if the text ends inside it."""
+    """Return the offset after a comment's end; None if it is unfinished."""
     found = text.find("*/" if opener == "/*" else "\n", start)
     if found < 0:
         return None
@@ -208,7 +208,7 @@ class OpenBracket:
 
     Attributes:
         character: The opener.
-        closed_at: Offset after the cursor of the closer that the document has for it; None if it has none.
+        closed_at: Offset of its closer in the text after the cursor; None if the document has none.
     """
 
     character: str
@@ -216,17 +216,17 @@ class OpenBracket:
 
 
 def open_at_cursor(before: Scan, after: Scan, before_text: str, after_text: str) -> tuple[OpenBracket, ...]:
-    """Openers before the cursor with their closers behind it, innermost last.
+    """Match openers before the cursor with closers after it; return the openers, innermost last.
 
-    A closer on the cursor's line belongs to the innermost opener that it fits, one that begins a later line to the one
-    whose line is indented as far. Where closers are missing, the innermost openers of the cursor's line are those
-    without: somebody is typing there.
+    A closer on the cursor's line matches the innermost opener of its kind. A closer that begins a later line matches
+    the opener whose line has the same indentation. If closers are missing, the innermost openers of the cursor's line
+    stay unmatched, because that line is being typed.
 
     Args:
-        before: Scan of `before_text`, the text that ends at the cursor.
-        after: Scan of `after_text`, the text that begins at the cursor.
-        before_text: What was scanned before the cursor.
-        after_text: What was scanned after it.
+        before: Scan of `before_text`.
+        after: Scan of `after_text`.
+        before_text: Text that ends at the cursor.
+        after_text: Text that begins at the cursor.
     """
     line_end = (after_text + "\n").index("\n")
     near = [closer for closer in after.unopened if closer.offset < line_end]
@@ -254,7 +254,7 @@ def _pair(waiting: list[Bracket], found: list[Bracket], before_text: str, after_
 
 
 def _by_closer(waiting: list[Bracket], text: str) -> dict[tuple[str, str | None], list[int]]:
-    """Ascending indices of openers by their closer and the indentation of their line, and by the closer alone."""
+    """Return ascending indices of openers by closer and indentation of their line, and by closer alone (None)."""
     fitting: dict[tuple[str, str | None], list[int]] = {}
     indents: dict[int, str] = {}
     for index, opener in enumerate(waiting):
@@ -267,16 +267,16 @@ def _by_closer(waiting: list[Bracket], text: str) -> dict[tuple[str, str | None]
 
 
 def _last_below(bound: int, indices: list[int]) -> int | None:
-    """The last of ascending indices that is below a bound; the others are dropped, for the bound only shrinks."""
+    """Return the last of ascending indices below a bound; remove the others, because the bound only decreases."""
     while indices and indices[-1] >= bound:
         indices.pop()
     return indices[-1] if indices else None
 
 
 def _leave_open(waiting: list[Bracket], later: list[Bracket], line_start: int) -> None:
-    """Take the innermost openers of the cursor's line off `waiting` for which later lines have too few closers.
+    """Remove the innermost openers of the cursor's line from `waiting` if later lines have too few closers.
 
-    Only round and square brackets: those of a block are told apart by indentation.
+    This applies to round and square brackets only: indentation tells the closers of blocks apart.
     """
     closers = next((i for i, closer in enumerate(later) if closer.character == "}"), len(later))
     openers = next((i for i, opener in enumerate(reversed(waiting)) if opener.character == "{"), len(waiting))
@@ -286,12 +286,12 @@ def _leave_open(waiting: list[Bracket], later: list[Bracket], line_start: int) -
 
 
 def _indent(text: str, start: int, end: int) -> str:
-    """Leading blanks of the line from `start` to `end`."""
+    """Return the leading blanks of the line from `start` to `end`."""
     line = text[start:end]
     return line[: len(line) - len(line.lstrip())]
 
 
 def _indent_of_first(text: str, offset: int) -> str | None:
-    """Leading blanks of the line if the character at `offset` is its first; None otherwise."""
+    """Return the leading blanks of a line below the first if its first character is at `offset`; None otherwise."""
     start = text.rfind("\n", 0, offset) + 1
     return text[start:offset] if start and not text[start:offset].strip() else None

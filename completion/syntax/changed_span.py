@@ -1,4 +1,4 @@
-"""Difference of two versions of a text: the one span that changed."""
+"""The single span in which two versions of a text differ."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import AnyStr
 
 
 def common_length(one: AnyStr, other: AnyStr) -> int:
-    """Return the length of the common start, by bisection: comparing slices is fast."""
+    """Return the length of the common beginning. Bisects, because comparing slices is fast."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -18,7 +18,7 @@ def common_length(one: AnyStr, other: AnyStr) -> int:
 
 
 def changed_span(old: AnyStr, new: AnyStr) -> tuple[int, int, int]:
-    """Return where the texts begin to differ, and where the difference ends in the old and in the new text."""
+    """Return the start of the difference, its end in the old text and its end in the new text."""
     start = common_length(old, new)
     tail = common_length(old[start:][::-1], new[start:][::-1])
     return start, len(old) - tail, len(new) - tail

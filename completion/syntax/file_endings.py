@@ -1,4 +1,4 @@
-"""The one map from a file's ending to its LSP language identifier."""
+"""Maps a file's ending to its LSP language identifier."""
 
 from __future__ import annotations
 

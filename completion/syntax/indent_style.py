@@ -1,4 +1,4 @@
-"""How a document indents its lines."""
+"""Detects a document's indentation style."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 TAB_COLUMNS = 4
-"""How many columns of blanks a model means by a tab."""
+"""Width of a tab in columns, as models use it."""
 
 _INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 _SAMPLE = 8_000
@@ -15,29 +15,29 @@ _SAMPLE = 8_000
 
 @dataclass(frozen=True, slots=True)
 class IndentStyle:
-    """A document's own indentation.
+    """A document's indentation style.
 
     Attributes:
-        unit: One level: a tab, or some spaces; "" where the document shows none.
+        unit: One level of indentation: a tab or spaces; "" if the document is not indented.
     """
 
     unit: str
 
     @classmethod
     def of(cls, prefix: str, suffix: str) -> IndentStyle:
-        """Read the style off the text near the cursor."""
+        """Detect the style of the text near the cursor."""
         before, after = prefix[-_SAMPLE:], suffix[:_SAMPLE]
-        text = before[: before.rfind("\n") + 1] + after[after.find("\n") + 1 :]  # the cursor's line is in flux
+        text = before[: before.rfind("\n") + 1] + after[after.find("\n") + 1 :]  # the cursor's line is being typed
         return cls(_unit(text))
 
 
 def columns(blanks: str) -> int:
-    """Width of leading blanks, a tab counted as TAB_COLUMNS."""
+    """Return the width of leading blanks in columns; a tab counts as TAB_COLUMNS."""
     return len(blanks) + (TAB_COLUMNS - 1) * blanks.count("\t")
 
 
 def depth(line: str) -> int:
-    """Width of a line's leading blanks."""
+    """Return the width of a line's leading blanks in columns."""
     return columns(line[: len(line) - len(line.lstrip())])
 
 
@@ -53,6 +53,6 @@ def _unit(text: str) -> str:
         for before, width in zip([0, *widths], widths, strict=False)
         if abs(width - before) in (2, 3, 4, 8)
     )
-    # Where two steps are about as frequent, continuation lines and nested ends blur the picture: the smaller one is it.
+    # Continuation lines and nested ends add larger steps: of two steps that are about as frequent, take the smaller.
     most = max(steps.values(), default=0)
     return " " * min((step for step, count in steps.items() if count * 2 >= most), default=0)

@@ -1,4 +1,4 @@
-"""The languages that have a grammar: LSP language identifier, package, entry function, and what an item is."""
+"""The languages with a grammar: LSP language identifier, package and entry function."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from completion.errors import GrammarUnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class LanguageRow:
-    """One language.
+    """The grammar of one language.
 
     Attributes:
         package: Module of the installed grammar.
-        entry: Its function that returns the `TSLanguage` capsule.
-        indented: Blocks are made by indentation (Python).
+        entry: Name of the module's function that returns the `TSLanguage` capsule.
+        indented: Whether indentation forms blocks (Python).
     """
 
     package: str
@@ -49,11 +49,11 @@ _OBJECTIVE_C = re.compile(
 
 
 def true_language(language: str, *parts: str) -> str:
-    """The language of a document, which for C's header files an editor can only guess.
+    """Return the language of a document; corrects editors that take Objective-C headers for C or C++.
 
     Args:
-        language: LSP language identifier that came with it.
-        parts: Its text, in any number of pieces.
+        language: LSP language identifier from the editor.
+        parts: The document's text in any number of parts.
     """
     if language in ("c", "cpp") and any(_OBJECTIVE_C.search(part) for part in parts):
         return "objective-c" if language == "c" else "objective-cpp"
@@ -62,7 +62,7 @@ def true_language(language: str, *parts: str) -> str:
 
 @cache
 def language_address(package: str, entry: str) -> int:
-    """Address of the package's `TSLanguage`.
+    """Return the address of the package's `TSLanguage`.
 
     Raises:
         GrammarUnsupportedError: The package is not installed or has no such function.
@@ -70,8 +70,10 @@ def language_address(package: str, entry: str) -> int:
     try:
         capsule = getattr(importlib.import_module(package), entry)()
     except (ImportError, AttributeError) as error:
-        raise GrammarUnsupportedError(f"The grammar {package}.{entry} cannot be loaded: {error}.") from error
-    if isinstance(capsule, int):  # packages from before 2024 return the address itself
+        raise GrammarUnsupportedError(
+            f"The grammar {package}.{entry} cannot be loaded: {error}. Update its package."
+        ) from error
+    if isinstance(capsule, int):  # packages from before 2024 return the address
         return capsule
     read_capsule = ctypes.pythonapi.PyCapsule_GetPointer
     read_capsule.restype, read_capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -82,5 +84,5 @@ def language_address(package: str, entry: str) -> int:
 
 @cache
 def tree_sitter_language(package: str, entry: str) -> Language:
-    """The grammar for tree-sitter's own parser."""
+    """Return the grammar for tree-sitter's own parser."""
     return Language(getattr(importlib.import_module(package), entry)())

@@ -1,9 +1,9 @@
-"""Runs functions that parse other people's text in a child process with bounds on time and memory.
+"""Runs functions that parse untrusted text in a child process with bounds on time and memory.
 
-tree-sitter recovers from errors in steps that cannot be interrupted, and one such step may take time and memory that
-grow faster than the square of the text: 6 kB of `A=>` take its Java grammar ten seconds, 60 kB of `A<` more memory
-than a machine has. No scan of the text foretells it. The kernel ends the child at its bounds, the caller gets
-`ParseLimitError`, and the next call starts another child.
+tree-sitter's error recovery cannot be interrupted, and its time and memory can grow faster than the square of the
+text: 6 kB of `A=>` take the Java grammar ten seconds, 60 kB of `A<` more memory than a machine has. No scan of the
+text predicts it. The kernel ends the child at its bounds, the caller gets `ParseLimitError`, and the next call starts
+another child.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if sys.platform != "win32":
     import signal
 
 CPU_LIMIT_S = 1.0
-"""CPU time of one call: several times what the largest ordinary document takes."""
+"""CPU time of one call in seconds: several times that of the largest ordinary document."""
 MEMORY_LIMIT_BYTES = 512 << 20
-"""Address space of the child: several times what the largest ordinary document takes."""
+"""Address space of the child in bytes: several times that of the largest ordinary document."""
 WALL_LIMIT_S = 10.0
-"""Longest wait for one call: a child that is stopped or swapped out uses no CPU time."""
+"""Maximum wait for one call in seconds: a child that is stopped or swapped out uses no CPU time."""
 REFUSED_CALLS = 100
-"""Calls about a document that are refused after one that met a bound: the next keys would meet it again."""
-LOOK_S = 0.02
-"""Pause between two looks at the cancel token."""
+"""Number of calls for a document that are refused after one exceeded a bound: they would exceed it too."""
+POLL_INTERVAL_S = 0.02
+"""Interval between two checks of the cancel token in seconds."""
 
-_MOST_REFUSED_DOCUMENTS = 64
+_MAX_REFUSED_DOCUMENTS = 64
 _LENGTH = struct.Struct("<Q")
 _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
@@ -47,45 +47,45 @@ _T = TypeVar("_T")
 
 
 class Parsing(Protocol):
-    """Calls functions that parse. They and their arguments can be pickled, and so can their results."""
+    """Runs functions that parse. The functions, their arguments and their results must be picklable."""
 
     def __call__(self, function: Callable[_P, _T], /, *arguments: _P.args, **named: _P.kwargs) -> _T:
-        """Call a module-level function.
+        """Call a module-level function and return its result.
 
         Raises:
-            ParseLimitError: The call was ended at a bound of time or memory.
+            ParseLimitError: The call exceeded a bound on time or memory.
             CancelledError: The watched token was cancelled.
         """
 
     def watch(self, cancel: CancelToken, document: str = "") -> None:
-        """Let the calls from now on, which are about a document, end when a token is cancelled."""
+        """Set the token that cancels the next calls, and the document that they are for."""
 
     def raise_if_cancelled(self) -> None:
-        """End the work on a text here if nobody waits for it.
+        """Raise if the watched token was cancelled.
 
         Raises:
             CancelledError: The watched token was cancelled.
         """
 
     def close(self) -> None:
-        """Give the resources back."""
+        """Release the resources."""
 
 
 class InProcess:
-    """Calls directly, without bounds: for texts that the caller trusts."""
+    """Calls functions directly, without bounds: for trusted texts."""
 
     def __call__(self, function: Callable[_P, _T], /, *arguments: _P.args, **named: _P.kwargs) -> _T:
-        """Call the function."""
+        """Call the function and return its result."""
         return function(*arguments, **named)
 
     def watch(self, cancel: CancelToken, document: str = "") -> None:
-        """Does nothing: a direct call cannot be ended."""
+        """Do nothing: a direct call cannot be cancelled."""
 
     def raise_if_cancelled(self) -> None:
-        """Does nothing: no token is watched."""
+        """Do nothing: no token is watched."""
 
     def close(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 IN_PROCESS = InProcess()
@@ -93,7 +93,13 @@ IN_PROCESS = InProcess()
 
 
 class ParserProcess:
-    """Calls in a child process, which starts with the first call. For use by one thread at a time."""
+    """Calls functions in a child process, which starts at the first call. Not thread-safe.
+
+    Args:
+        cpu_limit_s: CPU time of one call in seconds.
+        memory_limit_bytes: Address space of the child in bytes.
+        wall_limit_s: Maximum wait for one call in seconds.
+    """
 
     def __init__(
         self,
@@ -105,38 +111,38 @@ class ParserProcess:
         self._wall_limit_s = wall_limit_s
         self._cancel = CancelToken()
         self._document = ""
-        self._refused: dict[str, int] = {}  # calls that are still to be refused, by document
+        self._refused: dict[str, int] = {}  # number of calls still to refuse, by document
         self._child: subprocess.Popen[bytes] | None = None
-        self._talk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parser")
+        self._pipe_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parser")
 
     def __call__(self, function: Callable[_P, _T], /, *arguments: _P.args, **named: _P.kwargs) -> _T:
-        """Call a module-level function in the child.
+        """Call a module-level function in the child and return its result.
 
         Raises:
-            ParseLimitError: The call was ended at a bound of time or memory.
+            ParseLimitError: The call exceeded a bound on time or memory, or is refused.
             CancelledError: The watched token was cancelled; the child finishes the call before the next one.
         """
         self.raise_if_cancelled()
         self._raise_if_refused()
         call = pickle.dumps((function, arguments, named), pickle.HIGHEST_PROTOCOL)
         try:
-            succeeded, result = self._wait(self._talk.submit(self._exchange, call))
+            succeeded, result = self._wait(self._pipe_thread.submit(self._exchange, call))
         except (OSError, EOFError) as error:
             self._refuse()
             raise ParseLimitError(
                 f"Parsing {len(call)} bytes took more than {self._limits[0]} s of CPU time or {self._limits[1]} bytes "
-                "of memory and was ended. The text is completed without its grammar."
+                "of memory and was stopped. The text is completed without its grammar."
             ) from error
         if not succeeded:
             raise result
         return cast("_T", result)
 
     def watch(self, cancel: CancelToken, document: str = "") -> None:
-        """Let the calls from now on, which are about a document, end when a token is cancelled."""
+        """Set the token that cancels the next calls, and the document that they are for."""
         self._cancel, self._document = cancel, document
 
     def raise_if_cancelled(self) -> None:
-        """End the work on a text here if nobody waits for it.
+        """Raise if the watched token was cancelled.
 
         Raises:
             CancelledError: The watched token was cancelled.
@@ -144,36 +150,38 @@ class ParserProcess:
         self._cancel.raise_if_cancelled()
 
     def close(self) -> None:
-        """End the child."""
-        self._end()
-        self._talk.shutdown()
+        """Kill the child."""
+        self._kill()
+        self._pipe_thread.shutdown()
         if self._child is not None:
             self._child.wait()
 
     def _refuse(self) -> None:
-        if len(self._refused) >= _MOST_REFUSED_DOCUMENTS:
+        if len(self._refused) >= _MAX_REFUSED_DOCUMENTS:
             self._refused.clear()
         if self._document:
             self._refused[self._document] = REFUSED_CALLS
 
     def _raise_if_refused(self) -> None:
-        left = self._refused.pop(self._document, 0)
-        if left > 0:
-            self._refused[self._document] = left - 1
-            raise ParseLimitError(f"Parsing this document met a bound; the next {left} calls are refused, too.")
+        remaining = self._refused.pop(self._document, 0)
+        if remaining > 0:
+            self._refused[self._document] = remaining - 1
+            raise ParseLimitError(
+                f"Parsing this document exceeded a bound; {remaining} calls for it are refused, this one included."
+            )
 
     def _wait(self, answer: Future[Any]) -> Any:  # noqa: ANN401  what the function returns
-        """The child's answer; looks at the cancel token and the clock meanwhile."""
+        """Return the child's answer; check the cancel token and the clock while waiting."""
         deadline = time.monotonic() + self._wall_limit_s
         while True:
             with contextlib.suppress(TimeoutError):
-                return answer.result(LOOK_S)
+                return answer.result(POLL_INTERVAL_S)
             self.raise_if_cancelled()
             if time.monotonic() > deadline:
-                self._end()  # the exchange ends with an error
+                self._kill()  # the exchange ends with an error
 
     def _exchange(self, call: bytes) -> Any:  # noqa: ANN401  what the function returns
-        """Send a call and read its result. Runs on a thread of its own, for a pipe may block in both directions."""
+        """Send a call and return its result. Runs on its own thread, because a pipe can block in both directions."""
         child = self._child = self._child or self._start()
         assert child.stdin is not None  # noqa: S101  both are pipes
         assert child.stdout is not None  # noqa: S101
@@ -185,7 +193,7 @@ class ParserProcess:
             child.kill()
             child.wait()
             raise
-        return pickle.loads(answer)  # noqa: S301  our own child's
+        return pickle.loads(answer)  # noqa: S301  from our own child
 
     def _start(self) -> subprocess.Popen[bytes]:
         root = str(Path(__file__).parents[2])
@@ -197,7 +205,7 @@ class ParserProcess:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))},
         )
 
-    def _end(self) -> None:
+    def _kill(self) -> None:
         child = self._child
         if child is not None:
             child.kill()
@@ -210,23 +218,23 @@ def _write(pipe: IO[bytes], message: bytes) -> None:
 
 
 def _read(pipe: IO[bytes]) -> bytes:
-    """The next message.
+    """Return the next message.
 
     Raises:
-        EOFError: The other side ended.
+        EOFError: The other process ended.
     """
     header = pipe.read(_LENGTH.size)
     message = pipe.read(_LENGTH.unpack(header)[0]) if len(header) == _LENGTH.size else b""
     if not message:
-        raise EOFError("The other side of the pipe ended.")
+        raise EOFError("The process at the other end of the pipe ended.")
     return message
 
 
 def _serve(cpu_limit_s: float, memory_limit_bytes: int) -> None:
-    """Answer calls until the parent ends."""
+    """Run calls until the parent ends."""
     calls, results = sys.stdin.buffer, sys.stdout.buffer
     if sys.platform != "win32":
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is the parent's business
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C in a terminal
         resource.setrlimit(resource.RLIMIT_AS, (memory_limit_bytes, memory_limit_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while True:
@@ -240,13 +248,13 @@ def _serve(cpu_limit_s: float, memory_limit_bytes: int) -> None:
 
 
 def _result(call: bytes) -> bytes:
-    """The pickled outcome of a call: whether it succeeded, and its result or error."""
+    """Return the pickled outcome of a call: whether it succeeded, and its result or error."""
     try:
-        function, arguments, named = pickle.loads(call)  # noqa: S301  our own parent's
+        function, arguments, named = pickle.loads(call)  # noqa: S301  from our own parent
         outcome = (True, function(*arguments, **named))
     except MemoryError:
         os._exit(1)
-    # The boundary of the process: whatever a text provokes is raised where the function was called.
+    # The boundary of the process: every error of the function is raised again in the parent.
     except Exception as error:  # noqa: BLE001
         outcome = (False, error)
     return pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
@@ -254,7 +262,7 @@ def _result(call: bytes) -> bytes:
 
 @contextlib.contextmanager
 def _cpu_limit(seconds: float) -> Iterator[None]:
-    """Let the kernel end this process when a block takes more CPU time."""
+    """Let the kernel kill this process if the block takes more CPU time."""
     if sys.platform == "win32":
         yield
         return

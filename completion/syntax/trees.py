@@ -1,4 +1,4 @@
-"""Trees of whole and partial documents by LSP language identifier, from tree-sitter's own parser."""
+"""Parses whole and partial documents with tree-sitter's own parser, by LSP language identifier."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from completion.syntax.languages import LANGUAGES, tree_sitter_language
 
 
 def parse(text: str, language: str) -> Tree | None:
-    """Parse a whole or partial document; None for a language without a grammar. Offsets are UTF-8 bytes."""
+    """Return the tree of a whole or partial document, with offsets in UTF-8 bytes; None without a grammar."""
     row = LANGUAGES.get(language)
     if row is None:
         return None
@@ -18,7 +18,7 @@ def parse(text: str, language: str) -> Tree | None:
 
 
 def ancestors(node: Node | None) -> Iterator[Node]:
-    """The node and everything around it, innermost first; each step costs as much as the node is deep."""
+    """Yield the node and its ancestors, innermost first; each step takes time linear in the node's depth."""
     while node is not None:
         yield node
         node = node.parent
