@@ -30,7 +30,7 @@ _CUTS: tuple[Filter, ...] = (mid_word, first_line, loops, following_lines, block
 _SHAPES: tuple[Filter, ...] = (indentation, blanks, empty)
 
 FILTERS: tuple[Filter, ...] = (unsafe, unfinished, *_CUTS, *_SHAPES)
-"""All filters in order: safety first, then those that drop, cut and reshape, and the one that drops empty text."""
+"""All filters in order: the safety filter, then filters that drop, cut and reshape, and the filter of empty text."""
 
 _STABLE_LENGTHS: tuple[StableLength, ...] = (
     first_line_stable_length,
@@ -38,10 +38,10 @@ _STABLE_LENGTHS: tuple[StableLength, ...] = (
     following_lines_stable_length,
     suffix_overlap_stable_length,
 )
-"""How much of an unfinished text each cutting filter keeps however the text goes on.
+"""The functions that return how much of an unfinished text a cutting filter keeps however the text continues.
 
-`mid_word` and `block` need none: their cuts depend only on the text before the cut. `unsafe`, `closers` and
-`unfinished` have one, too; `stable_prefix` applies them separately.
+`mid_word` and `block` need none, because their cuts depend only on the text before the cut. `stable_prefix` applies
+those of `unsafe`, `closers` and `unfinished` separately.
 """
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""A text that goes round in circles is cut at the first repeat."""
+"""Cuts a text that loops after the first run of the loop."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from completion.postprocess.context import Context
 from completion.request import Suggestion
 from completion.syntax.changed_span import common_length
 
-LINE_LOOP = 3
-"""So many equal runs of lines in a row are a loop."""
-PHRASE_LOOP = 4
-"""So many equal phrases in a row within a line are a loop."""
+MIN_LINE_REPEATS = 3
+"""Minimum number of equal consecutive runs of lines that make a loop."""
+MIN_PHRASE_REPEATS = 4
+"""Minimum number of equal consecutive phrases within a line that make a loop."""
 
-_MOST_LINES = 8
-_SHORTEST_PHRASE = 4
-_LONGEST_PHRASE = 60
-_PHRASE = re.compile(rf"(?=(\S.{{{_SHORTEST_PHRASE - 1},{_LONGEST_PHRASE - 1}}}?)\1{{{PHRASE_LOOP - 1}}})")
+_MAX_RUN_LINES = 8
+_MIN_PHRASE = 4
+_MAX_PHRASE = 60
+_PHRASE = re.compile(rf"(?=(\S.{{{_MIN_PHRASE - 1},{_MAX_PHRASE - 1}}}?)\1{{{MIN_PHRASE_REPEATS - 1}}})")
 
 
 def loops(suggestion: Suggestion, context: Context) -> Suggestion:  # noqa: ARG001  (a filter's signature)
-    """Cut the text behind the first round of a loop of lines, or of a phrase within a line."""
+    """Cut the text after the first run of a loop of lines or phrases."""
     text = suggestion.text
     lines = text.split("\n")
     offset = 0
@@ -37,14 +37,14 @@ def loops(suggestion: Suggestion, context: Context) -> Suggestion:  # noqa: ARG0
 
 
 def stable_length(text: str, _context: Context) -> int:
-    """Length of the part of an unfinished text that no loop, however it goes on, can cut."""
+    """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
     lines = text.split("\n")
     return min(_unlooped_lines(lines), len(text) - len(lines[-1]) + _unlooped_phrase(lines[-1]))
 
 
 def _unlooped_lines(lines: list[str]) -> int:
     first = len(lines)
-    for period in range(1, _MOST_LINES + 1):
+    for period in range(1, _MAX_RUN_LINES + 1):
         index = len(lines)
         while index > period and _repeats(lines, index - 1, period):
             index -= 1
@@ -59,35 +59,35 @@ def _repeats(lines: list[str], index: int, period: int) -> bool:
 
 def _unlooped_phrase(line: str) -> int:
     first, backwards = len(line), line[::-1]
-    for length in range(_SHORTEST_PHRASE, min(_LONGEST_PHRASE, len(line) - 1) + 1):
+    for length in range(_MIN_PHRASE, min(_MAX_PHRASE, len(line) - 1) + 1):
         first = min(first, len(line) - common_length(backwards, backwards[length:]))
     return first
 
 
 def _period(lines: list[str], start: int) -> int:
-    """Length of the run of lines that begins at `start` and comes LINE_LOOP times in a row; 0 if none does.
+    """Return the length of a run of lines at `start` that repeats MIN_LINE_REPEATS times in a row; 0 if there is none.
 
-    The last of them may be cut short in its last line.
+    The last line of the last run can be incomplete.
     """
-    for period in range(1, _MOST_LINES + 1):
-        run = [line.strip() for line in lines[start : start + period * LINE_LOOP]]
-        if len(run) < period * LINE_LOOP:
+    for period in range(1, _MAX_RUN_LINES + 1):
+        run = [line.strip() for line in lines[start : start + period * MIN_LINE_REPEATS]]
+        if len(run) < period * MIN_LINE_REPEATS:
             return 0
-        expected = run[:period] * LINE_LOOP
+        expected = run[:period] * MIN_LINE_REPEATS
         at_end = start + len(run) == len(lines)
         last_fits = run[-1] == expected[-1] or (at_end and run[-1] != "" and expected[-1].startswith(run[-1]))
-        if last_fits and run[:-1] == expected[:-1] and any(_says_something(line) for line in run[:period]):
+        if last_fits and run[:-1] == expected[:-1] and any(_has_words(line) for line in run[:period]):
             return period
     return 0
 
 
-def _says_something(line: str) -> bool:
+def _has_words(line: str) -> bool:
     return sum(character.isalnum() for character in line) >= 3
 
 
 def _phrase_end(line: str) -> int | None:
-    """Offset behind the first round of a phrase that comes PHRASE_LOOP times in a row."""
+    """Return the offset after the first of MIN_PHRASE_REPEATS equal phrases in a row; None if there is no such loop."""
     for match in _PHRASE.finditer(line):
-        if _says_something(match.group(1)):
+        if _has_words(match.group(1)):
             return match.end(1)
     return None

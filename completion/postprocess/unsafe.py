@@ -1,14 +1,12 @@
-"""A suggestion does not run a shell, execute what it fetches, disable verification or write a secret by itself.
+"""Cuts a suggestion before code that runs a shell, executes what it fetches, disables verification or writes a secret.
 
-A hostile repository can steer the model with its comments and names. What the model may then write that does harm when
-it runs is listed in `unsafe_rules.toml`. A suggestion ends before such a construct, unless the user's own text at the
-cursor says so:
+A hostile repository can steer the model with its comments and names. `unsafe_rules.toml` lists the harmful constructs
+that the model can then write. A suggestion ends before such a construct, unless the user's own text permits it:
 
-- The user began to write it: its decisive part starts before the cursor, on the cursor's line. After `verify=` the
-  word `False` is the user's choice. After `curl ADDRESS` a pipe into a shell is not.
-- Code shortly before the cursor has a construct of the same kind. That program runs a shell already, and its author
-  sees it. Comments and sentences in strings do not count, because these are what an injection is written in. A secret
-  is never repeated.
+- The user began to write it: its decisive part starts before the cursor, on the cursor's line. After `verify=`, the
+  word `False` is the user's choice. After `curl ADDRESS`, a pipe into a shell is not.
+- Code shortly before the cursor has a construct of the same kind, so the program already does the same. Comments and
+  sentences in strings do not count, because injections are written in them. A secret is never repeated.
 """
 
 from __future__ import annotations
@@ -25,9 +23,9 @@ from completion.request import Suggestion
 from completion.workspace.code_only import code_by_marks
 
 NEAR_LINES = 60
-"""Number of lines before the cursor's line whose code permits a construct of the same kind: about one screen."""
+"""Number of lines before the cursor's line whose code can permit a construct of the same kind: about one screen."""
 LINE_CHARACTERS = 500
-"""Maximum number of characters before the cursor that are searched, so that a search takes bounded time."""
+"""Maximum number of characters before the cursor that are searched; it bounds the time of a search."""
 
 _BOUNDARY = r"\b"
 _ACT = "(?P<act>"
@@ -38,14 +36,14 @@ _WORD_REVERSED = re.compile(r"[\w$-]*[\"'`]?")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A construct that a suggestion may not write by itself, and why.
+    """A construct that a suggestion must not write unless the user's text permits it.
 
     Attributes:
         kind: "shell", "fetch", "verification" or "secret".
-        languages: LSP language identifiers; none for every language.
-        patterns: See unsafe_rules.toml.
+        languages: LSP language identifiers; empty for every language.
+        patterns: Patterns in the form that unsafe_rules.toml describes.
         reason: What the construct does.
-        source: CWE number, and a public rule set that has the same rule.
+        source: CWE number, and a public rule set with the same rule.
         examples: Code that the rule matches.
     """
 
@@ -66,7 +64,7 @@ def rules() -> tuple[Rule, ...]:
 
 
 def unsafe(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
-    """Cut before the first unsafe construct that the user's own text does not ask for."""
+    """Cut before the first unsafe construct that the user's own text does not permit."""
     cut = _first_unsafe(suggestion.text, context)
     if cut is None:
         return suggestion
@@ -75,7 +73,7 @@ def unsafe(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
 
 
 def stable_length(text: str, context: Context) -> int:
-    """Length of the part of an unfinished text before anything that is or may become an unsafe construct."""
+    """Return the length of the part of an unfinished text before anything that is or can become unsafe."""
     cut = _first_unsafe(text, context)
     line = text if cut is None else text[:cut]
     start = line.rfind("\n") + 1
@@ -87,7 +85,7 @@ def stable_length(text: str, context: Context) -> int:
 
 
 def _first_unsafe(text: str, context: Context) -> int | None:
-    """Offset of the first construct that is not permitted; 0 where it begins before the cursor."""
+    """Return the offset of the first construct that is not permitted; 0 if it begins before the cursor."""
     before = context.line_before[-LINE_CHARACTERS:]
     whole, cursor = before + text, len(before)
     searches = _searches(context.language)
@@ -105,18 +103,18 @@ def _first_unsafe(text: str, context: Context) -> int | None:
 
 
 def _act(match: re.Match[str]) -> int:
-    """Offset of the part that decides what a construct does."""
+    """Return the offset of the decisive part of a construct."""
     return match.start("act" if "act" in match.re.groupindex else 0)
 
 
 def _word_start(text: str, offset: int) -> int:
-    """Offset where the word begins, with its quote, that `offset` lies in or after."""
+    """Return the start of the word, including its quote, that contains or ends at `offset`."""
     word = _WORD_REVERSED.match(text[max(0, offset - LINE_CHARACTERS) : offset][::-1])
     return offset - (word.end() if word else 0)
 
 
 def _permitted_kinds(context: Context) -> set[str]:
-    """Kinds of constructs in the code shortly before the cursor's line."""
+    """Return the kinds of constructs in the code shortly before the cursor's line."""
     above = context.prefix[-SCAN_BEFORE : len(context.prefix) - len(context.line_before)]
     near = "\n".join(code_by_marks(above, context.language).split("\n")[-NEAR_LINES - 1 :])
     return {kind for kind, pattern in _searches(context.language).whole if kind != "secret" and pattern.search(near)}
@@ -127,9 +125,9 @@ class _Searches:
     """The compiled rules of a language.
 
     Attributes:
-        whole: Kind and expression of each construct.
-        any_whole: Any whole construct.
-        any_begun: Any whole construct, or any beginning of one at the text's end.
+        whole: Kind and pattern of each construct.
+        any_whole: Matches any whole construct.
+        any_begun: Matches any whole construct, and any beginning of one at the text's end.
     """
 
     whole: tuple[tuple[str, re.Pattern[str]], ...]
@@ -154,7 +152,7 @@ def _searches(language: str) -> _Searches:
 
 
 def _any(patterns: Iterable[str]) -> re.Pattern[str]:
-    """One expression for all; the beginning of a word stands once, so that most offsets are passed over at once."""
+    """Return one pattern for all; it tests for the beginning of a word only once, which skips most offsets quickly."""
     words: list[str] = []
     others: list[str] = []
     for pattern in patterns:
@@ -164,7 +162,7 @@ def _any(patterns: Iterable[str]) -> re.Pattern[str]:
 
 
 def _begun(pattern: str) -> str:
-    """Each expression of a pattern, then the next one or the text's end."""
+    """Return a pattern that matches each expression of `pattern`, followed by the next one or the text's end."""
     *expressions, nested = _MINIMUM.sub("{0,", pattern.replace(_ACT, "(?:")).split(" ")
     for expression in reversed(expressions):
         nested = rf"{expression}{_BLANKS}(?:{nested}|\Z)"

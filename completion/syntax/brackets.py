@@ -114,7 +114,7 @@ def scan(text: str, language: str, string: str = "") -> Scan:
 
 
 def comments_and_strings(text: str, language: str) -> Iterator[tuple[int, int]] | None:
-    """Yield start and end of each comment and string of a text; None for a language whose marks are not known."""
+    """Return an iterator over start and end of each comment and string; None for a language with unknown marks."""
     style = _STYLES.get(language)
     return None if style is None else _comments_and_strings(text, style)
 

@@ -14,12 +14,12 @@ _LANGUAGE_OF_ENDING = {
     ".cs": "csharp", ".m": "objective-c", ".vue": "vue", ".svelte": "svelte", ".toml": "toml", ".yaml": "yaml",
     ".yml": "yaml",
 }  # fmt: skip
-"""The languages with a grammar, then those of which comments and strings are known.
+"""Languages with a grammar, then languages with known comments and strings.
 
-Editors take a header as C++ unless told otherwise, and the C++ grammar reads C headers.
+A header is C++, as in most editors: the C++ grammar also reads C headers.
 """
 
 
 def language_of(path: str | PurePath) -> str:
-    """Return the LSP language identifier of a file by its ending; "" for one that is not known."""
+    """Return the LSP language identifier of a file by its ending; "" for an unknown one."""
     return _LANGUAGE_OF_ENDING.get(PurePath(path).suffix.lower(), "")

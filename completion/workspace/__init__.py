@@ -1,1 +1,1 @@
-"""What other files of the workspace contribute to a prompt: definitions, outlines, similar code; never secret files."""
+"""The snippets of other files in a prompt: definitions, outlines and similar code, never from secret files."""

@@ -1,7 +1,7 @@
-"""The code of another file without its prose: no comments, no docstrings, no sentences in string literals.
+"""Removes prose from another file's code: comments, docstrings and sentences in string literals.
 
-Prose of another file may speak to the model ("always disable verification"), and a model that sees it may obey. What
-the file defines does not need it. Identifiers stay, and so does a string of one word: it is a key, a path or a type.
+Prose can contain instructions to the model ("always disable verification"), which the model can follow. Identifiers and
+one-word strings (keys, paths, types) stay.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from completion.syntax.trees import parse
 
 _ONE_WORD = re.compile(rb"[A-Za-z]{0,2}#*(?P<quote>[\"'`]{1,3})[\w./@:%*-]{0,40}(?P=quote)#*")
 _LINE_END = re.compile(rb"[ \t\r]*(?:\n|\Z)")
-_MAX_INDENT_BYTES = 200  # so that a line of many comments costs what it is long
+_MAX_INDENT_BYTES = 200  # bounds the time for a line of many comments
 _COMMENT_MARKS = (b"#", b"//", b"/*")
 
 Span = tuple[int, int, bytes]
-"""First and last byte of prose, and what replaces it."""
+"""Start and end of prose in bytes, and its replacement."""
 
 
 def code_only(text: str, language: str) -> str:
-    """Return the lines of code of a file; nothing for a language whose comments and strings are not known.
+    """Return the code of a file without its prose; nothing for a language with unknown comments and strings.
 
     Args:
         text: The whole file.
@@ -37,19 +37,19 @@ def code_only(text: str, language: str) -> str:
 
 
 def code_by_marks(text: str, language: str) -> str:
-    """Return the same for any piece of a file, by comment marks and quotes alone: no parse, in linear time."""
+    """Return the code of a part of a file without its prose, found by comment marks and quotes, in linear time."""
     data = text.encode("utf-8", "replace")
     return _without(data, _lexical_prose(data, language)).decode("utf-8", "replace")
 
 
 def _prose(root: Node, language: str) -> Iterator[Span]:
-    """Prose in the order of the text."""
+    """Yield the spans of prose in the order of the text."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
         if "comment" in node.type or node.type == "jsx_text":
             yield _span(node, b"")
-        elif node.type == "preproc_arg":  # what a macro stands for, which the grammar does not parse
+        elif node.type == "preproc_arg":  # a macro's replacement, which the grammar does not parse
             yield _span(node, _without(node.text or b"", _lexical_prose(node.text or b"", "c")))
         elif language == "python" and _is_docstring(node):
             yield _span(node, b"" if node.next_named_sibling else b"...")
@@ -60,7 +60,7 @@ def _prose(root: Node, language: str) -> Iterator[Span]:
 
 
 def _span(node: Node, replacement: bytes) -> Span:
-    """A node without its line end, which Rust counts as part of a comment."""
+    """Return the span of a node without its line end, which Rust's grammar counts as part of a comment."""
     return node.start_byte, node.end_byte - (node.text or b"").endswith(b"\n"), replacement
 
 
@@ -73,8 +73,8 @@ def _is_docstring(node: Node) -> bool:
 
 
 def _lexical_prose(data: bytes, language: str) -> Iterator[Span]:
-    """Prose by comment marks and quotes; everything in a language where they are not known."""
-    found = comments_and_strings(data.decode("latin-1"), language)  # one character a byte
+    """Yield the spans of prose by comment marks and quotes; the whole text for a language where they are unknown."""
+    found = comments_and_strings(data.decode("latin-1"), language)  # one character for each byte
     if found is None:
         yield 0, len(data), b""
     for first, last in found or ():
@@ -86,7 +86,7 @@ def _lexical_prose(data: bytes, language: str) -> Iterator[Span]:
 
 
 def _without(data: bytes, spans: Iterable[Span]) -> bytes:
-    """The text with its prose replaced; lines that held nothing else are left out."""
+    """Return the text with its prose replaced, without lines that contained only prose."""
     kept: list[bytes] = []
     copied = 0
     for first, last, replacement in spans:
@@ -97,7 +97,7 @@ def _without(data: bytes, spans: Iterable[Span]) -> bytes:
 
 
 def _whole_lines(data: bytes, first: int, last: int) -> tuple[int, int]:
-    """A span with the blanks before it, or its whole lines where nothing else stands on them."""
+    """Extend a span to the blanks before it, or to its whole lines if they contain nothing else."""
     indent = data[max(first - _MAX_INDENT_BYTES, 0) : first]
     start = first - (len(indent) - len(indent.rstrip(b" \t")))
     line_end = _LINE_END.match(data, last)

@@ -1,12 +1,11 @@
-"""What the model sees of other files: definitions of what the document imports, similar and recently edited code.
+"""Chooses the snippets of other files for a prompt: definitions of imported names, similar code and recent edits.
 
-The choice depends on the document's imports and on coarse blocks of lines around the cursor, not on single letters:
-while somebody types it stays the same, and so does the part of the prompt that is cached for it.
+The choice depends on the document's imports and on coarse blocks of lines around the cursor, not on single characters.
+So it stays the same during typing, and the cached part of the prompt stays valid.
 """
 
 from __future__ import annotations
 
-import posixpath
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,38 +16,41 @@ from completion.syntax.file_endings import language_of
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 from completion.workspace.code_only import code_by_marks, code_only
 from completion.workspace.definitions import Definition, Imports, definitions, imports
+from completion.workspace.document_words import IMPORTED_SCORE, ChoiceKey, DocumentWords
 from completion.workspace.secret_files import is_secret
-from completion.workspace.similar_snippets import Snippet, most_similar, snippets_of, words_of
+from completion.workspace.similar_snippets import Snippet, most_similar, snippets_of
 
-LARGEST_FILE = 200_000
-"""Characters; larger files are data or generated."""
-MOST_FILES = 2_000
-"""Files that one workspace keeps; those that changed longest ago go first."""
-LONGEST_HEAD = 100
-"""Characters of a definition that is only mentioned."""
-BLOCK_LINES = 16
-"""The cursor's surroundings move in blocks of so many lines."""
+MAX_FILE_CHARACTERS = 200_000
+"""Maximum number of characters in a file; larger files are data or generated code."""
+MAX_FILES = 2_000
+"""Maximum number of files in a workspace; the files that changed longest ago are removed first."""
+MAX_HEAD_CHARACTERS = 100
+"""Maximum number of characters of a definition's head, for definitions that are listed without an outline."""
 
 _CHARACTERS_PER_TOKEN = 3.2
-_HEAD = 8_000
-_MOST_DEFINERS = 3
-_EDITS_KEPT = 4
+_IMPORT_CHARACTERS = 8_000
+_MAX_EDITS = 4
 _EDIT_MARGIN = 2
-_LONGEST_EDIT = 24
-_IMPORTED, _UNUSED_SO_FAR, _NEAR, _SAME_STEM = 4.0, 1.0, 1.5, 1.0
-_LEAST_SCORE = 1.5
-_SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
+_MAX_EDIT_LINES = 24
+_MIN_SCORE = 1.5
 
 
 def _code_and_definitions(text: str, language: str) -> tuple[str, tuple[Definition, ...]]:
-    """Return a file without its prose, and what it defines."""
+    """Return a file's code without prose, and its definitions."""
     code = code_only(text, language)
     return code, definitions(code, language)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """A file as the choice sees it; its text is code without prose."""
+    """A file of the workspace, as code without prose.
+
+    Attributes:
+        path: Path of the file.
+        text: Code of the file.
+        definitions: Definitions of the file in order.
+        snippets: Overlapping runs of lines.
+    """
 
     path: str
     text: str
@@ -57,10 +59,7 @@ class IndexedFile:
 
     @classmethod
     def of(cls, path: str, text: str, parsing: Parsing = IN_PROCESS) -> IndexedFile:
-        """Read a file's definitions and snippets, both without its prose.
-
-        A file that cannot be parsed within bounds has no definitions.
-        """
+        """Return the index of a file. A file that cannot be parsed within bounds has no definitions."""
         language = language_of(path)
         try:
             code, found = parsing(_code_and_definitions, text, language)
@@ -69,43 +68,30 @@ class IndexedFile:
         return cls(path, code, found, snippets_of(path, code))
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """All that a choice depends on, besides the other files: it stays the same while a line is being typed.
-
-    Attributes:
-        imported: Words of the document's imports.
-        modules: Those of imports that bring all of a file within reach.
-        above: The lines above the cursor's.
-        suffix: The text behind the cursor.
-    """
-
-    path: str
-    imported: frozenset[str]
-    modules: frozenset[str]
-    above: str
-    suffix: str
-    budget_tokens: int
-
-
 @dataclass(slots=True)
 class WorkspaceContext:
-    """The files of one workspace, fed by updates; files of credentials are never kept."""
+    """The indexed files of one workspace, without secret files.
+
+    Attributes:
+        parsing: Runs the functions that parse.
+        files: Files by path, the last changed one last.
+        edits: Last edited region of each file by path, the latest last.
+    """
 
     parsing: Parsing = IN_PROCESS
     files: OrderedDict[str, IndexedFile] = field(default_factory=OrderedDict)
     edits: OrderedDict[str, ContextFile] = field(default_factory=OrderedDict)
-    _last: tuple[_Question, tuple[ContextFile, ...]] | None = None
+    _last: tuple[ChoiceKey, tuple[ContextFile, ...]] | None = None
     _last_imports: tuple[str, str, Imports] | None = None
 
     def update(self, update: WorkspaceUpdate) -> None:
-        """Take over what changed; the last edited region of each file is remembered."""
+        """Apply an update, and record the last edited region of each changed file."""
         touched = {*update.removed, *(changed.path for changed in update.changed)}
         for path in update.removed:
             self.files.pop(path, None)
             self.edits.pop(path, None)
         for changed in update.changed:
-            if is_secret(changed.path) or len(changed.text) > LARGEST_FILE or not changed.path.isprintable():
+            if is_secret(changed.path) or len(changed.text) > MAX_FILE_CHARACTERS or not changed.path.isprintable():
                 self.files.pop(changed.path, None)
                 continue
             before = self.files.pop(changed.path, None)
@@ -113,36 +99,36 @@ class WorkspaceContext:
             if before is not None and (region := edited_region(before.text, after.text)):
                 self.edits.pop(changed.path, None)
                 self.edits[changed.path] = ContextFile(changed.path, region)
-        while len(self.files) > MOST_FILES:
+        while len(self.files) > MAX_FILES:
             touched.add(self.files.popitem(last=False)[0])
-        while len(self.edits) > _EDITS_KEPT:
+        while len(self.edits) > _MAX_EDITS:
             touched.add(self.edits.popitem(last=False)[0])
         if self._last is not None and touched != {self._last[0].path}:
             self._last = None
 
     def choose(self, request: CompletionRequest, budget_tokens: int) -> tuple[ContextFile, ...]:
-        """Pieces of other files for a request, most useful last, within a budget.
+        """Return snippets of other files for a request, the most useful last.
 
         Args:
-            request: Its prefix, suffix, path and language are looked at.
-            budget_tokens: About how many tokens all pieces may take; half of it at most goes to code that is only
-                similar or recently edited.
+            request: Request whose prefix, suffix, path and language determine the choice.
+            budget_tokens: Approximate number of tokens for all snippets; similar code and recent edits get at most
+                half of it.
         """
-        brought = self._imports(request.prefix[:_HEAD], request.language)
-        question = _Question(
+        found = self._imports(request.prefix[:_IMPORT_CHARACTERS], request.language)
+        key = ChoiceKey(
             path=request.path,
-            imported=brought.names,
-            modules=brought.modules,
+            imported=found.names,
+            modules=found.modules,
             above=request.prefix[: request.prefix.rfind("\n") + 1],
             suffix=request.suffix,
             budget_tokens=budget_tokens,
         )
-        if self._last is None or self._last[0] != question:
-            self._last = question, self._choose(_Needs.of(question), int(budget_tokens * _CHARACTERS_PER_TOKEN))
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._choose(DocumentWords.of(key), int(budget_tokens * _CHARACTERS_PER_TOKEN))
         return self._last[1]
 
     def _imports(self, head: str, language: str) -> Imports:
-        """The imports of a document's head, read anew only when they change."""
+        """Return the imports in a document's head; the last result is cached."""
         if self._last_imports is None or self._last_imports[:2] != (head, language):
             found = Imports(frozenset(), frozenset())
             with suppress(ParseLimitError):
@@ -150,47 +136,47 @@ class WorkspaceContext:
             self._last_imports = head, language, found
         return self._last_imports[2]
 
-    def _choose(self, needs: _Needs, budget: int) -> tuple[ContextFile, ...]:
-        defined = self._definitions(needs, budget)
-        left = min(budget - sum(len(piece.text) for piece in defined), budget // 2)
-        taken = {piece.path for piece in defined} | {needs.path}
-        return (*self._beside(needs, left, taken), *defined)
+    def _choose(self, document: DocumentWords, budget: int) -> tuple[ContextFile, ...]:
+        defined = self._definitions(document, budget)
+        remaining = min(budget - sum(len(piece.text) for piece in defined), budget // 2)
+        taken = {piece.path for piece in defined} | {document.path}
+        return (*self._similar_and_edited(document, remaining, taken), *defined)
 
-    def _definitions(self, needs: _Needs, budget: int) -> list[ContextFile]:
-        """One piece a file with the outlines that the document most likely needs."""
+    def _definitions(self, document: DocumentWords, budget: int) -> list[ContextFile]:
+        """Return one snippet for each file with the outlines that the document most likely needs."""
         scored: list[tuple[float, str, int, Definition]] = []
-        for name, places in self._definers(needs.path, needs.words).items():
-            for path, index, definition in places:
-                score = needs.score(name, path, len(places))
-                if score >= _LEAST_SCORE:
+        for name, defining in self._definers(document.path, document.words).items():
+            for path, index, definition in defining:
+                score = document.score(name, path, len(defining))
+                if score >= _MIN_SCORE:
                     scored.append((score, path, index, definition))
         scored.sort(key=lambda row: (-row[0], row[1], row[2]))
-        chosen = _Pieces(budget)
+        chosen = _ChosenOutlines(budget)
         for _, path, index, definition in scored:
             chosen.add(path, index, definition.outline)
-        chosen.spare(chosen.budget // 2)
-        for path in self._related(needs):
+        chosen.reserve(chosen.budget // 2)
+        for path in self._related(document):
             for index, definition in enumerate(self.files[path].definitions):
-                chosen.add(path, index, definition.outline.partition("\n")[0][:LONGEST_HEAD])
+                chosen.add(path, index, definition.outline.partition("\n")[0][:MAX_HEAD_CHARACTERS])
         return chosen.pieces()
 
-    def _related(self, needs: _Needs) -> list[str]:
-        """Files that define words of the document or are imported by name, most of them first.
+    def _related(self, document: DocumentWords) -> list[str]:
+        """Return the files that define words of the document or are imported by name, the best first.
 
-        What else they define may be used, too, but for languages in which each name must be imported by itself.
+        The document can use their other definitions too, except in languages that import each name separately.
         """
         scored = []
         for path, file in self.files.items():
-            if needs.names_only and not needs.imports_all_of(path):
+            if document.names_only and not document.imports_all_of(path):
                 continue
-            words = sum(definition.name in needs.words for definition in file.definitions)
-            score = words + (_IMPORTED if needs.imports_file(path) else 0)
-            if score and path != needs.path:
+            words = sum(definition.name in document.words for definition in file.definitions)
+            score = words + (IMPORTED_SCORE if document.imports_file(path) else 0)
+            if score and path != document.path:
                 scored.append((-score, path))
         return [path for _, path in sorted(scored)]
 
     def _definers(self, own: str, words: frozenset[str]) -> dict[str, list[tuple[str, int, Definition]]]:
-        """For each word of the document the definitions of that name in other files."""
+        """Return the definitions in other files for each word of the document."""
         found: dict[str, list[tuple[str, int, Definition]]] = {}
         for path, file in self.files.items():
             if path == own:
@@ -200,10 +186,10 @@ class WorkspaceContext:
                     found.setdefault(definition.name, []).append((path, index, definition))
         return found
 
-    def _beside(self, needs: _Needs, budget: int, taken: set[str]) -> list[ContextFile]:
-        """Similar snippets, then recently edited regions, of files that gave no definition."""
+    def _similar_and_edited(self, document: DocumentWords, budget: int, taken: set[str]) -> list[ContextFile]:
+        """Return similar snippets and recently edited regions of files without a chosen definition, the best last."""
         others = (s for path, file in self.files.items() if path not in taken for s in file.snippets)
-        similar = [ContextFile(snippet.path, snippet.text) for snippet in most_similar(needs.near, others, 2)]
+        similar = [ContextFile(snippet.path, snippet.text) for snippet in most_similar(document.near, others, 2)]
         edited = [piece for path, piece in self.edits.items() if path not in taken]
         kept: list[ContextFile] = []
         for piece in [*similar, *reversed(edited)]:
@@ -216,95 +202,39 @@ class WorkspaceContext:
 
 
 @dataclass(slots=True)
-class _Pieces:
-    """Texts by file while the budget of characters lasts; the first file that got one is the most useful."""
+class _ChosenOutlines:
+    """The chosen outlines by file, within a budget of characters. The file that was added first is the most useful.
+
+    Attributes:
+        budget: Characters remaining.
+        chosen: Outlines by path and by index of the definition in its file.
+    """
 
     budget: int
     chosen: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def add(self, path: str, index: int, text: str) -> None:
-        """Take a definition in, unless it is in or does not fit."""
+        """Add a definition unless it is present or does not fit."""
         size = len(text) + 1 + (0 if path in self.chosen else len(path) + 4)
         if size > self.budget or not text or index in self.chosen.get(path, {}):
             return
         self.budget -= size
         self.chosen.setdefault(path, {})[index] = text
 
-    def spare(self, characters: int) -> None:
-        """Leave so much of the budget unused."""
+    def reserve(self, characters: int) -> None:
+        """Reduce the budget."""
         self.budget -= characters
 
     def pieces(self) -> list[ContextFile]:
-        """One piece a file, its definitions in the file's order, the most useful file last."""
+        """Return one snippet for each file, with definitions in the file's order; the most useful file is last."""
         return [
             ContextFile(path, "\n".join(text for _, text in sorted(texts.items())))
             for path, texts in reversed(self.chosen.items())
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Needs:
-    """What the document asks of other files."""
-
-    path: str
-    imported: frozenset[str]
-    modules: frozenset[str]
-    words: frozenset[str]
-    near: frozenset[str]
-    used: frozenset[str]
-
-    @classmethod
-    def of(cls, question: _Question) -> _Needs:
-        imported, near = question.imported, words_of(_surroundings(question.above))
-        words = imported | words_of(question.above + question.suffix)
-        body = _without_imports(question.above) + question.suffix
-        return cls(question.path, imported, question.modules, words, near, words_of(body))
-
-    def imports_file(self, path: str) -> bool:
-        """Whether the file's name stands in an import."""
-        return _stem(path) in self.imported
-
-    def imports_all_of(self, path: str) -> bool:
-        """Whether an import brings all that the file defines within reach."""
-        return _stem(path) in self.modules
-
-    @property
-    def names_only(self) -> bool:
-        """Whether a file like this uses of others what it imports by name, and nothing else."""
-        return self.path.endswith(_SCRIPTS)
-
-    def score(self, name: str, path: str, definers: int) -> float:
-        """How likely the definition of `name` in `path` helps here."""
-        same_folder = posixpath.dirname(path) == posixpath.dirname(self.path)
-        fits = self.imports_file(path)
-        if definers > _MOST_DEFINERS and not fits:
-            return 0.0
-        score = _NEAR if name in self.near else 0.0
-        if name in self.imported:
-            score += _IMPORTED + (_UNUSED_SO_FAR if name not in self.used else 0.0)
-        elif not fits and not same_folder:
-            return 0.0
-        return (score + (_SAME_STEM if fits else 0.0)) / definers
-
-
-def _stem(path: str) -> str:
-    return posixpath.splitext(posixpath.basename(path))[0]
-
-
-def _without_imports(text: str) -> str:
-    words = ("import ", "from ", "use ", "#include", "} from", "export {")
-    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith(words))
-
-
-def _surroundings(above: str) -> str:
-    """Of the lines above the cursor's: the block of lines that it stands in and the one before."""
-    lines = above.split("\n")[:-1]
-    start = max(0, (len(lines) // BLOCK_LINES - 1) * BLOCK_LINES)
-    return "\n".join(lines[start : max(start + BLOCK_LINES, len(lines) // BLOCK_LINES * BLOCK_LINES)])
-
-
 def edited_region(before: str, after: str) -> str:
-    """The lines that an edit changed, with a margin; "" where nothing but blanks changed."""
+    """Return the lines that an edit changed, with a margin; "" if only blanks changed or too many lines did."""
     old, new = before.splitlines(), after.splitlines()
     start = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     tail = next(
@@ -312,6 +242,6 @@ def edited_region(before: str, after: str) -> str:
         min(len(old), len(new)) - start,
     )
     changed = new[start : len(new) - tail]
-    if not "".join(changed).strip() or len(changed) > _LONGEST_EDIT:
+    if not "".join(changed).strip() or len(changed) > _MAX_EDIT_LINES:
         return ""
     return "\n".join(new[max(0, start - _EDIT_MARGIN) : len(new) - tail + _EDIT_MARGIN])

@@ -1,4 +1,4 @@
-"""What a file defines and imports, read off its syntax: no build, no import, broken code included."""
+"""Finds a file's definitions and imports by its syntax. Needs no build, and accepts broken code."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tree_sitter import Node
 from completion.syntax.trees import parse
 from completion.workspace.outlines import outline, text_of, whole_lines
 
-LONGEST_OUTLINE = 400
-"""Characters of one definition's outline; a longer one is cut after a whole line."""
+MAX_OUTLINE_CHARACTERS = 400
+"""Maximum number of characters in a definition's outline; a longer one is cut after a whole line."""
 
 _CONTAINERS = frozenset(
     {
@@ -38,21 +38,21 @@ _IMPORTS = frozenset(
     {"import_statement", "import_from_statement", "use_declaration", "import_declaration", "preproc_include"}
 )
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
-_MOST_CONTAINERS = 100  # around a definition
+_MAX_CONTAINERS = 100  # maximum number of nodes around a definition
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One name that a file defines at its outermost level, and how it is used: its signature and its members'."""
+    """A name that a file defines at its outermost level, with the outline of its signature and members."""
 
     name: str
     outline: str
 
 
 def definitions(text: str, language: str) -> tuple[Definition, ...]:
-    """Definitions of a file in order; none for a language without a grammar.
+    """Return the definitions of a file in order; none for a language without a grammar.
 
-    A type and its implementation, or overloads of a function, share a name and become one outline.
+    Definitions with the same name, such as a type and its implementation or overloads, become one outline.
     """
     tree = parse(text, language)
     if tree is None:
@@ -60,20 +60,20 @@ def definitions(text: str, language: str) -> tuple[Definition, ...]:
     outlines: dict[str, str] = {}
     for node in _walk(tree.root_node):
         name = _name(node)
-        if name is None or len(outlines.get(name, "")) > LONGEST_OUTLINE:
+        if name is None or len(outlines.get(name, "")) > MAX_OUTLINE_CHARACTERS:
             continue
-        if "require(" not in text_of(node)[:LONGEST_OUTLINE]:
+        if "require(" not in text_of(node)[:MAX_OUTLINE_CHARACTERS]:
             outlines[name] = "\n".join(filter(None, (outlines.get(name), outline(node))))
-    return tuple(Definition(name, whole_lines(whole, LONGEST_OUTLINE)) for name, whole in outlines.items())
+    return tuple(Definition(name, whole_lines(whole, MAX_OUTLINE_CHARACTERS)) for name, whole in outlines.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Imports:
-    """What a text's import statements bring.
+    """The words of a text's import statements.
 
     Attributes:
-        names: Every word of them: names, aliases, modules and parts of paths.
-        modules: Those of statements that name a module and nothing in it, as `import * as a from "./b"` or `import a`.
+        names: All words: names, aliases, modules and parts of paths.
+        modules: Words of statements that import a whole module, such as `import * as a from "./b"` or `import a`.
     """
 
     names: frozenset[str]
@@ -81,7 +81,7 @@ class Imports:
 
 
 def imports(text: str, language: str) -> Imports:
-    """The words of the import statements at the outermost level of a text."""
+    """Return the words of the import statements at the outermost level of a text."""
     statements = import_statements(text, language)
     whole = [line for line in statements if "{" not in line and not line.startswith("from ")]
     return Imports(
@@ -90,7 +90,7 @@ def imports(text: str, language: str) -> Imports:
 
 
 def import_statements(text: str, language: str) -> list[str]:
-    """The import statements at the outermost level of a text, in order; none for a language without a grammar."""
+    """Return the import statements at the outermost level of a text, in order; none without a grammar."""
     tree = parse(text, language)
     if tree is None:
         return []
@@ -103,7 +103,7 @@ def import_statements(text: str, language: str) -> list[str]:
 
 
 def _walk(node: Node, depth: int = 0) -> Iterator[Node]:
-    for child in node.named_children if depth < _MOST_CONTAINERS else ():
+    for child in node.named_children if depth < _MAX_CONTAINERS else ():
         if child.type in _DEFINITIONS:
             yield child
         elif child.type in _WRAPPERS:
@@ -113,13 +113,13 @@ def _walk(node: Node, depth: int = 0) -> Iterator[Node]:
 
 
 def _is_for_tests(node: Node) -> bool:
-    """Whether a Rust module is compiled for tests only: no other file uses what it defines."""
+    """Return whether a Rust module is compiled only for tests, so that no other file uses its definitions."""
     attribute = node.prev_named_sibling
     return attribute is not None and attribute.type == "attribute_item" and "cfg(test)" in text_of(attribute)
 
 
 def _name(node: Node) -> str | None:
-    """The name that a definition gives; for an implementation block, the type's."""
+    """Return the name of a definition; for an implementation block, the name of the type."""
     for field in ("name", "type", "left", "declarator"):
         inner = node.child_by_field_name(field)
         if field == "type" and node.type != "impl_item":

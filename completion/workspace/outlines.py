@@ -1,4 +1,4 @@
-"""How one definition is shown to the model: its signature and what other files can use of it, without bodies."""
+"""The outline of a definition for the prompt: its signature and public members without bodies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from tree_sitter import Node
 
-_LONGEST_MEMBER = 200  # characters; also of a type that is shown whole because nothing in it can be used from outside
+_MAX_MEMBER_CHARACTERS = 200  # maximum characters of a member, and of a type without public members that is shown whole
 _PRIVATE = re.compile(r"(?:(?:static|async|readonly|final|get|set)\s+)*(?:private\b|#\w|def _(?!_)|_(?!_)\w*\s*[:=])")
 _LOOSE = re.compile(r"(?<=[(\[]) | (?=[)\]])|,(?= ?[)\]])")
 _COMMENT_START = re.compile(r"^[ \t]*(?://[^\n]*\n|/\*)", re.MULTILINE)
@@ -14,10 +14,10 @@ _COMMENT_END = re.compile(r"\*/[ \t]*\n")
 
 
 def outline(node: Node) -> str:
-    """A definition without the bodies of its functions; "" for an implementation block that shows nothing.
+    """Return a definition without the bodies of its functions; "" for an implementation block without public members.
 
     Args:
-        node: Any definition of `completion.workspace.definitions`.
+        node: A definition that `completion.workspace.definitions` finds.
     """
     body = node.child_by_field_name("body")
     if body is None:
@@ -31,13 +31,13 @@ def outline(node: Node) -> str:
     members = _members(node, body)
     if not members and node.type == "impl_item":
         return ""
-    if not members and len(text_of(node)) <= _LONGEST_MEMBER:
+    if not members and len(text_of(node)) <= _MAX_MEMBER_CHARACTERS:
         return _without_comment_lines(text_of(node))
     return "\n".join([_one_line(_head(node, body)), *members])
 
 
 def whole_lines(text: str, length: int) -> str:
-    """As many whole lines of a text as fit into so many characters; a first line that is longer is cut."""
+    """Return the whole lines of a text that fit into `length` characters; cut a longer first line."""
     if len(text) <= length:
         return text
     cut = text.rfind("\n", 0, length)
@@ -45,12 +45,12 @@ def whole_lines(text: str, length: int) -> str:
 
 
 def text_of(node: Node) -> str:
-    """A node's text."""
+    """Return a node's text."""
     return (node.text or b"").decode("utf-8", "replace")
 
 
 def _without_comment_lines(text: str) -> str:
-    """The text without lines that are comments; one pass, also where many comments begin and none ends."""
+    """Return the text without comment lines, in linear time even if many comments begin and none ends."""
     kept: list[str] = []
     copied, last_end = 0, text.rfind("*/")
     for start in _COMMENT_START.finditer(text):
@@ -65,7 +65,7 @@ def _without_comment_lines(text: str) -> str:
 
 
 def _head(node: Node, body: Node | None) -> str:
-    """The text before a body."""
+    """Return a node's text before its body."""
     data = node.text or b""
     return (data if body is None else data[: body.start_byte - node.start_byte]).decode("utf-8", "replace")
 
@@ -79,7 +79,7 @@ def _is_function(node: Node) -> bool:
 
 
 def _members(owner: Node, body: Node) -> list[str]:
-    """Signatures and fields of a class, struct, trait or interface, but for those that only it can use."""
+    """Return the signatures and fields of a class, struct, trait or interface, without private ones."""
     if body.type == "ordered_field_declaration_list":  # of a tuple struct, which is short
         return []
     inherent = owner.type == "impl_item" and owner.child_by_field_name("trait") is None
@@ -93,7 +93,7 @@ def _members(owner: Node, body: Node) -> list[str]:
             continue
         inner = None if member.type == "enum_variant" else member.child_by_field_name("body")
         line = _one_line(_head(member, inner))
-        if not _PRIVATE.match(line) and len(line) <= _LONGEST_MEMBER:
+        if not _PRIVATE.match(line) and len(line) <= _MAX_MEMBER_CHARACTERS:
             lines.append("    " + line)
     return lines
 

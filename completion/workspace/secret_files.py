@@ -1,8 +1,7 @@
-"""Files whose text is never read nor shown to the model, whatever an editor sends: credentials and keys.
+"""Recognises secret files (credentials and keys), which are never read or shown to the model.
 
-A file is known by its name and the names of the folders above it. The names come from three lists: the file names that
-gitrob reports as sensitive, the path rules of gitleaks, and what the templates of github/gitignore keep out of a
-repository because it holds credentials.
+A file is recognised by its name and the names of its folders. The names come from three lists: the sensitive file names
+of gitrob, the path rules of gitleaks, and the files with credentials that the templates of github/gitignore ignore.
 """
 
 from __future__ import annotations
@@ -15,7 +14,12 @@ from pathlib import PurePosixPath
 
 @dataclass(frozen=True, slots=True)
 class SecretNames:
-    """Glob patterns of file or folder names, in lower case, and what such a file holds."""
+    """Lower-case glob patterns of file or folder names.
+
+    Attributes:
+        holds: What such a file holds.
+        patterns: The patterns.
+    """
 
     holds: str
     patterns: tuple[str, ...]
@@ -59,7 +63,7 @@ ALWAYS = (
                                                            "localsettings.php", "secrets.h", "arduino_secrets.h")),
     SecretNames("commands as they were typed, passwords among them", (".*_history",)),
 )  # fmt: skip
-"""Names that say it whatever the file's ending is."""
+"""Names of secret files with any ending."""
 
 UNLESS_CODE = (
     SecretNames("credentials", ("*credential*",)),
@@ -76,10 +80,10 @@ UNLESS_CODE = (
          "*access-token*", "*.token"),
     ),
 )  # fmt: skip
-"""Words that also name the code that handles secrets.
+"""Names of secret files unless their ending is one of code.
 
-`secrets.py`, `CredentialProvider.java` and `secrets/store.go` are modules like any other, which their authors edit all
-day: a name of this table does not count for a file of code. It counts for everything else, data and notes alike.
+`secrets.py`, `CredentialProvider.java` and `secrets/store.go` are modules that handle secrets, which their authors edit
+all day. Data and notes with these names are secret.
 """
 
 _CODE_ENDINGS = frozenset({
@@ -89,18 +93,18 @@ _CODE_ENDINGS = frozenset({
     ".ml", ".mli", ".clj", ".cljs", ".dart", ".r", ".jl", ".zig", ".nim", ".sol", ".proto", ".graphql", ".tf",
     ".html", ".css", ".scss", ".less",
 })  # fmt: skip
-"""Endings of code. Shell scripts are not code here: `secrets.sh` mostly exports values."""
+"""Endings of code. Shell scripts do not count as code: `secrets.sh` mostly exports values."""
 
 
 def is_secret(path: str) -> bool:
-    """Whether the name of a file, or of a folder above it, says that it may hold secrets."""
+    """Return whether a file can hold secrets by its name or the name of a folder above it."""
     parts = _parts(path)
     is_code = PurePosixPath(parts[-1]).suffix in _CODE_ENDINGS
     return _any_matches(_ALWAYS, parts) or (not is_code and _any_matches(_UNLESS_CODE, parts))
 
 
 def is_secret_folder(path: str) -> bool:
-    """Whether every file in a folder is secret."""
+    """Return whether every file in a folder is secret."""
     return _any_matches(_ALWAYS, _parts(path))
 
 

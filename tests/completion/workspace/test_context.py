@@ -135,7 +135,7 @@ def test_a_choice_is_that_of_files_which_were_never_asked_before():
 
 
 def test_a_choice_goes_with_the_file_that_makes_room_for_the_asked_one(monkeypatch):
-    monkeypatch.setattr(workspace_context, "MOST_FILES", 1)
+    monkeypatch.setattr(workspace_context, "MAX_FILES", 1)
     files = workspace(**{"b.py": "def area_of(width):\n    return width\n"})
     request = CompletionRequest("from b import area_of\n", "\n", "python", path="a.py")
     assert [piece.path for piece in files.choose(request, 128)] == ["b.py"]
@@ -144,7 +144,7 @@ def test_a_choice_goes_with_the_file_that_makes_room_for_the_asked_one(monkeypat
 
 
 def test_a_choice_goes_with_the_edit_that_makes_room_for_the_asked_files(monkeypatch):
-    monkeypatch.setattr(workspace_context, "_EDITS_KEPT", 1)
+    monkeypatch.setattr(workspace_context, "_MAX_EDITS", 1)
     files = workspace(**{"a.py": "x = 1\n", "b.py": "one = 1\n"})
     files.update(WorkspaceUpdate("w", (WorkspaceFile("b.py", "one = 2\n"),)))
     request = CompletionRequest("x = 1\n", "\n", "python", path="a.py")

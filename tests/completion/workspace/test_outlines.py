@@ -3,7 +3,7 @@
 import pytest
 
 from completion.syntax.parser_process import ParserProcess
-from completion.workspace.definitions import LONGEST_OUTLINE, definitions
+from completion.workspace.definitions import MAX_OUTLINE_CHARACTERS, definitions
 
 RUST = """
 pub struct Table<'a> { pub rows: u8, hidden: Vec<u8> }
@@ -116,7 +116,7 @@ def parser():
 def test_a_long_definition_takes_linear_time(language, text, name, parser):
     """A quadratic search takes 25 s of CPU time for each of them, and the parser has three."""
     found = {definition.name: definition.outline for definition in parser(definitions, text, language)}
-    assert len(found[name]) <= LONGEST_OUTLINE
+    assert len(found[name]) <= MAX_OUTLINE_CHARACTERS
 
 
 def test_definitions_inside_a_thousand_blocks_are_left_out():

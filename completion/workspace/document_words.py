@@ -1,0 +1,116 @@
+"""The words of a document, by which definitions in other files are scored."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+
+from completion.workspace.similar_snippets import words_of
+
+BLOCK_LINES = 16
+"""Number of lines in a block; the words near the cursor come from a whole block, so that they change rarely."""
+
+IMPORTED_SCORE = 4.0
+"""Score of a definition whose name or file the document imports."""
+
+_UNUSED_SO_FAR, _NEAR, _SAME_STEM = 1.0, 1.5, 1.0
+_MAX_DEFINERS = 3  # files that define a name; more make the name ambiguous
+_SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceKey:
+    """The properties of a request that the choice depends on. They stay the same while a line is typed.
+
+    Attributes:
+        path: Path of the document.
+        imported: Words of the document's imports.
+        modules: Words of imports that import whole modules.
+        above: Lines above the cursor's line.
+        suffix: Text after the cursor.
+        budget_tokens: Approximate number of tokens for all snippets.
+    """
+
+    path: str
+    imported: frozenset[str]
+    modules: frozenset[str]
+    above: str
+    suffix: str
+    budget_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentWords:
+    """The words of the document that definitions in other files are scored by.
+
+    Attributes:
+        path: Path of the document.
+        imported: Words of the document's imports.
+        modules: Words of imports that import whole modules.
+        words: All words.
+        near: Words near the cursor.
+        used: Words outside imports.
+    """
+
+    path: str
+    imported: frozenset[str]
+    modules: frozenset[str]
+    words: frozenset[str]
+    near: frozenset[str]
+    used: frozenset[str]
+
+    @classmethod
+    def of(cls, key: ChoiceKey) -> DocumentWords:
+        """Return the words of the document that a choice is for."""
+        imported, near = key.imported, words_of(_surroundings(key.above))
+        words = imported | words_of(key.above + key.suffix)
+        body = _without_imports(key.above) + key.suffix
+        return cls(key.path, imported, key.modules, words, near, words_of(body))
+
+    def imports_file(self, path: str) -> bool:
+        """Return whether an import names the file."""
+        return _stem(path) in self.imported
+
+    def imports_all_of(self, path: str) -> bool:
+        """Return whether an import makes all definitions of the file available."""
+        return _stem(path) in self.modules
+
+    @property
+    def names_only(self) -> bool:
+        """Whether the document's language imports each name separately."""
+        return self.path.endswith(_SCRIPTS)
+
+    def score(self, name: str, path: str, definers: int) -> float:
+        """Return the score of the definition of `name` in `path`; higher scores are more useful.
+
+        Args:
+            name: A word of the document.
+            path: Path of the file that defines it.
+            definers: Number of files that define it.
+        """
+        same_folder = posixpath.dirname(path) == posixpath.dirname(self.path)
+        fits = self.imports_file(path)
+        if definers > _MAX_DEFINERS and not fits:
+            return 0.0
+        score = _NEAR if name in self.near else 0.0
+        if name in self.imported:
+            score += IMPORTED_SCORE + (_UNUSED_SO_FAR if name not in self.used else 0.0)
+        elif not fits and not same_folder:
+            return 0.0
+        return (score + (_SAME_STEM if fits else 0.0)) / definers
+
+
+def _stem(path: str) -> str:
+    return posixpath.splitext(posixpath.basename(path))[0]
+
+
+def _without_imports(text: str) -> str:
+    words = ("import ", "from ", "use ", "#include", "} from", "export {")
+    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith(words))
+
+
+def _surroundings(above: str) -> str:
+    """Return the last whole block of the lines above the cursor's line; all lines if there is no whole block."""
+    lines = above.split("\n")[:-1]
+    start = max(0, (len(lines) // BLOCK_LINES - 1) * BLOCK_LINES)
+    return "\n".join(lines[start : max(start + BLOCK_LINES, len(lines) // BLOCK_LINES * BLOCK_LINES)])
