@@ -1,4 +1,4 @@
-"""Acceptors of every language, with both lexers."""
+"""Acceptors of all languages with both lexers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every test of an acceptor can run with both lexers."""
+"""A fixture that runs a test of an acceptor with both lexers."""
 
 import pytest
 

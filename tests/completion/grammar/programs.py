@@ -1,4 +1,4 @@
-"""Hypothesis strategies for valid programs: small grammars written by hand, one for each kind of syntax."""
+"""Hypothesis strategies for valid programs: small hand-written grammars, one for each kind of syntax."""
 
 from hypothesis import strategies as st
 
@@ -58,7 +58,12 @@ def python_statements():
 
 
 def curly_statements(header, declaration):
-    """Programs of the C family: `header(block)` wraps a function's body, `declaration(e)` is a simple statement."""
+    """Generate programs of the C family.
+
+    Args:
+        header: Returns a program with a given function body.
+        declaration: Returns a simple statement with a given expression.
+    """
 
     def grow_expression(inner):
         pair = st.tuples(inner, inner)

@@ -1,4 +1,4 @@
-"""What the engine relies on: snapshots, ends, cuts, and a named reason wherever there is no acceptor."""
+"""The constraint's snapshots, ends and cuts, and its reason where a request has no acceptor."""
 
 import pytest
 
@@ -26,13 +26,13 @@ def opened(prefix, suffix="", language="python", healed=""):
         ("json", "[" + "1,\n" * 100_000, STRICT, OffReason.TOO_LARGE),
     ],
 )
-def test_a_request_without_acceptor_names_its_reason(language, prefix, mode, reason):
+def test_a_request_without_an_acceptor_gives_the_reason(language, prefix, mode, reason):
     off = GrammarConstraint.open(language, prefix, "", mode)
     assert isinstance(off, Off)
     assert off.reason is reason
 
 
-def test_counts_checks_and_rejections():
+def test_checks_and_rejections_are_counted():
     constraint = opened("x = (")
     assert constraint.advance(constraint.root, b"1 +") is not None
     assert constraint.advance(constraint.root, b"]") is None
@@ -40,7 +40,7 @@ def test_counts_checks_and_rejections():
     assert constraint.counters.elapsed_ms > 0
 
 
-def test_may_end_asks_the_suffix():
+def test_a_completion_can_end_only_where_the_suffix_parses():
     constraint = opened("x = f(", ")\ny = 1\n")
     inside = constraint.advance(constraint.root, b"a, b")
     assert constraint.may_end(inside)
@@ -48,7 +48,7 @@ def test_may_end_asks_the_suffix():
     assert not constraint.may_end(closed)
 
 
-def test_the_longest_passing_cut_leaves_out_a_closer_that_the_suffix_has():
+def test_the_longest_passing_cut_excludes_a_closer_that_the_suffix_has():
     constraint = opened("x = f(", ")\ny = 1\n")
     assert constraint.longest_passing_cut(b"a, b)") == len(b"a, b")
 
@@ -59,33 +59,33 @@ def test_a_cut_never_adds_errors_to_a_sound_document():
     assert constraint.longest_passing_cut(b"y = 1\nif x:\n") == len(b"y = 1\n")
 
 
-def test_a_sound_completion_is_kept_whole_in_a_document_that_is_broken_behind_the_cursor():
+def test_a_sound_completion_stays_whole_in_a_document_that_is_broken_after_the_cursor():
     constraint = opened("x = ", "\ny = ]\n")
     assert constraint.longest_passing_cut(b"f(1)") == len(b"f(1)")
 
 
-def test_without_acceptor_the_joined_parse_still_cuts():
+def test_the_joined_parse_cuts_without_an_acceptor():
     off = GrammarConstraint.open("javascript", "let = = 2;\nfoo(", ");\n", STRICT)
     assert off.reason is OffReason.BROKEN_BEFORE_CURSOR
     assert off.longest_passing_cut(b"a, b") == 4
     assert off.longest_passing_cut(b"a))) b }}") == 0
 
 
-def test_python_errors_that_the_grammar_does_not_know_are_cut():
+def test_python_errors_that_the_grammar_accepts_are_cut():
     constraint = opened("", "\nz = 1\n")
     assert constraint.longest_passing_cut(b"x = 1\nf(a=1, 2)") == len(b"x = 1\n")
 
 
-def test_an_unfinished_text_is_shown_as_far_as_the_document_stands_it():
+def test_an_unfinished_completion_is_shown_up_to_the_first_error_in_the_document():
     constraint = opened("x = 1\n", "\ny = 2\n")
     assert constraint.growing_cut(b"a = b", 0) == len(b"a = b")
-    assert constraint.growing_cut(b"a = bc", 5) == 5  # one more letter is not worth a look
+    assert constraint.growing_cut(b"a = bc", 5) == 5  # one more byte does not cause a parse
     assert constraint.growing_cut(b"a = bc + something_long", 5) == len(b"a = bc + something_long")
     broken = b"a = bc + something_long\nfor"
     assert constraint.growing_cut(broken, 23) == len(b"a = bc + something_long")
 
 
-def test_the_healed_run_belongs_to_the_completion():
+def test_the_healed_run_is_part_of_the_completion():
     constraint = opened("x = fo", "(1)\n", healed="o")
     assert constraint.longest_passing_cut(b"oo") == 2
 
@@ -95,7 +95,7 @@ def test_the_healed_run_belongs_to_the_completion():
     ["        y = 1\n    z", "  z = 1\nx", "    y = 1\n   z"],
     ids=["over-indented", "dedent to no level", "between two levels"],
 )
-def test_python_lines_stand_in_a_column_of_their_block(line):
+def test_a_python_line_outside_the_columns_of_its_blocks_is_rejected(line):
     constraint = opened("def f():\n    x = 1\n")
     assert constraint.advance(constraint.root, line.encode()) is None
 
@@ -106,12 +106,12 @@ def test_a_python_block_needs_a_body():
     assert constraint.advance(constraint.root, b"  y") is not None
 
 
-def test_a_window_that_starts_inside_a_block_may_come_out_of_it():
+def test_a_window_that_starts_inside_a_block_can_dedent_out_of_it():
     constraint = opened("    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n")
     assert constraint.advance(constraint.root, b"\nclass B:\n    pass\n") is not None
 
 
-def test_the_same_prefix_plus_a_key_resumes_at_its_line(monkeypatch):
+def test_after_a_keystroke_only_the_cursors_line_is_read_again(monkeypatch):
     prefix = "".join(f"def f{i}(a):\n    return a + {i}\n\n" for i in range(300))
     opened(prefix + "x = ")
     read, pieces = Acceptor.read, []
@@ -120,14 +120,14 @@ def test_the_same_prefix_plus_a_key_resumes_at_its_line(monkeypatch):
     assert b"".join(pieces) == b"x = ("
 
 
-def test_a_search_for_a_token_that_fits_is_bounded():
+def test_the_search_for_an_accepted_token_is_bounded():
     constraint = opened("x = 1", language="c")
     rejected = [constraint.advance(constraint.root, b"] %d" % number) for number in range(3000)]
     assert not any(rejected)
     assert len(constraint.root.next_by_bytes) == 1000
 
 
-def test_what_one_request_tried_is_nothing_to_the_next():
+def test_tokens_tried_in_one_request_do_not_count_in_the_next():
     for _ in range(3):
         constraint = opened("y = 0;\n", language="javascript")
         for number in range(500):

@@ -1,4 +1,4 @@
-"""Generated programs: whatever tree-sitter accepts is accepted in any pieces, and snapshots never change."""
+"""Generated programs that tree-sitter accepts are accepted in any pieces, and snapshots never change."""
 
 import random
 
@@ -40,7 +40,7 @@ def test_a_generated_program_is_accepted_in_any_pieces(language):
 
 @settings(QUICK, max_examples=20)
 @given(PROGRAMS["python"], st.data())
-def test_a_branch_never_changes_its_snapshot(program, data):
+def test_advancing_never_changes_a_snapshot(program, data):
     acceptor = load_grammar("python").acceptor
     text = program.encode()
     cut = data.draw(st.integers(0, len(text)))
@@ -69,6 +69,6 @@ def states_of(snapshot):
     return sorted((h.offset, sorted(n.state for n in h.stacks.nodes), h.scanner_state) for h in snapshot.heads)
 
 
-def test_the_indentation_rule_knows_its_symbols():
+def test_the_indentation_rule_finds_its_symbols_in_the_grammar():
     tables = load_grammar("python").tables
     assert IndentationRule(tables).start().levels == ()

@@ -1,4 +1,4 @@
-"""The joined parse from the document's tree says what a parse from scratch says."""
+"""The incremental joined parse gives the same result as a parse from scratch."""
 
 import random
 
@@ -10,7 +10,7 @@ from tests.completion.grammar.samples import SAMPLES
 
 
 @pytest.mark.parametrize("language", sorted(SAMPLES))
-def test_a_part_put_back_makes_the_document_sound_again(language):
+def test_a_removed_part_that_is_inserted_again_makes_the_document_sound(language):
     grammar = load_grammar(language)
     text = SAMPLES[language].encode()
     rng = random.Random(11)
@@ -20,11 +20,11 @@ def test_a_part_put_back_makes_the_document_sound_again(language):
         joined, tree = document.parse_with(start, start, text[start:end])
         assert joined == text
         assert grammar.errors_of(tree) == 0
-        assert document.tree.root_node.end_byte <= len(document.text)  # the document's own tree stays as it was
+        assert document.tree.root_node.end_byte <= len(document.text)  # the document's own tree is unchanged
 
 
 @pytest.mark.parametrize("language", sorted(SAMPLES))
-def test_a_documents_tree_is_that_of_a_parse_from_scratch_whatever_came_before(language):
+def test_a_documents_tree_equals_that_of_a_parse_from_scratch_after_any_edits(language):
     grammar = load_grammar(language)
     sound = text = SAMPLES[language].encode()
     rng = random.Random(13)
@@ -41,7 +41,7 @@ def test_a_documents_tree_is_that_of_a_parse_from_scratch_whatever_came_before(l
 
 
 @pytest.mark.parametrize("language", sorted(set(SAMPLES) - {"python"}))
-def test_added_errors_are_counted_as_from_scratch(language):
+def test_added_errors_equal_those_of_a_parse_from_scratch(language):
     grammar = load_grammar(language)
     text = SAMPLES[language].encode()
     rng = random.Random(12)

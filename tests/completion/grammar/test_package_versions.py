@@ -1,4 +1,4 @@
-"""The grammar packages at the lower ends of their version ranges (the upper ends are what is installed)."""
+"""The grammar packages in their lowest supported versions (the newest are installed)."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ LOWEST = {
     "tree-sitter-c==0.24.0": ["c"],
     "tree-sitter-cpp==0.23.0": ["cpp"],
     "tree-sitter-json==0.24.0": ["json"],
-    # below the range: the oldest layouts of the language structure that are still read
+    # below the range: the oldest supported layouts of the language structure
     "tree-sitter-python==0.23.0": ["python"],
     "tree-sitter-java==0.21.0": ["java"],
 }

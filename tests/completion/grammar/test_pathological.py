@@ -1,4 +1,4 @@
-"""Hostile inputs cost bounded time and memory, and end in an answer or in a named reason."""
+"""Hostile inputs take bounded time and memory, and give a result or a reason."""
 
 import contextlib
 import itertools
@@ -12,12 +12,12 @@ from completion.request import GrammarMode
 from completion.syntax.parser_process import InProcess, ParserProcess
 
 MEGABYTE = 1_000_000
-MOST_WORK = 4
-"""Bytes looked at and steps of the stacks for each byte of a text: the point is that nothing is quadratic."""
+MAX_WORK = 4
+"""Maximum number of bytes read and steps taken for each byte of a text: the work must not be quadratic."""
 
 
 class Work:
-    """Counts what an acceptor does."""
+    """Counts the bytes that an acceptor reads and its steps."""
 
     def __init__(self, monkeypatch, acceptor):
         self.done = 0
@@ -49,15 +49,15 @@ def read(language, text):
     ],
     ids=["parentheses", "arrays", "angle brackets", "templates", "comments", "functions", "indentation"],
 )
-def test_deep_nesting_is_read_with_bounded_work(language, text, monkeypatch):
+def test_deep_nesting_takes_bounded_work(language, text, monkeypatch):
     work = Work(monkeypatch, load_grammar(language).acceptor)
     with contextlib.suppress(GrammarBoundError):
         read(language, text)
-    assert 0 < work.done < MOST_WORK * len(text)
+    assert 0 < work.done < MAX_WORK * len(text)
 
 
 @pytest.mark.parametrize("language", ["python", "javascript", "json"])
-def test_a_long_line_is_read_with_linear_work(language, monkeypatch):
+def test_a_long_line_takes_linear_work(language, monkeypatch):
     work = Work(monkeypatch, load_grammar(language).acceptor)
     assert read(language, b"[" + b"1, " * (MEGABYTE // 60)) is not None
     quarter, work.done = work.done, 0
@@ -65,13 +65,13 @@ def test_a_long_line_is_read_with_linear_work(language, monkeypatch):
     assert work.done <= 4 * quarter + 10
 
 
-def test_a_request_reads_no_more_than_its_bound():
+def test_a_prefix_longer_than_the_maximum_is_refused():
     off = GrammarConstraint.open("python", "x = [" + "1, " * (MEGABYTE // 3), "", GrammarMode.STRICT)
     assert isinstance(off, Off)
     assert off.reason is OffReason.TOO_LARGE
 
 
-def test_a_lexeme_without_end_gives_up_by_name():
+def test_an_endless_lexeme_exceeds_a_bound():
     with pytest.raises(GrammarBoundError, match="lexeme"):
         read("python", b"'" + b"a" * MEGABYTE)
     off = GrammarConstraint.open("python", "'''" + "a" * 90_000, "", GrammarMode.STRICT)
@@ -81,12 +81,12 @@ def test_a_lexeme_without_end_gives_up_by_name():
 
 @pytest.mark.parametrize("language", ["python", "javascript", "c", "rust", "json"])
 @pytest.mark.parametrize("text", [b"\0", b"a\0b", b"'\0'\n", b"\0" * 1000, b"\xff\xfe\0", b"\r\r\n\x0b\x0c"])
-def test_nul_and_control_bytes_are_answered(language, text):
+def test_nul_and_control_bytes_raise_no_error(language, text):
     result = read(language, text)
     assert result is None or result.heads
 
 
-def test_the_constraint_lets_everything_pass_once_it_gave_up():
+def test_every_token_passes_after_the_constraint_exceeded_a_bound():
     opened = GrammarConstraint.open("python", "x = '''", "", GrammarMode.STRICT)
     long = opened.advance(opened.root, b"a" * 70_000)
     assert long is opened.root
@@ -95,7 +95,7 @@ def test_the_constraint_lets_everything_pass_once_it_gave_up():
     assert opened.may_end(long)
 
 
-def test_interned_stacks_are_forgotten_when_there_are_many(monkeypatch):
+def test_trim_clears_interned_stacks_above_the_maximum(monkeypatch):
     monkeypatch.setattr("completion.grammar.lr.stacks.MAX_INTERNED_NODES", 50)
     acceptor = load_grammar("json").acceptor
     kept = acceptor.read(acceptor.start(), b'{"a": [[[[[[[')
@@ -106,7 +106,7 @@ def test_interned_stacks_are_forgotten_when_there_are_many(monkeypatch):
     assert acceptor.accepts_end(acceptor.read(kept, b"]]]]]]]}"))
 
 
-def test_learned_steps_are_forgotten_when_there_are_many(monkeypatch):
+def test_trim_clears_cached_steps_above_the_maximum(monkeypatch):
     monkeypatch.setattr("completion.grammar.lr.step_shapes.MAX_SHAPES", 5)
     acceptor = load_grammar("go").acceptor
     kept = acceptor.read(acceptor.start(), b"package m\nfunc f() { x := []int{1")
@@ -116,7 +116,7 @@ def test_learned_steps_are_forgotten_when_there_are_many(monkeypatch):
     assert acceptor.accepts_end(acceptor.read(kept, b"} }\n"))
 
 
-def test_too_many_ways_down_are_a_named_bound(monkeypatch):
+def test_too_many_paths_down_the_stacks_exceed_a_bound(monkeypatch):
     monkeypatch.setattr("completion.grammar.lr.stacks.MAX_PATHS", 1)
     acceptor = load_grammar("cpp").acceptor
     with pytest.raises(GrammarBoundError, match="stacks"):
@@ -131,14 +131,14 @@ def parser():
 
 
 @pytest.mark.parametrize(("language", "text"), [("java", "A<" * 30_000), ("python", "/*\n" * 5_000)])
-def test_a_document_that_cannot_be_parsed_has_no_grammar_by_name(language, text, parser):
+def test_a_document_that_exceeds_a_parse_limit_has_no_acceptor(language, text, parser):
     off = GrammarConstraint.open(language, text, "", GrammarMode.STRICT, "", parser)
     assert isinstance(off, Off)
     assert off.reason is OffReason.PARSE_LIMIT
     assert off.longest_passing_cut(b"anything ((") == len(b"anything ((")
 
 
-def test_a_completion_that_cannot_be_parsed_is_not_rejected(parser):
+def test_a_completion_that_exceeds_a_parse_limit_is_not_rejected(parser):
     opened = GrammarConstraint.open("java", "class A { int a = ", ";\n}\n", GrammarMode.STRICT, "", parser)
     middle = b"A<" * 10_000
     assert opened.growing_cut(middle, 0) == len(middle)
@@ -146,8 +146,8 @@ def test_a_completion_that_cannot_be_parsed_is_not_rejected(parser):
     assert opened.off_reason is OffReason.PARSE_LIMIT
 
 
-class Looks(InProcess):
-    """Counts the looks at the cancel token; cancels at one of them."""
+class CancelChecks(InProcess):
+    """Counts the checks of the cancel token and cancels at the check number `last`."""
 
     def __init__(self, last=None):
         self.counter, self.count, self.last = itertools.count(1), 0, last
@@ -155,21 +155,21 @@ class Looks(InProcess):
     def raise_if_cancelled(self):
         self.count = next(self.counter)
         if self.count == self.last:
-            raise CancelledError("Enough.")
+            raise CancelledError("The test cancels this request.")
 
 
 @pytest.mark.parametrize("unit", ["(", "(\n", "f(1)\n"])
-def test_a_long_prefix_is_read_in_pieces_between_looks_at_the_cancel_token(unit):
-    text, looks = unit * (60_000 // len(unit)), Looks()
-    GrammarConstraint.open("python", text, "", GrammarMode.STRICT, "", looks)
-    assert looks.count >= len(text) // 1024
+def test_a_long_prefix_is_read_in_pieces_between_checks_of_the_cancel_token(unit):
+    text, checks = unit * (60_000 // len(unit)), CancelChecks()
+    GrammarConstraint.open("python", text, "", GrammarMode.STRICT, "", checks)
+    assert checks.count >= len(text) // 1024
 
 
-def test_a_cancelled_reading_goes_on_where_it_was():
-    text, looks = "y = [" + "1, " * 20_000, Looks(last=40)
+def test_reading_a_prefix_resumes_after_a_cancelled_request():
+    text, checks = "y = [" + "1, " * 20_000, CancelChecks(last=40)
     with pytest.raises(CancelledError):
-        GrammarConstraint.open("python", text, "", GrammarMode.STRICT, "", looks)
-    again = Looks()
+        GrammarConstraint.open("python", text, "", GrammarMode.STRICT, "", checks)
+    again = CancelChecks()
     opened = GrammarConstraint.open("python", text, "", GrammarMode.STRICT, "", again)
     assert isinstance(opened, GrammarConstraint)
     assert again.count <= len(text) // 1024 - 35

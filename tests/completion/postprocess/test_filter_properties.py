@@ -1,4 +1,4 @@
-"""What holds for every filter and every text: nothing is invented, nothing shown is taken back, no filter is redone."""
+"""Properties of all filters: they insert no text, take no shown text back, and do not cut filtered text again."""
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -47,7 +47,7 @@ def test_a_filter_never_returns_text_that_was_not_in_its_input(before, after, te
 @example("", "", "\ndef f():", "python", Mode.BLOCK, False)
 @example("", "", "\nelse:return x", "python", Mode.BLOCK, False)
 @example("", "// xf(a)\nreturn x\n", "// x\nreturn x\n", "javascript", Mode.LINE, False)
-def test_what_is_shown_while_streaming_is_never_taken_back(before, after, text, language, mode, cut_short):
+def test_text_shown_while_streaming_is_never_taken_back(before, after, text, language, mode, cut_short):
     context = Context.of(before, after, language, mode, cut_short=cut_short)
     final = apply_filters(Suggestion(text), context)
     final_text = "" if isinstance(final, Dropped) else final.text
@@ -59,7 +59,7 @@ def test_what_is_shown_while_streaming_is_never_taken_back(before, after, text, 
     assert final_text.startswith(shown)
 
 
-def test_a_block_shows_each_line_as_soon_as_it_is_whole():
+def test_a_block_shows_each_line_as_soon_as_it_is_complete():
     context = Context.of("def f():\n    ", "\n", "python", Mode.BLOCK)
     shown = [stable_prefix(text, context) for text in ("x = fo", "x = foo\n", "x = foo\n    return x\n    y")]
     assert shown == ["x =", "x = foo", "x = foo\n    return x"]

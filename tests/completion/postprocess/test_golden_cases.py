@@ -1,4 +1,4 @@
-"""Every filter against its golden cases, one file of cases a filter."""
+"""The golden cases of the filters, one file for each filter."""
 
 import tomllib
 from pathlib import Path

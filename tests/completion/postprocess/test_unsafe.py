@@ -1,4 +1,4 @@
-"""Rules of unsafe constructs: each has a source, matches its examples, and nothing of an example is ever shown."""
+"""The rules of unsafe constructs: each has a source and matches its examples, and no part of an example is shown."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A window over a long file comes with the imports and the open scopes above it, and with nothing else."""
+"""The outline above a window has the imports and the heads of open scopes, and nothing else."""
 
 import pytest
 
@@ -70,7 +70,7 @@ def test_imports_and_heads(language, above, below, outline):
     assert outline_above(above, below, language) == outline
 
 
-def test_it_is_bounded_and_the_last_imports_stay():
+def test_an_outline_is_bounded_and_keeps_the_last_imports():
     above = "".join(f"import module_{number}\n" for number in range(500))
     outline = outline_above(above, "x = 1", "python")
     assert len(outline) <= MAX_CHARACTERS
@@ -85,7 +85,7 @@ def test_it_is_bounded_and_the_last_imports_stay():
     ],
     ids=["a head of 20,000 characters", "200 levels"],
 )
-def test_heads_are_bounded_and_the_innermost_stay(above, innermost):
+def test_heads_are_bounded_and_the_innermost_are_kept(above, innermost):
     outline = outline_above(above, " " * 300 + "x", "python")
     assert len(outline) <= MAX_CHARACTERS
     assert outline.endswith(innermost)

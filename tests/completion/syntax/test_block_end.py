@@ -1,4 +1,4 @@
-"""A block's end is found as soon as the text shows it, and stays where it is."""
+"""A block's end is found as soon as the text determines it, and never changes."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ prefixes = st.sampled_from(["", "def f():", "    ", "if (a) {", "    if (a) {\n 
 
 @given(prefixes, st.sampled_from(["", "\n", "\n}\n", "\n    }\n"]), texts, st.sampled_from(["python", "javascript"]))
 @settings(max_examples=500, deadline=None)
-def test_an_end_once_given_stays(prefix, suffix, text, language):
+def test_a_returned_end_never_changes(prefix, suffix, text, language):
     end = BlockEnd(prefix, suffix, language)
     ends = [end.end(text[:length]) for length in range(len(text) + 1)]
     known = [cut for cut in ends if cut is not None]
@@ -35,7 +35,7 @@ def test_an_end_once_given_stays(prefix, suffix, text, language):
     assert ends[len(ends) - len(known) :] == known
 
 
-def test_the_end_is_known_with_the_first_letter_outside():
+def test_the_end_is_found_at_the_first_character_outside_the_block():
     end = BlockEnd("def f():", "\n", "python")
     assert end.end("\n    return 1\n\n") is None
     assert end.end("\n    return 1\n\nx") == len("\n    return 1")
@@ -47,11 +47,11 @@ def test_a_closer_that_the_document_lacks_belongs_to_the_block():
     assert BlockEnd("function f() {", "\n}\n", "javascript").end(text) == len("\n  return 1;")
 
 
-def test_text_after_the_cursor_leaves_the_end_to_that_text():
+def test_a_block_has_no_end_with_text_after_the_cursor():
     assert BlockEnd("    x = foo(", " + 1)\n", "python").end("a)\nb = 1\n") is None
 
 
-def test_a_growing_text_is_looked_at_line_by_line():
+def test_a_growing_text_takes_linear_work():
     def work(lines):
         block_end, text = BlockEnd("f(\n", "", "javascript"), "  a,\n" * lines
         return lines_run(lambda: [block_end.end(text[:end]) for end in range(0, len(text), 5)])

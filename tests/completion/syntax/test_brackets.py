@@ -1,4 +1,4 @@
-"""What a piece of code leaves open, and which openers at the cursor have their closers behind it."""
+"""Scanning brackets, strings and comments, and matching openers before the cursor with closers after it."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_scan(language, text, opened, unopened, string):
     assert found.string == string
 
 
-def test_a_string_begun_before_the_text_ends_where_its_quote_stands():
+def test_a_string_that_begins_before_the_text_ends_at_its_quote():
     found = scan("abc') + (", "python", "'")
     assert found.string_end == 4
     assert characters(found.open) == "("
@@ -51,7 +51,7 @@ def test_a_string_begun_before_the_text_ends_where_its_quote_stands():
         ("a(\n  b[", "]\n", [("(", None), ("[", 0)]),
     ],
 )
-def test_openers_are_paired_with_the_closers_behind_the_cursor(before, after, expected):
+def test_openers_are_matched_with_the_closers_after_the_cursor(before, after, expected):
     pairs = open_at_cursor(scan(before, "javascript"), scan(after, "javascript"), before, after)
     assert [(pair.character, pair.closed_at) for pair in pairs] == expected
 

@@ -1,4 +1,4 @@
-"""Text that makes a parser explode ends a child process, not its caller; the caller gets an error by name."""
+"""A text that exhausts a parser ends the child process; the caller gets an error."""
 
 import os
 import signal
@@ -38,27 +38,27 @@ except ParseLimitError:
 
 @pytest.fixture
 def parser():
-    """A parser with little time; ended afterwards."""
+    """A parser process with a low limit on CPU time."""
     process = ParserProcess(cpu_limit_s=0.5)
     yield process
     process.close()
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_text_is_a_named_error_and_the_next_text_is_parsed(parser, kind):
+def test_a_hostile_text_raises_a_parse_limit_error_and_the_next_text_is_parsed(parser, kind):
     language, text = HOSTILE[kind]
     with pytest.raises(ParseLimitError, match="CPU time"):
         parser(definitions, text, language)
     assert [found.name for found in parser(definitions, *SMALL)] == ["f"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds RLIMIT_AS")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces RLIMIT_AS")
 def test_the_memory_of_a_parse_is_bounded():
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
     assert 0 < int(done.stdout) <= 200_000_000
 
 
-def test_a_document_that_met_a_bound_is_refused_at_once_and_others_are_parsed(parser):
+def test_calls_for_a_document_that_exceeded_a_bound_are_refused_and_others_run(parser):
     parser.watch(CancelToken(), "hostile.java")
     with pytest.raises(ParseLimitError, match="CPU time"):
         parser(definitions, HOSTILE["arrows"][1], "java")
@@ -95,7 +95,7 @@ def test_a_stopped_child_is_replaced():
     parser.close()
 
 
-def test_an_error_of_the_function_is_raised_as_it_is(parser):
+def test_an_error_of_the_function_is_raised_in_the_caller(parser):
     with pytest.raises(ZeroDivisionError):
         parser(divmod, 1, 0)
 

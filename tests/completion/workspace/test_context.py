@@ -1,4 +1,4 @@
-"""Which pieces of other files a request is given: definitions of imports, similar code, edits; never a secret."""
+"""The snippets of other files for a request: definitions of imports, similar code and edits; never secrets."""
 
 import random
 from dataclasses import replace
@@ -41,7 +41,7 @@ DEFINITIONS = [
 
 
 @pytest.mark.parametrize(("language", "text", "name", "part"), DEFINITIONS)
-def test_a_definition_is_its_signature_and_its_members(language, text, name, part):
+def test_an_outline_has_the_signature_and_the_members(language, text, name, part):
     found = {definition.name: definition.outline for definition in definitions(text, language)}
     assert part in found[name]
     assert "return" not in found[name]
@@ -72,7 +72,10 @@ def test_the_definition_of_an_imported_name_comes_last_within_the_budget():
     )
     request = CompletionRequest("from p.a import wanted\n\nx = ", language="python", path="p/c.py")
     (piece,) = files.choose(request, 100)
-    assert (piece.path, piece.text) == ("p/a.py", "def wanted(x):\ndef other():")  # the rest is only mentioned
+    assert (piece.path, piece.text) == (
+        "p/a.py",
+        "def wanted(x):\ndef other():",
+    )  # the other definition is listed without an outline
     assert files.choose(request, 2) == ()
 
 
@@ -84,13 +87,13 @@ def test_the_definition_of_an_imported_name_comes_last_within_the_budget():
         ('const a = require("./a");', "function wanted(x)\nfunction other()"),
     ],
 )
-def test_in_scripts_a_file_shows_what_is_imported_of_it(statement, shown):
+def test_a_script_file_shows_the_imported_definitions(statement, shown):
     files = workspace(**{"p/a.ts": "export function wanted(x) { return x; }\nexport function other() {}\n"})
     request = CompletionRequest(f"{statement}\n\nconst x = wanted(", language="typescript", path="p/c.ts")
     assert [piece.text for piece in files.choose(request, 100)] == [shown]
 
 
-def test_the_choice_stays_while_a_line_is_typed():
+def test_the_choice_stays_the_same_while_a_line_is_typed():
     texts = {f"p/{name}.py": f"def {name}():\n    pass\n" for name in ("alpha", "beta", "gamma")}
     files = workspace(**texts)
     head = "from p.alpha import alpha\nfrom p.beta import beta\n" + "x = 1\n" * 40
@@ -102,7 +105,7 @@ def test_the_choice_stays_while_a_line_is_typed():
     assert len(choices) == 1
 
 
-def test_files_are_searched_once_a_line_not_once_a_key(monkeypatch):
+def test_files_are_searched_once_per_line_not_per_keystroke(monkeypatch):
     files = workspace(**{"shapes.py": "def area(width, height):\n    return width * height\n"})
     files.update(WorkspaceUpdate("w", (WorkspaceFile("a.py", "x = 1\n"),)))
     searches = []
@@ -111,9 +114,7 @@ def test_files_are_searched_once_a_line_not_once_a_key(monkeypatch):
     above = "from shapes import area\n"
     for typed in ("a", "ar", "are"):
         files.choose(CompletionRequest(above + typed, "\n", "python", path="a.py"), 512)
-        files.update(
-            WorkspaceUpdate("w", (WorkspaceFile("a.py", above + typed),))
-        )  # as the editor tells of its own file
+        files.update(WorkspaceUpdate("w", (WorkspaceFile("a.py", above + typed),)))  # the editor sends its own file too
     assert len(searches) == 1
     files.choose(CompletionRequest(above + "area\n", "\n", "python", path="a.py"), 512)
     assert len(searches) == 2
@@ -122,7 +123,7 @@ def test_files_are_searched_once_a_line_not_once_a_key(monkeypatch):
 PIECES = ("x", "\n", "def area_of(width):\n    return width\n", "from a import area_of\n", "total = area_of(width)\n")
 
 
-def test_a_choice_is_that_of_files_which_were_never_asked_before():
+def test_a_cached_choice_equals_a_fresh_one():
     rng, names = random.Random(3), [f"{name}.py" for name in "abcdefgh"]
     files, texts = WorkspaceContext(), dict.fromkeys(names, "")
     for _ in range(200):
@@ -134,7 +135,7 @@ def test_a_choice_is_that_of_files_which_were_never_asked_before():
         assert files.choose(request, 128) == replace(files, _last=None).choose(request, 128)
 
 
-def test_a_choice_goes_with_the_file_that_makes_room_for_the_asked_one(monkeypatch):
+def test_a_choice_is_renewed_when_the_documents_own_update_removes_a_file(monkeypatch):
     monkeypatch.setattr(workspace_context, "MAX_FILES", 1)
     files = workspace(**{"b.py": "def area_of(width):\n    return width\n"})
     request = CompletionRequest("from b import area_of\n", "\n", "python", path="a.py")
@@ -143,7 +144,7 @@ def test_a_choice_goes_with_the_file_that_makes_room_for_the_asked_one(monkeypat
     assert files.choose(request, 128) == ()
 
 
-def test_a_choice_goes_with_the_edit_that_makes_room_for_the_asked_files(monkeypatch):
+def test_a_choice_is_renewed_when_the_documents_own_edit_removes_an_edit(monkeypatch):
     monkeypatch.setattr(workspace_context, "_MAX_EDITS", 1)
     files = workspace(**{"a.py": "x = 1\n", "b.py": "one = 1\n"})
     files.update(WorkspaceUpdate("w", (WorkspaceFile("b.py", "one = 2\n"),)))
@@ -197,5 +198,5 @@ def test_no_secret_file_ever_reaches_a_request(paths, budget):
 
 
 @pytest.mark.parametrize("path", ["src/main.py", "environment.ts", "keyboard.c", "secretary.rs", "a/env/b.go"])
-def test_ordinary_files_are_no_secrets(path):
+def test_ordinary_files_are_not_secret(path):
     assert not is_secret(path)

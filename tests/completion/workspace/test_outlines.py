@@ -1,4 +1,4 @@
-"""How definitions are shown: signatures in one line, what other files can use, neither bodies nor comments."""
+"""Outlines have one-line signatures and public members, no bodies and no comments."""
 
 import pytest
 
@@ -82,18 +82,18 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("language", "text", "name", "outline"), SHOWN, ids=[f"{s[0]} {s[2]}" for s in SHOWN])
-def test_an_outline_is_what_other_files_can_use(language, text, name, outline):
+def test_an_outline_shows_the_public_parts_of_a_definition(language, text, name, outline):
     found = {definition.name: definition.outline for definition in definitions(text, language)}
     assert found[name] == outline
 
 
-def test_of_a_long_type_without_anything_to_use_there_is_its_head():
+def test_a_long_type_without_public_members_is_shown_as_its_head():
     body = "\n".join(f"    def _step_{i}(self):\n        return {i}\n" for i in range(9))
     (found,) = definitions(f"class Machine(Base):\n{body}", "python")
     assert found.outline == "class Machine(Base):"
 
 
-def test_what_is_compiled_for_tests_only_defines_nothing():
+def test_modules_compiled_only_for_tests_have_no_definitions():
     assert "helper" not in {definition.name for definition in definitions(RUST, "rust")}
 
 
@@ -114,15 +114,15 @@ def parser():
     ids=["comment openers in a template", "comments before code", "one name many times"],
 )
 def test_a_long_definition_takes_linear_time(language, text, name, parser):
-    """A quadratic search takes 25 s of CPU time for each of them, and the parser has three."""
+    """A quadratic search takes 25 s of CPU time for each text; the parser's limit is 3 s."""
     found = {definition.name: definition.outline for definition in parser(definitions, text, language)}
     assert len(found[name]) <= MAX_OUTLINE_CHARACTERS
 
 
-def test_definitions_inside_a_thousand_blocks_are_left_out():
+def test_definitions_inside_a_thousand_blocks_are_ignored():
     assert definitions("{" * 2_000 + "function f() {}" + "}" * 2_000, "javascript") == ()
 
 
-def test_lines_of_comments_are_left_out_of_a_definition():
+def test_comment_lines_are_omitted_from_an_outline():
     (found,) = definitions("type A =\n  /* one */\n  | B // two\n  // three\n  | C;\n", "typescript")
     assert found.outline == "type A =\n  | B // two\n  | C;"

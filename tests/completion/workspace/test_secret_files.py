@@ -1,4 +1,4 @@
-"""Which names say that a file holds secrets, and which only say that code handles them."""
+"""Names of secret files, and names of code that handles secrets."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from completion.workspace.secret_files import ALWAYS, UNLESS_CODE, is_secret, is
      "serviceAccountKey.json", "x-firebase-adminsdk-1.json", "google-services.json", "wp-config.php", "secrets.h",
      ".ssh/config.py", "C:\\work\\secrets.yaml", "secrets.sh", ".bash_history", "config/credentials/prod.yml.enc"],
 )  # fmt: skip
-def test_names_of_secrets_are_known(path):
+def test_names_of_secret_files_are_recognised(path):
     assert is_secret(path)
 
 
@@ -22,11 +22,11 @@ def test_names_of_secrets_are_known(path):
      "secrets.tf", "environment.py", "keys.py", "tokens.json", "secretary.txt", "monkey.py", "Makefile", "a.gitkeep",
      "locales/en/auth.json", "public_api.md", "parser.rs"],
 )  # fmt: skip
-def test_code_that_handles_secrets_and_ordinary_files_are_no_secrets(path):
+def test_code_that_handles_secrets_and_ordinary_files_are_not_secret(path):
     assert not is_secret(path)
 
 
-def test_a_folder_is_secret_only_if_code_in_it_is_too():
+def test_a_folder_is_secret_only_if_its_code_is_secret():
     assert is_secret_folder("home/.ssh")
     assert not is_secret_folder("src/secrets")
 

@@ -1,4 +1,4 @@
-"""The reference lexer: `completion.grammar.lr.compiled_lexer` in plain Python, each callback a Python function."""
+"""The reference lexer: does the same as `completion.grammar.lr.compiled_lexer` with callbacks in Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KEYWORD_LETTERS = bytes(range(33, 127))
 
 
 def decode_utf8(text: bytes, position: int) -> tuple[int, int]:
-    """The code point at `position` and its length in bytes; (−1, 1) for a byte that is not UTF-8."""
+    """Return the code point at `position` and its length in bytes; (−1, 1) for a byte that is not UTF-8."""
     first = text[position]
     if first < 0x80:
         return first, 1
@@ -50,7 +50,7 @@ _Deserialize = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c
 
 
 class PythonLexer:
-    """The reference; about 0.5 µs a character."""
+    """The reference lexer; it takes about 0.5 µs per character."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -82,11 +82,11 @@ class PythonLexer:
             self.initial_state = self._buffer.raw[: self._serialize(self._payload, self._buffer)]
 
     def load(self, text: bytes, column: int) -> None:
-        """Set the text to read."""
+        """Set the text."""
         self._text, self._first_column = text, column
 
     def lex(self, mode: LexMode, offset: int, scanner_state: bytes) -> Lexeme:
-        """The lexeme at `offset`: the external scanner is asked first, then the generated lexer."""
+        """Return the lexeme at `offset`, from the external scanner or else from the generated lexer."""
         self._touched = False
         if mode.external_state and self._tables.scanner is not None:
             found = self._lex_external(mode.external_state, offset, scanner_state)
@@ -104,7 +104,7 @@ class PythonLexer:
         return Lexeme(symbol, keyword, start, end, self._touched or scanner_touched, scanner_state, scanner_touched)
 
     def next_letters(self, start: bytes) -> list[tuple[int, int, bool]]:
-        """Each letter that may follow in a keyword that begins with `start`; loads another text."""
+        """Return the letters that can follow `start` in a keyword (see `Lexer`); loads another text."""
         found = []
         for letter in KEYWORD_LETTERS if self._keyword_function is not None else b"":
             self.load(start + bytes([letter]), 0)

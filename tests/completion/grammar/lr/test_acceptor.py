@@ -1,4 +1,4 @@
-"""Valid texts are never rejected, whatever the cuts; broken ones are; snapshots never change."""
+"""Valid texts are accepted in any pieces, broken texts are rejected, and snapshots never change."""
 
 import random
 
@@ -22,7 +22,7 @@ def advance_in_pieces(acceptor, text, seed):
 
 
 @pytest.mark.parametrize("language", sorted(SAMPLES))
-def test_samples_are_what_tree_sitter_accepts(language):
+def test_tree_sitter_accepts_the_samples(language):
     row = LANGUAGES[language]
     tree = Parser(tree_sitter_language(row.package, row.entry)).parse(SAMPLES[language].encode())
     assert not tree.root_node.has_error, str(tree.root_node)
@@ -58,14 +58,14 @@ def test_a_broken_text_is_rejected(any_lexer, language, text):
     assert acceptor.advance(acceptor.start(), text.encode()) is None
 
 
-def test_a_word_that_nothing_may_continue_is_rejected_before_its_end():
+def test_the_beginning_of_a_word_that_cannot_follow_is_rejected():
     acceptor = acceptor_of("python")
     after_name = acceptor.advance(acceptor.start(), b"if x")
     assert acceptor.advance(after_name, b" i") is not None  # in, is
     assert acceptor.advance(after_name, b" foo") is None
 
 
-def test_advance_leaves_its_snapshot_as_it_was_and_remembers():
+def test_advance_does_not_change_its_snapshot_and_caches_the_result():
     acceptor = acceptor_of("python")
     snapshot = acceptor.advance(acceptor.start(), b"x = (1, ")
     before = (snapshot.heads, snapshot.pending, snapshot.column)
@@ -92,12 +92,12 @@ def test_a_piece_may_end_inside_a_character():
     assert acceptor.accepts_end(snapshot)
 
 
-def test_bytes_that_are_no_utf8_are_rejected_outside_strings():
+def test_bytes_that_are_not_utf8_are_rejected_outside_strings():
     acceptor = acceptor_of("python")
     assert acceptor.advance(acceptor.start(), b"x = \xff\xfe 1\n") is None
 
 
-def test_a_text_left_inside_an_interpolated_string_leaves_nothing_for_the_next_text(any_lexer):
+def test_a_text_that_ends_inside_an_interpolated_string_does_not_affect_the_next_text(any_lexer):
     acceptor = any_lexer("python")
     assert acceptor.advance(acceptor.start(), b"x = f'{a") is not None
     snapshot = acceptor.advance(acceptor.start(), b"try:\n    import a\nexcept E:\n    pass\n")
