@@ -19,7 +19,7 @@ def stacks_of(snapshot):
 
 
 def skips_parts(grammar, text, cut):
-    """Whether anything was skipped over; asserts that it made no difference, whichever tree says what to pass over."""
+    """Return whether any part was skipped; assert equal stacks for the trees of the file and of the text before it."""
     acceptor, before = grammar.acceptor, text[:cut]
     whole = acceptor.read(acceptor.start(), before)
     assert whole is not None

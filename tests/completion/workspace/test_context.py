@@ -75,7 +75,7 @@ def test_the_definition_of_an_imported_name_comes_last_within_the_budget():
     assert (piece.path, piece.text) == (
         "p/a.py",
         "def wanted(x):\ndef other():",
-    )  # the other definition is listed without an outline
+    )  # only the head of the other
     assert files.choose(request, 2) == ()
 
 
