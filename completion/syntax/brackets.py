@@ -239,7 +239,7 @@ def open_at_cursor(before: Scan, after: Scan, before_text: str, after_text: str)
 
 
 def _pair(waiting: list[Bracket], found: list[Bracket], before_text: str, after_text: str) -> dict[int, int]:
-    """Offsets of openers with those of their closers; what is paired or skipped leaves `waiting`."""
+    """Return the offsets of matched openers and closers; remove matched and skipped openers from `waiting`."""
     closed: dict[int, int] = {}
     fitting = _by_closer(waiting, before_text) if found else {}
     for closer in found:

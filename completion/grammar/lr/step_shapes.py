@@ -100,7 +100,7 @@ class StepShapes:
         return entry
 
     def trim(self) -> None:
-        """Forget everything when it is much."""
+        """Clear all shapes if there are more than the maximum."""
         if self._count > MAX_SHAPES:
             self._roots.clear()
             self._count = 0

@@ -28,7 +28,7 @@ mod tests { pub fn helper() {} }
 SCRIPT = """
 export class Table {
   private rows: number; #more = 1;
-  // nobody sees this
+  // a comment
   constructor(readonly a: B) {}
   private find(): void {}
   async get(a: number): Promise<void> { }
