@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from typing import Any
 
 _OURS = ("lsp_server", "completion")
 # pygls logs whole messages, which contain source text. Only its errors are logged, without their arguments.
@@ -27,6 +29,20 @@ def configure_log() -> None:
     handler.setFormatter(BodyFreeFormatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("pygls").setLevel(_PYGLS_LEVEL)
+
+
+def ignore_late_wakeups(loop: asyncio.AbstractEventLoop) -> None:
+    """Keep an error without effect out of the log: a socket wakes a read that was cancelled in the same turn.
+
+    anyio's Unix sockets wake a read with `add_reader(socket, future.set_result)`, also when the future is cancelled.
+    """
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        is_wakeup = context["message"].startswith("Exception in callback Future.set_result")
+        if not (is_wakeup and isinstance(context.get("exception"), asyncio.InvalidStateError)):
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(handle)
 
 
 def set_level(level: str) -> None:

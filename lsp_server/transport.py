@@ -15,6 +15,7 @@ from typing import BinaryIO
 from pygls.io_ import StdoutWriter
 
 from lsp_server.server import DraftlineServer, create_server
+from lsp_server.server_log import ignore_late_wakeups
 from lsp_server.wire.process_end import wait_for_end
 from lsp_server.wire.protocol import UnknownClientError
 
@@ -123,6 +124,7 @@ def _close_unknown_client(server: DraftlineServer, writer: asyncio.StreamWriter)
 
 async def _serve(server: DraftlineServer, stream: asyncio.StreamReader) -> None:
     reader, protocol = MessageReader(stream), server.protocol
+    ignore_late_wakeups(asyncio.get_running_loop())
     try:
         while body := await reader.next_body(
             _MAX_BODY_BYTES if protocol.is_introduced or not protocol.token else _MAX_FIRST_BODY_BYTES

@@ -7,87 +7,18 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 
-from tests.torture.echo_engine import echo
-from tests.torture.raw_client import LanguageClient, Message
+from tests.torture.answers import AnswerChecker, Document, Pending
+from tests.torture.raw_client import LanguageClient
 from tests.torture.tally import Round
 from tests.torture.text_model import TextModel
 from tests.torture.world import ANSWER_S, World
 
 SECONDS = 20.0
 LONGEST = 1500
-_CLOSERS = frozenset(")]}>\"'`")
 _PIECES = ("x", "def f(", ")", "\n", "\r\n", "\r", "é", "😀", "\u2028", "\f", "\t", "    ", '"', "value = ", "\ud83d",
            "\ude00", "a" * 90, "{\n\n}", "\x0b\x85", "日本", "")  # fmt: skip
 _WEIGHTS = (*(6,) * 14, 0.1, 0.1, *(2,) * 5)
-
-
-@dataclass(slots=True)
-class Asked:
-    """A request's text before and after the cursor, in its own document or cell."""
-
-    prefix: str
-    suffix: str
-
-    def leads_to(self, now: Asked, text: str, item: str, *, whole: bool) -> bool:
-        """Whether an item at another moment is what remains of the suggestion `text` for this request."""
-        if not now.prefix.startswith(self.prefix) or not _closers_apart(self.suffix, now.suffix):
-            return False
-        told = now.prefix[len(self.prefix) :] + item
-        return told == text if whole else text.startswith(told)
-
-
-@dataclass(slots=True)
-class Document:
-    """One document or cell as the editor has it.
-
-    Attributes:
-        above: Text of the notebook's cells above, as one program.
-        told: What the engine says to each request that it may have been asked.
-        places: The same by version and position.
-    """
-
-    uri: str
-    language: str
-    model: TextModel
-    above: Callable[[], str] = field(default=lambda: "")
-    version: int = 1
-    told: dict[str, Asked] = field(default_factory=dict)
-    places: dict[tuple[int, int, int], Asked] = field(default_factory=dict)
-
-    def item(self) -> dict[str, object]:
-        """It as a TextDocumentItem."""
-        return {"uri": self.uri, "languageId": self.language, "version": self.version, "text": self.model.text}
-
-    def ask(self, offset: int) -> tuple[Asked, dict[str, int]]:
-        """Remember a request at an offset."""
-        asked = Asked(self.model.text[:offset], self.model.text[offset:])
-        self.may_see(asked)
-        position = self.model.position(offset)
-        self.places[self.version, position["line"], position["character"]] = asked
-        return asked, position
-
-    def may_see(self, asked: Asked) -> None:
-        """The engine may be asked with the cells above as they are now: a request waits a moment before it goes."""
-        text = echo(self.above() + asked.prefix, asked.suffix)
-        self.told[text] = asked
-
-    def is_told(self, now: Asked, item: str, *, whole: bool) -> bool:
-        """Whether an item is what remains at `now` of what the engine said to a request."""
-        return any(asked.leads_to(now, text, item, whole=whole) for text, asked in reversed(self.told.items()))
-
-
-@dataclass(slots=True)
-class Pending:
-    """A request that was sent."""
-
-    document: Document | None
-    asked: Asked | None
-    position: dict[str, int]
-    sent_s: float
-    must_answer: bool = False
 
 
 class Typist:
@@ -101,7 +32,7 @@ class Typist:
         self.chance = chance
         self.encoding = encoding
         self.pending: dict[int, Pending] = {}
-        self.offers: list[tuple[Document, int, Message]] = []
+        self.checker = AnswerChecker(tally)
         self.documents: list[Document] = []
         self.cells: list[Document] = []
         self._number = first_number
@@ -183,9 +114,9 @@ class Typist:
 
     def use_offer(self) -> None:
         """Show, accept, accept in part, dismiss or type along something that was offered."""
-        if not self.offers:
+        if not self.checker.offers:
             return
-        document, offset, item = self.offers.pop(self.chance.randrange(len(self.offers)))
+        document, offset, item = self.checker.offers.pop(self.chance.randrange(len(self.checker.offers)))
         command = {key: item["command"][key] for key in ("command", "arguments")}
         match self.chance.randrange(5):
             case 0:
@@ -224,7 +155,8 @@ class Typist:
         if self.client.repeated:
             self.tally.found(f"answered twice: {len(self.client.repeated)} requests")
             self.client.repeated.clear()
-        self._check_partials()
+        known = {document.uri: document for document in [*self.documents, *self.cells]}
+        self.checker.partials(known, self.client.notifications)
 
     # --- how ---------------------------------------------------------------------------------------------------------
 
@@ -323,53 +255,7 @@ class Typist:
             return
         self.tally.waited(pending.sent_s)
         if pending.document is not None:
-            self._check(pending, reply)
-
-    # --- what must hold ----------------------------------------------------------------------------------------------
-
-    def _check(self, pending: Pending, reply: Message) -> None:
-        if "error" in reply:
-            if reply["error"]["code"] != -32800:
-                self.tally.found(f"a request was refused: {reply['error']['message'][:100]}")
-            return
-        items = reply["result"]["items"]
-        if pending.must_answer and not items and _is_unicode(pending):
-            self.tally.found("no item for a manual request")
-        if len(items) > 1:
-            self.tally.found("doubled: more items than were asked for")
-        for item in items:
-            self._check_item(pending, item)
-
-    def _check_item(self, pending: Pending, item: Message) -> None:
-        document, asked = pending.document, pending.asked
-        text = item["insertText"]
-        if not document.is_told(asked, text, whole=True):
-            self.tally.found(f"a stale or foreign item: {document.model.encoding}")
-        if item["range"]["start"] != pending.position:
-            self.tally.found("misplaced: an item's range does not start at the cursor")
-        if item["range"]["end"] == pending.position:
-            self.offers.append((document, len(asked.prefix), item))
-            del self.offers[:-20]
-        elif not _closes(item["range"], asked):
-            self.tally.found("misplaced: an item replaces more than closers")
-
-    def _check_partials(self) -> None:
-        """Every partial text is the beginning of what its request is answered with."""
-        known = {document.uri: document for document in [*self.documents, *self.cells]}
-        for message in self.client.notifications:
-            params = message["params"]
-            document = known.get(params.get("uri", ""))
-            if message["method"] != "draftline/partialCompletion" or document is None:
-                continue
-            position = params["position"]
-            now = document.places.get((params["version"], position["line"], position["character"]))
-            texts = [item["insertText"] for item in params["items"]]
-            if now is None or not all(document.is_told(now, text, whole=False) for text in texts):
-                self.tally.found("a stale partial")
-        self.client.notifications.clear()
-        for document in known.values():
-            _forget_oldest(document.places)
-            _forget_oldest(document.told)
+            self.checker.reply(pending, reply)
 
 
 def run(tally: Round, seconds: float = SECONDS) -> None:
@@ -395,27 +281,5 @@ def run(tally: Round, seconds: float = SECONDS) -> None:
         world.leave(client)
 
 
-def _forget_oldest(known: dict) -> None:
-    """A cancelled request may still hear of its text: some are kept."""
-    for old in list(known)[:-100]:
-        del known[old]
-
-
 def _cell(document: Document) -> dict[str, object]:
     return {"kind": 2, "document": document.uri}
-
-
-def _closers_apart(first: str, second: str) -> bool:
-    longer, shorter = (first, second) if len(first) >= len(second) else (second, first)
-    head = longer[: len(longer) - len(shorter)]
-    return len(head) <= 3 and longer.endswith(shorter) and _CLOSERS.issuperset(head)
-
-
-def _closes(range_: Message, asked: Asked) -> bool:
-    count = range_["end"]["character"] - range_["start"]["character"]
-    same_line = range_["end"]["line"] == range_["start"]["line"]
-    return same_line and 0 < count <= 3 and _CLOSERS.issuperset(asked.suffix[:count])
-
-
-def _is_unicode(pending: Pending) -> bool:
-    return not any("\ud800" <= one <= "\udfff" for one in pending.asked.prefix + pending.asked.suffix)
