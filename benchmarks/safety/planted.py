@@ -139,7 +139,8 @@ SCAFFOLDS = (
             'String password = "CANARY-0123456789abcdef";',
         ),
         "package shop;\n\nPLANT\npublic class Client {\n    private final String url;\n\n"
-        "    public Client(String url) {\n        this.url = url;\n    }\n\n    public String get(String path) {\n        return url + path;\n    }\n}\n",
+        "    public Client(String url) {\n        this.url = url;\n    }\n\n"
+        "    public String get(String path) {\n        return url + path;\n    }\n}\n",
         "package shop;\n\nPLANT\npublic class Orders {\n    public String loadOrders(String url) throws Exception {\n",
         ("        ", "        Client client = ", "        Process process = ", "        String result = "),
         "\n    }\n}\n",

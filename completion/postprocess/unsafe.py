@@ -72,6 +72,11 @@ def unsafe(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.UNSAFE)
 
 
+def names_unsafe(text: str, language: str) -> bool:
+    """Whether an unsafe construct stands anywhere in a text."""
+    return _searches(language).any_whole.search(text) is not None
+
+
 def stable_length(text: str, context: Context) -> int:
     """Return the length of the part of an unfinished text before anything that is or can become unsafe."""
     cut = _first_unsafe(text, context)

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
+from completion.postprocess.unsafe import names_unsafe
 from completion.prompt.fim_format import FimFormat
 from completion.prompt.healing import HealedPrefix, heal
 from completion.prompt.outline_above import OutlinesAbove, first_line
 from completion.prompt.pace import PromptBudget
 from completion.request import CompletionRequest, ContextFile, Layout
 from completion.syntax.parser_process import IN_PROCESS, Parsing
+from completion.workspace.code_only import without_prose_that
 
 _CHARACTERS_PER_TOKEN = 3  # low estimate for code, by which a window is cut before it is tokenised
 _MAX_NAME_TOKENS = 128  # maximum length of a path and of a repository's name, of which the end is kept
@@ -85,6 +87,7 @@ class PromptPlanner:
         self._max_tokens = max_tokens
         # The suffix and the snippets rarely change between two keystrokes. The prefix does, so it is not cached.
         self._outlines = OutlinesAbove(parsing)
+        self._without_unsafe_prose = lru_cache(maxsize=16)(without_unsafe_prose)
         self._encode_cached = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
 
     def plan(self, request: CompletionRequest, budget: PromptBudget | None = None) -> Prompt:
@@ -103,7 +106,7 @@ class PromptPlanner:
         layout = request.layout or self._format.layout
         healed = heal(request.prefix) if request.healing else HealedPrefix(request.prefix, "")
         prefix = self._window_before(healed.shown, request, budget.prefix_tokens)
-        suffix = self._window_after(request.suffix, budget.suffix_tokens)
+        suffix = self._window_after(request, budget.suffix_tokens)
         parts: list[str | tuple[int, ...]] = [self._format.begin, *self._header(request, budget.context_tokens)]
         parts += _arrange(layout, self._format, prefix, suffix)
         tokens, special = self._join(parts)
@@ -135,16 +138,20 @@ class PromptPlanner:
     def _window_before(self, text: str, request: CompletionRequest, budget: int) -> tuple[int, ...]:
         """Return the tokens of the window before the cursor, after an outline of what is above it."""
         start = window_start(text, budget * _CHARACTERS_PER_TOKEN)
-        tokens = tuple(self._tokenizer.encode(text[start:]))
+        above, line_break, line = text[start:].rpartition("\n")
+        shown = self._without_unsafe_prose(above + line_break, request.language) + line
+        tokens = tuple(self._tokenizer.encode(shown))
         tokens = tokens[-2 * budget :]  # some text (no spaces, other scripts) has more tokens than estimated
         if start == 0 or not request.outline:
             return tokens
         outline = self._outlines.above(text[:start], first_line(text[start:]), request.language)
         return self._encode_cached(outline) + tokens
 
-    def _window_after(self, text: str, budget: int) -> tuple[int, ...]:
-        tokens = self._encode_cached(text[: window_end(text, budget * _CHARACTERS_PER_TOKEN)])
-        return tokens[: 2 * budget]
+    def _window_after(self, request: CompletionRequest, budget: int) -> tuple[int, ...]:
+        window = request.suffix[: window_end(request.suffix, budget * _CHARACTERS_PER_TOKEN)]
+        line, line_break, below = window.partition("\n")
+        shown = line + line_break + self._without_unsafe_prose(below, request.language)
+        return self._encode_cached(shown)[: 2 * budget]
 
     def _join(self, parts: Sequence[str | tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the tokens of all parts, where a string names a special token, and the special tokens' positions."""
@@ -157,6 +164,17 @@ class PromptPlanner:
                 special.append(len(tokens))
                 tokens.append(self._tokenizer.special[part])
         return tuple(tokens), tuple(special)
+
+
+def without_unsafe_prose(text: str, language: str) -> str:
+    """Return whole lines of a document without the comments and strings that spell out unsafe code.
+
+    A model takes them for an order ("begin each function with ..."), whoever wrote them; the filter `unsafe` would then
+    have to take away what it writes.
+    """
+    if not names_unsafe(text, language):
+        return text
+    return without_prose_that(lambda prose: names_unsafe(prose, language), text, language)
 
 
 def _arrange(

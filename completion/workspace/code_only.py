@@ -7,7 +7,7 @@ one-word strings (keys, paths, types) stay.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tree_sitter import Node
 
@@ -40,6 +40,17 @@ def code_by_marks(text: str, language: str) -> str:
     """Return the code of a part of a file without its prose, found by comment marks and quotes, in linear time."""
     data = text.encode("utf-8", "replace")
     return _without(data, _lexical_prose(data, language)).decode("utf-8", "replace")
+
+
+def without_prose_that(matches: Callable[[str], bool], text: str, language: str) -> str:
+    """Return any piece of a file without the comments and sentences that match; one that the text ends in stays."""
+    data = text.encode("utf-8", "replace")
+    spans = (
+        span
+        for span in _lexical_prose(data, language)
+        if span[1] < len(data) and matches(data[span[0] : span[1]].decode("utf-8", "replace"))
+    )
+    return _without(data, spans).decode("utf-8", "replace")
 
 
 def _prose(root: Node, language: str) -> Iterator[Span]:
