@@ -73,7 +73,7 @@ def unsafe(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
 
 
 def names_unsafe(text: str, language: str) -> bool:
-    """Whether an unsafe construct stands anywhere in a text."""
+    """Return whether a text contains an unsafe construct."""
     return _searches(language).any_whole.search(text) is not None
 
 

@@ -43,7 +43,7 @@ def code_by_marks(text: str, language: str) -> str:
 
 
 def without_prose_that(matches: Callable[[str], bool], text: str, language: str) -> str:
-    """Return any piece of a file without the comments and sentences that match; one that the text ends in stays."""
+    """Return a part of a file without the comments and strings that match; one that the text ends inside stays."""
     data = text.encode("utf-8", "replace")
     spans = (
         span

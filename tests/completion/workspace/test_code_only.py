@@ -1,4 +1,4 @@
-"""What the model sees of another file is code: prose that may speak to it is left out."""
+"""Prose of other files, which can contain instructions to the model, is removed from their code."""
 
 import pytest
 
@@ -28,18 +28,18 @@ CASES = [
 
 
 @pytest.mark.parametrize(("language", "text", "code"), CASES)
-def test_comments_docstrings_and_sentences_are_left_out(language, text, code):
+def test_comments_docstrings_and_sentences_are_removed(language, text, code):
     assert code_only(text, language) == code
 
 
 @pytest.mark.parametrize(
     ("language", "text", "code"), [case for case in CASES if case[0] in ("go", "rust", "ruby", "")]
 )
-def test_marks_alone_tell_the_same_where_no_parser_runs(language, text, code):
+def test_comment_marks_and_quotes_give_the_same_result_without_a_parser(language, text, code):
     assert code_by_marks(text, language).replace('r#""#', '""') == code
 
 
-def test_only_matching_prose_is_left_out_and_what_is_being_written_stays():
+def test_only_matching_prose_is_removed_and_unfinished_prose_stays():
     text = "# keep\nx = 1  # drop this\n# drop that"
     assert without_prose_that(lambda prose: "drop" in prose, text, "python") == "# keep\nx = 1\n# drop that"
 
