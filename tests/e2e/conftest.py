@@ -27,7 +27,7 @@ class EngineRoom:
 
     def hosts(self) -> list[psutil.Process]:
         """Return this session's engine hosts."""
-        return [one for one in self._processes() if not any("lsp_server" in word for word in one.cmdline())]
+        return [one for one in self._processes() if "completion.host" in one.cmdline()]
 
     def close(self) -> None:
         """End the remaining processes of this session."""
