@@ -1,7 +1,4 @@
-"""The client of an engine host: finds or starts it, waits until it is ready, streams, and replaces a dead or hung one.
-
-It imports neither the model's libraries nor httpx: the server answers `initialize` before it needs them.
-"""
+"""The client of an engine host: finds or starts one, waits, streams, replaces a dead or hung one; imports no httpx."""
 
 from __future__ import annotations
 
@@ -297,6 +294,6 @@ class EngineClient:
 
 
 def _connection(socket_path: Path | None, options: EngineOptions) -> EngineConnection:
-    from lsp_server.engine.http import EngineConnection  # noqa: PLC0415 - see the module's docstring
+    from lsp_server.engine.http import EngineConnection  # noqa: PLC0415 - `initialize` is answered without it
 
     return EngineConnection(socket_path, options.url, options.token, uuid4().hex if options.is_editor else "")
