@@ -190,6 +190,10 @@ class Suggestion:
     pieces: tuple[tuple[str, str], ...] = ()
 
 
+SUPERSEDED = "superseded"
+"""`CompletionEvent.dropped` of a request that ended because another one of its document arrived."""
+
+
 @dataclass(frozen=True, slots=True)
 class CompletionEvent:
     """One event of the stream: the suggestions so far.

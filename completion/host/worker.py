@@ -18,7 +18,7 @@ from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngi
 from completion.host.errors import EngineFailedError, QueueFullError
 from completion.host.metrics import HostMetrics
 from completion.progress import Progress, silent
-from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
+from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
 logger = logging.getLogger(__name__)
 
@@ -173,10 +173,10 @@ class EngineWorker:
             started = True
             self._serve(engine, job)
         except CancelledError as error:
-            outcome = "superseded" if job.superseded else "cancelled"
+            outcome = SUPERSEDED if job.superseded else "cancelled"
             if started:
                 self._metrics.cancel.observe(job.cancel.since_s())
-            job.deliver(CompletionEvent((), done=True, dropped="superseded") if job.superseded else error)
+            job.deliver(CompletionEvent((), done=True, dropped=SUPERSEDED) if job.superseded else error)
         except DraftlineError as error:
             outcome = error.code
             job.deliver(error)

@@ -1,7 +1,4 @@
-"""The client of an engine host: finds or starts it, waits until it is ready, streams, and replaces a dead or hung one.
-
-It imports neither the model's libraries nor httpx, because the server answers `initialize` before it needs them.
-"""
+"""The client of an engine host: finds or starts one, waits, streams, replaces a dead or hung one; imports no httpx."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from uuid import uuid4
 
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
 from completion.host.process.address import check_private
-from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
+from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.fatal_documents import FatalDocuments
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
 from lsp_server.engine.status import EngineStatus, status_of
@@ -91,8 +88,8 @@ class EngineClient:
     async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent]:
         """Yield the events of a request. Closing the iterator cancels it within one model step.
 
-        If the host dies before the first suggestion, a new host gets the request once more. If it dies later, the
-        stream ends without an error. A document on which both hosts die is not sent again.
+        If the host dies before the first suggestion, or drops the request for another one of its document (a cancelled
+        one may come late), it is sent once more; later the stream just ends. One on which two hosts die is not.
 
         Raises:
             DocumentRefusedError: Hosts died on this document.
@@ -104,12 +101,15 @@ class EngineClient:
             await self.connect()
             connection = self._live()
             try:
+                overtaken = False
                 async with self._watched(), aclosing(connection.complete(request)) as events:
                     async for event in events:
+                        if overtaken := event.dropped == SUPERSEDED and not shown and attempt == 1:
+                            break
                         shown = shown or bool(event.suggestions)
                         yield event
-            except (EngineUnavailableError, CancelledError) as error:
-                if isinstance(error, HostGoneError):  # a host that stops cancels its running request
+            except (EngineUnavailableError, CancelledError) as error:  # a host that stops cancels its requests
+                if isinstance(error, HostGoneError):
                     self._fatal.host_ended(request)
                 await self._lost(connection)
                 if shown:
@@ -118,7 +118,8 @@ class EngineClient:
                     raise
             else:
                 self._fatal.answered(request)
-                return
+                if not overtaken:
+                    return
 
     async def prepare(self, request: CompletionRequest) -> None:
         """Bring the host's cache up to date for a request that may follow. Do nothing while the host is not ready.
@@ -293,6 +294,6 @@ class EngineClient:
 
 
 def _connection(socket_path: Path | None, options: EngineOptions) -> EngineConnection:
-    from lsp_server.engine.http import EngineConnection  # noqa: PLC0415 - see the module's docstring
+    from lsp_server.engine.http import EngineConnection  # noqa: PLC0415 - `initialize` is answered without it
 
     return EngineConnection(socket_path, options.url, options.token, uuid4().hex if options.is_editor else "")
