@@ -86,6 +86,9 @@ def _work(world: World, disk: str, asks: int) -> None:
     try:
         client.wait_for_status("ready", 2 * ANSWER_S)
         is_ready = True
+    except TimeoutError:
+        world.tally.found(f"{disk}: neither ready nor an error within {2 * ANSWER_S:.0f} s")
+        return
     except RuntimeError as error:
         is_ready = False
         if not str(error).strip():

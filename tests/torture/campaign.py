@@ -33,7 +33,7 @@ PARTS = (
     Part("editing", 9, editing.run),
     Part("rpc", 3, malformed_rpc.run),
     Part("http", 2, malformed_http.run),
-    Part("kills", 8, kills.run),
+    Part("kills", 12, kills.run),
     Part("workspaces", 4, hostile_workspaces.run),
     Part("disks", 1, bad_disks.run),
     Part("neighbours", 2, neighbours.run),
