@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 
 import pytest
-from lsp_server.documents.workspace_reader import read_inside, read_named
+
+from lsp_server.workspace_reader import read_inside, read_named
 
 
 def refusal(root, path, max_bytes=100):
