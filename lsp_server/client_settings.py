@@ -8,11 +8,12 @@ from typing import Any
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
+from completion.errors import StorageError
 from lsp_server.client_registration import SECTION, ask_for_settings
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.server_log import set_level
 from lsp_server.settings.config import Source, load, user_file
-from lsp_server.settings.experiment import Arm, CurrentExperiment, experiment_path
+from lsp_server.settings.experiment import NO_ARM, Arm, CurrentExperiment, experiment_path
 from lsp_server.settings.table import Settings
 
 _log = logging.getLogger(__name__)
@@ -32,7 +33,12 @@ class ClientSettings:
         self._initial: dict[str, Any] = {}
         self._pushed: dict[str, Any] = {}
         self._complaints: set[str] = set()
-        self._experiment = CurrentExperiment(experiment_path())
+        self._experiment: CurrentExperiment | None = None
+        self._storage_faults: list[str] = []
+        try:
+            self._experiment = CurrentExperiment(experiment_path())
+        except StorageError as error:
+            self._storage_faults.append(str(error))
 
     def initialize(self, options: object) -> None:
         """Store the client's `initializationOptions` and load all settings."""
@@ -59,11 +65,11 @@ class ClientSettings:
         editor = [Source("initializationOptions", self._initial), Source("workspace/configuration", self._pushed)]
         self.now, complaints = load(user_file(), [folder.path for folder in self._folders], editor)
         set_level(self.now.log_level)
-        for complaint in [one for one in complaints if one not in self._complaints]:
+        for complaint in [one for one in (*self._storage_faults, *complaints) if one not in self._complaints]:
             self._complaints.add(complaint)
             _log.warning("%s", complaint)
             self._server.window_log_message(types.LogMessageParams(types.MessageType.Warning, complaint))
 
     def of(self, uri: str) -> tuple[Settings, Arm]:
         """Return the settings for a document's next request, and the arm of the experiment that they belong to."""
-        return self._experiment.settings_of(uri, self.now)
+        return (self.now, NO_ARM) if self._experiment is None else self._experiment.settings_of(uri, self.now)

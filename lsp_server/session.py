@@ -30,7 +30,7 @@ from lsp_server.suggesting.request_builder import RequestBuilder
 from lsp_server.suggesting.request_policy import RequestPolicy
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
-from lsp_server.telemetry.schema import store_path
+from lsp_server.telemetry.schema import usable_store_path
 
 BUSY_AFTER_S = 0.5
 """Time after which a request shows as busy in the status, in seconds. With less, the status would flicker."""
@@ -135,7 +135,7 @@ class Session:
                 return
             if self.settings.telemetry != self._is_recording:
                 self._is_recording = self.settings.telemetry
-                await self.recorder.switch(store_path() if self._is_recording else None)
+                await self.recorder.switch(usable_store_path() if self._is_recording else None)
             await self.engine.use(self.settings)
 
     # --- documents --------------------------------------------------------------------------------------------------

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sqlite3
 from pathlib import Path
 
 from completion.errors import StorageError
 from completion.paths import state_dir
+
+_log = logging.getLogger(__name__)
 
 # One script per version: a store of version n runs the scripts from n on. Released scripts are never edited.
 # There is no index by time, because scanning a store of bounded size is faster than following an index.
@@ -89,6 +92,15 @@ BUSY_TIMEOUT_S = 10.0
 def store_path() -> Path:
     """Return the path of the store."""
     return state_dir() / "telemetry.sqlite3"
+
+
+def usable_store_path() -> Path | None:
+    """Return the path of the store, None if its folder cannot be made: then nothing is recorded."""
+    try:
+        return store_path()
+    except StorageError as error:
+        _log.warning("Nothing is recorded. %s", error)
+        return None
 
 
 def open_store(path: Path, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:

@@ -18,6 +18,14 @@ async def test_a_changed_setting_applies_at_once_and_the_status_names_the_reason
     await client.until(lambda: client.statuses[-1].message == "Completion is switched off.")
 
 
+async def test_a_state_folder_that_cannot_be_made_is_named_and_does_not_silence_the_server(runtime, start_client):
+    (runtime / "state").write_text("a file in the place of the folder")
+    client = await start_client()
+    client.open(URI, "x =")
+    assert await client.complete(URI, 0, 3, invoked=True) == []
+    await client.until(lambda: any("DRAFTLINE_STATE_DIR" in one.message for one in client.lsp.log_messages))
+
+
 async def test_the_settings_of_an_added_folder_apply(paced, start_client, tmp_path):
     (tmp_path / ".draftline.toml").write_text("enabled = false\n")
     client = await start_client()
