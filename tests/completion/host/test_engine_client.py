@@ -309,24 +309,3 @@ async def test_a_document_on_which_two_hosts_died_is_not_sent_again(clients):
     assert await suggested(client, CompletionRequest("other", document="other", max_tokens=1)) == [" 0", " 0"]
     assert await suggested(client, CompletionRequest("changed", document="hostile", max_tokens=1)) == [" 0", " 0"]
     assert client.status.pid == pid
-
-
-async def waiting_jobs(connection, count):
-    """Wait until this many requests wait for the model."""
-    while f"draftline_queue_length {count}.0" not in (await connection._http.get("/metrics")).text:
-        pass
-
-
-async def test_a_cancelled_request_that_arrives_late_does_not_end_its_successor(clients):
-    client = clients()
-    await client.connect()
-    connection = client._live()
-    request = CompletionRequest("x = ", document="a", max_tokens=3)
-    async with aclosing(client.complete(CompletionRequest("y = ", document="b", max_tokens=4000))) as busy:
-        await anext(busy)
-        successor = asyncio.create_task(suggested(client, request))
-        await waiting_jobs(connection, 1)
-        late = asyncio.create_task(suggested(client, request))
-        await waiting_jobs(connection, 2)
-        late.cancel()
-    assert (await asyncio.wait_for(successor, 20))[-1] == " 0 1 2"

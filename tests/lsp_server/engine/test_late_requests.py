@@ -1,0 +1,41 @@
+"""Requests that reach the engine in another order than they were sent."""
+
+import asyncio
+from contextlib import aclosing
+
+import httpx
+
+from completion.host.process.address import host_address
+from completion.request import CompletionRequest
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.launcher import EngineOptions
+
+
+async def suggested(client, request):
+    async with aclosing(client.complete(request)) as events:
+        return [event.suggestions[0].text async for event in events if event.suggestions]
+
+
+async def test_a_cancelled_request_that_arrives_late_does_not_end_its_successor(paced):
+    client = EngineClient(EngineOptions(model="paced"))
+    await client.connect()
+    request = CompletionRequest("x = ", document="a", max_tokens=3)
+    transport = httpx.AsyncHTTPTransport(uds=str(host_address("paced", "auto").socket_path))
+    async with httpx.AsyncClient(transport=transport, base_url="http://draftline", timeout=20) as host:
+
+        async def waiting_jobs(count):
+            while f"draftline_queue_length {count}.0" not in (await host.get("/metrics")).text:
+                pass
+
+        busy = asyncio.create_task(suggested(client, CompletionRequest("y = ", document="b", max_tokens=1)))
+        assert await asyncio.to_thread(paced.began.acquire, timeout=20)
+        successor = asyncio.create_task(suggested(client, request))
+        await waiting_jobs(1)
+        late = asyncio.create_task(suggested(client, request))
+        await waiting_jobs(2)
+        late.cancel()
+        await asyncio.wait([late])
+        paced.permits.release(20)
+        assert await asyncio.wait_for(busy, 20) == [" 0", " 0"]
+        assert (await asyncio.wait_for(successor, 20))[-1] == " 0 1 2"
+    await client.close()
