@@ -150,7 +150,8 @@ class EngineClient:
             DraftlineError: The host refuses the message or does not answer.
         """
         if self.status.state == "ready":
-            await self._live().post("/v1/close", closing)
+            async with self._watched():
+                await self._live().post("/v1/close", closing)
 
     async def health(self) -> dict[str, Any] | None:
         """Return the health of a running host, None if none runs or it hangs. Never start one.
@@ -199,7 +200,7 @@ class EngineClient:
             retry_s = min(_MAX_RETRY_S, 1.5 * retry_s)
         processes = await asyncio.to_thread(self._launcher.processes)
         await asyncio.to_thread(self._launcher.end, processes, self._patience.end_s)
-        raise EngineUnavailableError(
+        raise HostGoneError(
             f"The engine did not answer within {self._patience.start_s:g} s and was ended. A later request starts a "
             f"new one. Its log: {self._launcher.address().log_path}"
         )
