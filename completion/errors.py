@@ -70,7 +70,7 @@ class PromptTooLongError(DraftlineError):
 
 
 class DocumentRefusedError(DraftlineError):
-    """A document is not sent to an engine host, because earlier hosts ended while they processed it."""
+    """A document is refused, because earlier hosts ended while they processed it."""
 
     code = "document_refused"
 

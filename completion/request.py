@@ -98,7 +98,7 @@ class CompletionRequest:
         language: LSP language identifier ("python", "typescriptreact", ...); "" if unknown.
         path: Path within the workspace, for the model's file header; "" if unknown.
         repository: Name of the workspace, for the model's repository header; "" if unknown.
-        document: Opaque key of the document. Requests of one document share a KV session.
+        document: Opaque key of the document, which the host tells apart by client. Its requests share a KV session.
         workspace: Opaque key of the workspace. Drafts come from this workspace's index only.
         context: Snippets of other files in a stable order, the most useful last; empty to let the engine choose them.
         outline: Whether the prompt contains the imports and open scopes of a long document above its window.

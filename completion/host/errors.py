@@ -7,6 +7,7 @@ from starlette.responses import JSONResponse
 from completion.errors import (
     CancelledError,
     ConfigurationError,
+    DocumentRefusedError,
     DraftlineError,
     EngineUnavailableError,
     ModelError,
@@ -69,6 +70,7 @@ _STATUS: tuple[tuple[type[DraftlineError], int], ...] = (
     (BodyInvalidError, 422),
     (ConfigurationError, 422),
     (PromptTooLongError, 422),
+    (DocumentRefusedError, 422),
     (UnauthorizedError, 401),
     (BodyTooLargeError, 413),
     (QueueFullError, 429),

@@ -13,7 +13,6 @@ from uuid import uuid4
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
 from completion.host.process.address import check_private
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
-from lsp_server.engine.fatal_documents import FatalDocuments
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
 from lsp_server.engine.status import EngineStatus, status_of
 from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
@@ -59,7 +58,6 @@ class EngineClient:
         self._changed = asyncio.Event()
         self._is_closed = False
         self._failure: tuple[float, DraftlineError] | None = None
-        self._fatal = FatalDocuments(clock)
 
     async def connect(self) -> EngineStatus:
         """Find or start the host, wait until its model is ready, and return its status. Do nothing if it is ready.
@@ -89,15 +87,14 @@ class EngineClient:
         """Yield the events of a request. Closing the iterator cancels it within one model step.
 
         If the host dies before the first suggestion, or drops the request for another one of its document (a cancelled
-        one may come late), it is sent once more; later the stream just ends. One on which two hosts die is not.
+        one may come late), it is sent once more; later the stream just ends.
 
         Raises:
-            DocumentRefusedError: Hosts died on this document.
+            DocumentRefusedError: Two hosts ended on this document.
             DraftlineError: No host is available, or the request failed.
         """
         shown = False
         for attempt in (1, 2):
-            self._fatal.check(request)
             await self.connect()
             connection = self._live()
             try:
@@ -108,16 +105,13 @@ class EngineClient:
                             break
                         shown = shown or bool(event.suggestions)
                         yield event
-            except (EngineUnavailableError, CancelledError) as error:  # a host that stops cancels its requests
-                if isinstance(error, HostGoneError):
-                    self._fatal.host_ended(request)
+            except (EngineUnavailableError, CancelledError):  # a host that stops cancels its requests
                 await self._lost(connection)
                 if shown:
                     return
                 if attempt == 2:
                     raise
             else:
-                self._fatal.answered(request)
                 if not overtaken:
                     return
 
@@ -125,11 +119,9 @@ class EngineClient:
         """Bring the host's cache up to date for a request that may follow. Do nothing while the host is not ready.
 
         Raises:
-            DocumentRefusedError: Hosts died on this document.
             DraftlineError: The host refuses the preparation or does not answer.
         """
         if self.status.state == "ready":
-            self._fatal.check(request)
             async with self._watched():
                 await self._live().post("/v1/prepare", request)
 
@@ -150,7 +142,8 @@ class EngineClient:
             DraftlineError: The host refuses the message or does not answer.
         """
         if self.status.state == "ready":
-            await self._live().post("/v1/close", closing)
+            async with self._watched():
+                await self._live().post("/v1/close", closing)
 
     async def health(self) -> dict[str, Any] | None:
         """Return the health of a running host, None if none runs or it hangs. Never start one.
@@ -199,7 +192,7 @@ class EngineClient:
             retry_s = min(_MAX_RETRY_S, 1.5 * retry_s)
         processes = await asyncio.to_thread(self._launcher.processes)
         await asyncio.to_thread(self._launcher.end, processes, self._patience.end_s)
-        raise EngineUnavailableError(
+        raise HostGoneError(
             f"The engine did not answer within {self._patience.start_s:g} s and was ended. A later request starts a "
             f"new one. Its log: {self._launcher.address().log_path}"
         )

@@ -102,6 +102,13 @@ class HostLauncher:
             found.append(psutil.Process(self._process.pid))
         return list(dict.fromkeys(found))
 
+    def stuck(self) -> list[psutil.Process]:
+        """Return those of the processes that must listen or end soon: they keep the lock, or they are stopped."""
+        from lsp_server.engine.process import is_stopped, processes_with  # noqa: PLC0415
+
+        holders = processes_with(self.address().lock_path, self._options.program)
+        return [process for process in self.processes() if process in holders or is_stopped(process)]
+
     def end(self, processes: Sequence[psutil.Process], grace_s: float) -> None:
         """End processes with SIGTERM, then with SIGKILL after `grace_s` seconds."""
         from lsp_server.engine.process import end  # noqa: PLC0415

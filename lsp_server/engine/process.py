@@ -22,24 +22,24 @@ def processes_with(lock_path: Path, program: Sequence[str]) -> list[psutil.Proce
     return [process for process in psutil.process_iter() if _is_host(process, lock, words)]
 
 
-def end(processes: Sequence[psutil.Process], grace_s: float) -> None:
-    """End processes with SIGTERM, and those that are stopped or still run after `grace_s` seconds with SIGKILL."""
-    for process in processes:
-        with suppress(psutil.Error):
-            process.terminate()
-    psutil.wait_procs([process for process in processes if not _is_stopped(process)], grace_s)
-    for process in processes:
-        with suppress(psutil.Error):
-            process.kill()
-    psutil.wait_procs(processes, grace_s)
-
-
-def _is_stopped(process: psutil.Process) -> bool:
+def is_stopped(process: psutil.Process) -> bool:
     """Return whether a process is stopped by SIGSTOP or a terminal; it would handle SIGTERM only once continued."""
     try:
         return bool(process.status() == psutil.STATUS_STOPPED)
     except psutil.Error:
         return False
+
+
+def end(processes: Sequence[psutil.Process], grace_s: float) -> None:
+    """End processes with SIGTERM, and those that are stopped or still run after `grace_s` seconds with SIGKILL."""
+    for process in processes:
+        with suppress(psutil.Error):
+            process.terminate()
+    psutil.wait_procs([process for process in processes if not is_stopped(process)], grace_s)
+    for process in processes:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(processes, grace_s)
 
 
 def _is_host(process: psutil.Process, lock: str, words: set[str]) -> bool:

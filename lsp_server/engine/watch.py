@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from completion.errors import DraftlineError
-from lsp_server.engine.launcher import HostLauncher, HostSilentError
+from lsp_server.engine.launcher import HostGoneError, HostLauncher, HostSilentError
 
 if TYPE_CHECKING:
     from lsp_server.engine.http import EngineConnection
@@ -25,7 +25,8 @@ class Patience:
     Attributes:
         start_s: From a host's start until it listens. Imports take this long on a machine under heavy load.
         quiet_s: From the start of a wait to the first health check, and between two health checks.
-        answer_s: For the answer to `/health`. A host that misses it twice in a row is ended.
+        answer_s: For the answer to `/health`, and for a host that holds its lock to listen. A host that misses it
+            twice in a row is ended.
         end_s: From SIGTERM to SIGKILL.
     """
 
@@ -42,7 +43,8 @@ class HostWatch:
     """Checks a host's health while a request waits for it.
 
     The host's event loop answers even while the model's thread loads the model or computes a long prompt. Only a
-    process that is stopped, or that the system does not schedule, fails to answer.
+    process that is stopped, or that the system does not schedule, fails to answer. A host takes its lock milliseconds
+    before it listens, and holds it for seconds after.
     """
 
     def __init__(
@@ -84,15 +86,26 @@ class HostWatch:
                 await asyncio.to_thread(self._launcher.end, suspects, self._patience.end_s)
 
     async def _answers(self) -> bool:
-        """Return whether the host does not hang. One that is gone, or refuses the connection, does not hang."""
+        """Return whether the host does not hang. One that is gone does not; one that is stuck does."""
+        end_s = asyncio.get_running_loop().time() + self._patience.answer_s
+        while (answers := await self._answer()) is None:
+            if not await asyncio.to_thread(self._launcher.stuck):
+                return True
+            if asyncio.get_running_loop().time() >= end_s:
+                return False
+            await asyncio.sleep(self._patience.quiet_s)
+        return answers
+
+    async def _answer(self) -> bool | None:
+        """Return whether the host answers in time, None if nothing listens."""
         try:
             connection = await self._connect()
         except DraftlineError:
             return True
         try:
             await connection.health(self._patience.answer_s)
-        except HostSilentError:
-            return False
+        except HostGoneError as error:
+            return False if isinstance(error, HostSilentError) else None
         except DraftlineError:
             return True
         finally:

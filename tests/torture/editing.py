@@ -24,9 +24,7 @@ _WEIGHTS = (*(6,) * 14, 0.1, 0.1, *(2,) * 5)
 class Typist:
     """One editor that types at random into several documents of one server."""
 
-    def __init__(
-        self, client: LanguageClient, tally: Round, chance: random.Random, encoding: str, first_number: int = 0
-    ) -> None:
+    def __init__(self, client: LanguageClient, tally: Round, chance: random.Random, encoding: str) -> None:
         self.client = client
         self.tally = tally
         self.chance = chance
@@ -35,7 +33,7 @@ class Typist:
         self.checker = AnswerChecker(tally)
         self.documents: list[Document] = []
         self.cells: list[Document] = []
-        self._number = first_number
+        self._number = 0
 
     # --- what an editor does ----------------------------------------------------------------------------------------
 

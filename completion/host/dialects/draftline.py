@@ -20,8 +20,7 @@ from completion.host.worker import Job, Urgency
 async def complete(request: Request) -> Response:
     """Serve `POST /v1/complete`: cumulative suggestions as server-sent events. `?wait=1` waits for the model."""
     host: Host = request.app.state.host
-    completion_request = parse_request(await request.body())
-    host.clients.uses(_client(request), document=completion_request.document, workspace=completion_request.workspace)
+    completion_request = host.clients.own(_client(request), parse_request(await request.body()))
     stream = host.open_stream(completion_request)
     wait = request.query_params.get("wait") == "1"
     if not wait:
@@ -39,8 +38,7 @@ async def complete(request: Request) -> Response:
 async def prepare(request: Request) -> Response:
     """Serve `POST /v1/prepare`: bring the cache up to date for a request that may follow."""
     host: Host = request.app.state.host
-    completion_request = parse_request(await request.body())
-    host.clients.uses(_client(request), document=completion_request.document, workspace=completion_request.workspace)
+    completion_request = host.clients.own(_client(request), parse_request(await request.body()))
     host.prepare(completion_request)
     return Response(status_code=202)
 
@@ -49,7 +47,7 @@ async def workspace(request: Request) -> Response:
     """Serve `POST /v1/workspace`: queue changes of a workspace. They are accepted before the model is loaded, too."""
     host: Host = request.app.state.host
     update = parse_body(WORKSPACE, await request.body())
-    host.clients.uses(_client(request), workspace=update.workspace)
+    host.clients.uses(_client(request), update.workspace)
     host.worker.submit(Job(Urgency.WORKSPACE, update, deliver=lambda _: None))
     return Response(status_code=202)
 

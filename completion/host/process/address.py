@@ -40,6 +40,11 @@ class HostAddress:
         return self.runtime_folder / f"{self.name}.lock"
 
     @property
+    def fatal_path(self) -> Path:
+        """The record of what the host serves, which tells its successor on what it ended."""
+        return self.runtime_folder / f"{self.name}.fatal"
+
+    @property
     def log_path(self) -> Path:
         """The host's log file, which is rotated and never contains source text."""
         return self.log_folder / f"{self.name}.log"

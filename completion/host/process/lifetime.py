@@ -6,17 +6,20 @@ import argparse
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from filelock import FileLock, Timeout
 
 from completion.backend import BACKENDS
-from completion.host.engine_protocol import EngineLoader
+from completion.host.engine_protocol import EngineLoader, LoadedEngine
 from completion.host.process.address import HostAddress, host_address
 from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
+from completion.host.process.fatal_work import CountedEngine, FatalWork
 from completion.host.process.log import configure_log
 from completion.host.process.sockets import tcp_socket, unix_socket
 from completion.host.server import HostServer, HostSettings
 from completion.paths import writing_to
+from completion.progress import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -78,13 +81,18 @@ def _acquired(lock: FileLock) -> bool:
 def _serve_locked(
     settings: HostSettings, load: EngineLoader, address: HostAddress, on_listening: Callable[[HostAddress], None]
 ) -> bool:
+    def load_counted(progress: Progress) -> LoadedEngine:
+        loaded = load(progress)
+        return replace(loaded, engine=CountedEngine(loaded.engine, fatal))
+
     async def run() -> bool:
         on_listening(address)
-        server = HostServer(settings, load)
+        server = HostServer(settings, load_counted)
         await server.run(sockets)
         return server.loading_failed
 
     configure_log(address.log_path, settings.log_level)
+    fatal = FatalWork(address.fatal_path)
     sockets = [unix_socket(address.socket_path)]
     try:
         if settings.tcp is not None:
@@ -92,4 +100,5 @@ def _serve_locked(
         return asyncio.run(run())
     finally:
         address.socket_path.unlink(missing_ok=True)
+        fatal.close()
         logger.info("Stopped")

@@ -54,8 +54,7 @@ class PacedEngine:
     def _numbers(self, request: CompletionRequest, cancel: CancelToken, started: float) -> Iterator[CompletionEvent]:
         if request.prefix == "too long":
             raise PromptTooLongError("The prompt is too long. Send less text.")
-        if request.prefix.startswith("fatal"):
-            os.kill(os.getpid(), signal.SIGKILL)
+        _end_on(request.prefix)
         if request.prefix == "crash":
             raise ValueError(request.suffix)
         text = ""
@@ -98,12 +97,15 @@ class PacedEngine:
         self.steps += 1
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
+        _end_on(request.prefix)
         self._step(cancel)
         self.prepared.append(request.document)
         self.readied.release()
         self.ended.release()
 
     def update_workspace(self, update: WorkspaceUpdate) -> None:
+        for file in update.changed:
+            _end_on(file.text)
         self.updates.append(update)
         self.ended.release()
 
@@ -117,3 +119,9 @@ class PacedEngine:
     def load(self, progress: Progress) -> LoadedEngine:
         progress("Counting to three.", 0.5)
         return LoadedEngine(self, "paced", "test", context_tokens=1000)
+
+
+def _end_on(text: str) -> None:
+    """End the host's process, as a text does that the engine's native code cannot take."""
+    if text.startswith("fatal"):
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Defect 1: the engine forgets documents and workspaces once no client uses them or their clients have disconnected."""
+"""Clients that share a host: what they no longer use is forgotten (defect 1), and they do not disturb each other."""
 
 import asyncio
 import subprocess
@@ -6,12 +6,18 @@ import sys
 from typing import Self
 
 import httpx
+from httpx_sse import aconnect_sse
 
-from completion.host.clients import CLIENT_HEADER
+from completion.engine import Engine
+from completion.host.clients import CLIENT_HEADER, document_of
+from completion.host.engine_loader import warm_up
+from completion.host.engine_protocol import LoadedEngine
 from completion.host.server import HostSettings
-from completion.request import Closing
+from completion.host.wire import decode_event
+from completion.request import Closing, CompletionEvent
+from tests.completion.host.conftest import running_host
 from tests.completion.host.paced_engine import PacedEngine
-from tests.completion.host.test_requests import acquire, body, read_events
+from tests.completion.host.test_requests import acquire, body, read_events, until_waiting
 
 _LEASE = """
 import sys, httpx
@@ -44,6 +50,17 @@ class Client:
         reply = await self.http.post(path, json=message, headers=self.headers)
         assert reply.status_code == 202, reply.text
 
+    async def complete(self, **fields: object) -> CompletionEvent:
+        """Return the last event."""
+        path = "/v1/complete?wait=1"
+        async with aconnect_sse(self.http, "POST", path, json=body(**fields), headers=self.headers) as source:
+            return [decode_event(sent.json()) async for sent in source.aiter_sse()][-1]
+
+
+def forgotten(engine: PacedEngine) -> list[Closing]:
+    """Return what the engine forgot, with the documents' keys as the clients gave them."""
+    return [Closing(tuple(map(document_of, one.documents)), one.workspaces) for one in engine.forgotten]
+
 
 async def test_a_closed_document_is_forgotten(start_host):
     engine = PacedEngine()
@@ -51,7 +68,7 @@ async def test_a_closed_document_is_forgotten(start_host):
         await client.post("/v1/prepare", body(document="d", workspace="w"))
         await client.post("/v1/close", {"documents": ["d"]})
         await acquire(engine.forgot)
-    assert engine.forgotten[0] == Closing(documents=("d",))
+    assert forgotten(engine)[0] == Closing(documents=("d",))
 
 
 async def test_a_workspace_is_forgotten_once_the_last_client_has_closed_it(start_host):
@@ -67,7 +84,7 @@ async def test_a_workspace_is_forgotten_once_the_last_client_has_closed_it(start
         await first.post("/v1/close", {"workspaces": ["shared"]})
         await acquire(engine.forgot)
     await acquire(engine.forgot)
-    assert engine.forgotten == [
+    assert forgotten(engine) == [
         Closing(documents=("of b",)),
         Closing(workspaces=("shared",)),
         Closing(documents=("of a",)),
@@ -87,6 +104,41 @@ async def test_the_workspace_of_a_killed_client_is_forgotten(start_host, runtime
     await acquire(engine.forgot)
     await process.wait()
     assert engine.forgotten == [Closing(workspaces=("folder",))]
+
+
+async def test_two_windows_with_the_same_document_do_not_end_each_others_requests(start_host):
+    engine = PacedEngine(gated=True)
+    http = await start_host(engine)
+    async with Client(http, "a") as first, Client(http, "b") as second:
+        older = asyncio.create_task(first.complete(document="d"))
+        await acquire(engine.began)
+        newer = asyncio.create_task(second.complete(document="d"))
+        await until_waiting(http, 1)
+        engine.permits.release(6)
+        for request in (older, newer):
+            assert (await request).suggestions[0].text == " 0 1 2"
+
+
+async def test_two_windows_with_different_texts_of_one_document_keep_their_own_caches(runtime, tiny_model):
+    """Neither the other window's requests nor its closing of the document cost this window computed tokens."""
+    engine = Engine(tiny_model)
+    warm_up(engine)
+
+    def load(_progress):
+        return LoadedEngine(engine, "tiny", "cpu")
+
+    async with (
+        running_host(runtime, load, HostSettings()) as http,
+        Client(http, "a") as first,
+        Client(http, "b") as second,
+    ):
+        windows = {first: "def first(one):\n    return ", second: "class Other:\n    names = ["}
+        for _ in range(2):
+            again = [await window.complete(prefix=text, document="d") for window, text in windows.items()]
+        await second.post("/v1/close", {"documents": ["d"]})
+        again.append(await first.complete(prefix=windows[first], document="d"))
+    assert [event.statistics.kept_tokens > 0 for event in again] == [True] * 3
+    assert [event.statistics.computed_tokens for event in again] == [0] * 3
 
 
 async def test_a_full_queue_accepts_a_closing(start_host):

@@ -14,7 +14,7 @@ from httpcore._async.http11 import AsyncHTTP11Connection
 
 from completion.errors import DocumentRefusedError, EngineUnavailableError, PermissionsError, PromptTooLongError
 from completion.host.process.address import host_address
-from completion.request import CompletionRequest, WorkspaceUpdate
+from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.http import EngineConnection
 from lsp_server.engine.launcher import EngineOptions
@@ -291,21 +291,53 @@ async def test_requests_cancelled_between_connecting_and_sending_leave_no_connec
     assert not unsent()
 
 
-async def test_a_document_on_which_two_hosts_died_is_not_sent_again(clients):
-    now = [0.0]
-    client = clients(clock=lambda: now[0])
-    fatal = CompletionRequest("fatal", document="hostile")
+async def end_hosts(client, send):
+    """Send the same to two hosts, which end on it, and return the process number of a third."""
+    for _ in range(2):
+        pid = (await client.connect()).pid
+        with suppress(EngineUnavailableError):  # the host may end before it answers
+            await send()
+        async with asyncio.timeout(20):
+            while client.status.pid == pid:
+                await client.health()
+    return (await client.connect()).pid
+
+
+async def until_idle(client):
+    async with asyncio.timeout(20):
+        while (await client.health())["busy"]:
+            pass
+
+
+async def test_a_document_on_which_two_hosts_died_while_they_completed_it_is_refused(clients):
+    client = clients()
     with pytest.raises(EngineUnavailableError):
-        await suggested(client, fatal)
+        await suggested(client, CompletionRequest("fatal", document="hostile"))
     pid = (await client.connect()).pid
     for prefix in ("fatal", "fatal, typed on"):
         with pytest.raises(DocumentRefusedError, match="2 engines ended"):
             await suggested(client, CompletionRequest(prefix, document="hostile"))
-    with pytest.raises(DocumentRefusedError):
-        await client.prepare(fatal)
-    now[0] += 61
-    with pytest.raises(DocumentRefusedError):
-        await suggested(client, CompletionRequest("fat", "al", document="hostile"))
     assert await suggested(client, CompletionRequest("other", document="other", max_tokens=1)) == [" 0", " 0"]
-    assert await suggested(client, CompletionRequest("changed", document="hostile", max_tokens=1)) == [" 0", " 0"]
+    assert client.status.pid == pid
+
+
+async def test_a_document_on_which_two_hosts_died_while_they_prepared_it_is_refused_in_every_window(clients):
+    """Issue 19: nothing waits for a preparation, so only the host itself can tell on what it ended."""
+    client, fatal = clients(), CompletionRequest("fatal", document="hostile")
+    pid = await end_hosts(client, lambda: client.prepare(fatal))
+    await client.prepare(fatal)
+    await until_idle(client)
+    with pytest.raises(DocumentRefusedError, match="2 engines ended"):
+        await suggested(clients(), fatal)
+    assert client.status.pid == pid
+
+
+async def test_a_file_on_which_two_hosts_died_while_they_indexed_it_is_left_out(clients):
+    client = clients()
+    update = WorkspaceUpdate(
+        "w", (WorkspaceFile("good.py", ""), WorkspaceFile("bad.py", "fatal"), WorkspaceFile("c.py", ""))
+    )
+    pid = await end_hosts(client, lambda: client.update_workspace(update))
+    await client.update_workspace(update)
+    await until_idle(client)
     assert client.status.pid == pid

@@ -5,14 +5,14 @@ import os
 import signal
 import sys
 from contextlib import AsyncExitStack, aclosing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
-from completion.errors import EngineUnavailableError
 from completion.host.process.address import host_address
-from completion.request import CompletionRequest, WorkspaceUpdate
+from completion.request import Closing, CompletionRequest, WorkspaceUpdate
 from lsp_server.cli.main import main
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
@@ -161,21 +161,66 @@ async def test_a_host_stopped_before_it_is_ready_is_replaced(clients, order, sta
 
 
 @pytest.mark.parametrize("stage", ["started", "locked"])
-async def test_a_host_stopped_before_it_listens_is_ended_after_the_start_limit(clients, order, stage):
+async def test_a_host_stopped_before_it_listens_is_replaced_without_waiting_for_the_start_limit(clients, order, stage):
+    """Issue 19: such a host refuses connections, as one that does not exist."""
     order.write_text(f"{stage} STOP")
-    now = [0.0]
-    client, statuses = clients(Patience(start_s=3.0, quiet_s=0.05, answer_s=0.5, end_s=10.0), clock=lambda: now[0])
-    connecting = asyncio.create_task(client.connect())
-    async with asyncio.timeout(30):
+    client, statuses = clients(clock=lambda: 0.0)
+    async with asyncio.timeout(60):
+        assert await suggested(client) == [" 0", " 0 1", " 0 1"]
+    assert any("hangs" in status.sentence for status in statuses)
+    assert [process.pid for process in await asyncio.to_thread(hosts)] == [client.status.pid]
+
+
+async def test_another_clients_host_stopped_before_it_listens_is_replaced(clients, order):
+    order.write_text("locked STOP")
+    HostLauncher(OPTIONS).ensure_running()
+    async with asyncio.timeout(60):
         while not any(process.status() == psutil.STATUS_STOPPED for process in await asyncio.to_thread(hosts)):
             pass
+        client, statuses = clients(clock=lambda: 0.0)
+        assert await suggested(client) == [" 0", " 0 1", " 0 1"]
+    assert any("hangs" in status.sentence for status in statuses)
+
+
+async def test_a_host_stopped_while_it_closes_is_replaced(clients, order):
+    order.write_text("closing STOP")
+    client, _ = clients(clock=lambda: 0.0)
+    pid = (await client.connect()).pid
+    os.kill(pid, signal.SIGTERM)
+    async with asyncio.timeout(60):
+        while psutil.Process(pid).status() != psutil.STATUS_STOPPED:
+            pass
+        assert await suggested(client) == [" 0", " 0 1", " 0 1"]
+    assert client.status.pid != pid
+
+
+async def test_a_host_that_does_not_get_as_far_as_its_lock_is_ended_after_the_start_limit(clients, order):
+    now = [0.0]
+    marker = order.with_name("started")
+    script = f"import pathlib, signal; pathlib.Path({str(marker)!r}).touch(); signal.pause()"
+    options = replace(OPTIONS, program=(sys.executable, "-c", script, PROGRAM[1]))
+    client, statuses = clients(
+        Patience(start_s=3.0, quiet_s=0.05, answer_s=0.1, end_s=10.0), options, clock=lambda: now[0]
+    )
+    connecting = asyncio.create_task(client.connect())
+    async with asyncio.timeout(30):
+        while not await asyncio.to_thread(marker.exists):
+            pass
     now[0] = 3.0
-    with pytest.raises(EngineUnavailableError, match=r"did not answer within 3 s and was ended.*Its log"):
+    with pytest.raises(HostGoneError, match=r"did not answer within 3 s and was ended.*Its log"):
         await connecting
     assert statuses[-1].state == "error"
     assert not hosts()
-    now[0] = 60.0
-    assert await suggested(client) == [" 0", " 0 1", " 0 1"]
+
+
+async def test_a_closing_sent_to_a_stopped_host_fails_and_the_host_is_ended(clients):
+    client, statuses = clients()
+    pid = (await client.connect()).pid
+    stop(pid)
+    async with asyncio.timeout(30):
+        with pytest.raises(HostGoneError):
+            await client.forget(Closing(documents=("d",)))
+    assert is_reported_hung(statuses, pid)
 
 
 async def test_serve_stop_ends_a_stopped_host(clients, runtime, capsys):

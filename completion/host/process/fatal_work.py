@@ -1,0 +1,169 @@
+"""Remembers across hosts on which texts hosts ended, so that no document or file ends one host after the other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from completion.cancellation import CancelToken
+from completion.errors import DocumentRefusedError
+from completion.host.clients import document_of
+from completion.host.engine_protocol import EngineLike
+from completion.paths import writing_to
+from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceFile, WorkspaceUpdate
+
+HOSTS = 2
+"""Hosts that may end on a text in a row: the first one may have ended for another reason."""
+REFUSED_S = 60.0
+"""Time after which a changed version of such a text is served again."""
+_REMEMBERED_S = 86_400.0
+_NOTHING = ("", "")
+
+
+@dataclass(slots=True)
+class _Deaths:
+    """The hosts that ended on a document or file since one served it.
+
+    Attributes:
+        versions: Digests of its texts on which they ended.
+        last_s: When the last end was noticed, in seconds since the epoch.
+    """
+
+    count: int = 0
+    versions: list[str] = field(default_factory=list)
+    last_s: float = 0.0
+
+
+class FatalWork:
+    """What ended earlier hosts. A file names what is served now, and the next host reads on what this one ended.
+
+    The file has digests only. If it cannot be written, ends are not counted.
+
+    Args:
+        path: The file. Only the holder of the host's lock may use it.
+        clock: Seconds since the epoch.
+
+    Raises:
+        StorageError: The file cannot be created.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        self._deaths: dict[str, _Deaths] = {}
+        with writing_to(path.parent, "DRAFTLINE_RUNTIME_DIR"):
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):  # damaged: start anew
+            self._read()
+        self._write(_NOTHING)
+
+    @contextmanager
+    def serving(self, key: str, version: str) -> Iterator[None]:
+        """Count this host's end within the block against a document or file. Forget earlier ones after the block.
+
+        Raises:
+            DocumentRefusedError: Too many hosts ended on it.
+        """
+        self._check(key, version)
+        self._write((key, version))
+        try:
+            yield
+            self._deaths.pop(key, None)
+        finally:
+            self._write(_NOTHING)
+
+    def close(self) -> None:
+        """Note that the host ends in order. The file stays only if it counts something."""
+        self._write(_NOTHING)
+        self._file = -1  # not closed: the engine's thread may still write, and the process ends
+        if not self._deaths:
+            self._path.unlink(missing_ok=True)
+
+    def _check(self, key: str, version: str) -> None:
+        deaths = self._deaths.get(key)
+        if deaths is None or deaths.count < HOSTS:
+            return
+        left_s = REFUSED_S - abs(self._clock() - deaths.last_s)
+        if left_s > 0 or version in deaths.versions:
+            raise DocumentRefusedError(
+                f"{deaths.count} engines ended while they processed this document. It is refused until it is changed "
+                f"and {max(left_s, 0):.0f} s have passed. The engine's log says more (`draftline doctor`)."
+            )
+
+    def _read(self) -> None:
+        line, _, _ = os.pread(self._file, os.fstat(self._file).st_size, 0).partition(b"\n")
+        found = json.loads(line or b"{}")
+        now = self._clock()
+        for key, fields in found.get("deaths", {}).items():
+            if abs(now - fields["last_s"]) < _REMEMBERED_S:
+                self._deaths[key] = _Deaths(**fields)
+        key, version = found.get("serving", _NOTHING)
+        if key:
+            deaths = self._deaths.setdefault(key, _Deaths())
+            deaths.count += 1
+            deaths.versions.append(version)
+            deaths.last_s = now
+
+    def _write(self, serving: tuple[str, str]) -> None:
+        """Write the file in place. Only its first line counts, so a shorter one may leave the end of a longer one."""
+        message = {"serving": serving, "deaths": {key: asdict(deaths) for key, deaths in self._deaths.items()}}
+        with suppress(OSError):  # a full disk costs the count, not the request
+            os.pwrite(self._file, json.dumps(message).encode() + b"\n", 0)
+
+
+class CountedEngine:
+    """An engine whose work is counted: it refuses a document, and leaves out a file, on which hosts ended.
+
+    Args:
+        engine: The engine.
+        fatal: The count, which only the engine's thread uses.
+    """
+
+    def __init__(self, engine: EngineLike, fatal: FatalWork) -> None:
+        self._engine = engine
+        self._fatal = fatal
+        self.forget: Callable[[Closing], None] = engine.forget
+        self.close: Callable[[], None] = engine.close
+
+    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
+        """Yield the engine's events.
+
+        Raises:
+            DocumentRefusedError: Too many hosts ended on the document.
+        """
+        with self._serving(request):
+            yield from self._engine.complete(request, cancel)
+
+    def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
+        """Prepare the engine. The errors are those of `complete`."""
+        with self._serving(request):
+            self._engine.prepare(request, cancel)
+
+    def update_workspace(self, update: WorkspaceUpdate) -> None:
+        """Update the engine file by file, without the files on which too many hosts ended."""
+        if update.removed or not update.changed:
+            self._engine.update_workspace(replace(update, changed=()))
+        for file in update.changed:
+            with suppress(DocumentRefusedError), self._fatal.serving(*_file(update.workspace, file)):
+                self._engine.update_workspace(replace(update, changed=(file,), removed=()))
+
+    def _serving(self, request: CompletionRequest) -> AbstractContextManager[None]:
+        """The version is the same for every cursor in the same text."""
+        return self._fatal.serving(_digest(document_of(request.document)), _digest(request.prefix, request.suffix))
+
+
+def _file(workspace: str, file: WorkspaceFile) -> tuple[str, str]:
+    return _digest(workspace, "\0", file.path), _digest(file.text)
+
+
+def _digest(*parts: str) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        digest.update(part.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

@@ -1,0 +1,102 @@
+"""The record of documents and files on which hosts ended, as the hosts of one address write it one after the other."""
+
+import pytest
+
+from completion.errors import DocumentRefusedError
+from completion.host.process.fatal_work import REFUSED_S, FatalWork
+
+
+class Hosts:
+    """Hosts one after the other; time passes only when a test says so."""
+
+    def __init__(self, path):
+        self.path = path
+        self.now = 1000.0
+        self.blocks = []
+
+    def start(self):
+        return FatalWork(self.path, clock=lambda: self.now)
+
+    def end_on(self, key, version, hosts=1):
+        for _ in range(hosts):
+            self.blocks.append(self.start().serving(key, version))
+            self.blocks[-1].__enter__()  # and never leave it: the process is gone
+
+
+@pytest.fixture
+def hosts(tmp_path):
+    return Hosts(tmp_path / "engine.fatal")
+
+
+def is_served(fatal, key, version):
+    try:
+        with fatal.serving(key, version):
+            return True
+    except DocumentRefusedError:
+        return False
+
+
+def test_a_text_is_refused_after_two_hosts_ended_on_it(hosts):
+    hosts.end_on("document", "text")
+    assert is_served(hosts.start(), "document", "text")
+    hosts.end_on("document", "text", hosts=2)
+    assert not is_served(hosts.start(), "document", "text")
+    assert is_served(hosts.start(), "other", "text")
+
+
+def test_a_changed_text_is_served_again_after_a_while_and_then_all_is_forgotten(hosts):
+    hosts.end_on("document", "text", hosts=2)
+    fatal = hosts.start()
+    assert not is_served(fatal, "document", "changed")
+    hosts.now += REFUSED_S
+    assert not is_served(fatal, "document", "text")
+    assert is_served(fatal, "document", "changed")
+    assert is_served(fatal, "document", "text")
+
+
+def test_a_clock_that_jumps_back_does_not_refuse_a_changed_text_for_longer(hosts):
+    hosts.end_on("document", "text", hosts=2)
+    fatal = hosts.start()
+    hosts.now -= 1e5
+    assert is_served(fatal, "document", "changed")
+
+
+def test_an_end_is_forgotten_after_a_day(hosts):
+    hosts.end_on("document", "text", hosts=2)
+    hosts.start()
+    hosts.now += 100_000.0
+    assert is_served(hosts.start(), "document", "text")
+
+
+def test_an_idle_host_that_is_killed_and_a_failed_request_count_for_nothing(hosts):
+    for _ in range(3):
+        with pytest.raises(ValueError, match="failed"), hosts.start().serving("document", "text"):
+            raise ValueError("failed")
+    assert is_served(hosts.start(), "document", "text")
+
+
+@pytest.mark.parametrize(
+    "content", [b"\0" * 50, b"[]\n", b'{"deaths": {"a": {}}}\n', b'{"serving": 5}\n', b"[" * 100_000]
+)
+def test_a_damaged_record_starts_anew(hosts, content):
+    hosts.path.write_bytes(content)
+    hosts.end_on("document", "text", hosts=2)
+    assert not is_served(hosts.start(), "document", "text")
+
+
+def test_a_host_that_ends_in_order_leaves_no_record_unless_it_counts_something(hosts):
+    hosts.start().close()
+    assert not hosts.path.exists()
+    hosts.end_on("document", "text", hosts=2)
+    hosts.start().close()
+    assert not is_served(hosts.start(), "document", "text")
+
+
+def test_a_disk_that_takes_no_more_does_not_stop_the_work(hosts, monkeypatch):
+    fatal = hosts.start()
+
+    def full(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.pwrite", full)
+    assert is_served(fatal, "document", "text")
