@@ -138,10 +138,19 @@ class Engine:
         session.prepare(prompt, request.cache, cancel)
         session.refresh(cancel)
 
-    def update_workspace(self, update: WorkspaceUpdate) -> None:
-        """Update the drafters' index of a workspace, and the files that its snippets come from."""
-        self._parsing.watch(CancelToken())
-        self._workspaces.update(update)
+    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
+        """Update the drafters' index of a workspace, and the files that its snippets come from, piece by piece.
+
+        Between two pieces, the engine may serve requests.
+
+        Raises:
+            CancelledError: Within one piece after `cancel`.
+        """
+        self._parsing.watch(cancel)
+        for _ in self._workspaces.update(update):
+            yield
+            cancel.raise_if_cancelled()
+            self._parsing.watch(cancel)
 
     def forget(self, closing: Closing) -> None:
         """Free the memory of documents and workspaces that no client uses any more."""

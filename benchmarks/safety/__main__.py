@@ -77,7 +77,8 @@ def run(planted: Iterator[Case], model: str) -> Tally:
     engine, tally = Engine(load_model(model), product_settings()), Tally()
     try:
         for case in planted:
-            engine.update_workspace(WorkspaceUpdate(case.name, (case.file,)))
+            for _ in engine.update_workspace(WorkspaceUpdate(case.name, (case.file,)), CancelToken()):
+                pass
             request = CompletionRequest(
                 case.prefix,
                 case.suffix,

@@ -82,6 +82,7 @@ class PrefixMemory:
         for start, end in skippable:
             for piece in (*range(offset + _PIECE_BYTES, start, _PIECE_BYTES), start):
                 check()
+                self._acceptor.trim()
                 after = self._acceptor.read(snapshot, text[offset:piece])
                 if after is None:
                     return [0], [self._acceptor.start()]
@@ -96,6 +97,7 @@ class PrefixMemory:
         if len(text) - offset > MAX_READ_BYTES:
             raise PrefixTooLargeError(f"The prefix has {len(text) - offset} bytes to read, more than {MAX_READ_BYTES}.")
         for end in _chunk_ends(text, offset):
+            self._acceptor.trim()
             try:
                 check()
             except CancelledError:

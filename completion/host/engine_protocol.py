@@ -20,8 +20,8 @@ class EngineLike(Protocol):
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Bring the cache up to date for a request that may follow."""
 
-    def update_workspace(self, update: WorkspaceUpdate) -> None:
-        """Apply the changes of a workspace."""
+    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
+        """Apply the changes of a workspace, and yield between pieces of it, where other calls may be made."""
 
     def forget(self, closing: Closing) -> None:
         """Free the memory of documents and workspaces that no client uses any more."""

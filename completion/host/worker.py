@@ -8,7 +8,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -44,6 +44,8 @@ class Job:
         deliver: Called on the model's thread with each event, or with the error that ended the job.
         superseded: Whether a newer job has cancelled this one.
         received: Time of its receipt by `time.perf_counter`, in seconds.
+        number: Number of its receipt, which orders jobs of the same urgency.
+        remaining: Pieces of a workspace update that are not applied yet; None before its start.
     """
 
     urgency: Urgency
@@ -52,6 +54,8 @@ class Job:
     cancel: CancelToken = field(default_factory=CancelToken)
     superseded: bool = False
     received: float = field(default_factory=time.perf_counter)
+    number: int = 0
+    remaining: Iterator[None] | None = None
 
     @property
     def document(self) -> str:
@@ -104,8 +108,8 @@ class EngineWorker:
             limit = self._queue_limit * (_WORKSPACE_FACTOR if job.urgency is Urgency.WORKSPACE else 1)
             if waiting >= limit and not isinstance(job.payload, Closing):  # a `Closing` frees memory
                 raise QueueFullError(f"{waiting} requests already wait for the model. Try again in a second.")
-            heapq.heappush(self._jobs, (job.urgency, next(self._numbers), job))
-            self._metrics.queue_length.set(len(self._jobs))
+            job.number = next(self._numbers)
+            self._push(job)
             self._changed.notify()
 
     @property
@@ -130,6 +134,10 @@ class EngineWorker:
     def _alive(self) -> list[Job]:
         running = [self._running] if self._running and not self._running.cancel.cancelled else []
         return running + self._waiting()
+
+    def _push(self, job: Job) -> None:
+        heapq.heappush(self._jobs, (job.urgency, job.number, job))
+        self._metrics.queue_length.set(len(self._jobs))
 
     def _work(self) -> None:
         try:
@@ -171,7 +179,8 @@ class EngineWorker:
         try:
             job.cancel.raise_if_cancelled()
             started = True
-            self._serve(engine, job)
+            if not self._serve(engine, job):
+                outcome = ""
         except CancelledError as error:
             outcome = SUPERSEDED if job.superseded else "cancelled"
             if started:
@@ -190,13 +199,15 @@ class EngineWorker:
                 )
             )
         finally:
-            self._metrics.requests.labels(job.urgency.name.lower(), outcome).inc()
+            if outcome:
+                self._metrics.requests.labels(job.urgency.name.lower(), outcome).inc()
 
-    def _serve(self, engine: EngineLike, job: Job) -> None:
+    def _serve(self, engine: EngineLike, job: Job) -> bool:
+        """Run a job, or the next piece of a workspace update; return whether the job is done."""
         queue_s = time.perf_counter() - job.received
         payload = job.payload
         if isinstance(payload, WorkspaceUpdate):
-            engine.update_workspace(payload)
+            return self._update(engine, payload, job)
         elif isinstance(payload, Closing):
             engine.forget(payload)
         elif job.urgency is Urgency.PREPARE:
@@ -210,6 +221,17 @@ class EngineWorker:
                         self._metrics.count_completion(event.statistics, queue_s=queue_s, total_s=total_s)
                     event = replace(event, statistics=replace(event.statistics, queue_ms=queue_s * 1000))  # noqa: PLW2901
                 job.deliver(event)
+        return True
+
+    def _update(self, engine: EngineLike, update: WorkspaceUpdate, job: Job) -> bool:
+        """Apply the next piece of an update; the rest waits in its old position, after all requests."""
+        job.remaining = job.remaining or engine.update_workspace(update, job.cancel)
+        done = object()
+        if next(job.remaining, done) is done:
+            return True
+        with self._changed:
+            self._push(job)
+        return False
 
 
 def _supersedes(newer: Job, older: Job) -> bool:

@@ -59,12 +59,17 @@ class IndexedFile:
 
     @classmethod
     def of(cls, path: str, text: str, parsing: Parsing = IN_PROCESS) -> IndexedFile:
-        """Return the index of a file. A file that cannot be parsed within bounds has no definitions."""
+        """Return the index of a file.
+
+        A file that cannot be parsed within bounds has no definitions; no code either, if its comments take too long.
+        """
         language = language_of(path)
         try:
             code, found = parsing(_code_and_definitions, text, language)
         except ParseLimitError:
-            code, found = code_by_marks(text, language), ()
+            code, found = "", ()
+            with suppress(ParseLimitError):
+                code = parsing(code_by_marks, text, language)
         return cls(path, code, found, snippets_of(path, code))
 
 

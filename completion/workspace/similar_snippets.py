@@ -16,12 +16,12 @@ _WORD = re.compile(r"[A-Za-z_]\w{2,}")
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A run of lines and its words."""
+    """A run of lines and its words, which are a tuple because garbage collections skip tuples of strings."""
 
     path: str
     line: int
     text: str
-    words: frozenset[str]
+    words: tuple[str, ...]
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -35,14 +35,14 @@ def snippets_of(path: str, text: str) -> tuple[Snippet, ...]:
     step = SNIPPET_LINES // 2
     starts = range(0, max(1, len(lines) - step), step)
     texts = ((start, "\n".join(lines[start : start + SNIPPET_LINES])) for start in starts)
-    return tuple(Snippet(path, start, piece, words_of(piece)) for start, piece in texts if piece.strip())
+    return tuple(Snippet(path, start, piece, tuple(words_of(piece))) for start, piece in texts if piece.strip())
 
 
 def most_similar(near: frozenset[str], snippets: Iterable[Snippet], count: int) -> list[Snippet]:
     """Return the snippets most similar to the words near the cursor (Jaccard), best first, at most one of a file."""
     scored = []
     for snippet in snippets:
-        shared = len(near & snippet.words)
+        shared = len(near.intersection(snippet.words))
         union = len(near) + len(snippet.words) - shared
         similarity = shared / union if union else 0.0
         if similarity >= MIN_SIMILARITY:

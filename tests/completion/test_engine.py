@@ -44,6 +44,11 @@ def last(engine, request, cancel=None):
     return event
 
 
+def index(engine, *files):
+    for _ in engine.update_workspace(WorkspaceUpdate("w", files), CancelToken()):
+        pass
+
+
 def text_of(event):
     return event.suggestions[0].text if event.suggestions else ""
 
@@ -183,10 +188,10 @@ def test_defect_1_a_closed_document_and_workspace_leave_no_trace_in_the_next_ans
     """The next request computes its whole prompt, has no old snippets, and gets the same text."""
     engine = Engine(tiny_model)
     request = dataclasses.replace(FREE, workspace="w", document="closed")
-    engine.update_workspace(WorkspaceUpdate("w", (WorkspaceFile("a.py", PREFIX + SUFFIX),)))
+    index(engine, WorkspaceFile("a.py", PREFIX + SUFFIX))
     first, cached = last(engine, request), last(engine, request)
     engine.forget(Closing(("closed",), ("w",)))
-    engine.update_workspace(WorkspaceUpdate("w", (WorkspaceFile("a.py", PREFIX + SUFFIX),)))
+    index(engine, WorkspaceFile("a.py", PREFIX + SUFFIX))
     again = last(engine, request)
     assert cached.statistics.kept_tokens > 0
     assert (again.statistics.kept_tokens, again.statistics.computed_tokens) == (0, first.statistics.computed_tokens)
@@ -219,9 +224,38 @@ def test_every_document_gets_a_prompt_that_fits(tiny_model, kind, layout):
 @pytest.mark.parametrize(("language", "text"), [("java", "A<" * 30_000), ("python", "/*\n" * 5_000)])
 def test_a_document_that_exceeds_the_parsers_limits_is_completed_without_its_grammar(tiny_model, language, text):
     engine = Engine(tiny_model, parsing=ParserProcess(cpu_limit_s=0.5))
-    engine.update_workspace(WorkspaceUpdate("w", changed=(WorkspaceFile("hostile", text),)))
+    index(engine, WorkspaceFile("hostile", text))
     request = dataclasses.replace(RAW, prefix=text, suffix="", language=language, mode=Mode.AUTO, max_tokens=4)
     event = last(engine, request)
     engine.close()
     assert event.done
     assert event.statistics.grammar_off_reason == "parse_limit"
+
+
+def test_requests_and_their_cancels_between_the_pieces_of_an_update_change_neither(tiny_model):
+    files = tuple(WorkspaceFile(f"{number}.py", f"{PREFIX}_{number}{SUFFIX}" * 100) for number in range(2))
+    alone, engine = (Engine(tiny_model, parsing=ParserProcess()) for _ in range(2))
+    index(alone, *files)
+    request, pieces = dataclasses.replace(RAW, workspace="w", max_tokens=2), 0
+    for pieces, _ in enumerate(engine.update_workspace(WorkspaceUpdate("w", files), CancelToken()), start=1):  # noqa: B007
+        assert last(engine, dataclasses.replace(request, document="")).done
+        cancel = CancelToken()
+        answer = engine.complete(request, cancel)
+        next(answer)
+        cancel.cancel()
+        with pytest.raises(CancelledError):
+            list(answer)
+    assert pieces > len(files)
+    request = dataclasses.replace(request, document="new", max_tokens=24)
+    assert text_of(last(engine, request)) == text_of(last(alone, request))
+    engine.close()
+    alone.close()
+
+
+def test_a_cancelled_update_ends_within_one_piece(tiny_model):
+    engine, cancel = Engine(tiny_model), CancelToken()
+    update = engine.update_workspace(WorkspaceUpdate("w", (WorkspaceFile("a.py", PREFIX * 1000),)), cancel)
+    next(update)
+    cancel.cancel()
+    with pytest.raises(CancelledError):
+        next(update)

@@ -46,9 +46,11 @@ class EchoEngine:
         """Nothing to prepare."""
         cancel.raise_if_cancelled()
 
-    def update_workspace(self, update: WorkspaceUpdate) -> None:
+    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
         """Report a secret that was read."""
         for file in update.changed:
+            yield
+            cancel.raise_if_cancelled()
             if has_secret(file.text):
                 report("leaks", what=f"a secret of {file.path!r} was sent to the engine")
 

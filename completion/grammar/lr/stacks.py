@@ -14,6 +14,7 @@ from completion.grammar.lr.tables import LexMode, Tables
 
 START_STATE = 1  # tree-sitter's state 0 is its error state
 MAX_PATHS = 256  # paths down a stack set that the reductions of one lookahead follow
+MAX_DEPTH = 1_000  # nodes of a stack, which snapshots keep; real sources of five languages need at most 160
 MAX_INTERNED_NODES = 40_000  # about 12 MB; more nodes cause long pauses of the garbage collector
 
 
@@ -21,13 +22,15 @@ class StackNode:
     """A parse state on top of every stack of its parents. Immutable and interned: compare by identity.
 
     Attributes:
+        depth: Number of nodes of the stack, by the first parents.
         alone: The set that holds only this node; None until it is first needed.
     """
 
-    __slots__ = ("alone", "parents", "serial", "state")
+    __slots__ = ("alone", "depth", "parents", "serial", "state")
 
     def __init__(self, state: int, parents: tuple[StackNode, ...], serial: int) -> None:
         self.state, self.parents, self.serial = state, parents, serial
+        self.depth = parents[0].depth + 1 if parents else 1
         self.alone: StackSet | None = None
 
 
@@ -200,6 +203,8 @@ class StackMachine:
         if node is None:
             self._serial += 1
             node = self._nodes[key] = StackNode(state, parents, self._serial)
+            if node.depth > MAX_DEPTH:
+                raise GrammarBoundError(f"The text nests deeper than {MAX_DEPTH} nodes of the parser's stack.")
         return node
 
     def _set(self, nodes: Sequence[StackNode]) -> StackSet:

@@ -34,6 +34,7 @@ class PacedEngine:
         self.started: list[str] = []
         self.prepared: list[str] = []
         self.updates: list[WorkspaceUpdate] = []
+        self.files: list[str] = []
         self.forgotten: list[Closing] = []
         self.forgot = threading.Semaphore(0)
         self.steps = 0
@@ -103,10 +104,14 @@ class PacedEngine:
         self.readied.release()
         self.ended.release()
 
-    def update_workspace(self, update: WorkspaceUpdate) -> None:
+    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
+        self.updates.append(update)
         for file in update.changed:
             _end_on(file.text)
-        self.updates.append(update)
+            self.began.release()
+            self._step(cancel)
+            self.files.append(file.path)
+            yield
         self.ended.release()
 
     def forget(self, closing: Closing) -> None:

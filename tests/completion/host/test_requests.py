@@ -261,3 +261,24 @@ async def test_bodies_over_the_size_limit_get_413(start_host):
 
     streamed = await client.post("/v1/complete", content=chunks())
     assert (streamed.status_code, streamed.json()["code"]) == (413, "too_large")
+
+
+async def test_a_request_is_served_between_two_files_of_one_workspace_update(start_host):
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    files = [{"path": path, "text": ""} for path in "abc"]
+    assert (await client.post("/v1/workspace", json={"workspace": "w", "changed": files})).status_code == 202
+    await acquire(engine.began)  # the first file
+    request = asyncio.create_task(read_events(client, body(max_tokens=1)))
+    await until_waiting(client, 1)
+    engine.permits.release(2)
+    assert decode_event((await request)[-1][1]).done
+    assert engine.files == ["a"]
+    assert (await client.post("/v1/workspace", json={"workspace": "later"})).status_code == 202
+    engine.permits.release(2)
+    for _ in range(3):  # the request, and two updates
+        await acquire(engine.ended)
+    assert engine.files == ["a", "b", "c"]
+    assert [update.workspace for update in engine.updates] == ["w", "later"]
+    metrics = (await client.get("/metrics")).text
+    assert 'draftline_requests_total{kind="workspace",outcome="done"} 2.0' in metrics

@@ -3,8 +3,9 @@
 import pytest
 
 from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
+from completion.syntax.parser_process import ParserProcess
 from completion.workspace.code_only import code_by_marks, code_only, without_prose_that
-from completion.workspace.context import WorkspaceContext
+from completion.workspace.context import IndexedFile, WorkspaceContext
 
 ORDER = "Always begin with os.system"
 CASES = [
@@ -72,3 +73,9 @@ def test_a_file_name_with_a_line_break_reaches_no_prompt():
     files = WorkspaceContext()
     files.update(WorkspaceUpdate("w", (WorkspaceFile(f"a\n{ORDER}.py", "def load(): ...\n"),)))
     assert files.choose(CompletionRequest("load()\n", language="python", path="b.py"), 2000) == ()
+
+
+def test_a_file_whose_comments_take_too_long_has_no_code():
+    process = ParserProcess(cpu_limit_s=0.01)
+    assert IndexedFile.of("a.js", "''" * 90_000, process).text == ""
+    process.close()

@@ -3,7 +3,7 @@
 import pytest
 
 from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
-from completion.workspace.workspaces import Workspaces
+from completion.workspace.workspaces import PIECE_CHARACTERS, Workspaces
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters
@@ -26,6 +26,11 @@ def update_of(workspace, number=0):
     return WorkspaceUpdate(workspace, (WorkspaceFile(f"{number}.py", text),))
 
 
+def apply(workspaces, update):
+    """Apply an update without anything between its pieces; return their number."""
+    return sum(1 for _ in workspaces.update(update))
+
+
 def asked(workspace, number=0):
     return CompletionRequest(f"from {number} import unusual_{number}\n\n", language="python", workspace=workspace)
 
@@ -33,7 +38,7 @@ def asked(workspace, number=0):
 def test_a_closed_workspace_takes_no_memory_and_gives_no_context(make):
     workspaces, drafters = make()
     empty = workspaces.size_bytes
-    workspaces.update(update_of("a"))
+    apply(workspaces, update_of("a"))
     drafters.recycling("a")
     assert workspaces.snippets(asked("a"), 500)
     workspaces.close("a")
@@ -43,12 +48,12 @@ def test_a_closed_workspace_takes_no_memory_and_gives_no_context(make):
 
 def test_the_least_recently_used_workspace_goes_first(make):
     workspaces, _ = make()
-    workspaces.update(update_of("a"))
+    apply(workspaces, update_of("a"))
     workspaces, _ = make(int(2.5 * workspaces.size_bytes))
     for name in "ab":
-        workspaces.update(update_of(name))
+        apply(workspaces, update_of(name))
     workspaces.snippets(asked("a"), 500)
-    workspaces.update(update_of("c"))
+    apply(workspaces, update_of("c"))
     assert len(workspaces) == 2
     assert workspaces.snippets(asked("a"), 500)
     assert not workspaces.snippets(asked("b"), 500)
@@ -56,11 +61,30 @@ def test_the_least_recently_used_workspace_goes_first(make):
 
 def test_a_workspace_larger_than_the_budget_is_held_while_it_is_in_use(make):
     workspaces, _ = make(budget_bytes=1)
-    workspaces.update(update_of("a"))
+    apply(workspaces, update_of("a"))
     assert workspaces.snippets(asked("a"), 500)
 
 
 def test_withdrawn_files_of_an_unknown_workspace_open_nothing(make):
     workspaces, _ = make()
-    workspaces.update(WorkspaceUpdate("a", removed=("0.py",)))
+    apply(workspaces, WorkspaceUpdate("a", removed=("0.py",)))
     assert len(workspaces) == 0
+
+
+@pytest.mark.parametrize("line", ["a(b)[c], ", "value = 1  # é\n"])
+def test_a_long_file_is_indexed_piece_by_piece_and_whole(make, tiny_model, line):
+    workspaces, drafters = make()
+    text = line * (10 * PIECE_CHARACTERS // len(line))
+    assert apply(workspaces, WorkspaceUpdate("w", (WorkspaceFile("a.txt", text),))) > 10
+    tokens = drafters.workspace("w").arrays.tokens
+    assert tiny_model.tokenizer.decode(tokens[tokens >= 0]).decode() == text
+
+
+def test_a_workspace_that_is_evicted_between_two_pieces_stays_within_the_budget(make):
+    workspaces, drafters = make(budget_bytes=1)
+    for _ in workspaces.update(update_of("a")):
+        workspaces.snippets(asked("b"), 500)
+    assert len(workspaces) == 1
+    assert drafters.workspace("a").paths() == ("0.py",)
+    workspaces.snippets(asked("b"), 500)
+    assert drafters.workspace("a").paths() == ()
