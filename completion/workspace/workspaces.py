@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 from collections import OrderedDict
 
+from completion.memory import trim_heap
 from completion.model.tokenizer import CodeTokenizer
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
 from completion.syntax.parser_process import IN_PROCESS, Parsing
@@ -64,7 +63,7 @@ class Workspaces:
         """Free the memory of a workspace."""
         self._files.pop(workspace, None)
         self._drafters.close_workspace(workspace)
-        _trim_heap()
+        trim_heap()
 
     def __len__(self) -> int:
         """Return the number of open workspaces."""
@@ -86,10 +85,3 @@ class Workspaces:
     def _evict(self) -> None:
         while len(self._files) > 1 and self.size_bytes > self._budget_bytes:
             self.close(next(iter(self._files)))
-
-
-def _trim_heap() -> None:
-    """Return freed memory to the system. glibc keeps it if it consists of many small objects."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
-    if trim is not None:
-        trim(0)
