@@ -20,6 +20,7 @@ import numpy.typing as npt
 from filelock import FileLock
 
 from completion.errors import ModelDamagedError, UnsupportedModelError
+from completion.memory import large_memory
 from completion.model.architecture import Architecture, read_architecture
 from completion.model.int8.block_sums import (
     BLOCK_BYTES,
@@ -252,12 +253,7 @@ def _in_huge_pages(path: Path, size: int, sums: SumArray) -> mmap.mmap:
     With small pages, reading all weights in each step misses the page table's cache: a step took 15.4 ms from the
     mapped file, 12.7 ms from huge pages.
     """
-    if hasattr(mmap, "MAP_ANONYMOUS"):
-        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    else:
-        memory = mmap.mmap(-1, size)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        memory.madvise(mmap.MADV_HUGEPAGE)
+    memory = large_memory(size)
     with memoryview(memory) as view, ThreadPoolExecutor(usable_threads()) as pool:
         starts = range(0, size, _READ_BYTES)
         parts = [(view[start : start + _READ_BYTES], path, start, sums) for start in starts]
