@@ -50,6 +50,12 @@ def writing_to(folder: Path, variable: str) -> Iterator[None]:
         ) from error
 
 
+def module_environment() -> dict[str, str]:
+    """Return an environment in which `python -P -m` finds draftline's packages, as this process does."""
+    root = str(Path(__file__).parents[1])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))}
+
+
 def _own_runtime_dir() -> Path:
     """Return the system's folder for sockets, or one in the user's home, because other users can write to /tmp."""
     with warnings.catch_warnings():

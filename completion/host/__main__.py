@@ -8,10 +8,12 @@ import sys
 from completion.errors import DraftlineError
 from completion.host.engine_loader import engine_loader
 from completion.host.process.lifetime import parse_settings, serve
+from completion.memory import use_one_heap
 
 
 def main() -> int:
     """Serve until the host is idle or stopped. Return the exit status."""
+    use_one_heap()
     settings = parse_settings(sys.argv[1:])
     try:
         return serve(settings, engine_loader(settings), on_listening=lambda _: None)

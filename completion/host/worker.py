@@ -17,6 +17,7 @@ from completion.errors import CancelledError, DraftlineError, EngineUnavailableE
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.errors import EngineFailedError, QueueFullError
 from completion.host.metrics import HostMetrics
+from completion.memory import trim_heap
 from completion.progress import Progress, silent
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
@@ -24,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 _WORKSPACE_FACTOR = 8
 """How many times `queue_limit` workspace updates may wait: they come in bursts, even before the model is loaded."""
+
+_IDLE_S = 60.0
+"""Time without a job after which freed memory is returned to the system."""
 
 Deliver = Callable[[CompletionEvent | DraftlineError], None]
 
@@ -157,6 +161,7 @@ class EngineWorker:
             return
         gc.collect()
         gc.freeze()  # the model's objects live as long as the process, so garbage collections can skip them
+        trim_heap()  # parsing the vocabulary leaves 60 MB
         self._loaded = True
         self._on_loaded(loaded)
         while (job := self._next()) is not None:
@@ -166,8 +171,11 @@ class EngineWorker:
     def _next(self) -> Job | None:
         with self._changed:
             self._running = None
+            trim_after_s: float | None = _IDLE_S
             while not self._jobs and not self._stopped:
-                self._changed.wait()
+                if not self._changed.wait(trim_after_s):
+                    trim_heap()
+                    trim_after_s = None
             if not self._jobs:
                 return None
             _, _, self._running = heapq.heappop(self._jobs)

@@ -18,11 +18,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import IO, Any, ParamSpec, Protocol, TypeVar, cast
 
 from completion.cancellation import CancelToken
 from completion.errors import ParseLimitError
+from completion.paths import module_environment
 
 if sys.platform != "win32":
     import resource
@@ -196,13 +196,12 @@ class ParserProcess:
         return pickle.loads(answer)  # noqa: S301  from our own child
 
     def _start(self) -> subprocess.Popen[bytes]:
-        root = str(Path(__file__).parents[2])
         return subprocess.Popen(
             [sys.executable, "-P", "-m", __name__, *self._limits],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))},
+            env=module_environment(),
         )
 
     def _kill(self) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 from collections import OrderedDict
 from collections.abc import Iterator
 
+from completion.memory import trim_heap
 from completion.model.tokenizer import CodeTokenizer
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
 from completion.syntax.parser_process import IN_PROCESS, Parsing
@@ -80,7 +79,7 @@ class Workspaces:
         """Free the memory of a workspace."""
         self._files.pop(workspace, None)
         self._drafters.close_workspace(workspace)
-        _trim_heap()
+        trim_heap()
 
     def __len__(self) -> int:
         """Return the number of open workspaces."""
@@ -112,10 +111,3 @@ def _pieces(text: str) -> Iterator[str]:
         end = (text.rfind("\n", start, limit) + 1 if limit < len(text) else 0) or limit
         yield text[start:end]
         start = end
-
-
-def _trim_heap() -> None:
-    """Return freed memory to the system. glibc keeps it if it consists of many small objects."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
-    if trim is not None:
-        trim(0)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
+from completion.memory import large_memory
 from completion.model.causal_model import ModelShape
 from completion.model.draft_rows import TreeCache
 from completion.model.int8.kernels.attention import CacheView
@@ -65,10 +69,13 @@ class Int8Cache(TreeCache):
 def _empty_view(shape: ModelShape, slots: int, cosines: FloatArray, sines: FloatArray) -> CacheView:
     """Return arrays of `slots` slots, a multiple of SPAN_SLOTS; zeros, since kernels multiply unused slots by zero."""
     heads, width = (shape.layers, shape.kv_heads), shape.head_dim
+    count = shape.layers * shape.kv_heads * slots * width
+    numbers: npt.NDArray[Any] = np.frombuffer(large_memory(6 * count), np.uint16) if count else np.zeros(0, np.uint16)
+    keys, plain_keys, values = numbers.reshape(3, count)
     return CacheView(
-        keys=np.zeros((*heads, slots // BLOCK_SLOTS, width // 2, BLOCK_SLOTS, 2), np.uint16),
-        plain_keys=np.zeros((*heads, slots, width), np.uint16),
-        values=np.zeros((*heads, width // VALUE_CHANNELS, slots, LANES, 2), np.uint16),
+        keys=keys.reshape(*heads, slots // BLOCK_SLOTS, width // 2, BLOCK_SLOTS, 2),
+        plain_keys=plain_keys.reshape(*heads, slots, width),
+        values=values.reshape(*heads, width // VALUE_CHANNELS, slots, LANES, 2),
         cosines=cosines,
         sines=sines,
     )

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from filelock import FileLock
 
 from completion.errors import ModelDamagedError, UnsupportedModelError
+from completion.memory import large_memory
 from completion.model.architecture import Architecture, read_architecture
 from completion.model.int8.block_sums import (
     BLOCK_BYTES,
@@ -33,8 +34,10 @@ from completion.model.int8.block_sums import (
 from completion.model.int8.kernels.attention_product import VALUE_CHANNELS
 from completion.model.int8.kernels.int8_product import CHANNELS
 from completion.model.int8.kernels.vector import LANES
+from completion.model.store.apart import run_apart
 from completion.model.store.disk import storage_errors, sync_files
 from completion.model.worker_threads import usable_threads
+from completion.progress import Progress, silent
 from drafting.arrays import FloatArray, IntArray
 
 logger = logging.getLogger(__name__)
@@ -96,14 +99,20 @@ def _pack_atomically(folder: Path, target: Path) -> None:
     """Write into a temporary folder, then rename it, so that no process reads an unfinished one."""
     unfinished = Path(tempfile.mkdtemp(prefix=".packing-", dir=target.parent))
     try:
-        _write(folder, unfinished)
+        run_apart(f"{__name__}:write_packed", folder, unfinished, progress=silent)
         sync_files(unfinished)
         unfinished.rename(target)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _write(folder: Path, target: Path) -> None:
+def write_packed(folder: Path, target: Path, _progress: Progress) -> None:
+    """Write a model's packed form into an empty folder; it loads torch.
+
+    Raises:
+        UnsupportedModelError: The kernels do not support the model's sizes.
+        ModelError: The model's files are missing or damaged.
+    """
     architecture = read_architecture(folder)
     check_sizes(architecture)
     index: dict[str, tuple[int, str, tuple[int, ...]]] = {}
@@ -244,12 +253,7 @@ def _in_huge_pages(path: Path, size: int, sums: SumArray) -> mmap.mmap:
     With small pages, reading all weights in each step misses the page table's cache: a step took 15.4 ms from the
     mapped file, 12.7 ms from huge pages.
     """
-    if hasattr(mmap, "MAP_ANONYMOUS"):
-        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    else:
-        memory = mmap.mmap(-1, size)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        memory.madvise(mmap.MADV_HUGEPAGE)
+    memory = large_memory(size)
     with memoryview(memory) as view, ThreadPoolExecutor(usable_threads()) as pool:
         starts = range(0, size, _READ_BYTES)
         parts = [(view[start : start + _READ_BYTES], path, start, sums) for start in starts]

@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
+from completion.model.store.apart import run_apart
 from completion.model.store.converted_models import (
     Source,
     convert_once,
@@ -212,9 +213,7 @@ def _share(progress: Progress, begin: float, end: float) -> Progress:
 
 
 def _convert(path: Path, folder: Path, progress: Progress) -> None:
-    from completion.model.store.gguf_conversion import convert_gguf  # noqa: PLC0415 -- loads torch, which listing models does not need
-
-    convert_gguf(path, folder, progress)
+    run_apart("completion.model.store.gguf_conversion:convert_gguf", path, folder, progress=progress)
 
 
 def _prepare_gguf(path: Path, progress: Progress) -> PreparedModel:
