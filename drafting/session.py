@@ -18,7 +18,7 @@ from drafting.learned_state import default_calibration
 from drafting.sources.ngram_index import GAP, MAX_MATCH
 from drafting.sources.ngram_model import NgramModel
 from drafting.sources.prompt_lookup import PromptLookup
-from drafting.sources.token_recycling import RecyclingArrays, empty_recycling, recycle
+from drafting.sources.token_recycling import RecyclingArrays, copied, empty_recycling, recycle
 from drafting.sources.workspace_index import WorkspaceIndex
 from drafting.tree_growth import Sources, draft, expand, grow
 from drafting.verifier import AcceptedPath
@@ -43,6 +43,7 @@ class Drafters:
         enabled: Sequence[str] = NAMES,
         special: Sequence[int] = (),
         line_ends: Sequence[int] = (),
+        common: RecyclingArrays | None = None,
     ) -> None:
         """Make drafters without workspaces.
 
@@ -53,6 +54,7 @@ class Drafters:
             enabled: Names of the sources that may guess.
             special: Tokens that structure a prompt: no match crosses one, and none is guessed.
             line_ends: Tokens with a line break: nothing is guessed after them in a single-line request.
+            common: Where recycling starts in each workspace, for example `common_recycling`; None for empty.
         """
         self.calibration = calibration
         self.costs = costs
@@ -60,7 +62,7 @@ class Drafters:
         self.special = np.array(sorted(special), dtype=np.int32)
         self.line_ends = np.zeros(vocabulary_size, dtype=np.bool_)
         self.line_ends[list(line_ends)] = True
-        self._vocabulary_size = vocabulary_size
+        self._common = common or empty_recycling()
         self._workspaces: dict[str, WorkspaceIndex] = {}
         self._recycling: dict[str, RecyclingArrays] = {}
         self._no_documents = WorkspaceIndex(budget_tokens=0)
@@ -92,12 +94,12 @@ class Drafters:
         return self._workspaces[key]
 
     def recycling(self, key: str) -> RecyclingArrays:
-        """Return the model's best tokens in a workspace, empty at first; "" is all documents outside any workspace.
+        """Return the model's best tokens in a workspace, at first the common ones; "" is no workspace.
 
         They could reveal what was written there, so they stay in memory and are dropped with the workspace.
         """
         if key not in self._recycling:
-            self._recycling[key] = empty_recycling(self._vocabulary_size)
+            self._recycling[key] = copied(self._common)
         return self._recycling[key]
 
     def size_bytes(self, key: str) -> int:

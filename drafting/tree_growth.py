@@ -33,7 +33,7 @@ from drafting.sources.prompt_lookup import (
     length_class,
     rank_continuations,
 )
-from drafting.sources.token_recycling import KINDS, WIDTH, RecyclingArrays, find_pair, rank_in
+from drafting.sources.token_recycling import ALONE, KINDS, WIDTH, RecyclingArrays, find_row, rank_in
 
 MIN_PATH_PROBABILITY = 0.02
 """Path probability that a node must exceed; a less likely one pays for its row on no machine."""
@@ -91,18 +91,16 @@ def _look_up(pool: Pool, sources: Sources, tail: IntArray) -> None:
     if sources.enabled[PATTERN]:
         pool.found[PATTERN] = rank_continuations(sources.prompt, tail, 1, pool.lookups[PATTERN])
     pool.recycled[:] = -1
-    if sources.enabled[RECYCLING] and 0 <= tail[-1] < len(sources.recycling.single):
+    if sources.enabled[RECYCLING] and tail[-1] >= 0:
         if tail[-2] >= 0:
-            pool.recycled[0] = find_pair(sources.recycling, tail[-2], tail[-1])
-        if sources.recycling.single[tail[-1], 0] >= 0:
-            pool.recycled[1] = tail[-1]
+            pool.recycled[0] = find_row(sources.recycling, tail[-2], tail[-1])
+        pool.recycled[1] = find_row(sources.recycling, ALONE, tail[-1])
 
 
 @compiled
 def _recycled_row(pool: Pool, sources: Sources, rows: int) -> IntArray:
     """Return the candidates after the last pair of tokens (0) or after the last token (1).  # [WIDTH]."""
-    matrix = sources.recycling.pair_rows if rows == 0 else sources.recycling.single
-    row: IntArray = matrix[pool.recycled[rows]]
+    row: IntArray = sources.recycling.candidates[pool.recycled[rows]]
     return row
 
 

@@ -19,7 +19,7 @@ from benchmarks.drafting.difference import gap_at_difference
 from benchmarks.drafting.records import Case, read_cases
 from benchmarks.drafting.transformers_lookup import TheirPromptLookup
 from completion.cancellation import CancelToken
-from completion.decoding.drafting_setup import line_ends
+from completion.decoding.drafting_setup import common_tokens, line_ends
 from completion.decoding.step_costs import measure_costs
 from completion.engine import Engine, product_settings
 from completion.model.loading import LoadedModel, load_model
@@ -43,10 +43,11 @@ class SwitchedDrafters(Drafters):
         costs = measure_costs(loaded.model, max_nodes)
         special = sorted(loaded.tokenizer.special.values())
         ends, size = line_ends(loaded.tokenizer), loaded.tokenizer.vocabulary_size
-        super().__init__(default_calibration(), costs, size, NAMES, special, ends)
+        common = common_tokens(loaded.tokenizer)
+        super().__init__(default_calibration(), costs, size, NAMES, special, ends, common)
 
         def fresh(row: str) -> Drafters:
-            return Drafters(default_calibration(), costs, size, ROWS[row], special, ends)
+            return Drafters(default_calibration(), costs, size, ROWS[row], special, ends, common)
 
         self._fresh = fresh
         self.rows = {row: fresh(row) for row in ROWS}

@@ -11,6 +11,8 @@ from completion.model.tokenizer import CodeTokenizer
 from completion.paths import state_dir
 from drafting.learned_state import delete_token_files, load_calibration, save_calibration
 from drafting.session import Drafters
+from drafting.sources.common_tokens import common_recycling
+from drafting.sources.token_recycling import RecyclingArrays
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +27,8 @@ def make_drafters(loaded: LoadedModel, max_nodes: int) -> Drafters:
     special = sorted(loaded.tokenizer.special.values())
     costs = load_or_measure_costs(loaded, max_nodes)
     ends, vocabulary_size = line_ends(loaded.tokenizer), loaded.tokenizer.vocabulary_size
-    drafters = Drafters(calibration, costs, vocabulary_size, special=special, line_ends=ends)
+    common = common_tokens(loaded.tokenizer)
+    drafters = Drafters(calibration, costs, vocabulary_size, special=special, line_ends=ends, common=common)
     drafters.warm_up()
     return drafters
 
@@ -33,6 +36,11 @@ def make_drafters(loaded: LoadedModel, max_nodes: int) -> Drafters:
 def line_ends(tokenizer: CodeTokenizer) -> list[int]:
     """Return the tokens that contain a line break."""
     return [token for token in range(tokenizer.vocabulary_size) if b"\n" in tokenizer.token_bytes(token)]
+
+
+def common_tokens(tokenizer: CodeTokenizer) -> RecyclingArrays:
+    """Return what often follows in public code, in the tokens of this vocabulary; empty if none was counted for it."""
+    return common_recycling(tokenizer.digest)
 
 
 def keep_calibration(drafters: Drafters, digest: str) -> None:

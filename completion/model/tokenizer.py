@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from bisect import bisect_left, bisect_right
@@ -81,6 +82,11 @@ class CodeTokenizer:
     def token_bytes(self, token: int) -> bytes:
         """Return the exact bytes of a token, which may be a part of a character; b"" for a special one."""
         return self._bytes[self._offsets[token] : self._offsets[token + 1]]
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the vocabulary: tokenizers that give the same tokens the same bytes have the same."""
+        return hashlib.blake2b(self._bytes + self._offsets.tobytes(), digest_size=16).hexdigest()
 
     def decode(self, tokens: Iterable[int]) -> bytes:
         """Return the bytes of the tokens, joined."""

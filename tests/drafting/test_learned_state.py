@@ -12,7 +12,7 @@ from drafting.calibration import CLASSES, SOURCES, WEIGHT_SETS, CalibrationArray
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import default_calibration, delete_token_files, load_calibration, save_calibration
 from drafting.session import Drafters
-from drafting.sources.token_recycling import PAIR_ROWS, PROBES, claim_pair, empty_recycling, find_pair, recycle
+from drafting.sources.token_recycling import ALONE, PROBES, ROWS, claim_row, empty_recycling, find_row, recycle
 from drafting.verifier import accept_path
 
 VOCABULARY = 50
@@ -68,10 +68,10 @@ def test_defect_7_the_saved_file_does_not_depend_on_the_written_tokens(tmp_path)
 
 
 def test_defect_7_recycled_candidates_stay_in_their_workspace_and_go_with_it(drafters):
-    assert (drafters.recycling("workspace").single[1] >= 0).any()
-    assert (drafters.recycling("another").single < 0).all()
+    assert (drafters.recycling("workspace").candidates >= 0).any()
+    assert (drafters.recycling("another").candidates < 0).all()
     drafters.close_workspace("workspace")
-    assert (drafters.recycling("workspace").single < 0).all()
+    assert (drafters.recycling("workspace").candidates < 0).all()
 
 
 def test_defect_7_files_of_earlier_versions_are_deleted(tmp_path):
@@ -147,17 +147,16 @@ def test_calibration_follows_a_change():
     assert calibration.seen[0, 1] <= 2000
 
 
-def test_a_full_pair_table_replaces_the_oldest_pair():
-    memory = empty_recycling(VOCABULARY, pair_rows=PROBES)
+def test_a_full_table_replaces_the_oldest_row():
+    memory = empty_recycling(rows=PROBES)
     tops = np.arange(8, dtype=np.int32)[None]
     for before in range(PROBES + 1):
         recycle(memory, np.array([before], dtype=np.int32), np.array([7], dtype=np.int32), tops + before)
-    assert find_pair(memory, 0, 7) == -1
-    assert [memory.pair_rows[find_pair(memory, before, 7), 0] for before in range(1, PROBES + 1)] == [1, 2, 3, 4]
-    assert memory.single[7, 0] == PROBES
-    assert claim_pair(memory, 1, 7) == find_pair(memory, 1, 7)
+    assert [find_row(memory, before, 7) for before in (0, 1)] == [-1, -1]
+    assert [memory.candidates[find_row(memory, before, 7), 0] for before in (2, 3, 4, ALONE)] == [2, 3, 4, 4]
+    assert claim_row(memory, 2, 7) == find_row(memory, 2, 7)
 
 
-def test_recycling_arrays_stay_below_ten_megabytes():
-    assert sum(array.nbytes for array in empty_recycling(151_936)) < 10_000_000
-    assert PAIR_ROWS & (PAIR_ROWS - 1) == 0
+def test_recycling_arrays_stay_below_three_megabytes():
+    assert sum(array.nbytes for array in empty_recycling()) < 3_000_000
+    assert ROWS & (ROWS - 1) == 0

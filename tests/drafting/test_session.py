@@ -12,6 +12,7 @@ from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT, DraftTree
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters
+from drafting.sources.token_recycling import ALONE, find_row
 from drafting.verifier import accept_path
 
 VOCABULARY = 40
@@ -163,7 +164,12 @@ def test_recycling_learns_from_a_pruned_tree():
     tree = DraftTree.empty()
     best = np.array([[9, 8, 7, 6, 5, 4, 3, 2]], dtype=np.int32)
     session.observe(tree, best, accept_path(tree, lambda _row: 9), 20.0)
-    assert shared.recycling("").single[3, :2].tolist() == [9, 8]
+    assert _recycled(shared, 2, 3) == _recycled(shared, ALONE, 3) == [9, 8]
+
+
+def _recycled(shared, before, token):
+    memory = shared.recycling("")
+    return memory.candidates[find_row(memory, before, token), :2].tolist()
 
 
 @pytest.mark.parametrize("cost", [1000.0])
