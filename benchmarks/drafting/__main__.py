@@ -104,10 +104,15 @@ class Bench:
         assert last.statistics is not None
         return Result(case, row, request.sampling.temperature > 0, text, last.statistics)
 
+    def open_workspace(self, case: Case) -> None:
+        """Index the files of a case."""
+        for _ in self.engine.update_workspace(case.workspace, CancelToken()):
+            pass
+
     def warm_up(self, cases: Iterable[Case]) -> None:
         """Train the learning rows on cases that are not measured."""
         for case in cases:
-            self.engine.update_workspace(case.workspace)
+            self.open_workspace(case)
             self.complete(case, COMBINED, case.request)
             self.complete(case, WARM, case.request)
             self.drafters.close_workspace(case.request.workspace)
@@ -209,7 +214,7 @@ def summary(bench: Bench) -> dict[str, object]:
 def run(bench: Bench, cases: Sequence[Case], single_every: int) -> None:
     """Measure all cases, each greedily and sampled. Every `single_every`-th case also runs the single drafters."""
     for number, case in enumerate(cases):
-        bench.engine.update_workspace(case.workspace)
+        bench.open_workspace(case)
         rows = list(ROWS) if number % single_every == 0 else [COMBINED]
         bench.measure(case, rows, sampled=False, seed=number)
         bench.measure(case, [COMBINED], sampled=True, seed=number)

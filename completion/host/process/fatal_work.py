@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from completion.errors import DocumentRefusedError
 from completion.host.clients import document_of
 from completion.host.engine_protocol import EngineLike
 from completion.paths import writing_to
-from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceFile, WorkspaceUpdate
+from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
 HOSTS = 2
 """Hosts that may end on a text in a row: the first one may have ended for another reason."""
@@ -24,6 +24,7 @@ REFUSED_S = 60.0
 """Time after which a changed version of such a text is served again."""
 _REMEMBERED_S = 86_400.0
 _NOTHING = ("", "")
+_DONE = object()
 
 
 @dataclass(slots=True)
@@ -65,7 +66,7 @@ class FatalWork:
 
     @contextmanager
     def serving(self, key: str, version: str) -> Iterator[None]:
-        """Count this host's end within the block against a document or file. Forget earlier ones after the block.
+        """Count this host's end within the block against a document or file.
 
         Raises:
             DocumentRefusedError: Too many hosts ended on it.
@@ -74,8 +75,12 @@ class FatalWork:
         self._write((key, version))
         try:
             yield
-            self._deaths.pop(key, None)
         finally:
+            self._write(_NOTHING)
+
+    def served(self, key: str) -> None:
+        """Forget the hosts that ended on a document or file: this one did not."""
+        if self._deaths.pop(key, None) is not None:
             self._write(_NOTHING)
 
     def close(self) -> None:
@@ -145,21 +150,32 @@ class CountedEngine:
         with self._serving(request):
             self._engine.prepare(request, cancel)
 
-    def update_workspace(self, update: WorkspaceUpdate) -> None:
-        """Update the engine file by file, without the files on which too many hosts ended."""
+    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
+        """Update the engine piece by piece, without the files on which too many hosts ended."""
         if update.removed or not update.changed:
-            self._engine.update_workspace(replace(update, changed=()))
+            yield from self._engine.update_workspace(replace(update, changed=()), cancel)
         for file in update.changed:
-            with suppress(DocumentRefusedError), self._fatal.serving(*_file(update.workspace, file)):
-                self._engine.update_workspace(replace(update, changed=(file,), removed=()))
+            pieces = self._engine.update_workspace(replace(update, changed=(file,), removed=()), cancel)
+            with suppress(DocumentRefusedError):
+                yield from self._counted(pieces, _digest(update.workspace, "\0", file.path), _digest(file.text))
 
-    def _serving(self, request: CompletionRequest) -> AbstractContextManager[None]:
+    def _counted(self, pieces: Iterator[None], key: str, version: str) -> Iterator[None]:
+        """Between two pieces other work may be served, so each piece is counted by itself."""
+        more = True
+        while more:
+            with self._fatal.serving(key, version):
+                more = next(pieces, _DONE) is not _DONE
+            if more:
+                yield
+        self._fatal.served(key)
+
+    @contextmanager
+    def _serving(self, request: CompletionRequest) -> Iterator[None]:
         """The version is the same for every cursor in the same text."""
-        return self._fatal.serving(_digest(document_of(request.document)), _digest(request.prefix, request.suffix))
-
-
-def _file(workspace: str, file: WorkspaceFile) -> tuple[str, str]:
-    return _digest(workspace, "\0", file.path), _digest(file.text)
+        key = _digest(document_of(request.document))
+        with self._fatal.serving(key, _digest(request.prefix, request.suffix)):
+            yield
+        self._fatal.served(key)
 
 
 def _digest(*parts: str) -> str:

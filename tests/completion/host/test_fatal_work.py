@@ -31,9 +31,11 @@ def hosts(tmp_path):
 def is_served(fatal, key, version):
     try:
         with fatal.serving(key, version):
-            return True
+            pass
     except DocumentRefusedError:
         return False
+    fatal.served(key)
+    return True
 
 
 def test_a_text_is_refused_after_two_hosts_ended_on_it(hosts):
@@ -73,6 +75,16 @@ def test_an_idle_host_that_is_killed_and_a_failed_request_count_for_nothing(host
         with pytest.raises(ValueError, match="failed"), hosts.start().serving("document", "text"):
             raise ValueError("failed")
     assert is_served(hosts.start(), "document", "text")
+
+
+def test_a_file_that_ends_hosts_at_its_second_piece_is_left_out(hosts):
+    for _ in range(2):
+        fatal = hosts.start()
+        with fatal.serving("file", "text"):
+            pass  # its first piece is served each time
+        hosts.blocks.append(fatal.serving("file", "text"))
+        hosts.blocks[-1].__enter__()
+    assert not is_served(hosts.start(), "file", "text")
 
 
 @pytest.mark.parametrize(
