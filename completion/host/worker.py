@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 _WORKSPACE_FACTOR = 8
 """How many times `queue_limit` workspace updates may wait: they come in bursts, even before the model is loaded."""
 
+_NEVER = 1 << 30
+"""Threshold of a generation of the garbage collector that is not reached."""
+
 Deliver = Callable[[CompletionEvent | DraftlineError], None]
 
 
@@ -140,6 +143,8 @@ class EngineWorker:
         self._metrics.queue_length.set(len(self._jobs))
 
     def _work(self) -> None:
+        thresholds = gc.get_threshold()
+        gc.set_threshold(*thresholds[:2], _NEVER)  # a full collection of what is loaded takes 0.2 s and finds nothing
         try:
             loaded = self._load(self._on_progress)
         except DraftlineError as error:
@@ -155,8 +160,8 @@ class EngineWorker:
                 )
             )
             return
-        gc.collect()
         gc.freeze()  # the model's objects live as long as the process, so garbage collections can skip them
+        gc.set_threshold(*thresholds)
         self._loaded = True
         self._on_loaded(loaded)
         while (job := self._next()) is not None:
