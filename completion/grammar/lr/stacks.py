@@ -30,7 +30,7 @@ class StackNode:
 
     def __init__(self, state: int, parents: tuple[StackNode, ...], serial: int) -> None:
         self.state, self.parents, self.serial = state, parents, serial
-        self.depth = parents[0].depth + 1 if parents else 1
+        self.depth: int = parents[0].depth + 1 if parents else 1
         self.alone: StackSet | None = None
 
 

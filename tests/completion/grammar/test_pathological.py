@@ -171,7 +171,7 @@ class CancelChecks(InProcess):
             raise CancelledError("The test cancels this request.")
 
 
-@pytest.mark.parametrize("unit", ["(", "(\n", "f(1)\n"])
+@pytest.mark.parametrize("unit", ["f(1); ", "\n", "f(1)\n"])
 def test_a_long_prefix_is_read_in_pieces_between_checks_of_the_cancel_token(unit):
     text, checks = unit * (60_000 // len(unit)), CancelChecks()
     GrammarConstraint.open("python", text, "", GrammarMode.STRICT, "", checks)
