@@ -28,6 +28,8 @@ _WORKSPACE_FACTOR = 8
 
 _IDLE_S = 60.0
 """Time without a job after which freed memory is returned to the system."""
+_NEVER = 1 << 30
+"""Threshold of a generation of the garbage collector that is not reached."""
 
 Deliver = Callable[[CompletionEvent | DraftlineError], None]
 
@@ -144,6 +146,8 @@ class EngineWorker:
         self._metrics.queue_length.set(len(self._jobs))
 
     def _work(self) -> None:
+        thresholds = gc.get_threshold()
+        gc.set_threshold(*thresholds[:2], _NEVER)  # a full collection of what is loaded takes 0.2 s and finds nothing
         try:
             loaded = self._load(self._on_progress)
         except DraftlineError as error:
@@ -159,9 +163,9 @@ class EngineWorker:
                 )
             )
             return
-        gc.collect()
         gc.freeze()  # the model's objects live as long as the process, so garbage collections can skip them
         trim_heap()  # parsing the vocabulary leaves 60 MB
+        gc.set_threshold(*thresholds)
         self._loaded = True
         self._on_loaded(loaded)
         while (job := self._next()) is not None:

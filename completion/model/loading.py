@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -72,7 +75,17 @@ def _load_tokenizer(folder: Path) -> CodeTokenizer:
     return tokenizer
 
 
+def _map_torch() -> None:
+    """Map torch's libraries without the interpreter's lock: `import torch` would stop all threads for 0.3 s."""
+    spec = find_spec("torch")
+    if os.name == "posix" and spec is not None and spec.origin:
+        library = Path(spec.origin).parent / "lib" / "libtorch_python.so"
+        ctypes.CDLL(None).dlopen(os.fsencode(library), os.RTLD_LAZY)  # a failure is left to the import
+
+
 def _load_weights(folder: Path, backend: Backend, threads: int | None) -> CausalModel:
+    if backend not in {"auto", "int8"}:
+        _map_torch()
     if backend == "transformers":
         return _load_with_transformers(folder, "fp32", threads)
     from completion.model.transformer import load_transformer  # noqa: PLC0415 -- seconds of import that the transformers backend saves

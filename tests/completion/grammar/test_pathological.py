@@ -106,6 +106,19 @@ def test_trim_clears_interned_stacks_above_the_maximum(monkeypatch):
     assert acceptor.accepts_end(acceptor.read(kept, b"]]]]]]]}"))
 
 
+def test_interned_stacks_are_trimmed_while_a_text_is_read(monkeypatch):
+    monkeypatch.setattr("completion.grammar.lr.stacks.MAX_INTERNED_NODES", 50)
+    grammar = load_grammar("json")
+    assert grammar.prefixes.read(b"[1,    \n" * 300, lambda: ()) is not None
+    assert grammar.acceptor.machine.size < 300
+
+
+@pytest.mark.parametrize(("language", "opener"), [("python", "("), ("json", "["), ("javascript", "a({b: [")])
+def test_deep_nesting_exceeds_a_bound(language, opener):
+    opened = GrammarConstraint.open(language, opener * 10_000, "", GrammarMode.STRICT)
+    assert opened.reason is OffReason.BOUND
+
+
 def test_trim_clears_cached_steps_above_the_maximum(monkeypatch):
     monkeypatch.setattr("completion.grammar.lr.step_shapes.MAX_SHAPES", 5)
     acceptor = load_grammar("go").acceptor
@@ -158,7 +171,7 @@ class CancelChecks(InProcess):
             raise CancelledError("The test cancels this request.")
 
 
-@pytest.mark.parametrize("unit", ["(", "(\n", "f(1)\n"])
+@pytest.mark.parametrize("unit", ["f(1); ", "\n", "f(1)\n"])
 def test_a_long_prefix_is_read_in_pieces_between_checks_of_the_cancel_token(unit):
     text, checks = unit * (60_000 // len(unit)), CancelChecks()
     GrammarConstraint.open("python", text, "", GrammarMode.STRICT, "", checks)
