@@ -93,21 +93,25 @@ class HostLauncher:
 
     def processes(self) -> list[psutil.Process]:
         """Return the processes of the host at the address and of the one that this launcher started."""
-        import psutil  # noqa: PLC0415 - importing it takes 20 ms, and only error paths need it
+        return list(dict.fromkeys([*self._holders(), *self._started()]))
 
+    def is_stuck(self) -> bool:
+        """Return whether a process keeps the lock, and so must listen or end soon, or the started one is stopped."""
+        from lsp_server.engine.process import is_stopped  # noqa: PLC0415
+
+        return bool(self._holders()) or any(is_stopped(process) for process in self._started())
+
+    def _holders(self) -> list[psutil.Process]:
         from lsp_server.engine.process import processes_with  # noqa: PLC0415
 
-        found = processes_with(self.address().lock_path, self._options.program)
-        if self._process is not None and self._process.poll() is None:
-            found.append(psutil.Process(self._process.pid))
-        return list(dict.fromkeys(found))
+        return processes_with(self.address().lock_path, self._options.program)
 
-    def stuck(self) -> list[psutil.Process]:
-        """Return those of the processes that must listen or end soon: they keep the lock, or they are stopped."""
-        from lsp_server.engine.process import is_stopped, processes_with  # noqa: PLC0415
+    def _started(self) -> list[psutil.Process]:
+        import psutil  # noqa: PLC0415 - importing it takes 20 ms, and only error paths need it
 
-        holders = processes_with(self.address().lock_path, self._options.program)
-        return [process for process in self.processes() if process in holders or is_stopped(process)]
+        if self._process is None or self._process.poll() is not None:
+            return []
+        return [psutil.Process(self._process.pid)]
 
     def end(self, processes: Sequence[psutil.Process], grace_s: float) -> None:
         """End processes with SIGTERM, then with SIGKILL after `grace_s` seconds."""

@@ -89,7 +89,7 @@ class HostWatch:
         """Return whether the host does not hang. One that is gone does not; one that is stuck does."""
         end_s = asyncio.get_running_loop().time() + self._patience.answer_s
         while (answers := await self._answer()) is None:
-            if not await asyncio.to_thread(self._launcher.stuck):
+            if not await asyncio.to_thread(self._launcher.is_stuck):
                 return True
             if asyncio.get_running_loop().time() >= end_s:
                 return False
