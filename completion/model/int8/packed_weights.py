@@ -1,4 +1,4 @@
-"""Weights in the layout of the int8 kernels: quantised and packed once into one file, mapped into memory later."""
+"""Weights in the layout of the int8 kernels: quantised and packed once into one file, read into memory later."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,8 @@ FORMAT = 2
 _ALIGNMENT = 4096
 _HALF_PANEL = CHANNELS // 2
 _READ_BYTES = 1 << 25
-_MAPPED = "embeddings"
-"""Last section of the file. Few of its rows are ever read, so it is mapped rather than read into memory."""
+_ROWS = "embeddings"
+"""Last section of the file. Few of its rows are ever read, so they are read when they are needed."""
 
 Section = npt.NDArray[Any]
 
@@ -59,13 +60,41 @@ class PackedWeights:
 
     Attributes:
         architecture: Sizes of the model.
-        sections: Arrays by name: "embeddings" as bfloat16 bits [vocabulary, hidden]; "L.norm_1", "L.norm_2" and
-            "final.norm_1" float32; and for each matrix "NAME.weights", "NAME.scales", "NAME.bias" with NAME "L.qkv",
-            "L.attention_out", "L.gate_up", "L.down" or "final.qkv", which is the head.
+        embeddings: Rows as bfloat16 bits [vocabulary, hidden].
+        sections: Arrays by name: "L.norm_1", "L.norm_2" and "final.norm_1" float32; and for each matrix
+            "NAME.weights", "NAME.scales", "NAME.bias" with NAME "L.qkv", "L.attention_out", "L.gate_up", "L.down" or
+            "final.qkv", which is the head.
     """
 
     architecture: Architecture
+    embeddings: FileRows
     sections: dict[str, Section]
+
+
+class FileRows:
+    """Rows of a matrix in a file. A mapped file would stay in memory with the neighbours of every row that was used."""
+
+    def __init__(self, path: Path, offset: int, kind: str, shape: tuple[int, int]) -> None:
+        self._file = path.open("rb", buffering=0)
+        self._offset, self._kind, self._width = offset, np.dtype(kind), shape[1]
+        self._lock = Lock()
+
+    def __getitem__(self, rows: IntArray) -> Section:
+        """Read rows.
+
+        Returns:
+            The shape of `rows` and the matrix's width.
+
+        Raises:
+            ModelDamagedError: The file was truncated while it was in use.
+        """
+        found = np.empty((rows.size, self._width), self._kind)
+        with self._lock:
+            for row, index in zip(found, rows.ravel().tolist(), strict=True):
+                self._file.seek(self._offset + index * row.nbytes)
+                if self._file.readinto(row.data) != row.nbytes:
+                    raise _changed(Path(self._file.name))
+        return found.reshape(*rows.shape, self._width)
 
 
 def load_packed(folder: Path, cache_folder: Path) -> PackedWeights:
@@ -118,7 +147,7 @@ def write_packed(folder: Path, target: Path, _progress: Progress) -> None:
     index: dict[str, tuple[int, str, tuple[int, ...]]] = {}
     with (target / "weights.bin").open("wb") as file:
         for name, section in _sections(folder, architecture):
-            file.seek(-file.tell() % (BLOCK_BYTES if name == _MAPPED else _ALIGNMENT), os.SEEK_CUR)
+            file.seek(-file.tell() % (BLOCK_BYTES if name == _ROWS else _ALIGNMENT), os.SEEK_CUR)
             index[name] = (file.tell(), section.dtype.str, section.shape)
             file.write(np.ascontiguousarray(section).data)
         file.truncate(file.tell() + -file.tell() % BLOCK_BYTES)
@@ -171,7 +200,7 @@ def _sections(folder: Path, architecture: Architecture) -> Iterator[tuple[str, S
         yield from matrix(f"{index}.down", layer.down)
     yield "final.norm_1", floats(required(read, "model.norm.weight"))
     yield from matrix("final.qkv", Linear(read_head(read, architecture), None))
-    yield _MAPPED, required(read, "model.embed_tokens.weight").view(torch.uint16).numpy()
+    yield _ROWS, required(read, "model.embed_tokens.weight").view(torch.uint16).numpy()
 
 
 def gate_up_order(intermediate: int) -> IntArray:
@@ -209,21 +238,18 @@ def _map(target: Path) -> PackedWeights:
         ModelDamagedError: It differs from what was written.
     """
     header, path = _header(target), target / "weights.bin"
-    sums, size = np.array(header["sums"], np.uint64), header["sections"][_MAPPED][0]
+    sums, size = np.array(header["sums"], np.uint64), header["sections"][_ROWS][0]
     if not path.is_file() or path.stat().st_size != len(sums) * BLOCK_BYTES:
         raise ModelDamagedError(f"The packed weights in {path} are truncated.")
     memory = _in_huge_pages(path, size, sums)
     if not sampled_sums_agree(path, sums, size // BLOCK_BYTES):
         raise _changed(path)
-    with path.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    embeddings = FileRows(path, *header["sections"].pop(_ROWS))
     sections = {
-        name: np.frombuffer(mapped if name == _MAPPED else memory, np.dtype(kind), int(np.prod(shape)), offset).reshape(
-            shape
-        )
+        name: np.frombuffer(memory, np.dtype(kind), int(np.prod(shape)), offset).reshape(shape)
         for name, (offset, kind, shape) in header["sections"].items()
     }
-    return PackedWeights(Architecture.from_json(header["architecture"]), sections)
+    return PackedWeights(Architecture.from_json(header["architecture"]), embeddings, sections)
 
 
 def _header(target: Path) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class QuantizedTransformer:
         architecture = weights.architecture
         self.architecture, self.shape = architecture, architecture.shape
         self._weights, self._threads = weights, WorkerThreads(threads)
-        self._embeddings = weights.sections["embeddings"]
+        self._embeddings = weights.embeddings
         self._table = _address_table(weights)
         self._sizes = _sizes(architecture)
         self._cosines, self._sines = rotary_tables(architecture, architecture.max_positions)
