@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.sample_documents import MULTIPLY
+from tests.e2e.sample_documents import ADD, MULTIPLY
 from tests.e2e.vscode.code_window import STATUS_ITEM, CodeServer, CodeWindow
 
 pytestmark = [pytest.mark.vscode, pytest.mark.real_model]
@@ -39,9 +39,9 @@ def edit(quiet_server, browser, tmp_path) -> Iterator[Callable[[], CodeWindow]]:
     """Return a function that opens a window with a new extension host and a function to complete."""
     opened: list[CodeWindow] = []
 
-    def edit_one() -> CodeWindow:
+    def edit_one(text: str = MULTIPLY) -> CodeWindow:
         file = tmp_path / "example.py"
-        file.write_text(MULTIPLY)
+        file.write_text(text)
         opened.append(CodeWindow(browser, quiet_server, file))
         opened[-1].wait_for_ready()
         opened[-1].press("Control+End")
@@ -92,9 +92,9 @@ def test_manual_mode_sends_no_request_in_200_typed_keys_and_the_key_for_a_reques
     window.wait_for_ghost("t.+")
 
 
-@pytest.mark.parametrize(("typed", "reason"), [("# return the prod", "in_comment"), ("name = 'the prod", "in_string")])
+@pytest.mark.parametrize(("typed", "reason"), [("# Multiply two num", "in_comment"), ("name = 'the prod", "in_string")])
 def test_a_comment_and_a_string_get_suggestions_only_on_request(edit, engine_room, typed, reason):
-    window = edit()
+    window = edit(ADD)
     refused = engine_room.kept_away(reason)
     window.type(typed)
     engine_room.wait_for_kept_away(reason, refused)
