@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 
 from completion.alternatives.further_suggestions import alternatives, ranked
@@ -15,6 +15,7 @@ from completion.decoding.drafting_setup import keep_calibration, make_drafters
 from completion.decoding.finishing import open_grammar
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
+from completion.errors import ParseLimitError
 from completion.model.loading import LoadedModel
 from completion.postprocess import Dropped
 from completion.prompt.fim_format import detect_format
@@ -30,6 +31,7 @@ from completion.request import (
     WorkspaceUpdate,
 )
 from completion.stopping.mode import cursor_context
+from completion.syntax.enclosing_literal import Literal, enclosing_literal
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
 from drafting.session import Drafters
@@ -99,6 +101,9 @@ class Engine:
             CancelledError: Within one step or one chunk of the prompt after `cancel`.
             PromptTooLongError: The prompt does not fit the KV session.
         """
+        if unwanted := self._unwanted_at(request, cancel):
+            yield CompletionEvent((), done=True, dropped=unwanted)
+            return
         record = RunRecord(self._clock)
         task = self._start(request, cancel, record)
         first = task.first_attempt()
@@ -179,6 +184,21 @@ class Engine:
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)
         grammar = open_grammar(planned, prompt.healed, self._parsing)
         return Task(self._model, self._tokenizer, self._drafters, planned, context, prompt, session, grammar, record)
+
+    def _unwanted_at(self, request: CompletionRequest, cancel: CancelToken) -> str:
+        """Return "in_comment" or "in_string" if the cursor is where the request wants no suggestion, "" otherwise.
+
+        Raises:
+            CancelledError: While the document is parsed.
+        """
+        if request.in_comments and request.in_strings:
+            return ""
+        self._parsing.watch(cancel, request.document)
+        unwanted = {Literal.COMMENT: not request.in_comments, Literal.STRING: not request.in_strings}
+        with suppress(ParseLimitError):
+            found = self._parsing(enclosing_literal, request.prefix, request.suffix, request.language)
+            return found.value if found and unwanted[found] else ""
+        return ""
 
     def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt, KVSession]:
         """Return the request with plain line feeds and snippets, its prompt, and the document's KV session.

@@ -66,6 +66,7 @@ class StopReason(StrEnum):
     UNLIKELY = "unlikely"
     MAX_TOKENS = "max_tokens"
     MAX_BYTES = "max_bytes"
+    MAX_LINES = "max_lines"
     TIME_BUDGET = "time_budget"
     GRAMMAR = "grammar"
 
@@ -108,6 +109,7 @@ class CompletionRequest:
         alternatives: Source of the other suggestions.
         max_tokens: Maximum number of generated tokens.
         max_bytes: Maximum number of generated UTF-8 bytes.
+        max_lines: Maximum number of lines with text; 0 for no bound.
         time_budget_ms: Time after which decoding stops at the next step; 0 for no bound.
         sampling: Parameters of drawing a token.
         layout: Order of prefix and suffix; None for the model's own.
@@ -118,6 +120,8 @@ class CompletionRequest:
         filters: Whether the filters of `completion.postprocess` apply.
         invoked: Whether the request is manual: no rule about the cursor's position hides its suggestion, and the first
             suggestion never ends early as unlikely.
+        in_comments: Whether a cursor inside a comment gets suggestions.
+        in_strings: Whether a cursor inside a string gets suggestions.
     """
 
     prefix: str
@@ -134,6 +138,7 @@ class CompletionRequest:
     alternatives: Alternatives = Alternatives.BRANCHES
     max_tokens: int = 128
     max_bytes: int = 4096
+    max_lines: int = 0
     time_budget_ms: int = 0
     sampling: Sampling = field(default_factory=Sampling)
     layout: Layout | None = None
@@ -143,6 +148,8 @@ class CompletionRequest:
     healing: bool = True
     filters: bool = True
     invoked: bool = False
+    in_comments: bool = True
+    in_strings: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,20 @@ from enum import StrEnum
 
 
 class EmptyReason(StrEnum):
-    """Why a request shows nothing. Telemetry counts the reasons by their values; the status shows the lasting ones."""
+    """Why a request shows nothing. Telemetry counts the reasons by their values; the status shows the lasting ones.
+
+    The reasons of the quiet controls are not among these: `draftline/status` has a field of its own for them.
+    """
 
     DISABLED = "disabled"
     LANGUAGE_OFF = "language_off"
+    FILE_OFF = "file_off"
+    WORKSPACE_OFF = "workspace_off"
+    MANUAL = "manual"
+    SNOOZED = "snoozed"
+    IN_COMMENT = "in_comment"
+    IN_STRING = "in_string"
+    TYPING = "typing"
     NOT_OPEN = "not_open"
     OUTDATED = "outdated"
     TOO_LARGE = "too_large"
@@ -44,6 +54,13 @@ class EmptyReason(StrEnum):
 _SENTENCES = {
     EmptyReason.DISABLED: "Completion is switched off.",
     EmptyReason.LANGUAGE_OFF: "Completion is switched off for this language.",
+    EmptyReason.FILE_OFF: "Completion is switched off for this file.",
+    EmptyReason.WORKSPACE_OFF: "Completion is switched off for this workspace.",
+    EmptyReason.MANUAL: "Suggestions are made on request only.",
+    EmptyReason.SNOOZED: "Automatic suggestions are snoozed.",
+    EmptyReason.IN_COMMENT: "The cursor is in a comment, and `in_comments` is off.",
+    EmptyReason.IN_STRING: "The cursor is in a string, and `in_strings` is off.",
+    EmptyReason.TYPING: "The user typed on before `show_after_ms`.",
     EmptyReason.NOT_OPEN: "The editor has not opened this document in the language server.",
     EmptyReason.OUTDATED: "The document changed after the request.",
     EmptyReason.TOO_LARGE: "The document is larger than max_file_mb.",
@@ -67,8 +84,6 @@ _SENTENCES = {
 
 _LASTING = frozenset(
     {
-        EmptyReason.DISABLED,
-        EmptyReason.LANGUAGE_OFF,
         EmptyReason.TOO_LARGE,
         EmptyReason.LINE_TOO_LONG,
         EmptyReason.BINARY,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -18,6 +19,10 @@ DID_ACCEPT_PARTLY = "textDocument/didPartiallyAcceptCompletion"
 DID_MOVE_CURSOR = "draftline/didMoveCursor"
 DID_REJECT = "draftline/didRejectCompletion"
 ACCEPTED_COMMAND = "draftline.accepted"
+SNOOZE_COMMAND = "draftline.snooze"
+RESUME_COMMAND = "draftline.resume"
+SWITCH_COMMAND = "draftline.switch"
+_MAX_SNOOZE_MINUTES = 60 * 24 * 365
 _MAX_UINTEGER = 2**31 - 1  # LSP 3.17, uinteger
 
 
@@ -33,6 +38,14 @@ class Rejection(StrEnum):
     DISMISSED = "dismissed"
     TYPED_OVER = "typedOver"
     CURSOR_MOVED = "cursorMoved"
+
+
+class OffScope(StrEnum):
+    """What a command switches off."""
+
+    FILE = "file"
+    LANGUAGE = "language"
+    WORKSPACE = "workspace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,15 @@ class Rejected:
 
     id: str
     reason: Rejection
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """The file, language or workspace of the document `uri` is switched off, or on; None: the other one than now."""
+
+    scope: OffScope
+    uri: str
+    is_off: bool | None
 
 
 def read_item_name(arguments: object) -> ItemName:
@@ -121,6 +143,33 @@ def read_cursor(params: object) -> tuple[str, types.Position]:
             f"{DID_MOVE_CURSOR}: line and character of a position must be integers from 0 to {_MAX_UINTEGER}."
         )
     return str(uri), types.Position(line, character)
+
+
+def read_minutes(arguments: Sequence[object]) -> float:
+    """Read the arguments of `draftline.snooze`: minutes, or nothing for an infinity.
+
+    Raises:
+        InvalidMessageError: The argument is not a number of minutes.
+    """
+    minutes = arguments[0] if arguments else math.inf
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not minutes > 0:
+        raise InvalidMessageError(f"{SNOOZE_COMMAND} takes a number of minutes above 0, or nothing.")
+    return minutes if minutes <= _MAX_SNOOZE_MINUTES else math.inf
+
+
+def read_switch(arguments: Sequence[object]) -> Switch:
+    """Read the arguments of `draftline.switch`: a scope, a document's URI, and "on" or "off" or nothing.
+
+    Raises:
+        InvalidMessageError: An argument is missing or invalid.
+    """
+    scope, uri, state = (*arguments, None, None, None)[:3]
+    if scope not in tuple(OffScope) or not isinstance(uri, str) or state not in ("on", "off", None):
+        known = ", ".join(f'"{one}"' for one in OffScope)
+        raise InvalidMessageError(
+            f'{SWITCH_COMMAND} takes one of {known}, a document\'s URI, and "on", "off" or nothing.'
+        )
+    return Switch(OffScope(str(scope)), uri, None if state is None else state == "off")
 
 
 def _member(value: object, name: str, method: str) -> Any:  # noqa: ANN401 - untyped JSON

@@ -189,6 +189,18 @@ def _register_signals(server: DraftlineServer) -> None:
     def accepted(*arguments: Any) -> None:  # noqa: ANN401 - untyped JSON
         server.session.accepted(messages.read_item_name(arguments))
 
+    @server.command(messages.SNOOZE_COMMAND)
+    def snooze(*arguments: Any) -> str:  # noqa: ANN401 - see above
+        return server.session.quiet.snooze(messages.read_minutes(arguments))
+
+    @server.command(messages.RESUME_COMMAND)
+    def resume(*_arguments: Any) -> str:  # noqa: ANN401 - see above
+        return server.session.quiet.resume()
+
+    @server.command(messages.SWITCH_COMMAND)
+    def switch(*arguments: Any) -> str:  # noqa: ANN401 - see above
+        return server.session.switch(messages.read_switch(arguments))
+
     @server.feature(messages.DID_SHOW)
     def did_show(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls passes the server to a parameter of type `object`
         server.session.signals.shown(messages.read_shown(params))

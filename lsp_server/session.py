@@ -18,14 +18,16 @@ from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_start
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.link import EngineLink
-from lsp_server.messages import PARTIAL_COMPLETION, ItemName
+from lsp_server.messages import PARTIAL_COMPLETION, ItemName, Switch
 from lsp_server.settings.config import PROJECT_FILE
+from lsp_server.settings.switched_off import SwitchedOff, off_path
 from lsp_server.settings.table import Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 from lsp_server.suggesting import items
 from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.preparation import Preparer
 from lsp_server.suggesting.query import Answer, Query, situation_at
+from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.suggesting.request_builder import RequestBuilder
 from lsp_server.suggesting.request_policy import RequestPolicy
 from lsp_server.telemetry.client_events import ClientEvents
@@ -52,7 +54,8 @@ class Session:
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
         self.feed = WorkspaceFeed(self.folders, self.documents, self.engine.send, lambda: self.settings)
         self._background: set[asyncio.Task[None]] = set()
-        self.policy = RequestPolicy(lambda: self.settings, self.feed.refusal_of, clock)
+        self.quiet = QuietControls(self.status, lambda: self.settings, self.folders, SwitchedOff(off_path()), clock)
+        self.policy = RequestPolicy(lambda: self.settings, self.quiet, self.feed.refusal_of, clock)
         self._builder = RequestBuilder(self.documents, self.folders)
         self.completer = InlineCompleter(
             source=lambda: self.engine.source,
@@ -93,6 +96,7 @@ class Session:
     async def close(self) -> None:
         """Stop all work, and close the engine client and the telemetry."""
         self.preparer.stop()
+        self.quiet.close()
         for document in self.documents:
             self.completer.clear(document.uri)
             self.recorder.document_closed(document)
@@ -136,6 +140,7 @@ class Session:
             if self.settings.telemetry != self._is_recording:
                 self._is_recording = self.settings.telemetry
                 await self.recorder.switch(usable_store_path() if self._is_recording else None)
+            self.quiet.update()
             await self.engine.use(self.settings)
 
     # --- documents --------------------------------------------------------------------------------------------------
@@ -223,6 +228,7 @@ class Session:
         document = self.documents.get(uri)
         if document is None:
             return
+        self.quiet.update(document)
         place = document.place(position, self.documents.encoding)
         if self.completer.cursor_moved(document, place):
             self.preparer.paused_at(document, place)
@@ -234,8 +240,13 @@ class Session:
         self.signals.accepted(item)
         self.preparer.repeat_soon()
 
+    def switch(self, wanted: Switch) -> str:
+        """Switch a document's file, language or workspace off or on; return the sentence for the status."""
+        document = self.documents.get(wanted.uri)
+        return EmptyReason.NOT_OPEN.sentence if document is None else self.quiet.switch(wanted, document)
+
     async def _prepare(self, document: Document, place: Place) -> None:
-        if self.policy.refusal(document, place) is None:
+        if self.policy.refusal(document, place) is None and self.quiet.silence() is not EmptyReason.SNOOZED:
             settings, _ = self._settings.of(document.uri)
             await self.engine.prepare(self._builder.build(document, place, settings))
 
@@ -244,6 +255,7 @@ class Session:
         if document is None:
             self.recorder.refused("", EmptyReason.NOT_OPEN)
             return None
+        self.quiet.update(document)
         place = document.place(position, self.documents.encoding)
         self.preparer.paused_at(document, place)
         asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._update_busy)

@@ -25,12 +25,21 @@ class StatusKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The params of `draftline/status`: the state, a sentence about it, and the engine's model and device."""
+    """The params of `draftline/status`.
+
+    Attributes:
+        kind: The state.
+        message: A sentence about it.
+        model: The engine's model.
+        device: The engine's device.
+        quiet: A sentence on why there are no automatic suggestions where the user types; "" if there are.
+    """
 
     kind: StatusKind = StatusKind.STARTING
     message: str = "Starting."
     model: str = ""
     device: str = ""
+    quiet: str = ""
 
 
 class ProgressChannel(Protocol):

@@ -16,12 +16,13 @@ from completion.syntax.brackets import CLOSER_OF, scan
 
 MIN_LINE_PROBABILITY = 0.8
 """Minimum probability, under the model, of a line that may stay open, its end included."""
+_LINE_ENDS = frozenset({StopReason.LINE_END, StopReason.MAX_LINES})
 
 
 def closing_texts(suggestion: Suggestion, reason: StopReason, context: Context) -> tuple[str, ...]:
     """Return short texts that would close what a line opens; none unless the line is complete and likely."""
     text, scores = suggestion.text, suggestion.token_log_probabilities
-    if reason is not StopReason.LINE_END or "\n" in text or not scores or exp(sum(scores)) < MIN_LINE_PROBABILITY:
+    if reason not in _LINE_ENDS or "\n" in text or not scores or exp(sum(scores)) < MIN_LINE_PROBABILITY:
         return ()
     found = scan(text, context.language, context.before.string)
     if found.string or found.comment:

@@ -54,6 +54,11 @@ class StopRules:
 
     def text_end(self, text: str) -> Stop | None:
         """Return the first end by a rule about the text, None if no rule applies."""
+        found, limit = self._own_end(text), self._lines_end(text)
+        return Stop(limit, StopReason.MAX_LINES) if limit < (found.length if found else len(text)) else found
+
+    def _own_end(self, text: str) -> Stop | None:
+        """Return the end of the line or block, or before text that repeats; None if there is none."""
         context = self._context
         if context.mode is Mode.LINE:
             line_stop = closed_end if self._request.filters else line_end
@@ -61,6 +66,15 @@ class StopRules:
         else:
             end, reason = context.block_ends.after().end(text), StopReason.BLOCK_END
         return Stop(end, reason) if end is not None else self._repeated(text)
+
+    def _lines_end(self, text: str) -> int:
+        """Return the offset where the last allowed line ends, or the text's length."""
+        lines, end = 0, -1
+        while self._request.max_lines and (end := text.find("\n", start := end + 1)) >= 0:
+            lines += not text[start:end].isspace() and end > start
+            if lines == self._request.max_lines:
+                return end
+        return len(text)
 
     def size_end(self, output: OutputText) -> Stop | None:
         """Return the end at the maximum number of tokens or bytes, None if neither is reached."""

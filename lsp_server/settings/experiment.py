@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
-import logging
-import os
 import re
 import time
 from collections.abc import Callable
@@ -17,9 +14,8 @@ from typing import Literal, get_args
 from completion.errors import ConfigurationError, StorageError
 from completion.paths import state_dir
 from lsp_server.settings.config import with_text
+from lsp_server.settings.shared_file import SharedFile
 from lsp_server.settings.table import COMPARABLE, DEFAULTS, Settings
-
-_log = logging.getLogger(__name__)
 
 By = Literal["hour", "file"]
 BYS: tuple[By, ...] = get_args(By)
@@ -103,29 +99,12 @@ class Experiment:
         return with_text(settings, self.setting, arm.side.partition("=")[2])
 
 
-class CurrentExperiment:
-    """The running experiment of this user, which all servers read from one file.
-
-    `get` looks at the file's modification time and reads it again only if that has changed.
-    """
+class CurrentExperiment(SharedFile[Experiment | None]):
+    """The running experiment of this user, None if none is running."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._path = path
+        super().__init__(path, lambda found: Experiment(**found | {"values": tuple(found["values"])}), None)
         self._clock = clock
-        self._seen: tuple[int, int] | None = None
-        self._experiment: Experiment | None = None
-
-    def get(self) -> Experiment | None:
-        """Return the running experiment, None if none is running or its file is invalid."""
-        try:
-            found = self._path.stat()
-        except OSError:
-            self._seen = self._experiment = None
-            return None
-        if self._seen != (found.st_mtime_ns, found.st_ino):
-            self._seen = found.st_mtime_ns, found.st_ino
-            self._experiment = self._read()
-        return self._experiment
 
     def settings_of(self, document: str, settings: Settings) -> tuple[Settings, Arm]:
         """Return the settings for a document's request, and their side of the experiment.
@@ -150,14 +129,7 @@ class CurrentExperiment:
             raise ConfigurationError(
                 f'The experiment "{running.name}" is still running. To end it, run: draftline experiment stop'
             )
-        fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        try:
-            fresh.write_text(json.dumps(dataclasses.asdict(experiment)), encoding="utf-8")
-            fresh.replace(self._path)
-        except OSError as error:
-            raise StorageError(
-                f"{self._path} cannot be written ({error.strerror}). Check its folder, or set DRAFTLINE_STATE_DIR."
-            ) from error
+        self.write(dataclasses.asdict(experiment))
 
     def stop(self) -> None:
         """End the running experiment and keep its records.
@@ -166,19 +138,11 @@ class CurrentExperiment:
             StorageError: Its file cannot be removed.
         """
         try:
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
         except OSError as error:
             raise StorageError(
-                f"{self._path} cannot be removed ({error.strerror}). Check the permissions of its folder."
+                f"{self.path} cannot be removed ({error.strerror}). Check the permissions of its folder."
             ) from error
-
-    def _read(self) -> Experiment | None:
-        try:
-            written = json.loads(self._path.read_text(encoding="utf-8"))
-            return Experiment(**written | {"values": tuple(written["values"])})
-        except (OSError, ValueError, TypeError, KeyError, ConfigurationError) as error:
-            _log.warning("%s is not a valid experiment and is ignored: %s", self._path, error)
-            return None
 
 
 def experiment_path() -> Path:

@@ -16,6 +16,14 @@ from completion.backend import Backend
 from completion.request import Alternatives, CacheMode, GrammarMode, Layout, Mode
 from lsp_server.gate.acceptance_model import Strictness
 
+
+class Trigger(StrEnum):
+    """When suggestions are made: while the user types, or for a manual request only."""
+
+    AUTOMATIC = "automatic"
+    MANUAL = "manual"
+
+
 LogLevel = Literal["debug", "info", "warning", "error"]
 _Value = TypeVar("_Value")
 
@@ -48,6 +56,34 @@ class Settings:
     enabled: bool = _setting(default=True, description="Whether draftline makes suggestions.")
     languages_off: tuple[str, ...] = _setting(
         default=(), description="Languages without suggestions, by the editor's language identifier."
+    )
+    trigger: Trigger = _setting(
+        default=Trigger.AUTOMATIC,
+        description="When suggestions are made: `automatic` while you type, `manual` only when you request one.",
+    )
+    in_comments: bool = _setting(
+        default=True,
+        description="Whether there are automatic suggestions inside comments, by the syntax tree of a language with a "
+        "grammar.",
+    )
+    in_strings: bool = _setting(
+        default=True,
+        description="Whether there are automatic suggestions inside strings and docstrings, by the syntax tree of a "
+        "language with a grammar.",
+    )
+    automatic_lines: int = _setting(
+        default=0,
+        low=0,
+        high=1000,
+        description="Maximum number of lines of an automatic suggestion, blank ones not counted; 0 means no limit. A "
+        "manual request gets the whole suggestion.",
+    )
+    show_after_ms: int = _setting(
+        default=0,
+        low=0,
+        high=10_000,
+        description="Pause in typing, in milliseconds, before an automatic suggestion appears; 0 shows it as soon as "
+        "it is generated. One that is on the screen stays while you type along it.",
     )
     model: str = _setting(
         default="default",
@@ -175,7 +211,7 @@ DEFAULTS: Final = Settings()
 # Settings that change what is suggested or when, for each request. Telemetry records them, so they can be compared.
 COMPARABLE = (
     "mode", "max_tokens", "time_budget_ms", "suggestions", "layout", "grammar", "cache", "drafting", "debounce_ms",
-    "gate",
+    "gate", "automatic_lines", "show_after_ms",
 )  # fmt: skip
 
 

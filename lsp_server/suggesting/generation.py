@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from completion.errors import DraftlineError, EngineUnavailableError
-from completion.request import CompletionEvent, CompletionRequest
+from completion.request import CompletionEvent, CompletionRequest, StopReason
 from lsp_server.suggesting.narrowing import Remainder, Situation, remainder, typed_since
 
 _log = logging.getLogger(__name__)
@@ -39,6 +39,8 @@ class Generation:
         started_s: Time of the request to the engine, by the completer's clock.
         first_text_s: Time of the first text, None before it.
         hidden: Whether the gate hides it. Then alternatives are generated only for a manual request.
+        is_visible: Whether the client has received a part of it.
+        max_lines: Maximum number of its lines, 0 for no bound.
         is_streamed: Whether the client gets alternatives after its answer. If not, they are generated only for a manual
             request.
     """
@@ -55,6 +57,8 @@ class Generation:
         self.started_s = started_s
         self.first_text_s: float | None = None
         self.hidden = False
+        self.is_visible = False
+        self.max_lines = 0
         self.is_streamed = is_streamed
         self._used = asyncio.Event()
         self._all_wanted = asyncio.Event()
@@ -74,6 +78,7 @@ class Generation:
 
     def run(self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]) -> None:
         """Start the engine's stream in the background. `on_event` is called after each event."""
+        self.max_lines = request.max_lines
         self._task = asyncio.create_task(self._read(source, request, on_event))
 
     def note_use(self, *, wants_all: bool) -> None:
@@ -84,6 +89,17 @@ class Generation:
         self._used.set()
         if wants_all:
             self._all_wanted.set()
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether a manual request was made for it, so that manual mode and the snooze do not hide it."""
+        return self._all_wanted.is_set()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its maximum of lines has cut it, or may still do so. A manual request wants all of it."""
+        reason = self.last.stop_reason if self.last is not None else None
+        return self.max_lines > 0 and reason in (None, StopReason.MAX_LINES)
 
     def cancel(self) -> None:
         """Stop the generation. Closing the stream cancels the engine's work."""
@@ -190,7 +206,7 @@ class Generation:
             async with contextlib.aclosing(source.complete(request)) as events:
                 async for event in events:
                     if event.whole > 1 and event.suggestions[0].text == shown.suggestions[0].text:
-                        known = replace(event, statistics=shown.statistics)
+                        known = replace(event, statistics=shown.statistics, stop_reason=shown.stop_reason)
                     if event.done:
                         break
                     if self.last is not known:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from completion.request import CompletionRequest
@@ -33,6 +34,12 @@ class _Turn:
 
     superseded: asyncio.Event = field(default_factory=asyncio.Event)
     waits: bool = False
+
+    async def is_superseded_within(self, wait_s: float) -> bool:
+        """Wait for some seconds, or until it is superseded; return whether it is."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.superseded.wait(), wait_s)
+        return self.superseded.is_set()  # it can be set in the moment in which the wait ends
 
 
 @dataclass(slots=True)
@@ -152,7 +159,11 @@ class InlineCompleter:
         if refusal or source is None:
             state.clear()
             return Answer(reason=refusal or EmptyReason.NOT_READY)
-        if not self._is_reusable(query, state):
+        is_reusable = self._is_reusable(query, state)
+        if refusal := self._silence(query, state.generation if is_reusable else None):
+            state.clear()
+            return Answer(reason=refusal)
+        if not is_reusable:
             state.clear()
             if not query.invoked and (refusal := await self._debounce(query, turn)):
                 return Answer(reason=refusal)
@@ -165,6 +176,8 @@ class InlineCompleter:
         remainders = generation.remainders(query.situation)
         if remainders is None or not query.invoked:
             return remainders is not None
+        if generation.is_cut:
+            return False
         if generation.start == query.situation or not generation.is_first_complete:
             return generation.wanted >= query.configured
         return len(remainders) >= query.configured  # typing may have ruled some out
@@ -174,13 +187,9 @@ class InlineCompleter:
         refusal = self._policy.automatic_refusal(query.document, query.place)
         if refusal:
             return refusal
-        try:
-            wait_s = self._rhythm.wait_s(query.settings.debounce_ms / 1000)
-            await asyncio.wait_for(turn.superseded.wait(), wait_s)
-        except TimeoutError:
-            if not turn.superseded.is_set():  # it can be set in the moment in which the wait ends
-                return EmptyReason.OUTDATED if query.document.version != query.version else None
-        return EmptyReason.SUPERSEDED
+        if await turn.is_superseded_within(self._rhythm.wait_s(query.settings.debounce_ms / 1000)):
+            return EmptyReason.SUPERSEDED
+        return EmptyReason.OUTDATED if query.document.version != query.version else None
 
     async def _generate(self, query: Query, state: _DocumentState, turn: _Turn, source: CompletionSource) -> Answer:
         while True:
@@ -196,16 +205,27 @@ class InlineCompleter:
                 await _wait_for_any(ready, turn.superseded.wait())
             finally:
                 turn.waits = False
-            if turn.superseded.is_set():
-                return Answer(generation, reason=EmptyReason.SUPERSEDED)
+            if reason := await self._end_before_answer(query, state, turn):
+                return Answer(generation, reason=reason)
             answer = answer_from(query, generation)
             if answer is not None and answer.remainders and self._hides(query, generation):
                 return Answer(generation, reason=EmptyReason.HIDDEN)
             if answer is not None:
+                generation.is_visible = bool(answer.remainders)
                 return answer
             if query.document.version != query.version:
                 return Answer(generation, reason=EmptyReason.OUTDATED)
             state.clear()  # the user typed ahead of the text, which then did not fit
+
+    async def _end_before_answer(self, query: Query, state: _DocumentState, turn: _Turn) -> EmptyReason | None:
+        """Wait until a complete suggestion may appear; return None then, else why it does not."""
+        generation = state.generation
+        if turn.superseded.is_set() or generation is None:
+            return EmptyReason.SUPERSEDED if turn.superseded.is_set() else EmptyReason.OUTDATED
+        wait_s = self._unshown_s(query, generation) if generation.has_text else 0.0
+        if wait_s > 0 and await turn.is_superseded_within(wait_s):
+            return EmptyReason.TYPING
+        return self._silence(query, generation) or (EmptyReason.OUTDATED if state.generation is None else None)
 
     def _start(self, query: Query, state: _DocumentState, source: CompletionSource) -> Generation:
         generation = Generation(
@@ -234,9 +254,23 @@ class InlineCompleter:
         if remainders is None:
             if generation.running:
                 generation.cancel()
-        elif any(one.text for one in remainders) and not self._hides(query, generation):
+        elif any(one.text for one in remainders) and not (
+            self._silence(query, generation) or self._unshown_s(query, generation) > 0 or self._hides(query, generation)
+        ):
+            generation.is_visible = generation.is_streamed
             answer = Answer(generation, tuple(one for one in remainders if one.text))
             self._on_partial(query, answer, generation.is_settled)
+
+    def _silence(self, query: Query, generation: Generation | None) -> EmptyReason | None:
+        """Return why the user wants no automatic suggestions now; None for what was requested manually."""
+        is_requested = query.invoked or (generation is not None and generation.is_requested)
+        return None if is_requested else self._policy.quiet.silence()
+
+    def _unshown_s(self, query: Query, generation: Generation) -> float:
+        """Return for how many seconds a suggestion may not appear yet, because the user may be typing quickly."""
+        if query.invoked or generation.is_visible:
+            return 0.0
+        return query.received + query.settings.show_after_ms / 1000 - self.clock()
 
     def _hides(self, query: Query, generation: Generation) -> bool:
         strictness = Strictness.OFF if query.invoked else query.settings.gate

@@ -17,6 +17,8 @@ from lsp_server.suggesting.narrowing import Remainder, Situation
 EXTRA_WHEN_INVOKED = 2
 """Number of suggestions that a manual request asks for beyond the setting: the user wants others to choose from."""
 
+_UNWANTED = {reason.value: reason for reason in (EmptyReason.IN_COMMENT, EmptyReason.IN_STRING)}
+
 SITUATION_CHARACTERS = 8_000
 """Number of code points kept on each side of a request's cursor for narrowing and the gate. Suggestions are shorter."""
 
@@ -91,8 +93,9 @@ def answer_from(query: Query, generation: Generation) -> Answer | None:
     remainders = generation.remainders(query.situation)
     if remainders:
         return Answer(generation, remainders)
-    if generation.last.dropped:
-        return Answer(generation, reason=EmptyReason.FILTERED, detail=generation.last.dropped)
+    if dropped := generation.last.dropped:
+        unwanted = _UNWANTED.get(dropped)
+        return Answer(generation, reason=unwanted or EmptyReason.FILTERED, detail="" if unwanted else dropped)
     if not any(suggestion.text for suggestion in generation.last.suggestions):
         return Answer(generation, reason=EmptyReason.MODEL_SILENT)
     return None

@@ -42,12 +42,15 @@ class RequestBuilder:
             suggestions=suggestions,
             alternatives=settings.alternatives,
             max_tokens=settings.max_tokens,
+            max_lines=0 if invoked else settings.automatic_lines,
             time_budget_ms=settings.time_budget_ms,
             layout=settings.layout if isinstance(settings.layout, Layout) else None,
             cache=settings.cache,
             grammar=settings.grammar,
             drafting=settings.drafting,
             invoked=invoked,
+            in_comments=invoked or settings.in_comments,
+            in_strings=invoked or settings.in_strings,
         )
 
     def _where(self, document: Document) -> tuple[str, str, str]:

@@ -11,6 +11,7 @@ from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.acceptance_gate import AcceptanceGate
+from lsp_server.suggesting.quiet_controls import QuietControls
 
 _ALLOWED_AFTER_CURSOR = re.compile(r"[\s)\]}>\"'`,;:.]*")
 
@@ -32,36 +33,34 @@ class RequestPolicy:
     """Decides which requests are refused, by the settings, the file, and the user's last actions.
 
     Attributes:
+        quiet: The controls by which the user keeps suggestions away.
         acceptance: The gate that hides suggestions which would hardly be accepted.
     """
 
     def __init__(
         self,
         settings: Callable[[], Settings],
+        quiet: QuietControls,
         refusal_of_file: Callable[[str], EmptyReason | None],
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
+        self.quiet = quiet
         self._refusal_of_file = refusal_of_file
         self._clock = clock
-        self._quiet: dict[str, _Quiet] = {}
+        self._periods: dict[str, _Quiet] = {}
         self.acceptance = AcceptanceGate(clock)
 
     def refusal(self, document: Document, place: Place) -> EmptyReason | None:
         """Return why every request at a position is refused; None if requests are allowed."""
-        settings = self._settings()
-        if not settings.enabled:
-            return EmptyReason.DISABLED
-        if document.language in settings.languages_off:
-            return EmptyReason.LANGUAGE_OFF
-        refusal = self._refusal_of_file(document.notebook or document.uri)
-        refusal = refusal or document.unfit(int(settings.max_file_mb * BYTES_PER_MB))
+        refusal = self.quiet.off(document) or self._refusal_of_file(document.notebook or document.uri)
+        refusal = refusal or document.unfit(int(self._settings().max_file_mb * BYTES_PER_MB))
         is_long = document.lines.line_length(place.line) > MAX_LINE_CHARACTERS
         return refusal or (EmptyReason.LINE_TOO_LONG if is_long else None)
 
     def automatic_refusal(self, document: Document, place: Place) -> EmptyReason | None:
         """Return why an automatic request at a position is refused now; None if it is allowed."""
-        quiet = self._quiet.get(document.uri)
+        quiet = self._periods.get(document.uri)
         if quiet is not None and self._clock() < quiet.until:
             return quiet.reason
         return EmptyReason.INSIDE_WORD if _is_inside_word(document, place) else None
@@ -76,19 +75,19 @@ class RequestPolicy:
 
     def note_edits(self, uri: str, edits: Sequence[Edit]) -> None:
         """Note edits. A deletion begins a quiet period, any other edit ends the quiet period of a deletion."""
-        quiet = self._quiet.get(uri)
+        quiet = self._periods.get(uri)
         if any(edit.removed and not edit.inserted for edit in edits):
             self._keep_quiet(uri, EmptyReason.DELETING)
         elif quiet is not None and quiet.reason is EmptyReason.DELETING:
-            del self._quiet[uri]
+            del self._periods[uri]
 
     def forget(self, uri: str) -> None:
         """Forget a closed document."""
-        self._quiet.pop(uri, None)
+        self._periods.pop(uri, None)
         self.acceptance.forget(uri)
 
     def _keep_quiet(self, uri: str, reason: EmptyReason) -> None:
-        self._quiet[uri] = _Quiet(self._clock() + self._settings().quiet_ms / 1000, reason)
+        self._periods[uri] = _Quiet(self._clock() + self._settings().quiet_ms / 1000, reason)
 
 
 def _is_inside_word(document: Document, place: Place) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 
+from completion.request import StopReason
+from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.experiment import Arm
 from lsp_server.telemetry.persistence import CHECKPOINTS_S
 from lsp_server.telemetry.report_statistics import Estimate, mean, median, quantile, share
@@ -22,6 +24,19 @@ STAGES = {
     "answer_ms": "complete answer",
 }
 """Label of each stage of a request, by its column."""
+CONTROLS = {
+    EmptyReason.DISABLED: "enabled = false",
+    EmptyReason.MANUAL: "trigger = manual",
+    EmptyReason.SNOOZED: "snoozed",
+    EmptyReason.FILE_OFF: "off for the file",
+    EmptyReason.LANGUAGE_OFF: "off for the language",
+    EmptyReason.WORKSPACE_OFF: "off for the workspace",
+    EmptyReason.IN_COMMENT: "in_comments = false",
+    EmptyReason.IN_STRING: "in_strings = false",
+    EmptyReason.TYPING: "show_after_ms",
+    StopReason.MAX_LINES: "automatic_lines (shortened)",
+}
+"""Label of each quiet control, by the reason why nothing was shown, or why a suggestion ended."""
 QUANTILES = (0.5, 0.75, 0.95)
 _LENGTHS = ((0, 10), (10, 30), (30, 80), (80, 200))
 _GROUPS = {
@@ -117,6 +132,7 @@ class Report:
         latency: Quantiles of each stage, in the order of QUANTILES.
         answer: Median time to the complete answer.
         reasons: Number of requests that showed nothing, by reason.
+        quiet: What each quiet control kept away, in the order of CONTROLS; those that kept nothing away are left out.
         tokens: Sums of the engine's token counts.
         drafters: Accepted draft tokens by drafter.
     """
@@ -134,6 +150,7 @@ class Report:
     latency: Mapping[str, tuple[float, ...]]
     answer: Estimate
     reasons: Mapping[str, int]
+    quiet: Mapping[str, int]
     tokens: Mapping[str, int]
     drafters: Mapping[str, int]
 
@@ -163,6 +180,7 @@ def read_report(store: sqlite3.Connection, selection: Selection) -> Report:
     )
     offered, shown, accepted, shown_characters, accepted_characters = store.execute(query, values).fetchone()
     latency = _times(store, where, values)
+    reasons = _reasons(store, selection, where, values)
     return Report(
         selection=selection,
         offered=offered,
@@ -176,7 +194,8 @@ def read_report(store: sqlite3.Connection, selection: Selection) -> Report:
         groups={name: _group(store, name, where, values) for name in _GROUPS},
         latency={stage: tuple(quantile(times, one) for one in QUANTILES) for stage, times in latency.items()},
         answer=median(latency["answer_ms"]),
-        reasons=_reasons(store, selection, where, values),
+        reasons=reasons,
+        quiet=_quiet(store, reasons, where, values),
         tokens=_tokens(store, where, values),
         drafters=_drafters(store, where, values),
     )
@@ -260,6 +279,14 @@ def _reasons(store: sqlite3.Connection, selection: Selection, where: str, values
         for reason, requests in store.execute(query, hours):
             counts[reason] = counts.get(reason, 0) + requests
     return dict(sorted(counts.items(), key=lambda one: -one[1]))
+
+
+def _quiet(
+    store: sqlite3.Connection, reasons: Mapping[str, int], where: str, values: tuple[object, ...]
+) -> dict[str, int]:
+    ends = _counts(store, "stop_reason", f"{where} AND reason = ''", values)
+    counts = {label: ends.get(name, 0) + reasons.get(name, 0) for name, label in CONTROLS.items()}
+    return {label: count for label, count in counts.items() if count}
 
 
 _TOKENS = (

@@ -13,6 +13,7 @@ from completion.cache.kv_session import SessionSettings
 from completion.cancellation import CancelToken
 from completion.engine import Engine, EngineSettings
 from completion.errors import CancelledError
+from completion.postprocess import Context
 from completion.request import (
     CacheMode,
     Closing,
@@ -26,7 +27,8 @@ from completion.request import (
     WorkspaceFile,
     WorkspaceUpdate,
 )
-from completion.syntax.parser_process import ParserProcess
+from completion.stopping.rules import Stop, StopRules
+from completion.syntax.parser_process import IN_PROCESS, ParserProcess
 
 PREFIX = "class Stack:\n    def __init__(self):\n        self.items = []\n\n    def push(self, item):\n        self.it"
 SUFFIX = "\n\n    def pop(self):\n        return self.items.pop()\n"
@@ -113,6 +115,36 @@ def test_a_second_request_computes_nothing_again(engine):
 def test_the_maximum_of_tokens_and_of_bytes_ends_the_text(engine):
     assert last(engine, dataclasses.replace(RAW, max_tokens=3)).stop_reason is StopReason.MAX_TOKENS
     assert last(engine, dataclasses.replace(RAW, max_bytes=4)).stop_reason is StopReason.MAX_BYTES
+
+
+@pytest.mark.parametrize("mode", [Mode.LINE, Mode.BLOCK])
+def test_the_maximum_of_lines_ends_the_text_after_that_many_lines_with_text(engine, mode):
+    request = dataclasses.replace(FREE, mode=mode, max_tokens=96, sampling=Sampling(temperature=1.5, seed=3))
+    for bound in (1, 2, 3):
+        event = last(engine, dataclasses.replace(request, max_lines=bound))
+        assert len([line for line in text_of(event).split("\n") if line.strip()]) <= bound
+
+
+def test_a_blank_line_does_not_count_and_an_earlier_end_of_the_block_stays():
+    context = Context.of(PREFIX, SUFFIX, "python", Mode.BLOCK)
+    whole, bounded = StopRules(RAW, context), StopRules(dataclasses.replace(RAW, max_lines=2), context)
+    text = "ems:\n\n            b(\n                c"
+    assert bounded.text_end(text) == Stop(text.rindex("\n"), StopReason.MAX_LINES)
+    ended = "ems += [item]\n\n    def pop"
+    assert bounded.text_end(ended) == whole.text_end(ended) == Stop(13, StopReason.BLOCK_END)
+
+
+@pytest.mark.parametrize("parsing", [IN_PROCESS, ParserProcess()], ids=["here", "in the parser's process"])
+def test_a_request_that_wants_nothing_in_comments_or_strings_gets_nothing_there(tiny_model, parsing):
+    engine = Engine(tiny_model, parsing=parsing)
+    code, comment, string = (dataclasses.replace(FREE, prefix=prefix) for prefix in ("x = ", "# x", "x = 'y"))
+    no_comments, no_strings = {"in_comments": False}, {"in_strings": False}
+    for request, unwanted, reason in ((comment, no_comments, "in_comment"), (string, no_strings, "in_string")):
+        (event,) = engine.complete(dataclasses.replace(request, **unwanted), CancelToken())
+        assert (event.done, event.suggestions, event.dropped) == (True, (), reason)
+    for request, unwanted in ((code, no_comments | no_strings), (comment, no_strings), (string, no_comments)):
+        assert last(engine, dataclasses.replace(request, **unwanted)).suggestions
+    engine.close()
 
 
 def test_suggestions_for_a_crlf_document_have_crlf(engine):
@@ -226,7 +258,7 @@ def test_a_document_that_exceeds_the_parsers_limits_is_completed_without_its_gra
     engine = Engine(tiny_model, parsing=ParserProcess(cpu_limit_s=0.5))
     index(engine, WorkspaceFile("hostile", text))
     request = dataclasses.replace(RAW, prefix=text, suffix="", language=language, mode=Mode.AUTO, max_tokens=4)
-    event = last(engine, request)
+    event = last(engine, dataclasses.replace(request, in_comments=False))
     engine.close()
     assert event.done
     assert event.statistics.grammar_off_reason == "parse_limit"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
+
+from lsp_server.telemetry.schema import open_store
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -28,6 +33,32 @@ class EngineRoom:
     def hosts(self) -> list[psutil.Process]:
         """Return this session's engine hosts."""
         return [one for one in self._processes() if "completion.host" in one.cmdline()]
+
+    def completions(self) -> int:
+        """Return the number of completions that the hosts have served or are serving, by their own metrics."""
+        return sum(self._count(socket) for socket in Path(self.environment["DRAFTLINE_RUNTIME_DIR"]).glob("*.sock"))
+
+    @staticmethod
+    def _count(socket: Path) -> int:
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://host") as client:
+            text = client.get("/metrics").text
+        found = re.findall(r'^draftline_requests_total\{kind="complete",.*\} (\d+)', text, re.MULTILINE)
+        return sum(map(int, found))
+
+    def kept_away(self, reason: str) -> int:
+        """Return how many requests of all servers showed nothing for a reason, by their telemetry."""
+        store = open_store(Path(self.environment["DRAFTLINE_STATE_DIR"]) / "telemetry.sqlite3")
+        refused = "SELECT coalesce(sum(requests), 0) FROM refusals WHERE reason = ?"
+        empty = "SELECT count(*) FROM suggestions WHERE reason = ?"
+        counts = [store.execute(query, (reason,)).fetchone()[0] for query in (refused, empty)]
+        store.close()
+        return sum(counts)
+
+    def wait_for_kept_away(self, reason: str, count: int, timeout_s: float = 30) -> None:
+        """Wait until more than `count` requests showed nothing for a reason."""
+        deadline = time.monotonic() + timeout_s
+        while self.kept_away(reason) <= count:
+            assert time.monotonic() < deadline, f"no request was refused as {reason!r}"
 
     def close(self) -> None:
         """End the remaining processes of this session."""

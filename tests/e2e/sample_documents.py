@@ -21,4 +21,5 @@ LIBRARY = '''class Library:
     def lend(self, title: str, reader: str) -> bool:
         """Lend a copy to a reader; False if all copies are out."""
         '''
+ADD = "def add(a, b):\n    return a + b\n\n\n"
 MULTIPLY = "def add(a, b):\n    return a + b\n\n\ndef multiply(a, b):\n    "

@@ -41,8 +41,10 @@ class RealClient:
         async with self.received:
             await asyncio.wait_for(self.received.wait_for(condition), timeout_s)
 
-    async def start(self, *, folders=(), inline=True, encodings=("utf-16",), progress=False, **options):
-        await self.lsp.start_io(*COMMAND, "--stdio", env=environment())
+    async def start(
+        self, *, folders=(), inline=True, encodings=("utf-16",), progress=False, command=COMMAND, **options
+    ):
+        await self.lsp.start_io(*command, "--stdio", env=environment())
         text_document = types.TextDocumentClientCapabilities(
             inline_completion=types.InlineCompletionClientCapabilities() if inline else None
         )

@@ -10,11 +10,15 @@ from completion.request import CompletionEvent, CompletionRequest, Statistics, S
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Place
+from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.settings.experiment import NO_ARM
+from lsp_server.settings.switched_off import SwitchedOff
 from lsp_server.settings.table import Settings
+from lsp_server.status import StatusReporter
 from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.query import Query, situation_at
+from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.suggesting.request_policy import RequestPolicy
 
 URI = "file:///project/a.py"
@@ -92,7 +96,7 @@ class Clock:
 class ScriptedEditor:
     """Types into one document and requests completions as an editor does."""
 
-    def __init__(self, text="", cursor=None, language="python", **settings):
+    def __init__(self, text="", cursor=None, language="python", folder=None, off_path=None, **settings):
         self.settings = replace(Settings(debounce_ms=0, gate=Strictness.OFF, streaming=True), **settings)
         self.engine = ScriptedEngine()
         self.source = self.engine
@@ -103,7 +107,12 @@ class ScriptedEditor:
         self.cursor = cursor if cursor is not None else len(text)
         self.partials = []
         self.answers = []
-        self.policy = RequestPolicy(lambda: self.settings, lambda _uri: self.refusal, self.clock)
+        self.statuses = []
+        status = StatusReporter(lambda _method, params: self.statuses.append(params))
+        folders = WorkspaceFolders()
+        folders.add([types.WorkspaceFolder(folder, "")] if folder else [])
+        self.quiet = QuietControls(status, lambda: self.settings, folders, SwitchedOff(off_path), self.clock)
+        self.policy = RequestPolicy(lambda: self.settings, self.quiet, lambda _uri: self.refusal, self.clock)
         self.completer = InlineCompleter(
             source=lambda: self.source,
             policy=self.policy,
@@ -119,7 +128,10 @@ class ScriptedEditor:
 
     def _request(self, query):
         text = query.situation
-        return CompletionRequest(text.prefix, text.suffix, suggestions=query.wanted, invoked=query.invoked)
+        lines = 0 if query.invoked else query.settings.automatic_lines
+        return CompletionRequest(
+            text.prefix, text.suffix, suggestions=query.wanted, invoked=query.invoked, max_lines=lines
+        )
 
     def note(self, query, answer):
         """Record an answer."""

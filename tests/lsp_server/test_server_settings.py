@@ -15,7 +15,7 @@ async def test_a_changed_setting_applies_at_once_and_the_status_names_the_reason
     client.open(URI, "x =")
     client.lsp.workspace_did_change_configuration(types.DidChangeConfigurationParams({"draftline": {"enabled": False}}))
     assert await client.complete(URI, 0, 3, invoked=True) == []
-    await client.until(lambda: client.statuses[-1].message == "Completion is switched off.")
+    await client.until(lambda: client.statuses[-1].quiet == "Completion is switched off.")
 
 
 async def test_a_state_folder_that_cannot_be_made_is_named_and_does_not_silence_the_server(runtime, start_client):

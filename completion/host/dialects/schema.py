@@ -70,6 +70,7 @@ def check_request(request: CompletionRequest) -> None:
         ("suggestions", request.suggestions, 1, _MAX_SUGGESTIONS),
         ("max_tokens", request.max_tokens, 1, MAX_TOKENS_LIMIT),
         ("max_bytes", request.max_bytes, 1, 1 << 20),
+        ("max_lines", request.max_lines, 0, 10_000),
         ("time_budget_ms", request.time_budget_ms, 0, 600_000),
         ("sampling.temperature", sampling.temperature, 0, 10),
         ("sampling.top_p", sampling.top_p, 1e-6, 1),

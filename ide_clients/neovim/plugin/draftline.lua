@@ -21,26 +21,49 @@ local commands = {
   status = function()
     print(require("draftline.status").sentence())
   end,
+  snooze = function(minutes)
+    local number = tonumber(minutes)
+    if minutes and not number then
+      error(("draftline: `%s` is not a number of minutes"):format(minutes), 0)
+    end
+    require("draftline.quiet").snooze(number)
+  end,
+  resume = function()
+    require("draftline.quiet").resume()
+  end,
+  off = function(scope)
+    require("draftline.quiet").switch("off", scope)
+  end,
+  on = function(scope)
+    require("draftline.quiet").switch("on", scope)
+  end,
+  manual = function()
+    require("draftline.quiet").set_trigger("manual")
+  end,
+  automatic = function()
+    require("draftline.quiet").set_trigger("automatic")
+  end,
   log = function()
     vim.cmd.tabedit(vim.lsp.log.get_filename())
   end,
 }
 
 vim.api.nvim_create_user_command("Draftline", function(given)
-  local name = given.args == "" and "status" or given.args
+  local name = given.fargs[1] or "status"
   if not commands[name] then
     local known = table.concat(vim.fn.sort(vim.tbl_keys(commands)), ", ")
     vim.notify(("draftline: there is no `:Draftline %s`; use one of %s"):format(name, known), vim.log.levels.ERROR)
     return
   end
-  commands[name]()
+  commands[name](given.fargs[2])
 end, {
-  nargs = "?",
+  nargs = "*",
   desc = "Inline completion by draftline",
-  complete = function(start)
+  complete = function(start, line)
+    local is_scope = line:match("^%S+%s+o[nf]+%s")
     return vim.fn.sort(vim.tbl_filter(function(name)
       return vim.startswith(name, start)
-    end, vim.tbl_keys(commands)))
+    end, is_scope and vim.list_slice(require("draftline.quiet").SCOPES) or vim.tbl_keys(commands)))
   end,
 })
 

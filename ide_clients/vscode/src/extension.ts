@@ -4,7 +4,8 @@ import * as vscode from "vscode";
 import { terminalArguments } from "./launch.js";
 import { SECTION } from "./manifest.js";
 import { Server } from "./server.js";
-import { setting, toggle, toggleLanguage } from "./settings.js";
+import { type Scope, endSnooze, snooze, switchScope, toggleTrigger } from "./quiet.js";
+import { setting, toggle } from "./settings.js";
 import { Signals } from "./signals.js";
 import { StatusItem } from "./status.js";
 import { Suggestions } from "./suggestions.js";
@@ -43,21 +44,22 @@ async function onSettingsChanged(event: vscode.ConfigurationChangeEvent, server:
 }
 
 function commands(server: Server, suggestions: Suggestions, log: vscode.LogOutputChannel): vscode.Disposable[] {
-  const language = () => vscode.window.activeTextEditor?.document.languageId;
+  const document = () => vscode.window.activeTextEditor?.document;
+  const switching = (scope: Scope) => () => switchScope(scope, document());
   const actions: Record<string, () => unknown> = {
     "draftline.toggle": toggle,
-    "draftline.toggleLanguage": async () => {
-      const id = language();
-      if (id !== undefined) {
-        await toggleLanguage(id);
-      }
-    },
+    "draftline.toggleTrigger": toggleTrigger,
+    "draftline.toggleFile": switching("file"),
+    "draftline.toggleLanguage": switching("language"),
+    "draftline.toggleWorkspace": switching("workspace"),
+    "draftline.snoozeFor": snooze,
+    "draftline.endSnooze": endSnooze,
     "draftline.restart": () => server.restart(),
     "draftline.showLog": () => { log.show(); },
     "draftline.showReport": () => runInTerminal(server, "report"),
     "draftline.runDoctor": () => runInTerminal(server, "doctor"),
     "draftline.dismiss": () => suggestions.dismiss(),
-    "draftline.showMenu": () => showMenu(language()),
+    "draftline.showMenu": () => showMenu(document()?.languageId),
   };
   return Object.entries(actions).map(([name, action]) => vscode.commands.registerCommand(name, action));
 }
@@ -77,11 +79,22 @@ async function runInTerminal(server: Server, subcommand: "report" | "doctor"): P
 
 async function showMenu(language: string | undefined): Promise<void> {
   const isOn = setting("enabled");
+  const isManual = setting("trigger") === "manual";
   const entries = [
     { label: isOn ? "$(circle-slash) Switch off" : "$(sparkle) Switch on", command: "draftline.toggle" },
+    { label: "$(bell-slash) Snooze…", command: "draftline.snoozeFor" },
+    { label: "$(bell) End the snooze", command: "draftline.endSnooze" },
+    {
+      label: isManual ? "$(zap) Suggest while I type" : "$(zap) Suggest on request only",
+      command: "draftline.toggleTrigger",
+    },
     ...(language === undefined
       ? []
-      : [{ label: `$(code) Switch ${language} on or off`, command: "draftline.toggleLanguage" }]),
+      : [
+          { label: "$(file) Switch this file on or off", command: "draftline.toggleFile" },
+          { label: `$(code) Switch ${language} on or off`, command: "draftline.toggleLanguage" },
+          { label: "$(folder) Switch this workspace on or off", command: "draftline.toggleWorkspace" },
+        ]),
     { label: "$(refresh) Restart the server", command: "draftline.restart" },
     { label: "$(graph) Show the report", command: "draftline.showReport" },
     { label: "$(pulse) Run the doctor", command: "draftline.runDoctor" },

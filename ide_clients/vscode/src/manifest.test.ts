@@ -5,10 +5,10 @@ import { test } from "node:test";
 import { SERVER_SETTINGS } from "./manifest.js";
 
 test("the server gets all of its settings and none of the extension's", () => {
-  for (const name of ["enabled", "languagesOff", "cache", "drafting", "alternatives", "quietMs", "prepareMs", "model"]) {
+  for (const name of ["enabled", "languagesOff", "trigger", "inComments", "cache", "drafting", "alternatives", "quietMs", "prepareMs", "model"]) {
     assert.ok(SERVER_SETTINGS.includes(name), name);
   }
-  for (const name of ["languages", "python", "serverCommand", "installFrom", "readDelayMs", "streaming"]) {
+  for (const name of ["python", "serverCommand", "installFrom", "readDelayMs", "streaming"]) {
     assert.ok(!SERVER_SETTINGS.includes(name), name);
   }
 });

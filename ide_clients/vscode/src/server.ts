@@ -82,8 +82,11 @@ export class Server implements vscode.Disposable {
   }
 
   private onStatus(status: ServerStatus): void {
-    this.status.update(status);
-    if (status.kind === "ready") {
+    const before = this.status.update(status);
+    if (status.quiet && status.quiet !== before.quiet) {
+      void this.suggestions().silence();
+    }
+    if (status.kind === "ready" && before.kind !== "ready" && before.kind !== "busy") {
       void this.suggestions().onReady();
     }
   }

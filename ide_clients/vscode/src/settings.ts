@@ -6,7 +6,7 @@ import { SECTION, SERVER_SETTINGS } from "./manifest.js";
 /** The settings that the extension reads. package.json has their descriptions and defaults. */
 interface OwnSettings {
   enabled: boolean;
-  languages: Record<string, boolean>;
+  trigger: "automatic" | "manual";
   python: string;
   serverCommand: string[];
   installFrom: string;
@@ -32,24 +32,12 @@ export function serverSettings(): Record<string, unknown> {
   return changed;
 }
 
-/** Return whether files of a language get suggestions. "*" means all languages that are not named. */
-export function wants(languageId: string): boolean {
-  const languages = setting("languages");
-  return setting("enabled") && (languages[languageId] ?? languages["*"] ?? true);
-}
-
 /** Switch suggestions on or off in every window. */
 export async function toggle(): Promise<void> {
   await update("enabled", !setting("enabled"));
 }
 
-/** Switch suggestions for one language on or off in every window. */
-export async function toggleLanguage(languageId: string): Promise<void> {
-  const languages = { ...setting("languages") };
-  languages[languageId] = !(languages[languageId] ?? languages["*"] ?? true);
-  await update("languages", languages);
-}
-
-async function update(name: string, value: unknown): Promise<void> {
+/** Set a setting for every window. */
+export async function update(name: string, value: unknown): Promise<void> {
   await vscode.workspace.getConfiguration(SECTION).update(name, value, vscode.ConfigurationTarget.Global);
 }

@@ -1,7 +1,7 @@
 // The status bar item: the state of the server and the last latency. A click opens the menu.
 
 import * as vscode from "vscode";
-import { setting, wants } from "./settings.js";
+import { setting } from "./settings.js";
 
 /** The status notification of the server. */
 export interface ServerStatus {
@@ -9,6 +9,8 @@ export interface ServerStatus {
   readonly message?: string;
   readonly model?: string;
   readonly device?: string;
+  /** Why there are no automatic suggestions where the user types; empty if there are. */
+  readonly quiet?: string;
 }
 
 const ICONS = { starting: "$(loading~spin)", ready: "$(sparkle)", busy: "$(sync~spin)", error: "$(error)" } as const;
@@ -32,10 +34,12 @@ export class StatusItem implements vscode.Disposable {
     this.item.show();
   }
 
-  /** Show a status. */
-  update(status: ServerStatus): void {
+  /** Show a status, and return the one before. */
+  update(status: ServerStatus): ServerStatus {
+    const before = this.status;
     this.status = status;
     this.draw();
+    return before;
   }
 
   /** Show the time to the first text of the last suggestion. */
@@ -49,12 +53,12 @@ export class StatusItem implements vscode.Disposable {
   }
 
   private draw(): void {
-    const language = vscode.window.activeTextEditor?.document.languageId;
-    const isOff = !setting("enabled") || (language !== undefined && !wants(language));
+    const isOff = !setting("enabled");
     const latency = this.latencyMs === undefined ? "" : ` ${this.latencyMs} ms`;
-    this.item.text = isOff ? "$(circle-slash) draftline" : `${ICONS[this.status.kind]} draftline${latency}`;
-    const { kind, message, model, device } = this.status;
-    this.item.tooltip = [`draftline: ${isOff ? "off" : kind}`, message, model, device].filter(Boolean).join("\n");
+    const { kind, message, model, device, quiet = "" } = this.status;
+    const icon = kind === "ready" && quiet !== "" ? "$(bell-slash)" : ICONS[kind];
+    this.item.text = isOff ? "$(circle-slash) draftline" : `${icon} draftline${latency}`;
+    this.item.tooltip = [`draftline: ${isOff ? "off" : kind}`, quiet, message, model, device].filter(Boolean).join("\n");
     const isBroken = kind === "error" && !isOff;
     this.item.backgroundColor = isBroken ? new vscode.ThemeColor("statusBarItem.errorBackground") : undefined;
   }

@@ -17,7 +17,7 @@ import {
   readOffer,
   remaindersOf,
 } from "./offer.js";
-import { wants } from "./settings.js";
+import { setting } from "./settings.js";
 import type { Signals } from "./signals.js";
 import { type Spot, isAt, spotOf } from "./spot.js";
 
@@ -38,6 +38,7 @@ export class Suggestions implements vscode.Disposable {
   private pending: PendingRequest[] = [];
   private serial = 0;
   private refreshed: Spot | undefined; // where the editor was made to call again; that call has not come yet
+  private retried: Spot | undefined; // where `onReady` repeats an automatic request; the editor calls it a manual one
   private refreshTimer: NodeJS.Timeout | undefined;
   private hasCommand = false; // the items on the screen have a command, which the editor runs when one is accepted
   private unanswered = false; // the newest call of the editor got no text
@@ -63,7 +64,10 @@ export class Suggestions implements vscode.Disposable {
   ): Promise<vscode.InlineCompletionItem[]> {
     // A call that `refresh` caused may never come, for example if another editor becomes active. Then the next manual
     // request must not be taken for it.
-    const isInvoked = context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
+    const { Automatic, Invoke } = vscode.InlineCompletionTriggerKind;
+    const isRetry = this.retried !== undefined && isAt(this.retried, document, position);
+    this.retried = undefined;
+    const isInvoked = context.triggerKind === Invoke && !isRetry;
     const isRefresh = isInvoked && this.refreshed !== undefined && isAt(this.refreshed, document, position);
     this.refreshed = isInvoked ? undefined : this.refreshed;
     const wantsMore =
@@ -74,10 +78,10 @@ export class Suggestions implements vscode.Disposable {
     if (isRefresh || (shown.length > 0 && !wantsMore)) {
       return shown;
     }
-    if (!wants(document.languageId)) {
+    if (!setting("enabled")) {
       return [];
     }
-    await this.request(document, position, context, token);
+    await this.request(document, position, isRetry ? { ...context, triggerKind: Automatic } : context, token);
     return token.isCancellationRequested ? [] : this.itemsAt(document, position);
   }
 
@@ -91,8 +95,10 @@ export class Suggestions implements vscode.Disposable {
 
   /** Request again when the engine is ready: keys that were pressed while the model was loading got no suggestion. */
   async onReady(): Promise<void> {
-    if (this.unanswered && !this.offer && vscode.window.activeTextEditor) {
+    const editor = vscode.window.activeTextEditor;
+    if (this.unanswered && !this.offer && editor) {
       this.unanswered = false;
+      this.retried = spotOf(editor.document, editor.selection.active);
       await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
     }
   }
@@ -101,6 +107,14 @@ export class Suggestions implements vscode.Disposable {
   async dismiss(): Promise<void> {
     await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
     this.drop("dismissed");
+  }
+
+  /** Remove the suggestion because the user wants none. It counts as neither accepted nor rejected. */
+  async silence(): Promise<void> {
+    if (this.offer) {
+      this.drop(undefined);
+      await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+    }
   }
 
   /** Forget the suggestion and all requests, for a restart of the server. */

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
@@ -36,7 +36,8 @@ def render_page(names: Sequence[str], reports: Sequence[Report]) -> str:
     figures = _figures(report)
     for number, (title, note, figure) in enumerate(figures):
         parts += [f"<h2>{title}</h2>", f'<p class="note">{note}</p>', _plot(figure, with_script=number == 0)]
-    parts.append(_reasons(report))
+    parts += [_counts("Why nothing was shown", report.reasons)]
+    parts += [_counts("Kept away by your quiet controls", report.quiet)] if report.quiet else []
     body = "\n".join(parts)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>draftline report</title>'
@@ -149,8 +150,8 @@ def _comparison(names: Sequence[str], reports: Sequence[Report]) -> str:
     return f"<table><tr>{head}</tr>{''.join(rows)}</table><p>{sentence}</p>"
 
 
-def _reasons(report: Report) -> str:
+def _counts(title: str, counts: Mapping[str, int]) -> str:
     rows = "".join(
-        f'<tr><td>{html.escape(reason)}</td><td class="n">{count}</td></tr>' for reason, count in report.reasons.items()
+        f'<tr><td>{html.escape(reason)}</td><td class="n">{count}</td></tr>' for reason, count in counts.items()
     )
-    return f"<h2>Why nothing was shown</h2><table><tr><th>reason</th><th>requests</th></tr>{rows}</table>"
+    return f"<h2>{title}</h2><table><tr><th>reason</th><th>requests</th></tr>{rows}</table>"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Console
 from rich.table import Table
 
@@ -32,7 +34,9 @@ def print_report(name: str, report: Report) -> None:
         if report.groups[group]:
             console.print(_groups(title, report.groups[group]))
     if report.reasons:
-        console.print(_reasons(report))
+        console.print(_counts("Why nothing was shown", report.reasons))
+    if report.quiet:
+        console.print(_counts("Kept away by your quiet controls", report.quiet))
 
 
 def print_comparison(names: list[str], reports: list[Report]) -> None:
@@ -93,9 +97,9 @@ def _groups(title: str, groups: tuple[Group, ...]) -> Table:
     return table
 
 
-def _reasons(report: Report) -> Table:
-    table = Table("reason", "requests", title="Why nothing was shown", title_justify="left")
-    for reason, count in list(report.reasons.items())[:_MAX_ROWS]:
+def _counts(title: str, counts: Mapping[str, int]) -> Table:
+    table = Table("reason", "requests", title=title, title_justify="left")
+    for reason, count in list(counts.items())[:_MAX_ROWS]:
         table.add_row(reason, str(count))
     return table
 

@@ -17,7 +17,7 @@ ADDRESSES = {
     "/v1/events": {"type": "view"},
 }
 NUMBERS = {
-    "/v1/complete": ("max_tokens", "max_bytes", "suggestions", "time_budget_ms"),
+    "/v1/complete": ("max_tokens", "max_bytes", "max_lines", "suggestions", "time_budget_ms"),
     "/infill": ("n_predict", "temperature", "top_p", "min_p", "seed", "t_max_predict_ms"),
     "/v1/completions": ("max_tokens", "temperature", "top_p", "seed", "n", "logprobs"),
     "/v1/completions#tabby": ("temperature", "seed"),

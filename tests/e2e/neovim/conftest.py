@@ -64,13 +64,17 @@ def open_neovim(neovim_program: Path, tmp_path: Path) -> Iterator[Callable[..., 
 def edit(open_neovim, engine_room, tmp_path: Path) -> Callable[..., Neovim]:
     """Return a function that opens a file in Neovim, waits for the engine, and puts the cursor at the end."""
 
-    def edit_one(text: str, *, lua: str | None = None, name: str = "example.py", options: str = "") -> Neovim:
+    def edit_one(
+        text: str, *, lua: str | None = None, name: str = "example.py", options: str = "", clock: bool = False
+    ) -> Neovim:
         file = tmp_path / name
         file.write_bytes(text.encode())
         python = json.dumps(sys.executable)
-        command = f'cmd = {{ {python}, "-P", "-m", "lsp_server", "--stdio" }}, {options}'
+        module = "tests.lsp_server.moved_clock_server" if clock else "lsp_server"
+        command = f'cmd = {{ {python}, "-P", "-m", "{module}", "--stdio" }}, {options}'
         lua = lua or f'require("draftline").setup({{ {command} }})'
-        neovim = open_neovim(lua.replace("COMMAND", command), file, environment=engine_room.environment)
+        environment = {**engine_room.environment, "DRAFTLINE_TEST_CLOCK": str(tmp_path / "clock")}
+        neovim = open_neovim(lua.replace("COMMAND", command), file, environment=environment)
         ready = "(require('draftline.status').latest() or {}).kind == 'ready'"
         neovim.wait_for_lua(ready, "engine that is ready", MODEL_READY_S)
         neovim.type("G$")

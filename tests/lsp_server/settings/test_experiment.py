@@ -88,7 +88,7 @@ def test_an_invalid_experiment_file_is_ignored_with_a_warning(tmp_path, caplog, 
     path = tmp_path / "experiment.json"
     path.write_text(text)
     assert CurrentExperiment(path).get() is None
-    assert "is not a valid experiment and is ignored" in caplog.text
+    assert "is invalid and is ignored" in caplog.text
 
 
 async def test_the_values_reach_the_engine_and_are_recorded(paced, start_client):

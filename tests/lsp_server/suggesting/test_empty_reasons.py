@@ -5,6 +5,8 @@ import pytest
 from completion.errors import PromptTooLongError
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.messages import OffScope, Switch
+from lsp_server.settings.table import Trigger
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
 
@@ -117,7 +119,38 @@ async def reach_deleting():
     return await editor.ask()
 
 
+async def reach_switched_off(scope):
+    editor = ScriptedEditor("x = ", folder="file:///project")
+    editor.quiet.switch(Switch(scope, URI, is_off=True), editor.document)
+    return await editor.ask(invoked=True)
+
+
+async def reach_snoozed():
+    editor = ScriptedEditor("x = ")
+    editor.quiet.snooze(float("inf"))
+    return await editor.ask()
+
+
+async def reach_typing():
+    editor = ScriptedEditor("x = ", show_after_ms=10_000)
+    task = editor.ask()
+    await editor.engine.wait_for_request(1)
+    await editor.engine.say("1", done=True)
+    editor.type("y")
+    editor.ask()
+    answer = await task
+    await editor.close()
+    return answer
+
+
 REACHED = {
+    EmptyReason.FILE_OFF: lambda: reach_switched_off(OffScope.FILE),
+    EmptyReason.WORKSPACE_OFF: lambda: reach_switched_off(OffScope.WORKSPACE),
+    EmptyReason.MANUAL: lambda: refused(ScriptedEditor("x = ", trigger=Trigger.MANUAL)),
+    EmptyReason.SNOOZED: reach_snoozed,
+    EmptyReason.IN_COMMENT: lambda: ScriptedEditor("# x").ask_and_hear(None, dropped="in_comment"),
+    EmptyReason.IN_STRING: lambda: ScriptedEditor("'x").ask_and_hear(None, dropped="in_string"),
+    EmptyReason.TYPING: reach_typing,
     EmptyReason.DISABLED: lambda: refused(ScriptedEditor("x", enabled=False), invoked=True),
     EmptyReason.LANGUAGE_OFF: lambda: refused(ScriptedEditor("x", languages_off=("python",)), invoked=True),
     EmptyReason.TOO_LARGE: lambda: refused(ScriptedEditor("x" * 2000, max_file_mb=0.001), invoked=True),

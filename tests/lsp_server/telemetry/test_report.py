@@ -54,6 +54,26 @@ def whole(store, **options):
     return read_report(store, Selection(NOW - 100, NOW + 1, **options))
 
 
+def test_the_report_counts_what_each_quiet_control_kept_away(tmp_path, capsys):
+    telemetry = Telemetry(tmp_path / "t.sqlite3", lambda: NOW)
+    for reason in ("manual", "manual", "file_off", "deleting"):
+        telemetry.refused("python", reason)
+    ends = [("in_comment", ""), ("typing", ""), ("", "max_lines"), ("typing", "max_lines"), ("filtered", "max_lines")]
+    for number, (reason, stop_reason) in enumerate(ends):
+        telemetry.save(SuggestionRecord(f"q{number}", NOW, reason=reason, stop_reason=stop_reason))
+    telemetry.save(SuggestionRecord("q1", NOW))  # it appeared after the pause
+    telemetry.close()
+    store = open_store(tmp_path / "t.sqlite3")
+    report = whole(store)
+    store.close()
+    assert report.quiet == {
+        "trigger = manual": 2, "off for the file": 1, "in_comments = false": 1, "show_after_ms": 1,
+        "automatic_lines (shortened)": 1,
+    }  # fmt: skip
+    assert '<tr><td>trigger = manual</td><td class="n">2</td></tr>' in render_page(["now"], [report])
+    assert "quiet controls" not in render_page(["now"], [replace(report, quiet={})])
+
+
 def test_the_report_has_the_figures_of_the_store(truth):
     report = whole(truth)
     assert (report.offered, report.shown, report.accepted) == (6, 6, 4)

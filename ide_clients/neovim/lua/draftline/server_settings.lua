@@ -3,6 +3,11 @@
 return {
   "enabled",
   "languages_off",
+  "trigger",
+  "in_comments",
+  "in_strings",
+  "automatic_lines",
+  "show_after_ms",
   "model",
   "backend",
   "threads",

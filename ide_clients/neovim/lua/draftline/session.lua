@@ -223,6 +223,11 @@ function M.dismiss()
   drop("dismissed")
 end
 
+--- Remove the suggestion because the user wants none. It counts as neither accepted nor rejected.
+function M.silence()
+  drop()
+end
+
 --- Return whether a suggestion is on the screen.
 ---@return boolean
 function M.is_visible()

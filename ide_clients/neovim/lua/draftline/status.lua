@@ -2,13 +2,24 @@
 
 local M = {}
 
-local latest = nil ---@type {kind: string, message: string?, model: string?, device: string?}?
+---@class draftline.Status
+---@field kind "starting"|"ready"|"busy"|"error"
+---@field message string?
+---@field model string?
+---@field device string?
+---@field quiet string? why there are no automatic suggestions here; empty if there are
+
+local latest = nil ---@type draftline.Status?
 local symbols = { starting = "…", ready = "✓", busy = "⟳", error = "✗" }
 
 --- Keep a status notification and redraw status lines.
----@param params {kind: string, message: string?, model: string?, device: string?}
+---@param params draftline.Status
 function M.update(params)
+  local before = latest and latest.quiet or ""
   latest = params
+  if (params.quiet or "") ~= "" and params.quiet ~= before then
+    require("draftline.session").silence()
+  end
   vim.api.nvim_exec_autocmds("User", { pattern = "DraftlineStatus", data = params })
   vim.cmd.redrawstatus()
 end
@@ -28,6 +39,9 @@ function M.component()
   if not require("draftline.config").is_enabled then
     return "draftline off"
   end
+  if latest and latest.kind == "ready" and (latest.quiet or "") ~= "" then
+    return "draftline ⏸"
+  end
   return "draftline " .. symbols[latest and latest.kind or "starting"]
 end
 
@@ -42,7 +56,7 @@ function M.sentence()
   end
   local details = vim.tbl_filter(function(detail)
     return detail and detail ~= ""
-  end, { latest.message or "", latest.model or "", latest.device or "" })
+  end, { latest.quiet or "", latest.message or "", latest.model or "", latest.device or "" })
   return ("draftline: %s (%s)"):format(latest.kind, table.concat(details, ", "))
 end
 

@@ -1,0 +1,57 @@
+-- The quiet controls: commands that the server runs, and the setting `trigger` while it runs.
+
+local config = require("draftline.config")
+local server = require("draftline.server")
+
+local M = {}
+
+M.SCOPES = { "file", "language", "workspace" }
+
+local function tell(sentence, level)
+  vim.notify("draftline: " .. sentence, level)
+end
+
+local function run(command, arguments)
+  local client = server.client(0)
+  if not client then
+    return tell("the server does not run in this buffer", vim.log.levels.ERROR)
+  end
+  local params = { command = command, arguments = arguments }
+  client:request("workspace/executeCommand", params, function(err, sentence)
+    if err then
+      return tell(err.message, vim.log.levels.ERROR)
+    end
+    tell(sentence ~= "" and sentence or "Automatic suggestions are on.")
+  end)
+end
+
+--- Make no automatic suggestions for some minutes.
+---@param minutes number? nil: until the server is restarted
+function M.snooze(minutes)
+  run("draftline.snooze", minutes and { minutes } or {})
+end
+
+--- End the snooze.
+function M.resume()
+  run("draftline.resume", {})
+end
+
+--- Switch suggestions off or on for this buffer's file, language or workspace. The server remembers it.
+---@param state "on"|"off"
+---@param scope ("file"|"language"|"workspace")? nil: file
+function M.switch(state, scope)
+  run("draftline.switch", { scope or "file", vim.uri_from_bufnr(0), state })
+end
+
+--- Make suggestions while the user types, or on request only, until Neovim ends.
+---@param trigger "automatic"|"manual"
+function M.set_trigger(trigger)
+  config.options.settings.trigger = trigger
+  vim.lsp.config(server.NAME, server.configuration())
+  for _, client in ipairs(vim.lsp.get_clients({ name = server.NAME })) do
+    client.settings = { draftline = config.options.settings }
+    client:notify("workspace/didChangeConfiguration", { settings = client.settings })
+  end
+end
+
+return M

@@ -1,0 +1,63 @@
+"""A small JSON file in the state folder that all servers of this user read and replace."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from completion.errors import DraftlineError
+from completion.paths import writing_to
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class SharedFile(Generic[T]):
+    """The value of a JSON file. It is read again only if the file's modification time has changed.
+
+    Args:
+        path: The file.
+        parse: Turns the file's JSON into the value. It may raise any error of Python about types, keys and values.
+        missing: The value if the file is missing or invalid.
+    """
+
+    def __init__(self, path: Path, parse: Callable[[Any], T], missing: T) -> None:
+        self.path = path
+        self._parse = parse
+        self._missing = missing
+        self._seen: tuple[int, int] | None = None
+        self._value = missing
+
+    def get(self) -> T:
+        """Return the file's value."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            self._seen, self._value = None, self._missing
+            return self._missing
+        if self._seen != (found.st_mtime_ns, found.st_ino):
+            self._seen = found.st_mtime_ns, found.st_ino
+            self._value = self._read()
+        return self._value
+
+    def write(self, value: object) -> None:
+        """Replace the file by a JSON value.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        fresh = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        with writing_to(self.path, "DRAFTLINE_STATE_DIR"):
+            fresh.write_text(json.dumps(value), encoding="utf-8")
+            fresh.replace(self.path)
+
+    def _read(self) -> T:
+        try:
+            return self._parse(json.loads(self.path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, DraftlineError) as error:
+            _log.warning("%s is invalid and is ignored: %s", self.path, error)
+            return self._missing

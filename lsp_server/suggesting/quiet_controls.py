@@ -1,0 +1,132 @@
+"""The user's quiet controls: manual mode, the snooze, and what is switched off by setting or command."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+
+from completion.errors import StorageError
+from lsp_server.documents.documents import Document
+from lsp_server.documents.workspace_folders import WorkspaceFolders, path_of
+from lsp_server.empty_reason import EmptyReason
+from lsp_server.messages import OffScope, Switch
+from lsp_server.settings.switched_off import SwitchedOff
+from lsp_server.settings.table import Settings, Trigger
+from lsp_server.status import StatusReporter
+
+_OFF = {
+    OffScope.FILE: EmptyReason.FILE_OFF,
+    OffScope.LANGUAGE: EmptyReason.LANGUAGE_OFF,
+    OffScope.WORKSPACE: EmptyReason.WORKSPACE_OFF,
+}
+
+
+class QuietControls:
+    """What keeps suggestions away from one client because its user wants so.
+
+    Each method that changes something returns the sentence for the status, which it also updates.
+
+    Args:
+        status: Shows what a document's automatic suggestions are kept away by.
+        settings: Returns the current settings.
+        folders: The folders of the workspace.
+        switched_off: What is switched off by command.
+        clock: Returns the time in seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        status: StatusReporter,
+        settings: Callable[[], Settings],
+        folders: WorkspaceFolders,
+        switched_off: SwitchedOff,
+        clock: Callable[[], float],
+    ) -> None:
+        self._status = status
+        self._settings = settings
+        self._folders = folders
+        self._switched_off = switched_off
+        self._clock = clock
+        self._snoozed_until = -math.inf
+        self._snooze_end = ""
+        self._end_timer: asyncio.TimerHandle | None = None
+        self._document: Document | None = None
+
+    def off(self, document: Document) -> EmptyReason | None:
+        """Return why a document gets no suggestions at all; None if nothing that holds for it is switched off."""
+        settings = self._settings()
+        if not settings.enabled:
+            return EmptyReason.DISABLED
+        if document.language in settings.languages_off:
+            return EmptyReason.LANGUAGE_OFF
+        off = (scope for scope in OffScope if self._switched_off.includes(scope, self._name(scope, document)))
+        return next((_OFF[scope] for scope in off), None)
+
+    def silence(self) -> EmptyReason | None:
+        """Return why there are no automatic suggestions now; None if there are."""
+        if self._clock() < self._snoozed_until:
+            return EmptyReason.SNOOZED
+        return EmptyReason.MANUAL if self._settings().trigger is Trigger.MANUAL else None
+
+    def snooze(self, minutes: float) -> str:
+        """Make no automatic suggestions for some minutes, or with an infinity until the server ends."""
+        self._stop_timer()
+        self._snoozed_until = self._clock() + 60 * minutes
+        self._snooze_end = "the server is restarted"
+        if math.isfinite(minutes):
+            self._snooze_end = time.strftime("%H:%M", time.localtime(time.time() + 60 * minutes))
+            self._end_timer = asyncio.get_running_loop().call_later(60 * minutes, self.update)
+        return self.update()
+
+    def resume(self) -> str:
+        """End the snooze."""
+        self._stop_timer()
+        self._snoozed_until = -math.inf
+        return self.update()
+
+    def switch(self, wanted: Switch, document: Document) -> str:
+        """Switch a document's file, language or workspace off or on, and remember it for all servers.
+
+        The settings `enabled` and `languages_off` stay as they are.
+        """
+        name = self._name(wanted.scope, document)
+        if not name:
+            return "The file belongs to no folder that is open."
+        is_off = not self._switched_off.includes(wanted.scope, name) if wanted.is_off is None else wanted.is_off
+        try:
+            self._switched_off.switch(wanted.scope, name, is_off=is_off)
+        except StorageError as error:
+            return f"{self.update(document)} This lasts until the server ends. {error}"
+        return self.update(document) or f"Completion is switched on for this {wanted.scope}."
+
+    def update(self, document: Document | None = None) -> str:
+        """Update the status for the document where the user is; None for the last one. Return its sentence."""
+        self._document = document or self._document
+        reason = (self.off(self._document) if self._document else None) or self.silence()
+        sentence = reason.sentence if reason else ""
+        if reason is EmptyReason.SNOOZED:
+            sentence = f"{sentence.removesuffix('.')} until {self._snooze_end}."
+        self._status.update(quiet=sentence)
+        return sentence
+
+    def close(self) -> None:
+        """Stop the timer, and forget the document."""
+        self._stop_timer()
+        self._document = None
+
+    def _stop_timer(self) -> None:
+        if self._end_timer is not None:
+            self._end_timer.cancel()
+
+    def _name(self, scope: OffScope, document: Document) -> str:
+        """Return what a scope means for a document: a URI or a language identifier; "" without a workspace folder."""
+        uri = document.notebook or document.uri
+        if scope is OffScope.LANGUAGE:
+            return document.language
+        if scope is OffScope.FILE:
+            return uri
+        path = path_of(uri)
+        folder = self._folders.folder_of(path) if path else None
+        return folder.uri if folder else ""

@@ -1,0 +1,57 @@
+"""Comments and strings around a cursor (the bar), by the syntax tree, in whole and unfinished code."""
+
+import pytest
+
+from completion.syntax.enclosing_literal import Literal, enclosing_literal
+
+NAMES = {Literal.COMMENT: "comment", Literal.STRING: "string", None: ""}
+CASES = [
+    ("python", "x = 1  # a|", "comment"),
+    ("python", "# a|\ny = 1", "comment"),
+    ("python", "|# a\n", ""),
+    ("python", "# a\n|", ""),
+    ("python", 'x = "a|"', "string"),
+    ("python", 'x = "|"', "string"),
+    ("python", 'x = "a"|', ""),
+    ("python", 'x = |"a"', ""),
+    ("python", 'x = "a|\ny = 2', "string"),
+    ("python", 'x = f"a {b|} c"', ""),
+    ("python", 'x = f"a {b} c|"', "string"),
+    ("python", 'def f():\n    """Doc |\n    """\n', "string"),
+    ("python", 'def f():\n    """Doc |\n    return 1\n', "string"),
+    ("python", 'x = f("a" |"b")', ""),
+    ("python", "it = 'it#s|'", "string"),
+    ("python", "é = 'é|'", "string"),
+    ("javascript", "const a = `b ${c|} d`", ""),
+    ("javascript", "const a = `b ${c} d|`", "string"),
+    ("javascript", "/* a|", "comment"),
+    ("javascript", "/* a */|", ""),
+    ("javascript", "/** a\n * |\n */", "comment"),
+    ("javascript", "const a = 'b|\nfoo()", "string"),
+    ("typescript", "// x|", "comment"),
+    ("typescriptreact", "const a = <p>it's |</p>", ""),
+    ("typescriptreact", "const a = <p c='x|'>b</p>", "string"),
+    ("go", 'a := "b|"', "string"),
+    ("go", "a := `b|`", "string"),
+    ("go", "// b|\n", "comment"),
+    ("rust", 'let a = r#"b|"#;', "string"),
+    ("rust", 'println!("a|");', "string"),
+    ("rust", "/// doc |\nfn f() {}", "comment"),
+    ("rust", "/// doc\n|fn f() {}", ""),
+    ("rust", "fn f<'a|>() {}", ""),
+    ("java", "/* b|", "comment"),
+    ("java", 'String a = "b|";', "string"),
+    ("c", "/* a | */", "comment"),
+    ("c", "#include <a|>", ""),
+    ("c", 'printf("a|\n', "string"),
+    ("cpp", 'auto a = R"(b|)";', "string"),
+    ("json", '{"a": "b|"}', "string"),
+    ("json", '{"a": |}', ""),
+    ("ruby", "# a|", ""),
+]
+
+
+@pytest.mark.parametrize(("language", "text", "expected"), CASES)
+def test_what_the_cursor_is_inside(language, text, expected):
+    before, _, after = text.partition("|")
+    assert NAMES[enclosing_literal(before, after, language)] == expected
