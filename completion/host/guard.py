@@ -8,7 +8,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from completion.errors import DraftlineError
-from completion.host.errors import BodyTooLargeError, UnauthorizedError, error_response
+from completion.host.dialects.error_shapes import error_response
+from completion.host.errors import BodyTooLargeError, UnauthorizedError
 
 
 class Guard:
@@ -30,7 +31,7 @@ class Guard:
                 self._check_token(headers.get("authorization", ""))
             self._check_length(int(headers.get("content-length", "0")))
         except DraftlineError as error:
-            await error_response(error)(scope, receive, send)
+            await error_response(error, scope["path"])(scope, receive, send)
             return
         await self._app(scope, self._limited(receive), send)
 
