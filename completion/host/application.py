@@ -56,17 +56,20 @@ _DIALECT_ROUTES = [
 ]
 
 
-def application(host: Host, *, token: str, body_limit_bytes: int) -> Starlette:
+def application(host: Host, *, token: str, allow_local: bool, body_limit_bytes: int) -> Starlette:
     """Build the application of one host.
 
     Args:
         host: Services that the handlers use.
-        token: Bearer token that TCP requests must carry; "" refuses every TCP request.
+        token: Token that TCP requests must have; "" refuses every TCP request.
+        allow_local: Whether the interfaces of other servers need no token. draftline's own always needs one: its keys
+            name documents and workspaces of other clients.
         body_limit_bytes: Maximum size of a request body.
     """
+    open_paths = frozenset(route.path for route in _DIALECT_ROUTES) if allow_local else frozenset()
     app = Starlette(
         routes=[*_OWN_ROUTES, *_DIALECT_ROUTES],
-        middleware=[Middleware(Guard, token=token, body_limit_bytes=body_limit_bytes)],
+        middleware=[Middleware(Guard, token=token, open_paths=open_paths, body_limit_bytes=body_limit_bytes)],
         exception_handlers={
             DraftlineError: _on_error,
             ClientDisconnect: _client_disconnected,

@@ -25,6 +25,12 @@ class UnauthorizedError(DraftlineError):
     code = "unauthorized"
 
 
+class WebPageError(DraftlineError):
+    """A web page may have sent a request that has no token."""
+
+    code = "forbidden"
+
+
 class NotFoundError(DraftlineError):
     """The host has no such address, or not with this method."""
 
@@ -72,6 +78,7 @@ _STATUS: tuple[tuple[type[DraftlineError], int], ...] = (
     (ConfigurationError, 422),
     (PromptTooLongError, 422),
     (UnauthorizedError, 401),
+    (WebPageError, 403),
     (NotFoundError, 404),
     (BodyTooLargeError, 413),
     (QueueFullError, 429),
