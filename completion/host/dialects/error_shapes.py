@@ -47,7 +47,7 @@ def error_shape(error: DraftlineError, path: str) -> tuple[dict[str, Any], int]:
     if path not in (*_LLAMA_CPP, *_OPENAI, "/v1/fim/completions"):
         return dict(error_body(error)), status
     status = _outside(status)
-    body = {"message": str(error), "type": _TYPES.get(status, "server_error")}
+    body: dict[str, Any] = {"message": str(error), "type": _TYPES.get(status, "server_error")}
     if path in _LLAMA_CPP:
         return {"error": body | {"code": status}}, status
     body |= {"param": None, "code": error.code}

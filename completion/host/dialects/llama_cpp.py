@@ -131,14 +131,15 @@ def _sampling(body: _Options) -> Sampling:
 
 
 def _time_limit(limit_ms: float) -> IsOver:
-    """Return a predicate that ends a text `limit_ms` after its first character, once it has a whole line; 0: never."""
+    """Return a predicate that ends a reply `limit_ms` after its first character, once it has a whole line; 0: never."""
     first: list[float] = []
 
-    def is_over(text: str) -> bool:
+    def is_over(text: str, is_complete: bool) -> bool:  # noqa: FBT001 - the form of an `IsOver`
         now = time.perf_counter()
         if text and not first:
             first.append(now)
-        return limit_ms > 0 and "\n" in text and 1e3 * (now - first[0]) > limit_ms
+        has_line = is_complete or "\n" in text
+        return limit_ms > 0 and bool(first) and has_line and 1e3 * (now - first[0]) > limit_ms
 
     return is_over
 

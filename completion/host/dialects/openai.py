@@ -78,7 +78,7 @@ def completion_request(body: CompletionBody) -> CompletionRequest:
     Raises:
         BodyInvalidError: The body has several prompts, or asks for what the engine does not have.
     """
-    if body.echo or body.logprobs is not None:
+    if body.echo or body.logprobs:  # DeepSeek's documented request has `"logprobs": 0`
         raise BodyInvalidError("echo and logprobs are not supported. Leave them out.")
     return request_of(
         parts_of(single_prompt(body.prompt), body.suffix),

@@ -21,10 +21,11 @@ from completion.request import CompletionEvent, CompletionRequest, Statistics, S
 _LENGTH_REASONS = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET})
 _MAY_BE_REPLACED = frozenset(")]}>\"'`")
 
-IsOver = Callable[[str], bool]
+IsOver = Callable[[str, bool], bool]
+"""Says of the text so far, and of whether it is complete, whether the reply ends there."""
 
 
-def _never(_text: str) -> bool:
+def _never(_text: str, _is_complete: bool) -> bool:  # noqa: FBT001 - the form of an `IsOver`
     return False
 
 
@@ -66,7 +67,7 @@ async def reply_with(
         whole: Returns the JSON value of a finished reply.
         chunk: Returns the messages for what is new in an answer; None for a reply that is not streamed.
         stops: Stop strings; the text ends before the first of them.
-        is_over: Says of the text so far whether the reply ends there.
+        is_over: Decides whether the reply ends before the engine does.
         frame: Encodes one message of a stream.
         media_type: Type of a streamed reply.
 
@@ -97,7 +98,7 @@ async def answers(
         stream: A stream whose request is queued.
         suffix: Text after the cursor.
         stops: Stop strings; the text ends before the first of them.
-        is_over: Says of the text so far whether the reply ends there.
+        is_over: Decides whether the reply ends before the engine does.
 
     Raises:
         DraftlineError: The request failed.
@@ -138,15 +139,15 @@ def plain_text(suggestion: Suggestion, suffix: str) -> str:
 
 
 def _answer(event: CompletionEvent, sent: str, suffix: str, stops: Sequence[str], is_over: IsOver) -> Answer:
+    complete = [plain_text(suggestion, suffix) for suggestion in event.suggestions[: event.whole]]
+    growing = [_certain(suggestion.text, suffix) for suggestion in event.suggestions[:1]]
+    texts = complete or ([] if event.done else growing) or [""]
+    is_complete = event.done or bool(complete)
+    text, stopped = cut_at_stops(texts[0], stops, done=is_complete)
     if event.done:
-        texts = [plain_text(suggestion, suffix) for suggestion in event.suggestions] or [""]
+        finish = "length" if event.stop_reason in _LENGTH_REASONS and not stopped else "stop"
     else:
-        texts = [_certain(event.suggestions[0].text, suffix) if event.suggestions else ""]
-    text, stopped = cut_at_stops(texts[0], stops, done=event.done)
-    if event.done and not stopped:
-        finish = "length" if event.stop_reason in _LENGTH_REASONS else "stop"
-    else:
-        finish = "stop" if stopped or is_over(text) else ""
+        finish = "stop" if (stopped and not complete) or is_over(text, is_complete) else ""
     others = tuple(cut_at_stops(other, stops, done=True)[0] for other in texts[1:])
     return Answer(text, text[len(sent) :], finish, others, event.statistics or Statistics())
 
