@@ -5,16 +5,19 @@ BIN := $(VENV)/bin
 MINUTES ?= 10
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check test-editors torture clean
+.PHONY: demo test check test-editors test-clients torture clean
 
 demo: $(VENV)/.demo                 ## complete real code with the default model and print drafts and times
 	$(BIN)/draftline demo
 
 test: check test-editors            ## all checks of CI; the editor tests come first because they install the browser
-	$(BIN)/python -m pytest -m "not (neovim or vscode)"
+	$(BIN)/python -m pytest -m "not (neovim or vscode or clients)"
 
 test-editors: $(VENV)/.dev          ## tests in the real Neovim and VS Code, which are unpacked first
 	PYTHON=$(CURDIR)/$(BIN)/python scripts/test_editors.sh
+
+test-clients: $(VENV)/.dev          ## requests and plugins of existing clients give what /v1/complete gives; fetches the plugins
+	$(BIN)/python -m pytest -m clients tests/completion/host/dialects tests/e2e/neovim
 
 torture: $(VENV)/.dev               ## attack the whole product; MINUTES=60 SEED=1 for a long, repeatable run
 	$(BIN)/python -m tests.torture --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -7,45 +7,69 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from completion.errors import DraftlineError
-from completion.host.dialects import llama_cpp as host_llama
-from completion.host.dialects import openai as host_openai
-from completion.host.dialects import tabby as host_tabby
+from completion.host.dialects import llama_cpp, mistral, ollama, openai, tabby
 from completion.host.dialects.draftline import close, complete, health, lease, metrics, prepare, workspace
-from completion.host.errors import error_response
+from completion.host.dialects.error_shapes import error_response
+from completion.host.errors import EngineFailedError, NotFoundError
 from completion.host.guard import Guard
 from completion.host.services import Host
 
-_ROUTES = [
+_OWN_ROUTES = [
     Route("/v1/complete", complete, methods=["POST"]),
     Route("/v1/prepare", prepare, methods=["POST"]),
     Route("/v1/workspace", workspace, methods=["POST"]),
     Route("/v1/close", close, methods=["POST"]),
     Route("/v1/lease", lease, methods=["GET"]),
-    Route("/health", health, methods=["GET"]),
     Route("/metrics", metrics, methods=["GET"]),
-    Route("/infill", host_llama.infill, methods=["POST"]),
-    Route("/props", host_llama.props, methods=["GET"]),
-    Route("/v1/models", host_openai.models, methods=["GET"]),
-    Route("/v1/events", host_tabby.events, methods=["POST"]),
-    Route("/v1/health", host_tabby.health, methods=["GET"]),
 ]
 
 
-def application(host: Host, *, token: str, body_limit_bytes: int) -> Starlette:
+async def _completions(request: Request) -> Response:
+    """Dispatch `/v1/completions`, which OpenAI and Tabby share: only Tabby's bodies have `segments`."""
+    try:
+        body = from_json(await request.body())  # unlike json.loads, it refuses deep nesting with a ValueError
+    except ValueError:
+        body = None
+    is_tabby = isinstance(body, dict) and "segments" in body
+    return await (tabby.completions(request) if is_tabby else openai.completions(request))
+
+
+_DIALECT_ROUTES = [
+    Route("/health", health, methods=["GET"]),
+    Route("/infill", llama_cpp.infill, methods=["POST"]),
+    Route("/completion", llama_cpp.completion, methods=["POST"]),
+    Route("/props", llama_cpp.props, methods=["GET"]),
+    Route("/v1/completions", _completions, methods=["POST"]),
+    Route("/beta/completions", openai.completions, methods=["POST"]),
+    Route("/v1/models", openai.models, methods=["GET"]),
+    Route("/v1/fim/completions", mistral.fim_completions, methods=["POST"]),
+    Route("/api/generate", ollama.generate, methods=["POST"]),
+    Route("/api/show", ollama.show, methods=["POST"]),
+    Route("/api/tags", ollama.tags, methods=["GET"]),
+    Route("/api/version", ollama.version, methods=["GET"]),
+    Route("/v1/events", tabby.events, methods=["POST"]),
+    Route("/v1/health", tabby.health, methods=["GET"]),
+]
+
+
+def application(host: Host, *, token: str, allow_local: bool, body_limit_bytes: int) -> Starlette:
     """Build the application of one host.
 
     Args:
         host: Services that the handlers use.
-        token: Bearer token that TCP requests must carry; "" refuses every TCP request.
+        token: Token that TCP requests must have; "" refuses every TCP request.
+        allow_local: Whether the interfaces of other servers need no token. draftline's own always needs one: its keys
+            name documents and workspaces of other clients.
         body_limit_bytes: Maximum size of a request body.
     """
+    open_paths = frozenset(route.path for route in _DIALECT_ROUTES) if allow_local else frozenset()
     app = Starlette(
-        routes=[*_ROUTES, Route("/v1/completions", _completions, methods=["POST"])],
-        middleware=[Middleware(Guard, token=token, body_limit_bytes=body_limit_bytes)],
+        routes=[*_OWN_ROUTES, *_DIALECT_ROUTES],
+        middleware=[Middleware(Guard, token=token, open_paths=open_paths, body_limit_bytes=body_limit_bytes)],
         exception_handlers={
             DraftlineError: _on_error,
             ClientDisconnect: _client_disconnected,
@@ -58,20 +82,10 @@ def application(host: Host, *, token: str, body_limit_bytes: int) -> Starlette:
     return app
 
 
-async def _completions(request: Request) -> Response:
-    """Dispatch `/v1/completions`, which OpenAI and Tabby share: only Tabby's bodies have `segments`."""
-    try:
-        body = from_json(await request.body())  # unlike json.loads, it refuses deep nesting with a ValueError
-    except ValueError:
-        body = None
-    is_tabby = isinstance(body, dict) and "segments" in body
-    return await (host_tabby.completions(request) if is_tabby else host_openai.completions(request))
-
-
-async def _on_error(_request: Request, error: Exception) -> Response:
+async def _on_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, DraftlineError):
         raise error
-    return error_response(error)
+    return error_response(error, request.url.path)
 
 
 async def _client_disconnected(_request: Request, _error: Exception) -> Response:
@@ -80,11 +94,11 @@ async def _client_disconnected(_request: Request, _error: Exception) -> Response
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    message = f"The host has no endpoint {request.method} {request.url.path}. See docs/http-api.md for its endpoints."
-    body = {"code": "not_found", "message": message}
-    return JSONResponse(body, status_code=error.status_code if isinstance(error, HTTPException) else 404)
+    path = request.url.path
+    message = f"The host has no endpoint {request.method} {path}. See docs/http-api.md for its endpoints."
+    return error_response(NotFoundError(message), path, error.status_code if isinstance(error, HTTPException) else 404)
 
 
-async def _internal_error(_request: Request, error: Exception) -> Response:
+async def _internal_error(request: Request, error: Exception) -> Response:
     message = f"The request failed with {type(error).__name__}. The engine's log has the traceback."
-    return JSONResponse({"code": "internal", "message": message}, status_code=500)
+    return error_response(EngineFailedError(message), request.url.path)

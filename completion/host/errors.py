@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from starlette.responses import JSONResponse
-
 from completion.errors import (
     CancelledError,
     ConfigurationError,
@@ -14,8 +12,6 @@ from completion.errors import (
     PromptTooLongError,
 )
 from completion.host.state import HostPhase, HostStatus
-
-_RETRY_AFTER_S = 1
 
 
 class BodyInvalidError(DraftlineError):
@@ -28,6 +24,18 @@ class UnauthorizedError(DraftlineError):
     """The bearer token is missing or wrong."""
 
     code = "unauthorized"
+
+
+class WebPageError(DraftlineError):
+    """A web page may have sent a request that has no token."""
+
+    code = "forbidden"
+
+
+class NotFoundError(DraftlineError):
+    """The host has no such address, or not with this method."""
+
+    code = "not_found"
 
 
 class BodyTooLargeError(DraftlineError):
@@ -72,6 +80,8 @@ _STATUS: tuple[tuple[type[DraftlineError], int], ...] = (
     (PromptTooLongError, 422),
     (DocumentRefusedError, 422),
     (UnauthorizedError, 401),
+    (WebPageError, 403),
+    (NotFoundError, 404),
     (BodyTooLargeError, 413),
     (QueueFullError, 429),
     (EngineLoadingError, 503),
@@ -86,13 +96,9 @@ def error_body(error: DraftlineError) -> dict[str, str]:
     return {"code": error.code, "message": str(error)}
 
 
-def error_response(error: DraftlineError) -> JSONResponse:
-    """Return an error as a complete HTTP reply."""
-    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-    headers = {"Retry-After": str(_RETRY_AFTER_S)} if isinstance(error, EngineLoadingError | QueueFullError) else {}
-    if status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
-    return JSONResponse(error_body(error), status_code=status, headers=headers)
+def status_of(error: DraftlineError) -> int:
+    """Return the HTTP status of an error in draftline's own interface."""
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
 def not_ready_error(status: HostStatus) -> DraftlineError:

@@ -1,22 +1,37 @@
-"""Checks before every request: the bearer token on TCP, and the size of the body."""
+"""Checks before every request: the token on TCP, that no web page sends it, and the size of the body."""
 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Set as AbstractSet
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from completion.errors import DraftlineError
-from completion.host.errors import BodyTooLargeError, UnauthorizedError, error_response
+from completion.host.dialects.error_shapes import error_response
+from completion.host.errors import BodyTooLargeError, UnauthorizedError, WebPageError
+from completion.host.process.sockets import is_loopback
+
+_TOKEN_PREFIX = b"/t/"
 
 
 class Guard:
     """ASGI middleware that checks the token and the body's size. The Unix socket needs no token: its mode is 0600."""
 
-    def __init__(self, app: ASGIApp, *, token: str, body_limit_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, *, token: str, open_paths: AbstractSet[str], body_limit_bytes: int) -> None:
+        """Create the guard.
+
+        Args:
+            app: The application.
+            token: Token that TCP requests must have; "" refuses every TCP request.
+            open_paths: Paths that need no token, for requests that no browser sends.
+            body_limit_bytes: Maximum size of a request body.
+        """
         self._app = app
         self._token = token.encode()
+        self._open_paths = open_paths
         self._body_limit_bytes = body_limit_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -27,20 +42,41 @@ class Guard:
         try:
             headers = Headers(scope=scope)
             if not _came_over_unix_socket(scope):
-                self._check_token(headers.get("authorization", ""))
+                scope = self._admitted(scope, headers)
             self._check_length(int(headers.get("content-length", "0")))
         except DraftlineError as error:
-            await error_response(error)(scope, receive, send)
+            await error_response(error, scope["path"])(scope, receive, send)
             return
         await self._app(scope, self._limited(receive), send)
 
-    def _check_token(self, authorization: str) -> None:
-        scheme, _, token = authorization.partition(" ")
-        known = bool(self._token) and hmac.compare_digest(token.strip().encode(), self._token)
-        if scheme.lower() != "bearer" or not known:
-            raise UnauthorizedError(
-                "The bearer token is missing or wrong. Send `Authorization: Bearer TOKEN` with the host's token."
-            )
+    def _admitted(self, scope: Scope, headers: Headers) -> Scope:
+        """Return the request without the token in its path.
+
+        Raises:
+            UnauthorizedError: The token is missing or wrong, and the path is not open.
+            WebPageError: The token is missing, and a web page may have sent the request.
+        """
+        path = scope["raw_path"]
+        if path.startswith(_TOKEN_PREFIX):
+            token, slash, rest = path.removeprefix(_TOKEN_PREFIX).partition(b"/")
+            inner = slash + rest
+            scope = {**scope, "raw_path": inner, "path": unquote_to_bytes(inner).decode("utf-8", "replace")}
+            if self._knows(unquote_to_bytes(token)):
+                return scope
+        else:
+            scheme, _, bearer = headers.get("authorization", "").partition(" ")
+            if scheme.lower() == "bearer" and self._knows(bearer.strip().encode()):
+                return scope
+            if scope["path"] in self._open_paths:
+                _check_no_web_page(scope["method"], headers)
+                return scope
+        raise UnauthorizedError(
+            "The token is missing or wrong. Send `Authorization: Bearer TOKEN` with the host's token, or put /t/TOKEN "
+            "before the path."
+        )
+
+    def _knows(self, token: bytes) -> bool:
+        return bool(self._token) and hmac.compare_digest(token, self._token)
 
     def _check_length(self, length_bytes: int) -> None:
         if length_bytes > self._body_limit_bytes:
@@ -57,6 +93,28 @@ class Guard:
             return message
 
         return limited
+
+
+def _check_no_web_page(method: str, headers: Headers) -> None:
+    """Check that no web page sent a request without a token.
+
+    A page's fetch, form and WebSocket have an Origin, its other requests a Sec-Fetch-Site. A page whose name resolves
+    to this computer (DNS rebinding) has that name in Host. A page cannot send JSON to another origin without a
+    preflight request, which has an Origin.
+    """
+    if "origin" in headers or headers.get("sec-fetch-site", "none") != "none":
+        raise WebPageError("A web page sent this request. Pages may not use the engine without its token.")
+    if not _names_loopback(headers.get("host", "")):
+        raise WebPageError("The header Host does not name this computer. Connect to 127.0.0.1 or localhost.")
+    if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise WebPageError("The request has no `Content-Type: application/json`, which is needed without the token.")
+
+
+def _names_loopback(host: str) -> bool:
+    try:
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False
 
 
 def _came_over_unix_socket(scope: Scope) -> bool:

@@ -127,13 +127,18 @@ class HostServer:
         settings = self._settings
         clients = HostClients(self._forget)
         host = Host(self._state, self._worker, clients, self._metrics, self._idle, started=time.monotonic())
-        token = settings.tcp.token if settings.tcp else ""
+        tcp = settings.tcp
 
         class Protocol(LimitedProtocol):
             limits = settings.connections
 
         return uvicorn.Config(
-            application(host, token=token, body_limit_bytes=settings.body_limit_bytes),
+            application(
+                host,
+                token=tcp.token if tcp else "",
+                allow_local=tcp is not None and tcp.allow_local,
+                body_limit_bytes=settings.body_limit_bytes,
+            ),
             http=Protocol,
             ws="none",
             lifespan="off",

@@ -98,15 +98,19 @@ async def _disconnected(request: Request) -> None:
 
 
 class EventStreamResponse(StreamingResponse):
-    """A reply of server-sent events. When it ends, for whatever reason, its source is closed.
+    """A streamed reply, by default of server-sent events. When it ends, for whatever reason, its source is closed.
 
     sse-starlette is no alternative: it wakes up twice a second while a stream is open.
     """
 
-    media_type = "text/event-stream"
-
-    def __init__(self, messages: AsyncGenerator[bytes], on_close: Callable[[], None] = lambda: None) -> None:
-        super().__init__(messages, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+    def __init__(
+        self,
+        messages: AsyncGenerator[bytes],
+        on_close: Callable[[], None] = lambda: None,
+        media_type: str = "text/event-stream",
+    ) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(messages, headers=headers, media_type=media_type)
         self._messages = messages
         self._on_close = on_close
 
@@ -135,12 +139,3 @@ async def with_errors(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
             yield message
     except DraftlineError as error:
         yield sse_message(json.dumps(error_body(error)).encode(), event="error")
-
-
-async def with_error_objects(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield the messages. An error becomes a final message `{"error": ...}`, as in other servers."""
-    try:
-        async for message in messages:
-            yield message
-    except DraftlineError as error:
-        yield sse_message(json.dumps({"error": error_body(error)}).encode())

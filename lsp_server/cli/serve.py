@@ -28,6 +28,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--token-file", type=Path, metavar="FILE", help="file with the bearer token; required beyond loopback"
     )
+    parser.add_argument(
+        "--allow-local",
+        action="store_true",
+        help="let every program of this computer complete over TCP without a token; web pages are refused",
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="number of CPU threads for the model")
     parser.add_argument(
         "--idle-minutes", type=float, default=0, metavar="N", help="exit after N minutes without clients; 0: never"
@@ -41,6 +46,8 @@ def execute(options: argparse.Namespace) -> int:
     """Run the command. It returns when the host ends."""
     if options.token_file and not options.tcp:
         raise ConfigurationError("--token-file has no effect without --tcp HOST:PORT. Give both or neither.")
+    if options.allow_local and not options.tcp:
+        raise ConfigurationError("--allow-local has no effect without --tcp. Give both or neither.")
     return _stop(options) if options.stop else _serve(options)
 
 
@@ -56,7 +63,9 @@ def _serve(options: argparse.Namespace) -> int:
     from completion.progress import Progress
 
     own_token = state_dir() / "engine-token"
-    tcp = tcp_address(options.tcp, options.token_file, own_token) if options.tcp else None
+    tcp = None
+    if options.tcp:
+        tcp = tcp_address(options.tcp, options.token_file, own_token, allow_local=options.allow_local)
     settings = HostSettings(
         model=options.model,
         backend=options.backend,
@@ -73,6 +82,12 @@ def _serve(options: argparse.Namespace) -> int:
                 f"Listening on http://{url_host}:{tcp.port}; bearer token in {options.token_file or own_token}",
                 flush=True,
             )
+            if tcp.allow_local:
+                print(
+                    "--allow-local: every program and user of this computer can complete there without the token. "
+                    "Requests of web pages are refused.",
+                    flush=True,
+                )
 
     def load(progress: Progress) -> LoadedEngine:
         try:

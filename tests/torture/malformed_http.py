@@ -39,6 +39,10 @@ _BODIES = {
         "input_extra": [{"filename": "f", "text": "t"}],
     },
     "/v1/completions": {"prompt": "x", "suffix": "y", "max_tokens": 3, "stream": True, "n": 1},
+    "/completion": {"prompt": "<|fim_prefix|>x<|fim_suffix|>y<|fim_middle|>", "n_predict": 3, "stop": ["z"]},
+    "/v1/fim/completions": {"prompt": "x", "suffix": "y", "max_tokens": 3, "stop": "z"},
+    "/api/generate": {"prompt": "x", "suffix": "y", "raw": False, "options": {"num_predict": 3, "stop": ["z"]}},
+    "/api/show": {"model": "m"},
     "/v1/completions?tabby": {"language": "python", "segments": {"prefix": "x", "suffix": "y"}},
 }
 _LINES = (

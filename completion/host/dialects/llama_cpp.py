@@ -1,24 +1,25 @@
-"""The llama.cpp dialect: `POST /infill` and `GET /props`, for llama.cpp's editor plugins.
+"""The llama.cpp dialect: `POST /infill`, `POST /completion` and `GET /props`, for llama.cpp's editor plugins.
 
-Source: tools/server/README.md of llama.cpp, sections "POST /infill" and "GET /props".
+Source: tools/server/README.md of llama.cpp, sections "POST /completion", "POST /infill" and "GET /props".
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from pydantic import BaseModel, Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.reply_text import Answer, answers, last_answer, plain_text
-from completion.host.dialects.schema import MAX_STOPS, check_request, parse_body
+from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
+from completion.host.dialects.openai import single_prompt
+from completion.host.dialects.reply_text import Answer, IsOver, reply_with
+from completion.host.dialects.schema import MAX_STOPS, parse_body
 from completion.host.services import Host
-from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message, with_error_objects
-from completion.request import CompletionRequest, ContextFile, Sampling
+from completion.host.stream import sse_message
+from completion.request import ContextFile, Sampling
 from completion.version import version
 
 _MAX_TOKENS = 128
@@ -34,14 +35,12 @@ class ExtraInput(BaseModel):
     text: str
 
 
-class InfillBody(BaseModel):
-    """The body of `/infill`: the fields that have an effect. Others are accepted and ignored."""
+class _Options(BaseModel):
+    """The options of both requests that have an effect. Others are accepted and ignored."""
 
-    input_prefix: str = ""
-    input_suffix: str = ""
-    input_extra: list[ExtraInput] = []
-    prompt: str = ""
-    n_predict: int = _MAX_TOKENS
+    n_predict: int | None = None
+    max_tokens: int | None = None  # llama.cpp's other name for n_predict
+    n_cmpl: int = 1
     stop: list[str] = Field([], max_length=MAX_STOPS)
     temperature: float = 0.0
     top_p: float = 1.0
@@ -53,31 +52,36 @@ class InfillBody(BaseModel):
     response_fields: list[str] = Field([], max_length=_MAX_FIELDS)
 
 
-_BODY: TypeAdapter[InfillBody] = TypeAdapter(InfillBody)
+class InfillBody(_Options):
+    """The body of `/infill`."""
+
+    input_prefix: str = ""
+    input_suffix: str = ""
+    input_extra: list[ExtraInput] = []
+    prompt: str = ""
+
+
+class CompletionBody(_Options):
+    """The body of `/completion`."""
+
+    prompt: str | list[str]
+
+
+_INFILL: TypeAdapter[InfillBody] = TypeAdapter(InfillBody)
+_COMPLETION: TypeAdapter[CompletionBody] = TypeAdapter(CompletionBody)
 
 
 async def infill(request: Request) -> Response:
     """Serve `POST /infill`; with `n_predict` 0, only warm the cache."""
-    host: Host = request.app.state.host
-    body = parse_body(_BODY, await request.body())
-    completion_request = _request_of(body)
-    if body.n_predict == 0:
-        host.prepare(completion_request)
-        return JSONResponse(_selected({"content": "", "stop": True}, body))
-    check_request(completion_request)
-    stream = host.open_stream(completion_request)
-    stream.submit()
-    is_over = _time_limit(body.t_max_predict_ms)
-    model = host.state.status.model
-    if body.stream:
-        return EventStreamResponse(
-            with_error_objects(_chunks(answers(stream, body.stop, is_over), model)), stream.close
-        )
-    async with cancel_when_gone(request, stream):
-        answer = await last_answer(stream, body.stop, is_over)
-    suggestions = answer.event.suggestions
-    text = plain_text(suggestions[0], body.input_suffix, body.stop) if suggestions else ""
-    return JSONResponse(_selected(_final(text, answer, model), body))
+    body = parse_body(_INFILL, await request.body())
+    context = tuple(ContextFile(extra.filename, extra.text) for extra in body.input_extra)
+    return await _complete(request, body, PromptParts(body.input_prefix + body.prompt, body.input_suffix, context))
+
+
+async def completion(request: Request) -> Response:
+    """Serve `POST /completion`, whose prompt may have markers; with `n_predict` 0, only warm the cache."""
+    body = parse_body(_COMPLETION, await request.body())
+    return await _complete(request, body, prompt_parts(single_prompt(body.prompt)))
 
 
 async def props(request: Request) -> Response:
@@ -95,64 +99,85 @@ async def props(request: Request) -> Response:
     })  # fmt: skip
 
 
-def _request_of(body: InfillBody) -> CompletionRequest:
+def token_limit(requested: int | None) -> int:
+    """Return the maximum number of generated tokens for what a client requests; it may be negative for "no limit"."""
+    return min(requested, _MAX_TOKENS) if requested is not None and requested > 0 else _MAX_TOKENS
+
+
+async def _complete(request: Request, body: _Options, parts: PromptParts) -> Response:
+    host: Host = request.app.state.host
+    requested = body.max_tokens if body.n_predict is None else body.n_predict
+    completion_request = request_of(
+        parts, suggestions=body.n_cmpl, max_tokens=token_limit(requested), sampling=_sampling(body)
+    )
+    if requested == 0:
+        host.prepare(completion_request)
+        return JSONResponse(_selected({"content": "", "stop": True}, body))
+    reply = _Reply(host.state.status.model, body)
+    chunk = reply.chunk if body.stream else None
+    is_over = _time_limit(body.t_max_predict_ms)
+    return await reply_with(request, completion_request, reply.whole, chunk, stops=body.stop, is_over=is_over)
+
+
+def _sampling(body: _Options) -> Sampling:
     # Samplers without "temperature" select greedy decoding, whatever the temperature is; llama.vim relies on this.
     is_sampled = body.samplers is None or "temperature" in body.samplers
-    return CompletionRequest(
-        prefix=body.input_prefix + body.prompt,
-        suffix=body.input_suffix,
-        context=tuple(ContextFile(extra.filename, extra.text) for extra in body.input_extra),
-        max_tokens=min(body.n_predict, _MAX_TOKENS) if body.n_predict > 0 else _MAX_TOKENS,
-        sampling=Sampling(
-            temperature=body.temperature if is_sampled else 0.0,
-            top_p=body.top_p,
-            min_p=body.min_p,
-            seed=max(0, body.seed),
-        ),
-        filters=not body.stream,
+    return Sampling(
+        temperature=body.temperature if is_sampled else 0.0,
+        top_p=body.top_p,
+        min_p=body.min_p,
+        seed=max(0, body.seed),
     )
 
 
-def _time_limit(limit_ms: float) -> Callable[[str], bool]:
-    """Return a predicate that ends a text `limit_ms` after its first character, once it has a whole line; 0: never."""
+def _time_limit(limit_ms: float) -> IsOver:
+    """Return a predicate that ends a reply `limit_ms` after its first character, once it has a whole line; 0: never."""
     first: list[float] = []
 
-    def is_over(text: str) -> bool:
+    def is_over(text: str, is_complete: bool) -> bool:  # noqa: FBT001 - the form of an `IsOver`
         now = time.perf_counter()
         if text and not first:
             first.append(now)
-        return limit_ms > 0 and "\n" in text and 1e3 * (now - first[0]) > limit_ms
+        has_line = is_complete or "\n" in text
+        return limit_ms > 0 and bool(first) and has_line and 1e3 * (now - first[0]) > limit_ms
 
     return is_over
 
 
-async def _chunks(states: AsyncGenerator[Answer], model: str) -> AsyncGenerator[bytes]:
-    sent = ""
-    async for answer in states:
-        new, sent = answer.text[len(sent) :], max(sent, answer.text, key=len)
-        chunk = _final(new, answer, model) if answer.finish else {"content": new, "stop": False}
-        if new or answer.finish:
-            yield sse_message(json.dumps(chunk).encode())
+class _Reply:
+    """Builds the JSON objects of one reply."""
 
+    def __init__(self, model: str, body: _Options) -> None:
+        self._model = model
+        self._body = body
 
-def _final(text: str, answer: Answer, model: str) -> dict[str, Any]:
-    statistics = answer.event.statistics
-    computed, kept, generated = 0, 0, 0
-    prompt_ms = predicted_ms = 0.0
-    if statistics is not None:
-        computed, kept = statistics.computed_tokens, statistics.kept_tokens
-        generated, prompt_ms, predicted_ms = statistics.generated_tokens, statistics.prompt_ms, statistics.decode_ms
-    return {
-        "content": text,
-        "stop": True,
-        "model": model,
-        "stop_type": "limit" if answer.finish == "length" else "eos",
-        "tokens_predicted": generated,
-        "tokens_evaluated": computed,
-        "tokens_cached": kept,
-        "truncated": False,
-        "timings": _rates("prompt", computed, prompt_ms) | _rates("predicted", generated, predicted_ms),
-    }
+    def whole(self, answer: Answer) -> Any:  # noqa: ANN401 - an object, or several where the client wants more than one
+        """Return the selected fields of the text with counts and times; for several completions a list."""
+        texts = (answer.text, *answer.others)
+        replies = [_selected(self._final(index, text, answer), self._body) for index, text in enumerate(texts)]
+        return replies if self._body.n_cmpl > 1 else replies[0]
+
+    def chunk(self, answer: Answer) -> bytes:
+        """Return the new text of the first completion, at its end with counts and times."""
+        unfinished = {"index": 0, "content": answer.new, "stop": False}
+        chunk = self._final(0, answer.new, answer) if answer.finish else unfinished
+        return sse_message(json.dumps(chunk).encode())
+
+    def _final(self, index: int, text: str, answer: Answer) -> dict[str, Any]:
+        counts = answer.statistics
+        computed, generated = counts.computed_tokens, counts.generated_tokens
+        return {
+            "index": index,
+            "content": text,
+            "stop": True,
+            "model": self._model,
+            "stop_type": "limit" if answer.finish == "length" else "eos",
+            "tokens_predicted": generated,
+            "tokens_evaluated": computed,
+            "tokens_cached": counts.kept_tokens,
+            "truncated": False,
+            "timings": _rates("prompt", computed, counts.prompt_ms) | _rates("predicted", generated, counts.decode_ms),
+        }
 
 
 def _rates(name: str, tokens: int, milliseconds: float) -> dict[str, float]:
@@ -164,7 +189,7 @@ def _rates(name: str, tokens: int, milliseconds: float) -> dict[str, float]:
     }
 
 
-def _selected(reply: dict[str, Any], body: InfillBody) -> dict[str, Any]:
+def _selected(reply: dict[str, Any], body: _Options) -> dict[str, Any]:
     """Return the fields that `response_fields` names. "a/b" selects field b of a, and stays the key."""
     if not body.response_fields:
         return reply

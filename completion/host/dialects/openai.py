@@ -1,5 +1,6 @@
 """The OpenAI dialect: `POST /v1/completions` with `suffix` and streaming, and `GET /v1/models`.
 
+Also the FIM interfaces of DeepSeek (`/beta/completions`) and LM Studio, which are the same.
 Source: OpenAI API reference, "Completions (legacy)".
 """
 
@@ -8,33 +9,24 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.reply_text import Answer, answers, last_answer, plain_text
-from completion.host.dialects.schema import MAX_STOPS, check_request, parse_body
+from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
+from completion.host.dialects.reply_text import Answer, reply_with
+from completion.host.dialects.schema import MAX_STOPS, parse_body
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
-from completion.host.stream import (
-    CompletionStream,
-    EventStreamResponse,
-    cancel_when_gone,
-    sse_message,
-    with_error_objects,
-)
-from completion.request import CompletionRequest, Layout, Sampling, Statistics
+from completion.host.stream import sse_message
+from completion.request import CompletionRequest, Sampling, Statistics
 
-_DEFAULT_MAX_TOKENS = 128
-# Some plugins write a model family's own tokens for prefix, suffix and middle into the prompt.
-_MARKERS = (
-    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
-    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
-)
+DEFAULT_MAX_TOKENS = 128
+"""Maximum number of generated tokens where a client names none."""
+
+Stops = str | Annotated[list[str], Field(max_length=MAX_STOPS)] | None
 
 
 class StreamOptions(BaseModel):
@@ -53,7 +45,7 @@ class CompletionBody(BaseModel):
     top_p: float | None = None
     seed: int | None = None
     n: int | None = None
-    stop: str | Annotated[list[str], Field(max_length=MAX_STOPS)] | None = None
+    stop: Stops = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     echo: bool | None = None
@@ -67,21 +59,10 @@ async def completions(request: Request) -> Response:
     """Serve `POST /v1/completions`."""
     host: Host = request.app.state.host
     body = parse_body(_BODY, await request.body())
-    completion_request = _request_of(body)
-    check_request(completion_request)
-    stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
-    stream = host.open_stream(completion_request)
-    stream.submit()
-    reply = _Reply(host.state.status.model)
-    if body.stream:
-        with_usage = body.stream_options is not None and body.stream_options.include_usage
-        chunks = _chunks(stream, stops, reply, with_usage=with_usage)
-        return EventStreamResponse(with_error_objects(chunks), stream.close)
-    async with cancel_when_gone(request, stream):
-        answer = await last_answer(stream, stops)
-    suffix = completion_request.suffix
-    texts = [plain_text(suggestion, suffix, stops) for suggestion in answer.event.suggestions] or [""]
-    return JSONResponse(reply.whole(texts, answer))
+    with_usage = body.stream_options is not None and body.stream_options.include_usage
+    reply = _Reply(host.state.status.model, with_usage=with_usage)
+    chunk = reply.chunk if body.stream else None
+    return await reply_with(request, completion_request(body), reply.whole, chunk, stops=stop_list(body.stop))
 
 
 async def models(request: Request) -> Response:
@@ -91,87 +72,88 @@ async def models(request: Request) -> Response:
     return JSONResponse({"object": "list", "data": [model]})
 
 
-def _request_of(body: CompletionBody) -> CompletionRequest:
-    prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
-    if len(prompts) != 1:
-        raise BodyInvalidError(f"prompt is a list of {len(prompts)} prompts. Send one request for each.")
-    if body.echo or body.logprobs is not None:
+def completion_request(body: CompletionBody) -> CompletionRequest:
+    """Return the request that a body asks for.
+
+    Raises:
+        BodyInvalidError: The body has several prompts, or asks for what the engine does not have.
+    """
+    if body.echo or body.logprobs:  # DeepSeek's documented request has `"logprobs": 0`
         raise BodyInvalidError("echo and logprobs are not supported. Leave them out.")
-    prefix, suffix = prompts[0], body.suffix
-    split = _split_at_markers(prefix) if suffix is None else None
-    if split is not None:
-        prefix, suffix = split
-    return CompletionRequest(
-        prefix=prefix,
-        suffix=suffix or "",
-        layout=Layout.PREFIX_ONLY if suffix is None else None,
+    return request_of(
+        parts_of(single_prompt(body.prompt), body.suffix),
         suggestions=body.n or 1,
-        max_tokens=_DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
+        max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
         sampling=Sampling(
             # Greedy decoding is best for code, so it is the default.
             temperature=body.temperature or 0.0,
             top_p=1.0 if body.top_p is None else body.top_p,
             seed=body.seed or 0,
         ),
-        filters=not body.stream,
     )
 
 
-def _split_at_markers(prompt: str) -> tuple[str, str] | None:
-    """Return the prefix and suffix of a prompt that contains a model's own markers, None if it has none."""
-    text = prompt.strip()
-    for begin, between, end in _MARKERS:
-        if text.startswith(begin) and text.endswith(end):
-            prefix, found, suffix = text[len(begin) : -len(end)].rpartition(between)
-            if found:
-                return prefix, suffix
-    return None
+def single_prompt(prompt: str | list[str]) -> str:
+    """Return the one prompt of a request.
+
+    Raises:
+        BodyInvalidError: There are several.
+    """
+    prompts = [prompt] if isinstance(prompt, str) else prompt
+    if len(prompts) != 1:
+        raise BodyInvalidError(f"prompt is a list of {len(prompts)} prompts. Send one request for each.")
+    return prompts[0]
+
+
+def parts_of(prompt: str, suffix: str | None) -> PromptParts:
+    """Return the parts of a prompt. Beside a suffix, even an empty one, it is a document's text as it stands."""
+    return prompt_parts(prompt) if suffix is None else PromptParts(prompt, suffix)
+
+
+def stop_list(stops: Stops) -> list[str]:
+    """Return the stop strings as a list."""
+    return [stops] if isinstance(stops, str) else stops or []
+
+
+def usage(statistics: Statistics) -> dict[str, int]:
+    """Return the numbers of tokens as OpenAI counts them."""
+    prompt, generated = statistics.prompt_tokens, statistics.generated_tokens
+    return {"prompt_tokens": prompt, "completion_tokens": generated, "total_tokens": prompt + generated}
 
 
 class _Reply:
     """Builds the JSON objects of one completion, all with the same id."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, *, with_usage: bool) -> None:
         self._frame = {
             "id": f"cmpl-{uuid.uuid4().hex}",
             "object": "text_completion",
             "created": int(time.time()),
             "model": model,
         }
+        self._with_usage = with_usage
 
-    def whole(self, texts: list[str], answer: Answer) -> dict[str, Any]:
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return all choices."""
+        texts = (answer.text, *answer.others)
         choices = [_choice(index, text, answer.finish) for index, text in enumerate(texts)]
-        return self._frame | {"choices": choices, "usage": _usage(answer.event.statistics)}
+        return self._frame | {"choices": choices, "usage": usage(answer.statistics)}
 
-    def chunk(self, index: int, text: str, finish: str) -> bytes:
-        return sse_message(json.dumps(self._frame | {"choices": [_choice(index, text, finish)]}).encode())
+    def chunk(self, answer: Answer) -> bytes:
+        """Return the first choice's new text; at its end each other choice whole, the usage and [DONE]."""
+        messages: list[dict[str, Any]] = [{"choices": [_choice(0, answer.new, answer.finish)]}]
+        if not answer.finish:
+            return self._encoded(messages)
+        messages += [
+            {"choices": [_choice(index, text, answer.finish)]} for index, text in enumerate(answer.others, start=1)
+        ]
+        if self._with_usage:
+            messages.append({"choices": [], "usage": usage(answer.statistics)})
+        return self._encoded(messages) + sse_message(b"[DONE]")
 
-    def usage(self, statistics: Statistics | None) -> bytes:
-        return sse_message(json.dumps(self._frame | {"choices": [], "usage": _usage(statistics)}).encode())
-
-
-async def _chunks(
-    stream: CompletionStream, stops: list[str], reply: _Reply, *, with_usage: bool
-) -> AsyncGenerator[bytes]:
-    """Yield the first choice as it grows, then each other choice whole, then [DONE]."""
-    sent = ""
-    async with aclosing(answers(stream, stops)) as states:
-        async for answer in states:
-            new, sent = answer.text[len(sent) :], max(sent, answer.text, key=len)
-            if new or answer.finish:
-                yield reply.chunk(0, new, answer.finish)
-            if answer.finish:
-                for index, suggestion in enumerate(answer.event.suggestions[1:], start=1):
-                    yield reply.chunk(index, plain_text(suggestion, "", stops), answer.finish)
-                if with_usage:
-                    yield reply.usage(answer.event.statistics)
-    yield sse_message(b"[DONE]")
+    def _encoded(self, messages: list[dict[str, Any]]) -> bytes:
+        return b"".join(sse_message(json.dumps(self._frame | message).encode()) for message in messages)
 
 
 def _choice(index: int, text: str, finish: str) -> dict[str, Any]:
     return {"index": index, "text": text, "logprobs": None, "finish_reason": finish or None}
-
-
-def _usage(statistics: Statistics | None) -> dict[str, int]:
-    prompt, generated = (statistics.prompt_tokens, statistics.generated_tokens) if statistics else (0, 0)
-    return {"prompt_tokens": prompt, "completion_tokens": generated, "total_tokens": prompt + generated}

@@ -1,15 +1,32 @@
-"""Replies as plain text for clients of other servers: stop strings, early ends, no replaced range."""
+"""Replies for clients that only insert text: stop strings, early ends, no replaced range; whole or streamed."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from completion.host.stream import CompletionStream
-from completion.request import CompletionEvent, StopReason, Suggestion
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from completion.errors import DraftlineError
+from completion.host.dialects.error_shapes import error_shape
+from completion.host.dialects.schema import check_request
+from completion.host.services import Host
+from completion.host.stream import CompletionStream, EventStreamResponse, cancel_when_gone, sse_message
+from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion
 
 _LENGTH_REASONS = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET})
+_MAY_BE_REPLACED = frozenset(")]}>\"'`")
+
+IsOver = Callable[[str, bool], bool]
+"""Says of the text so far, and of whether it is complete, whether the reply ends there."""
+
+
+def _never(_text: str, _is_complete: bool) -> bool:  # noqa: FBT001 - the form of an `IsOver`
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,52 +34,84 @@ class Answer:
     """The reply so far.
 
     Attributes:
-        text: Text of the first suggestion that later events cannot take back.
+        text: Text of the first suggestion that later answers cannot take back.
+        new: End of `text` that the answer before lacks.
         finish: "" while more may come, else "stop" or "length".
-        event: The engine's latest event.
+        others: Texts of the other suggestions, when the reply is finished.
+        statistics: Counts and times; all zero in a reply that ended before the engine did.
     """
 
     text: str
-    finish: str
-    event: CompletionEvent
+    new: str = ""
+    finish: str = ""
+    others: tuple[str, ...] = ()
+    statistics: Statistics = field(default_factory=Statistics)
+
+
+async def reply_with(
+    request: Request,
+    completion_request: CompletionRequest,
+    whole: Callable[[Answer], Any],
+    chunk: Callable[[Answer], bytes] | None = None,
+    *,
+    stops: Sequence[str] = (),
+    is_over: IsOver = _never,
+    frame: Callable[[bytes], bytes] = sse_message,
+    media_type: str = "text/event-stream",
+) -> Response:
+    """Complete a request and answer in an interface's form.
+
+    Args:
+        request: The HTTP request.
+        completion_request: What to complete.
+        whole: Returns the JSON value of a finished reply.
+        chunk: Returns the messages for what is new in an answer; None for a reply that is not streamed.
+        stops: Stop strings; the text ends before the first of them.
+        is_over: Decides whether the reply ends before the engine does.
+        frame: Encodes one message of a stream.
+        media_type: Type of a streamed reply.
+
+    Raises:
+        DraftlineError: The request was refused, or failed before the reply began.
+    """
+    host: Host = request.app.state.host
+    check_request(completion_request)
+    stream = host.open_stream(completion_request)
+    stream.submit()
+    states = answers(stream, completion_request.suffix, stops, is_over)
+    if chunk is not None:
+        messages = _messages(states, chunk, lambda error: frame(_error_line(error, request.url.path)))
+        return EventStreamResponse(messages, stream.close, media_type)
+    last = Answer("", finish="stop")
+    async with cancel_when_gone(request, stream), aclosing(states):
+        async for answer in states:
+            last = answer
+    return JSONResponse(whole(last))
 
 
 async def answers(
-    stream: CompletionStream, stops: Sequence[str], is_over: Callable[[str], bool] = lambda _text: False
+    stream: CompletionStream, suffix: str, stops: Sequence[str], is_over: IsOver = _never
 ) -> AsyncGenerator[Answer]:
     """Yield the reply after every event, up to one with `finish`, then close the stream.
 
     Args:
         stream: A stream whose request is queued.
+        suffix: Text after the cursor.
         stops: Stop strings; the text ends before the first of them.
-        is_over: Says of the text so far whether the reply ends there.
+        is_over: Decides whether the reply ends before the engine does.
 
     Raises:
         DraftlineError: The request failed.
     """
+    sent = ""
     async with aclosing(stream.events()) as events:
         async for event in events:
-            whole = event.suggestions[0].text if event.suggestions else ""
-            text, stopped = cut_at_stops(whole, stops, done=event.done)
-            if event.done and not stopped:
-                finish = "length" if event.stop_reason in _LENGTH_REASONS else "stop"
-            else:
-                finish = "stop" if stopped or is_over(text) else ""
-            yield Answer(text, finish, event)
-            if finish:
+            answer = _answer(event, sent, suffix, stops, is_over)
+            sent += answer.new
+            yield answer
+            if answer.finish:
                 break
     stream.close()
-
-
-async def last_answer(
-    stream: CompletionStream, stops: Sequence[str], is_over: Callable[[str], bool] = lambda _text: False
-) -> Answer:
-    """Return the finished reply. Arguments and errors are those of `answers`."""
-    last = Answer("", "stop", CompletionEvent(()))
-    async with aclosing(answers(stream, stops, is_over)) as states:
-        async for answer in states:
-            last = answer
-    return last
 
 
 def cut_at_stops(text: str, stops: Sequence[str], *, done: bool) -> tuple[str, bool]:
@@ -77,19 +126,59 @@ def cut_at_stops(text: str, stops: Sequence[str], *, done: bool) -> tuple[str, b
     return text[: len(text) - overlap], False
 
 
-def plain_text(suggestion: Suggestion, suffix: str, stops: Sequence[str]) -> str:
+def plain_text(suggestion: Suggestion, suffix: str) -> str:
     """Return a finished suggestion for a client that only inserts.
 
     The text ends before its repetition of the characters after the cursor that it would replace.
     """
-    text, _ = cut_at_stops(suggestion.text, stops, done=True)
+    text = suggestion.text
     if suggestion.replace_after:
         at = text.rfind(suffix[: suggestion.replace_after])
         return text[:at] if at >= 0 else text
     return text
 
 
+def _answer(event: CompletionEvent, sent: str, suffix: str, stops: Sequence[str], is_over: IsOver) -> Answer:
+    complete = [plain_text(suggestion, suffix) for suggestion in event.suggestions[: event.whole]]
+    growing = [_certain(suggestion.text, suffix) for suggestion in event.suggestions[:1]]
+    texts = complete or ([] if event.done else growing) or [""]
+    is_complete = event.done or bool(complete)
+    text, stopped = cut_at_stops(texts[0], stops, done=is_complete)
+    if event.done:
+        finish = "length" if event.stop_reason in _LENGTH_REASONS and not stopped else "stop"
+    else:
+        finish = "stop" if (stopped and not complete) or is_over(text, is_complete) else ""
+    others = tuple(cut_at_stops(other, stops, done=True)[0] for other in texts[1:])
+    return Answer(text, text[len(sent) :], finish, others, event.statistics or Statistics())
+
+
+def _certain(text: str, suffix: str) -> str:
+    """Return the part of an unfinished text that stays, whatever closers after the cursor the finished one replaces."""
+    if suffix.lstrip(" \t")[:1] not in _MAY_BE_REPLACED:
+        return text
+    return text.partition(suffix[0])[0]
+
+
 def _overlap(text: str, stop: str) -> int:
     """Return the length of the longest end of `text` that is a proper beginning of `stop`."""
     longest = min(len(text), len(stop) - 1)
     return next((length for length in range(longest, 0, -1) if stop.startswith(text[-length:])), 0)
+
+
+async def _messages(
+    states: AsyncGenerator[Answer],
+    chunk: Callable[[Answer], bytes],
+    error_message: Callable[[DraftlineError], bytes],
+) -> AsyncGenerator[bytes]:
+    try:
+        async with aclosing(states):
+            async for answer in states:
+                if answer.new or answer.finish:
+                    yield chunk(answer)
+    except DraftlineError as error:
+        yield error_message(error)
+
+
+def _error_line(error: DraftlineError, path: str) -> bytes:
+    shape, _ = error_shape(error, path)
+    return json.dumps(shape if "error" in shape else {"error": shape}).encode()

@@ -9,15 +9,15 @@ import os
 import platform
 import uuid
 from pathlib import PurePosixPath
+from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.reply_text import last_answer, plain_text
-from completion.host.dialects.schema import check_request, parse_body
+from completion.host.dialects.reply_text import Answer, reply_with
+from completion.host.dialects.schema import parse_body
 from completion.host.services import Host
-from completion.host.stream import cancel_when_gone
 from completion.request import CompletionRequest, ContextFile, Sampling
 from completion.version import version
 
@@ -63,16 +63,8 @@ _EVENT: TypeAdapter[TabbyEvent] = TypeAdapter(TabbyEvent)
 
 async def completions(request: Request) -> Response:
     """Serve `POST /v1/completions` with `segments`."""
-    host: Host = request.app.state.host
     completion_request = _request_of(parse_body(_BODY, await request.body()))
-    check_request(completion_request)
-    stream = host.open_stream(completion_request)
-    stream.submit()
-    async with cancel_when_gone(request, stream):
-        answer = await last_answer(stream, ())
-    texts = [plain_text(suggestion, completion_request.suffix, ()) for suggestion in answer.event.suggestions]
-    choices = [{"index": index, "text": text} for index, text in enumerate(texts)]
-    return JSONResponse({"id": f"cmpl-{uuid.uuid4()}", "choices": choices})
+    return await reply_with(request, completion_request, _whole)
 
 
 async def events(request: Request) -> Response:
@@ -115,3 +107,8 @@ def _request_of(body: TabbyBody) -> CompletionRequest:
         context=tuple(ContextFile(snippet.filepath, snippet.body) for snippet in reversed(snippets)),
         sampling=Sampling(temperature=body.temperature or 0.0, seed=body.seed or 0),
     )
+
+
+def _whole(answer: Answer) -> dict[str, Any]:
+    choices = [{"index": index, "text": text} for index, text in enumerate((answer.text, *answer.others))]
+    return {"id": f"cmpl-{uuid.uuid4()}", "choices": choices}

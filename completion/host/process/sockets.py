@@ -22,11 +22,17 @@ BACKLOG = 128
 
 @dataclass(frozen=True, slots=True)
 class TcpAddress:
-    """A TCP address to listen on, and the bearer token that its clients must send."""
+    """A TCP address to listen on.
+
+    Attributes:
+        token: The token that clients must send.
+        allow_local: Whether the interfaces of other servers need no token; only on a loopback address.
+    """
 
     host: str
     port: int
     token: str
+    allow_local: bool = False
 
 
 def unix_socket(path: Path) -> socket.socket:
@@ -67,17 +73,18 @@ def tcp_socket(address: TcpAddress) -> socket.socket:
     return listener
 
 
-def tcp_address(text: str, token_file: Path | None, own_token_file: Path) -> TcpAddress:
+def tcp_address(text: str, token_file: Path | None, own_token_file: Path, *, allow_local: bool = False) -> TcpAddress:
     """Parse HOST:PORT and read the token, creating one if necessary.
 
     Args:
         text: An address such as "127.0.0.1:8012", "[::1]:8012" or "0.0.0.0:8012".
         token_file: The user's token file. None creates and uses `own_token_file`, on loopback only.
         own_token_file: File that keeps the created token between runs.
+        allow_local: Whether the interfaces of other servers need no token.
 
     Raises:
-        ConfigurationError: The address is malformed, other machines can reach it and there is no token file, or the
-            token is too short.
+        ConfigurationError: The address is malformed, other machines can reach it and there is no token file or no token
+            needed, or the token is too short.
         PermissionsError: Other users can read the token file.
         StorageError: The token file cannot be read.
     """
@@ -85,16 +92,19 @@ def tcp_address(text: str, token_file: Path | None, own_token_file: Path) -> Tcp
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise ConfigurationError(f"--tcp {text} is not of the form HOST:PORT. Example: --tcp 127.0.0.1:8012")
+    if allow_local and not is_loopback(host):
+        raise ConfigurationError(f"Other machines can reach --tcp {text}. --allow-local needs 127.0.0.1 or [::1].")
     if token_file is None:
-        if not _is_loopback(host):
+        if not is_loopback(host):
             raise ConfigurationError(
                 f"Other machines can reach --tcp {text}. Give a token with --token-file FILE, or listen on 127.0.0.1."
             )
         token_file = _with_new_token(own_token_file)
-    return TcpAddress(host, int(port), _read_token(token_file))
+    return TcpAddress(host, int(port), _read_token(token_file), allow_local)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address is this computer's own, which no other machine can reach."""
     if host == "localhost":
         return True
     try:

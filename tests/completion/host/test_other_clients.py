@@ -7,7 +7,7 @@ import httpx
 import openai
 import pytest
 
-from completion.host.dialects.openai import CompletionBody, _request_of
+from completion.host.dialects.openai import CompletionBody, completion_request
 from completion.host.dialects.reply_text import cut_at_stops, plain_text
 from completion.host.process.sockets import TcpAddress, tcp_socket
 from completion.host.server import HostSettings
@@ -131,13 +131,13 @@ async def test_the_openai_package_stops_at_stop_strings(openai_client):
 
 
 async def test_the_openai_package_gets_errors_with_code_and_message(openai_client):
-    with pytest.raises(openai.UnprocessableEntityError) as refused:
+    with pytest.raises(openai.BadRequestError) as refused:
         await openai_client.completions.create(model="any", prompt=["a", "b"], max_tokens=1)
     assert refused.value.body["code"] == "invalid_request"
     assert "2 prompts" in refused.value.body["message"]
-    with pytest.raises(openai.UnprocessableEntityError):
+    with pytest.raises(openai.BadRequestError):
         await openai_client.completions.create(model="any", prompt="a", logprobs=3)
-    with pytest.raises(openai.UnprocessableEntityError):
+    with pytest.raises(openai.BadRequestError):
         await openai_client.completions.create(model="any", prompt="too long", max_tokens=1)
     with pytest.raises(openai.APIError):
         async for _ in await openai_client.completions.create(model="any", prompt="too long", stream=True):
@@ -151,8 +151,8 @@ async def test_the_openai_package_lists_the_model(openai_client):
 
 
 def test_a_prompt_without_suffix_uses_the_prefix_only_layout():
-    assert _request_of(CompletionBody(prompt="a")).layout is Layout.PREFIX_ONLY
-    assert _request_of(CompletionBody(prompt="a", suffix="")).layout is None
+    assert completion_request(CompletionBody(prompt="a")).layout is Layout.PREFIX_ONLY
+    assert completion_request(CompletionBody(prompt="a", suffix="")).layout is None
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_prompt_without_suffix_uses_the_prefix_only_layout():
     ["<|fim_prefix|>before<|fim_suffix|>after<|fim_middle|>", "<fim_prefix>before<fim_suffix>after<fim_middle>"],
 )
 def test_a_prompt_that_contains_a_models_fim_tokens_is_split_into_prefix_and_suffix(prompt):
-    request = _request_of(CompletionBody(prompt=prompt))
+    request = completion_request(CompletionBody(prompt=prompt))
     assert (request.prefix, request.suffix, request.layout) == ("before", "after", None)
 
 
@@ -216,19 +216,38 @@ async def test_tabbys_events_are_counted_by_known_type(start_host):
     assert (await client.get("/v1/health")).json()["model"] == "paced"
 
 
-async def test_invalid_bodies_get_422_with_a_code(start_host):
+async def test_errors_have_the_status_and_the_form_of_their_interface(start_host):
     client: httpx.AsyncClient = await start_host(PacedEngine())
     for path, wrong in (
         ("/infill", {"input_prefix": 3}),
+        ("/completion", {"prompt": ["a", "b"]}),
+        ("/completion", {"prompt": [1, 2]}),
+        ("/completion", {"prompt": "too long"}),
+    ):
+        reply = await client.post(path, json=wrong)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (400, 400), (path, wrong)
+        assert reply.json()["error"]["type"] == "invalid_request_error"
+    for path, wrong in (
         ("/v1/completions", {"prompt": [1, 2]}),
         ("/v1/completions", {}),
         ("/v1/completions", {"segments": {"suffix": "x"}}),
         ("/v1/completions", {"prompt": "x", "max_tokens": 0}),
-        ("/v1/events", {}),
         ("/v1/completions", [1]),
+        ("/beta/completions", {"prompt": "x", "temperature": "warm"}),
     ):
         reply = await client.post(path, json=wrong)
-        assert (reply.status_code, reply.json()["code"]) == (422, "invalid_request"), (path, wrong)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (400, "invalid_request"), (path, wrong)
+    for path in ("/v1/complete", "/v1/events"):
+        reply = await client.post(path, json={})
+        assert (reply.status_code, reply.json()["code"]) == (422, "invalid_request"), path
+    mistral = await client.post("/v1/fim/completions", json={"prompt": 1})
+    assert (mistral.status_code, mistral.json()["object"]) == (400, "error")
+    assert "prompt" in mistral.json()["message"]
+    ollama = await client.post("/api/generate", json={"prompt": "x", "options": {"temperature": "warm"}})
+    assert ollama.status_code == 400
+    assert "options.temperature" in ollama.json()["error"]
+    unknown = await client.post("/api/chat", json={})
+    assert (unknown.status_code, list(unknown.json())) == (404, ["error"])
 
 
 @pytest.mark.parametrize(
@@ -247,6 +266,6 @@ def test_an_end_that_may_become_a_stop_string_is_hidden(text, done, visible, sto
 
 
 def test_plain_text_does_not_repeat_the_closing_bracket_after_the_cursor():
-    assert plain_text(Suggestion("a, b)", replace_after=1), ")\n", ()) == "a, b"
-    assert plain_text(Suggestion("a, b);", replace_after=1), ")\n", ()) == "a, b"
-    assert plain_text(Suggestion("a, b"), ")\n", ()) == "a, b"
+    assert plain_text(Suggestion("a, b)", replace_after=1), ")\n") == "a, b"
+    assert plain_text(Suggestion("a, b);", replace_after=1), ")\n") == "a, b"
+    assert plain_text(Suggestion("a, b"), ")\n") == "a, b"

@@ -79,6 +79,8 @@ def test_serve_stop_without_an_engine_says_so(engine, capsys):
     [
         (["serve", "--tcp", "0.0.0.0:8012"], "--token-file"),
         (["serve", "--token-file", "t"], "--tcp"),
+        (["serve", "--allow-local"], "--tcp"),
+        (["serve", "--tcp", "0.0.0.0:8012", "--allow-local"], "--allow-local"),
         (["complete", "x.py:1:1", "--max-tokens", "0"], "--max-tokens"),
     ],
 )

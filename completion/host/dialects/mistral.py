@@ -1,0 +1,83 @@
+"""The Mistral dialect: `POST /v1/fim/completions`, whole or streamed.
+
+Source: src/mistralai/models/fimcompletionrequest.py of Mistral's Python client.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from completion.host.dialects.marked_prompt import request_of
+from completion.host.dialects.openai import DEFAULT_MAX_TOKENS, Stops, parts_of, stop_list, usage
+from completion.host.dialects.reply_text import Answer, reply_with
+from completion.host.dialects.schema import parse_body
+from completion.host.services import Host
+from completion.host.stream import sse_message
+from completion.request import Sampling
+
+
+class FimBody(BaseModel):
+    """The body of `/v1/fim/completions`: the fields that have an effect. Others are accepted and ignored."""
+
+    prompt: str
+    suffix: str | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    random_seed: int | None = None
+    stop: Stops = None
+    stream: bool | None = None
+
+
+_BODY: TypeAdapter[FimBody] = TypeAdapter(FimBody)
+
+
+async def fim_completions(request: Request) -> Response:
+    """Serve `POST /v1/fim/completions`."""
+    host: Host = request.app.state.host
+    body = parse_body(_BODY, await request.body())
+    completion_request = request_of(
+        parts_of(body.prompt, body.suffix),
+        max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
+        sampling=Sampling(
+            temperature=body.temperature or 0.0,
+            top_p=1.0 if body.top_p is None else body.top_p,
+            seed=body.random_seed or 0,
+        ),
+    )
+    reply = _Reply(host.state.status.model)
+    chunk = reply.chunk if body.stream else None
+    return await reply_with(request, completion_request, reply.whole, chunk, stops=stop_list(body.stop))
+
+
+class _Reply:
+    """Builds the JSON objects of one completion, all with the same id."""
+
+    def __init__(self, model: str) -> None:
+        self._frame = {"id": uuid.uuid4().hex, "created": int(time.time()), "model": model}
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return the completion as the message of an assistant."""
+        message = {"role": "assistant", "content": answer.text, "tool_calls": None, "prefix": False}
+        choice = {"index": 0, "message": message, "finish_reason": answer.finish}
+        return self._frame | {"object": "chat.completion", "choices": [choice], "usage": usage(answer.statistics)}
+
+    def chunk(self, answer: Answer) -> bytes:
+        """Return the new text; at its end the usage and [DONE]."""
+        choice = {
+            "index": 0,
+            "delta": {"role": "assistant", "content": answer.new},
+            "finish_reason": answer.finish or None,
+        }
+        chunk = self._frame | {"object": "chat.completion.chunk", "choices": [choice]}
+        if answer.finish:
+            chunk["usage"] = usage(answer.statistics)
+        end = sse_message(b"[DONE]") if answer.finish else b""
+        return sse_message(json.dumps(chunk).encode()) + end

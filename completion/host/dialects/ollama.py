@@ -1,0 +1,190 @@
+"""The Ollama dialect: `POST /api/generate`, `GET /api/tags`, `POST /api/show` and `GET /api/version`.
+
+Source: docs/api.md and server/routes.go of Ollama 0.32.15.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel, Field, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from completion.host.dialects.llama_cpp import token_limit
+from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
+from completion.host.dialects.openai import Stops, stop_list
+from completion.host.dialects.reply_text import Answer, reply_with
+from completion.host.dialects.schema import parse_body
+from completion.host.errors import BodyInvalidError
+from completion.host.services import Host
+from completion.request import Sampling
+
+_VERSION = "0.32.15"
+"""Version of Ollama whose interface this is; clients compare it with the one that they need."""
+_TEMPLATE = (
+    "{{ if .Suffix }}<|fim_prefix|>{{ .Prompt }}<|fim_suffix|>{{ .Suffix }}<|fim_middle|>"
+    "{{ else }}{{ .Prompt }}{{ end }}"
+)
+"""Template of every model here. Continue sends a suffix only to models whose template has one."""
+_NO_DATE = "1970-01-01T00:00:00Z"
+_NANOSECONDS_PER_MS = 1_000_000
+
+
+class Options(BaseModel):
+    """Ollama's model parameters that have an effect. Others are accepted and ignored."""
+
+    num_predict: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    stop: Stops = None
+
+
+class GenerateBody(BaseModel):
+    """The body of `/api/generate`: the fields that have an effect. `model` and others are accepted and ignored."""
+
+    prompt: str = ""
+    suffix: str | None = None
+    raw: bool | None = None
+    stream: bool | None = None
+    options: Options | None = None
+    images: list[str] | None = None
+    think: bool | str | None = None
+    format: str | dict[str, Any] | None = Field(None)
+
+
+class ShowBody(BaseModel):
+    """The body of `/api/show`, which names the one model in one of two fields."""
+
+    model: str = ""
+    name: str = ""
+
+
+_BODY: TypeAdapter[GenerateBody] = TypeAdapter(GenerateBody)
+_SHOW: TypeAdapter[ShowBody] = TypeAdapter(ShowBody)
+
+
+async def generate(request: Request) -> Response:
+    """Serve `POST /api/generate`; without a prompt and a suffix it only says that the model is loaded."""
+    host: Host = request.app.state.host
+    body = parse_body(_BODY, await request.body())
+    options = body.options or Options()
+    reply = _Reply(host.state.status.model)
+    if body.images or body.think or body.format:
+        raise BodyInvalidError("format, images and think are not supported. Leave them out.")
+    if not body.prompt and not body.suffix:
+        return JSONResponse(reply.object("", "load"))
+    completion_request = request_of(
+        _parts_of(body),
+        max_tokens=token_limit(options.num_predict),
+        sampling=Sampling(
+            temperature=options.temperature or 0.0,
+            top_p=1.0 if options.top_p is None else options.top_p,
+            min_p=options.min_p or 0.0,
+            seed=max(0, options.seed or 0),
+        ),
+    )
+    return await reply_with(
+        request,
+        completion_request,
+        reply.whole,
+        None if body.stream is False else reply.chunk,
+        stops=stop_list(options.stop),
+        frame=_line,
+        media_type="application/x-ndjson",
+    )
+
+
+async def tags(request: Request) -> Response:
+    """Serve `GET /api/tags`: the one model of this host."""
+    host: Host = request.app.state.host
+    name = host.state.status.model
+    model = {"name": name, "model": name, "modified_at": _NO_DATE, "size": 0, "digest": "", "details": _details()}
+    return JSONResponse({"models": [model]})
+
+
+async def show(request: Request) -> Response:
+    """Serve `POST /api/show`: what the model can do and how much it can read, whatever the name is."""
+    host: Host = request.app.state.host
+    parse_body(_SHOW, await request.body())
+    context_tokens = host.state.status.context_tokens
+    return JSONResponse({
+        "modelfile": "",
+        "parameters": f"num_ctx {context_tokens}",
+        "template": _TEMPLATE,
+        "details": _details(),
+        "model_info": {"general.architecture": "draftline", "draftline.context_length": context_tokens},
+        "capabilities": ["completion", "insert"],
+        "modified_at": _NO_DATE,
+    })  # fmt: skip
+
+
+async def version(request: Request) -> Response:  # noqa: ARG001 - a handler's form
+    """Serve `GET /api/version`."""
+    return JSONResponse({"version": _VERSION})
+
+
+def _parts_of(body: GenerateBody) -> PromptParts:
+    """Return the parts of the prompt. As in Ollama, a raw prompt is a whole one, whatever the suffix is."""
+    if body.suffix is None:
+        return prompt_parts(body.prompt)
+    as_it_stands = PromptParts(body.prompt, body.suffix)
+    if body.raw:
+        marked = prompt_parts(body.prompt)
+        return marked if marked.suffix is not None else as_it_stands
+    return as_it_stands
+
+
+class _Reply:
+    """Builds the JSON objects of one reply."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return the text with counts and times."""
+        return self._finished(answer.text, answer)
+
+    def chunk(self, answer: Answer) -> bytes:
+        """Return the new text as a line, and at the end counts and times as another."""
+        line = _line(json.dumps(self.object(answer.new)).encode()) if answer.new else b""
+        return line + (_line(json.dumps(self._finished("", answer)).encode()) if answer.finish else b"")
+
+    def object(self, text: str, done_reason: str = "") -> dict[str, Any]:
+        """Return a reply without counts, finished if it has a reason."""
+        reply = {"model": self._model, "created_at": datetime.now(UTC).isoformat(), "response": text}
+        return reply | ({"done": True, "done_reason": done_reason} if done_reason else {"done": False})
+
+    def _finished(self, text: str, answer: Answer) -> dict[str, Any]:
+        counts = answer.statistics
+        return self.object(text, answer.finish) | {
+            "total_duration": _nanoseconds(counts.queue_ms + counts.total_ms),
+            "load_duration": 0,
+            "prompt_eval_count": counts.prompt_tokens,
+            "prompt_eval_duration": _nanoseconds(counts.prompt_ms),
+            "eval_count": counts.generated_tokens,
+            "eval_duration": _nanoseconds(counts.decode_ms),
+        }
+
+
+def _line(message: bytes) -> bytes:
+    return message + b"\n"
+
+
+def _nanoseconds(milliseconds: float) -> int:
+    return round(milliseconds * _NANOSECONDS_PER_MS)
+
+
+def _details() -> dict[str, Any]:
+    return {
+        "parent_model": "",
+        "format": "",
+        "family": "",
+        "families": [],
+        "parameter_size": "",
+        "quantization_level": "",
+    }

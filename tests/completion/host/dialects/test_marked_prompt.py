@@ -1,0 +1,90 @@
+"""Prompts with a model's markers in every order that clients write, and texts that only mention markers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
+from completion.prompt.fim_format import FORMATS
+from completion.request import ContextFile, Layout
+
+PRE, SUF, MID, REPO, SEP = "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|repo_name|>", "<|file_sep|>"
+HEADER = f"{REPO}shop\n{SEP}a/cart.py\nCART = []\n{SEP}b.py\n\nx\n\n{SEP}src/main.py\n"
+CONTEXT = (ContextFile("a/cart.py", "CART = []"), ContextFile("b.py", "\nx\n"))
+TEXTS = st.text(st.sampled_from("ab <|>[]\n\tfim_▁é"), max_size=30)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"{PRE}P{SUF}S{MID}",
+        f"{PRE}{SUF}S{MID}P",
+        f"{SUF}S{PRE}P{MID}",
+        f"\n {PRE}P{SUF}S{MID}\n",
+        "<fim_prefix>P<fim_suffix>S<fim_middle>",
+        "<｜fim▁begin｜>P<｜fim▁hole｜>S<｜fim▁end｜>",
+        "<｜begin▁of▁sentence｜><｜fim▁begin｜>P<｜fim▁hole｜>S<｜fim▁end｜>",
+        "<PRE> P <SUF>S <MID>",
+        "<|code_prefix|>P<|code_suffix|>S<|code_middle|>",
+        "[SUFFIX]S[PREFIX]P",
+    ],
+)
+def test_every_order_and_family_is_read_as_prefix_and_suffix(prompt):
+    assert prompt_parts(prompt) == PromptParts("P", "S")
+
+
+@pytest.mark.parametrize("order", ["{PRE}{P}{SUF}{S}{MID}", "{PRE}{SUF}{S}{MID}{P}", "{SUF}{S}{PRE}{P}{MID}"])
+@pytest.mark.parametrize("family", [family for family in FORMATS if family.name != "CodeLlama"])
+@given(prefix=TEXTS, suffix=TEXTS)
+def test_parts_come_back_as_they_were_written(order, family, prefix, suffix):
+    markers = {"PRE": family.prefix, "SUF": family.suffix, "MID": family.middle}
+    assert prompt_parts(order.format(P=prefix, S=suffix, **markers)) == PromptParts(prefix, suffix)
+
+
+@pytest.mark.parametrize("order", [f"{PRE}P{SUF}S{MID}", f"{PRE}{SUF}S{MID}P", f"{SUF}S{PRE}P{MID}"])
+def test_a_header_gives_repository_files_and_path(order):
+    assert prompt_parts(HEADER + order) == PromptParts("P", "S", CONTEXT, "src/main.py", "shop")
+
+
+def test_twinnys_headers_with_a_separator_only():
+    prompt = f"{SEP}/* Some context */\n\n{SEP}{PRE}P{SUF}S{MID}"
+    assert prompt_parts(prompt) == PromptParts("P", "S", (ContextFile("/* Some context */", ""),))
+
+
+def test_a_header_without_a_suffix_continues_its_last_file():
+    parts = prompt_parts(HEADER + "def f():\n")
+    assert parts == PromptParts("def f():\n", None, CONTEXT, "src/main.py", "shop")
+    request = request_of(parts, max_tokens=9)
+    assert (request.layout, request.language, request.suffix) == (Layout.PREFIX_ONLY, "python", "")
+
+
+def test_a_path_decides_on_the_language_and_the_engine_on_the_layout():
+    request = request_of(prompt_parts(f"{SEP}lib/a.rs\n{SUF}S{PRE}P{MID}"), max_tokens=9)
+    assert (request.prefix, request.suffix, request.language, request.path) == ("P", "S", "rust", "lib/a.rs")
+    assert (request.layout, request.max_tokens) == (None, 9)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "",
+        "x = 1",
+        f"text {PRE}P{SUF}S{MID}",
+        f"{PRE}P{SUF}S",
+        f"{PRE}P{MID}",
+        f"{SUF}S{PRE}P",
+        f"{MID}",
+        "FORMATS = ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>']\n",
+        "see [SUFFIX]S[PREFIX]P",
+        "<PRE>P",
+    ],
+)
+def test_other_prompts_are_a_prefix_as_a_whole(prompt):
+    assert prompt_parts(prompt) == PromptParts(prompt)
+    assert request_of(PromptParts(prompt), max_tokens=1).layout is Layout.PREFIX_ONLY
+
+
+def test_markers_within_a_part_stay_its_text():
+    document = f'MARKERS = ["{PRE}", "{MID}"]\n'
+    assert prompt_parts(f"{PRE}{document}{SUF}S{MID}") == PromptParts(document, "S")
+    assert prompt_parts(f"{PRE}P{SUF}{document}{MID}") == PromptParts("P", document)

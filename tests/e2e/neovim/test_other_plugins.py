@@ -1,0 +1,222 @@
+"""Plugins of others in the real Neovim, unchanged, with this host: they show what `/v1/complete` gives.
+
+The plugins come from their public addresses at pinned revisions. DRAFTLINE_CLIENTS names a folder that has them.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from completion.engine import Engine
+from completion.host.engine_protocol import LoadedEngine
+from completion.host.process.sockets import TcpAddress, tcp_socket, unix_socket
+from completion.host.server import HostServer, HostSettings
+from completion.model.loading import load_model
+from completion.request import Closing
+from tests.completion.host.dialects.client_requests import minuet_parts, vim_parts
+from tests.completion.host.dialects.test_replays import TEXT, cursors, inserted
+
+pytestmark = [pytest.mark.clients, pytest.mark.real_model, pytest.mark.timeout(900)]
+
+TOKEN = "a-token-of-enough-length"
+SOURCES = {
+    "llama.vim": ("https://github.com/ggml-org/llama.vim", "a1c8e6e40cb45df59b78add5b65d575386832465"),
+    "minuet-ai.nvim": ("https://github.com/milanglacier/minuet-ai.nvim", "479487c34041f53aad3184597428e42d9f3333b5"),
+}
+FETCHED = Path(__file__).resolve().parents[3] / ".cache" / "clients"
+
+
+def git(*arguments, folder):
+    return subprocess.run(["git", "-C", folder, *arguments], capture_output=True, text=True, timeout=120, check=True)
+
+
+def plugin_folder(name):
+    """Return the folder of a plugin at its pinned revision. Skip the test if its source cannot be had."""
+    address, revision = SOURCES[name]
+    given = os.environ.get("DRAFTLINE_CLIENTS")
+    folder = Path(given) / name if given else FETCHED / f"{name}-{revision[:12]}"
+    try:
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            git("init", "--quiet", folder=folder)
+        if git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", folder=folder).stdout.strip() != revision:
+            raise FileNotFoundError(revision)
+    except subprocess.CalledProcessError:
+        try:
+            git("fetch", "--quiet", "--depth=1", address, revision, folder=folder)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            pytest.skip(f"{name} cannot be fetched from {address}: {getattr(error, 'stderr', error)}")
+    git("checkout", "--quiet", revision, folder=folder)
+    return folder
+
+
+class ClientHost:
+    """A host with the default model on TCP, in a thread."""
+
+    def __init__(self, folder):
+        loaded = load_model("default")
+        self.engine = Engine(loaded)
+        with tcp_socket(TcpAddress("127.0.0.1", 0, TOKEN)) as probe:
+            self.address = TcpAddress("127.0.0.1", probe.getsockname()[1], TOKEN)
+        self.url = f"http://127.0.0.1:{self.address.port}"
+        self.http = httpx.Client(base_url=f"{self.url}/t/{TOKEN}", timeout=120)
+        self._listening = threading.Event()
+        self._thread = threading.Thread(target=asyncio.run, args=(self._serve(loaded, folder),))
+        self._thread.start()
+        assert self._listening.wait(60)
+
+    async def _serve(self, loaded, folder):
+        engine = LoadedEngine(self.engine, loaded.name, loaded.device, loaded.model.shape.max_positions)
+        sockets = [unix_socket(folder / "clients.sock"), tcp_socket(self.address)]
+        self._server = HostServer(HostSettings(idle_s=0, tcp=self.address), lambda _: engine)
+        self._loop = asyncio.get_running_loop()
+        self._listening.set()
+        await self._server.run(sockets)
+
+    def text(self, prefix, suffix, **fields):
+        """Return what `/v1/complete` gives with an empty cache, as a client inserts it."""
+        while self.http.get("/health").json()["busy"]:
+            pass
+        self.engine.forget(Closing(documents=("",)))
+        reply = self.http.post("/v1/complete?wait=1", json={"prefix": prefix, "suffix": suffix, **fields})
+        event = json.loads(reply.text.strip().splitlines()[-1].removeprefix("data: "))
+        return inserted(event["suggestions"][0], suffix, ()) if event["suggestions"] else ""
+
+    def close(self):
+        self._loop.call_soon_threadsafe(self._server.stop)
+        self._thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def client_host(tmp_path_factory):
+    host = ClientHost(tmp_path_factory.mktemp("h"))
+    yield host
+    host.close()
+
+
+def put_cursor(neovim, prefix):
+    """Show the document, with the cursor after `prefix` in insert mode."""
+    neovim.type("<Esc>")
+    neovim.wait_for_lua("vim.fn.mode() == 'n'", "normal mode")
+    neovim.request("nvim_buf_set_lines", 0, 0, -1, True, TEXT.split("\n"))
+    line = prefix.count("\n") + 1
+    column = len(prefix.rpartition("\n")[2].encode())
+    length = len(TEXT.split("\n")[line - 1].encode())
+    neovim.request("nvim_win_set_cursor", 0, [line, min(column, max(length - 1, 0))])
+    neovim.type("A" if column == length else "i")
+    neovim.wait_for_lua("vim.fn.mode() == 'i'", "insert mode")
+    assert neovim.lua("return vim.fn.col('.')") == column + 1
+
+
+LLAMA_VIM = """
+vim.g.llama_config = {{
+  endpoint_fim = "{url}/infill", api_key = "{token}", auto_fim = false, ring_n_chunks = 0, show_info = 0,
+  keymap_fim_trigger = "<C-F>",
+}}
+vim.opt.runtimepath:prepend("{folder}")
+function hint()
+  local lines, space = {{}}, vim.api.nvim_create_namespace("vt_fim")
+  for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, space, 0, -1, {{ details = true }})) do
+    if mark[4].virt_text then table.insert(lines, 1, mark[4].virt_text[1][1]) end
+    for _, line in ipairs(mark[4].virt_lines or {{}}) do table.insert(lines, line[1][1]) end
+  end
+  return table.concat(lines, "\\n")
+end
+"""
+
+
+NO_REQUEST = "vim.iter(vim.api.nvim_list_chans()):all(function(channel) return channel.stream ~= 'job' end)"
+
+
+def shown_by_llama_vim(text, prefix, suffix):
+    """Return how llama.vim shows a reply: without empty last lines; on a line of blanks, without these blanks."""
+    line = prefix.rpartition("\n")[2]
+    rest = suffix.partition("\n")[0]
+    shown = text.rstrip("\n").split("\n")
+    if not (line + rest).strip():
+        blanks = len(shown[0]) - len(shown[0].lstrip())
+        shown[0], rest = shown[0][min(blanks, len(line + rest)) :], ""
+    return "\n".join(shown) + rest
+
+
+def test_llama_vim_shows_what_v1_complete_gives(client_host, open_neovim, tmp_path):
+    lua = LLAMA_VIM.format(url=client_host.url, token=TOKEN, folder=plugin_folder("llama.vim"))
+    neovim = open_neovim(lua, tmp_path / "shop.py")
+    neovim.command("call llama#init()")
+    compared = 0
+    for prefix, suffix in cursors():
+        neovim.lua("vim.fn.timer_stopall()")  # of the request ahead that llama.vim makes when it has shown a hint
+        neovim.wait_for_lua(NO_REQUEST, "end of the last request")
+        lines, line, after = vim_parts(prefix, suffix)
+        expected = client_host.text(lines + line, after)
+        put_cursor(neovim, prefix)
+        neovim.lua("vim.g.cache_data = vim.empty_dict()")
+        neovim.type("<C-f>")
+        neovim.wait_for_lua("next(vim.g.cache_data) ~= nil", "reply of the host")
+        text = json.loads(neovim.lua("return select(2, next(vim.g.cache_data))"))["content"]
+        # llama.vim bounds the time of its first request to 250 ms, after which a text with a whole line ends.
+        assert text == expected or (expected.startswith(text) and "\n" in text)
+        if text.strip():
+            neovim.wait_for_lua("hint() ~= ''", "hint")
+            assert neovim.lua("return hint()") == shown_by_llama_vim(text, prefix, suffix)
+            compared += 1
+    assert compared >= 20
+
+
+MINUET = """
+vim.opt.runtimepath:prepend("{folder}")
+require("minuet").setup {{
+  provider = "{provider}", n_completions = 1, context_window = 100000, throttle = 0, debounce = 0,
+  request_timeout = 100,
+  provider_options = {{ {provider} = {{
+    api_key = function() return "{token}" end, name = "draftline", end_point = "{url}{path}", model = "any",
+    optional = {{ max_tokens = 56, top_p = 0.9 }},
+    {template}
+  }} }},
+}}
+"""
+MARKED = """
+template = {
+  prompt = function(before, after)
+    return "<|fim_prefix|>" .. before .. "<|fim_suffix|>" .. after .. "<|fim_middle|>"
+  end,
+  suffix = false,
+},
+"""
+AS_IT_IS = "template = { prompt = function(before) return before end, suffix = function(_, after) return after end },"
+
+
+@pytest.mark.parametrize(
+    ("provider", "path", "template"),
+    [
+        ("openai_fim_compatible", "/v1/completions", MARKED),
+        ("openai_fim_compatible", "/beta/completions", AS_IT_IS),
+        ("codestral", "/v1/fim/completions", AS_IT_IS),
+    ],
+)
+def test_minuet_inserts_what_v1_complete_gives(client_host, open_neovim, tmp_path, provider, path, template):
+    folder = plugin_folder("minuet-ai.nvim")
+    lua = MINUET.format(
+        url=client_host.url, token=TOKEN, folder=folder, provider=provider, path=path, template=template
+    )
+    neovim = open_neovim(lua, tmp_path / "shop.py")
+    compared = 0
+    for prefix, suffix in cursors():
+        before, after = minuet_parts(prefix, suffix)
+        expected = client_host.text(before, after, max_tokens=56)
+        if not expected.strip():
+            continue
+        put_cursor(neovim, prefix)
+        neovim.lua("require('minuet.virtualtext').action.next()")
+        neovim.wait_for_lua("require('minuet.virtualtext').action.is_visible()", f"suggestion {expected!r}")
+        neovim.lua("require('minuet.virtualtext').action.accept()")
+        neovim.wait_for_lua("not require('minuet.virtualtext').action.is_visible()", "accepted suggestion")
+        assert "\n".join(neovim.lines()) == prefix + expected + suffix
+        compared += 1
+    assert compared >= 20

@@ -1,0 +1,131 @@
+"""A page in the real Chromium gets no completion out of a host that runs with `--allow-local`."""
+
+import asyncio
+import http.server
+import json
+import threading
+
+import httpx
+import pytest
+
+from completion.host.process.sockets import TcpAddress, tcp_socket, unix_socket
+from completion.host.server import HostServer, HostSettings
+from tests.completion.host.paced_engine import PacedEngine
+
+pytestmark = pytest.mark.vscode
+
+BODY = json.dumps({"prompt": "one", "stream": False, "options": {"num_predict": 1}})
+PATHS = ("/api/generate", "/v1/completions", "/completion", "/infill", "/v1/fim/completions")
+ATTACK = """
+async ([origin, body, paths]) => {
+  const read = [];
+  const ways = [
+    {headers: {"Content-Type": "application/json"}},
+    {headers: {"Content-Type": "text/plain"}},
+    {mode: "no-cors"},
+    {mode: "no-cors", headers: {"Content-Type": "application/json"}},
+  ];
+  for (const path of paths) {
+    for (const way of ways) {
+      try {
+        const reply = await fetch(origin + path, {method: "POST", body, ...way});
+        read.push(await reply.text());
+      } catch (error) { read.push(""); }
+    }
+    read.push(await new Promise(resolve => {
+      const socket = new WebSocket(origin.replace("http", "ws") + path);
+      socket.onmessage = event => resolve(event.data);
+      socket.onopen = () => { socket.send(body); resolve("open"); };
+      socket.onerror = () => resolve("");
+    }));
+    navigator.sendBeacon(origin + path, body);
+    const form = document.createElement("form");
+    Object.assign(form, {action: origin + path, method: "POST", enctype: "text/plain", target: "frame"});
+    form.innerHTML = `<input name='{"prompt":"one","x":"' value='"}'>`;
+    document.body.append(form);
+    await new Promise(resolve => {
+      const frame = Object.assign(document.createElement("iframe"), {name: "frame", onload: resolve});
+      document.body.append(frame);
+      form.submit();
+    });
+    document.querySelector("iframe").remove();
+  }
+  return read;
+}
+"""
+
+
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><body>")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def web_server():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture
+def open_host(tmp_path):
+    """A host that runs with `--allow-local`, in a thread: its address and its engine."""
+    with tcp_socket(TcpAddress("127.0.0.1", 0, "")) as probe:
+        port = probe.getsockname()[1]
+    address = TcpAddress("127.0.0.1", port, "a-token-of-enough-length", allow_local=True)
+    engine, started = PacedEngine(), threading.Event()
+    running = {}
+
+    async def serve():
+        sockets = [unix_socket(tmp_path / "h.sock"), tcp_socket(address)]
+        running["server"] = HostServer(HostSettings(idle_s=0, tcp=address), engine.load)
+        running["loop"] = asyncio.get_running_loop()
+        started.set()
+        await running["server"].run(sockets)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    assert started.wait(30)
+    while httpx.get(f"http://127.0.0.1:{port}/health").json()["state"] != "ready":
+        pass
+    yield port, engine
+    running["loop"].call_soon_threadsafe(running["server"].stop)
+    thread.join(30)
+
+
+def test_a_page_gets_no_completion_and_a_program_does(browser, web_server, open_host):
+    port, engine = open_host
+    page = browser.new_page()
+    page.goto(web_server)
+    for host in ("127.0.0.1", "localhost"):
+        read = page.evaluate(ATTACK, [f"http://{host}:{port}", BODY, list(PATHS)])
+        assert len(read) == 5 * len(PATHS)
+        assert set(read) == {""}
+    assert engine.started == []
+    page.close()
+    headers = {"Content-Type": "application/json"}
+    reply = httpx.post(f"http://127.0.0.1:{port}/api/generate", content=BODY, headers=headers)
+    assert reply.json()["response"] == " 0"
+    assert len(engine.started) == 1
+
+
+def test_a_page_whose_name_resolves_to_this_computer_gets_no_completion(browser, paths, open_host):
+    """DNS rebinding: to the browser the page and the host have the same origin, so nothing else stops the page."""
+    port, engine = open_host
+    rules = "--host-resolver-rules=MAP evil.example 127.0.0.1"
+    rebound = browser.browser_type.launch(executable_path=paths["chromium"], args=["--no-sandbox", rules])
+    page = rebound.new_page()
+    reply = page.goto(f"http://evil.example:{port}/v1/models")
+    assert reply.status == 403
+    read = page.evaluate(ATTACK, [f"http://evil.example:{port}", BODY, list(PATHS)])
+    assert read
+    assert not any('" 0' in text or "choices" in text or text == "open" for text in read)
+    assert engine.started == []
+    rebound.close()
