@@ -16,10 +16,10 @@ import uvicorn
 from completion.backend import Backend
 from completion.errors import DraftlineError, EngineUnavailableError
 from completion.host.application import application
-from completion.host.clients import HostClients
 from completion.host.engine_protocol import EngineLoader, LoadedEngine
 from completion.host.metrics import HostMetrics
 from completion.host.process.address import DEFAULT_MODEL_NAME
+from completion.host.process.clients import HostClients
 from completion.host.process.connections import ConnectionLimits, LimitedProtocol
 from completion.host.process.idle import IdleWatch
 from completion.host.process.log import log_loop_errors

@@ -9,8 +9,8 @@ from typing import Any
 
 import psutil
 
-from completion.host.clients import HostClients
 from completion.host.metrics import HostMetrics
+from completion.host.process.clients import HostClients
 from completion.host.process.idle import IdleWatch
 from completion.host.state import HostPhase, HostState
 from completion.host.stream import CompletionStream, require_ready

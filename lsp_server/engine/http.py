@@ -14,7 +14,7 @@ from httpx_sse import EventSource, SSEError
 
 from completion import errors
 from completion.errors import DraftlineError, EngineUnavailableError
-from completion.host.clients import CLIENT_HEADER
+from completion.host.process.clients import CLIENT_HEADER
 from completion.host.wire import decode_event, encode
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.launcher import HostGoneError, HostSilentError

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.clients import CLIENT_HEADER
 from completion.host.dialects.schema import CLOSING, WORKSPACE, parse_body, parse_request
+from completion.host.process.clients import CLIENT_HEADER
 from completion.host.services import Host
 from completion.host.state import HostPhase
 from completion.host.stream import EventStreamResponse, sse_message, with_errors

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from completion.cancellation import CancelToken
 from completion.errors import DocumentRefusedError
-from completion.host.clients import document_of
 from completion.host.engine_protocol import EngineLike
+from completion.host.process.clients import document_of
 from completion.paths import writing_to
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 

@@ -9,9 +9,9 @@ import httpx
 from httpx_sse import aconnect_sse
 
 from completion.engine import Engine
-from completion.host.clients import CLIENT_HEADER, document_of
 from completion.host.engine_loader import warm_up
 from completion.host.engine_protocol import LoadedEngine
+from completion.host.process.clients import CLIENT_HEADER, document_of
 from completion.host.server import HostSettings
 from completion.host.wire import decode_event
 from completion.request import Closing, CompletionEvent
