@@ -105,17 +105,25 @@ def inserted(suggestion, suffix, stops):
     return text[: min((text.index(stop) for stop in stops if stop in text), default=len(text))]
 
 
+def prompt_of(replay, prefix, suffix):
+    """Return what the model's prompt depends on."""
+    own = replay.own_request(prefix, suffix)
+    return own["prefix"], own["suffix"], str(own.get("context")), own.get("layout", "")
+
+
 async def differences(client, loaded, replays, prefix, suffix):
     """Return a line for each client whose text is not that of `/v1/complete`.
 
-    Both compute with the same keys and values: those of an empty cache.
+    Both compute with the same keys and values: those of an empty cache, or of the same prompt after it.
     """
-    found = []
-    for replay in replays:
+    found, before = [], None
+    for replay in sorted(replays, key=lambda replay: prompt_of(replay, prefix, suffix)):
         if replay.at_line_end and suffix[:1] not in ("", "\n"):
             continue
         own = replay.own_request(prefix, suffix)
-        loaded.engine.forget(Closing(documents=("",)))
+        if prompt_of(replay, prefix, suffix) != before:
+            loaded.engine.forget(Closing(documents=("",)))
+        before = prompt_of(replay, prefix, suffix)
         expected = [inserted(each, own["suffix"], replay.stops) for each in await suggestions(client, own)] or [""]
         body = replay.request(prefix, suffix)
         reply = await client.post(replay.path, content=body, headers={"Content-Type": "application/json"})
