@@ -101,7 +101,7 @@ def inserted(suggestion, suffix, stops):
     """Return the part of a suggestion that a client inserts which replaces nothing after the cursor."""
     text = suggestion["text"]
     if replaced := suffix[: suggestion["replace_after"]]:
-        text = text[: text.rindex(replaced)]
+        text = text[: text.rindex(replaced if replaced in text else replaced.strip())]
     return text[: min((text.index(stop) for stop in stops if stop in text), default=len(text))]
 
 
