@@ -1,6 +1,7 @@
 """Existing clients' requests give what `/v1/complete` gives at the same cursor, whole or streamed."""
 
 import json
+import re
 
 import pytest
 
@@ -82,10 +83,21 @@ TEXT = DOCUMENT.replace("¦", "")
 
 
 def cursors():
-    """Return the texts before and after each marked cursor."""
+    """Return the texts before and after each cursor.
+
+    At each mark somebody types: the rest of the line is not written yet, apart from the brackets that an editor closes.
+    At every fourth mark the cursor also stands in the finished line, where most suggestions are dropped.
+    """
     parts = DOCUMENT.split("¦")
-    lengths = [len("".join(parts[:count])) for count in range(1, len(parts))]
-    return [(TEXT[:length], TEXT[length:]) for length in lengths]
+    places = []
+    for count in range(1, len(parts)):
+        prefix, suffix = "".join(parts[:count]), "".join(parts[count:])
+        rest, line_break, below = suffix.partition("\n")
+        closers = re.search(r"[)\]}:]*$", rest).group() if parts[count - 1].endswith("(") else ""
+        places.append((prefix, closers + line_break + below))
+        if rest and count % 4 == 0:
+            places.append((prefix, suffix))
+    return places
 
 
 async def suggestions(client, request):
@@ -139,9 +151,9 @@ async def differences(client, loaded, replays, prefix, suffix):
 
 def test_there_are_enough_cursors_in_lines_and_in_words():
     places = cursors()
-    assert len(places) >= 20
-    assert sum(suffix[:1] not in ("", "\n") for _, suffix in places) >= 12
-    assert sum(prefix[-1:].isalpha() and suffix[:1].isalpha() for prefix, suffix in places) >= 5
+    assert len(places) >= 24
+    assert sum(suffix[:1] not in ("", "\n") for _, suffix in places) >= 5
+    assert sum(prefix[-1:].isalpha() for prefix, _ in places) >= 5
 
 
 def test_every_request_is_json_with_the_document_in_it():
@@ -183,6 +195,8 @@ def default_engine():
 async def test_the_default_model_completes_the_same_for_every_client(start_host, default_engine, cursor):
     client = await start_host(StandIn(default_engine))
     prefix, suffix = cursors()[cursor]
+    is_typed = prefix + suffix != TEXT
+    assert bool(await suggestions(client, {"prefix": prefix, "suffix": suffix})) or not is_typed
     assert await differences(client, default_engine, REPLAYS, prefix, suffix) == []
 
 
