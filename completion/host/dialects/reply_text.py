@@ -129,13 +129,14 @@ def cut_at_stops(text: str, stops: Sequence[str], *, done: bool) -> tuple[str, b
 def plain_text(suggestion: Suggestion, suffix: str) -> str:
     """Return a finished suggestion for a client that only inserts.
 
-    The text ends before its repetition of the characters after the cursor that it would replace.
+    The text ends before its repetition of the characters after the cursor that it would replace. The document may have
+    blanks before them that the text lacks.
     """
-    text = suggestion.text
-    if suggestion.replace_after:
-        at = text.rfind(suffix[: suggestion.replace_after])
-        return text[:at] if at >= 0 else text
-    return text
+    text, replaced = suggestion.text, suffix[: suggestion.replace_after]
+    if not replaced:
+        return text
+    at = text.rfind(replaced) if replaced in text else text.rfind(replaced.strip())
+    return text[:at] if at >= 0 else text
 
 
 def _answer(event: CompletionEvent, sent: str, suffix: str, stops: Sequence[str], is_over: IsOver) -> Answer:
@@ -154,9 +155,8 @@ def _answer(event: CompletionEvent, sent: str, suffix: str, stops: Sequence[str]
 
 def _certain(text: str, suffix: str) -> str:
     """Return the part of an unfinished text that stays, whatever closers after the cursor the finished one replaces."""
-    if suffix.lstrip(" \t")[:1] not in _MAY_BE_REPLACED:
-        return text
-    return text.partition(suffix[0])[0]
+    closer = suffix.lstrip(" \t")[:1]
+    return text.partition(closer)[0].rstrip() if closer in _MAY_BE_REPLACED else text
 
 
 def _overlap(text: str, stop: str) -> int:

@@ -269,3 +269,5 @@ def test_plain_text_does_not_repeat_the_closing_bracket_after_the_cursor():
     assert plain_text(Suggestion("a, b)", replace_after=1), ")\n") == "a, b"
     assert plain_text(Suggestion("a, b);", replace_after=1), ")\n") == "a, b"
     assert plain_text(Suggestion("a, b"), ")\n") == "a, b"
+    assert plain_text(Suggestion("a )", replace_after=2), " )\n") == "a"
+    assert plain_text(Suggestion("a)", replace_after=2), " )\n") == "a"

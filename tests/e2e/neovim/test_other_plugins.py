@@ -20,7 +20,7 @@ from completion.host.server import HostServer, HostSettings
 from completion.model.loading import load_model
 from completion.request import Closing
 from tests.completion.host.dialects.client_requests import minuet_parts, vim_parts
-from tests.completion.host.dialects.test_replays import TEXT, cursors, inserted
+from tests.completion.host.dialects.test_replays import cursors, inserted
 
 pytestmark = [pytest.mark.clients, pytest.mark.real_model, pytest.mark.timeout(900)]
 
@@ -100,14 +100,15 @@ def client_host(tmp_path_factory):
     host.close()
 
 
-def put_cursor(neovim, prefix):
-    """Show the document, with the cursor after `prefix` in insert mode."""
+def put_cursor(neovim, prefix, suffix):
+    """Show a document, with the cursor between its two parts in insert mode."""
+    lines = (prefix + suffix).split("\n")
     neovim.type("<Esc>")
     neovim.wait_for_lua("vim.fn.mode() == 'n'", "normal mode")
-    neovim.request("nvim_buf_set_lines", 0, 0, -1, True, TEXT.split("\n"))
+    neovim.request("nvim_buf_set_lines", 0, 0, -1, True, lines)
     line = prefix.count("\n") + 1
     column = len(prefix.rpartition("\n")[2].encode())
-    length = len(TEXT.split("\n")[line - 1].encode())
+    length = len(lines[line - 1].encode())
     neovim.request("nvim_win_set_cursor", 0, [line, min(column, max(length - 1, 0))])
     neovim.type("A" if column == length else "i")
     neovim.wait_for_lua("vim.fn.mode() == 'i'", "insert mode")
@@ -155,7 +156,7 @@ def test_llama_vim_shows_what_v1_complete_gives(client_host, open_neovim, tmp_pa
         neovim.wait_for_lua(NO_REQUEST, "end of the last request")
         lines, line, after = vim_parts(prefix, suffix)
         expected = client_host.text(lines + line, after)
-        put_cursor(neovim, prefix)
+        put_cursor(neovim, prefix, suffix)
         neovim.lua("vim.g.cache_data = vim.empty_dict()")
         neovim.type("<C-f>")
         neovim.wait_for_lua("next(vim.g.cache_data) ~= nil", "reply of the host")
@@ -212,7 +213,7 @@ def test_minuet_inserts_what_v1_complete_gives(client_host, open_neovim, tmp_pat
         expected = client_host.text(before, after, max_tokens=56)
         if not expected.strip():
             continue
-        put_cursor(neovim, prefix)
+        put_cursor(neovim, prefix, suffix)
         neovim.lua("require('minuet.virtualtext').action.next()")
         neovim.wait_for_lua("require('minuet.virtualtext').action.is_visible()", f"suggestion {expected!r}")
         neovim.lua("require('minuet.virtualtext').action.accept()")

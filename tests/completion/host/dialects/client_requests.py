@@ -188,7 +188,6 @@ LLAMA_VSCODE = "ggml-org/llama.vscode@3938fb3 src/llama-server.ts (0.0.63)"
 MINUET = "milanglacier/minuet-ai.nvim@479487c lua/minuet/backends/openai_base.lua"
 CMP_AI = "tzachar/cmp-ai@996c765 lua/cmp_ai/backends/"
 CURSORTAB = "cursortab/cursortab.nvim@b9f9b0a server/provider/"
-CONTINUE = "continuedev/continue core/llm/llms/"
 TWINNY = "twinnydotdev/twinny@193d14c src/extension/provider-options.ts (3.23.31)"
 LLM_LS = "huggingface/llm-ls@1c52b94 crates/llm-ls/src/backend.rs"
 ZED = "zed-industries/zed@09512d2 crates/edit_prediction/src/fim.rs"
@@ -304,7 +303,7 @@ REPLAYS = (
     ),
     Replay(
         "Continue, llama.cpp",
-        CONTINUE + "LlamaCpp.ts",
+        "continuedev/continue@0c38ecf core/llm/llms/LlamaCpp.ts",
         "/completion",
         f'{{"prompt":"{MARKED}","stream":true,"n_predict":4096,"stop":{CONTINUE_STOPS},"temperature":0.01}}',
         streamed_content,
@@ -314,7 +313,7 @@ REPLAYS = (
     ),
     Replay(
         "Continue, Ollama",
-        CONTINUE + "Ollama.ts",
+        "continuedev/continue@0108be5 core/llm/llms/Ollama.ts",
         "/api/generate",
         '{"model":"qwen2.5-coder:0.5b","prompt":"@P@","suffix":"@S@","options":{"temperature":0.01,"num_predict":4096,'
         f'"stop":{CONTINUE_STOPS},"num_ctx":32768}},"keep_alive":1800,"stream":true}}',
@@ -325,7 +324,7 @@ REPLAYS = (
     ),
     Replay(
         "Continue, DeepSeek",
-        CONTINUE + "Deepseek.ts",
+        "continuedev/continue@09fc1fa core/llm/llms/Deepseek.ts",
         "/beta/completions",
         '{"model":"deepseek-coder","prompt":"@P@","suffix":"@S@","max_tokens":4096,"temperature":0.01,'
         f'"stop":{CONTINUE_STOPS},"stream":true}}',
@@ -336,11 +335,22 @@ REPLAYS = (
     ),
     Replay(
         "Continue, Mistral",
-        CONTINUE + "OpenAI.ts",
+        "continuedev/continue@0069b94 core/llm/llms/OpenAI.ts",
         "/v1/fim/completions",
         '{"model":"codestral-latest","prompt":"@P@","suffix":"@S@","max_tokens":4096,"temperature":0.01,'
         f'"stop":{CONTINUE_STOPS},"stream":true}}',
         streamed_delta,
+        of_continue,
+        same={"max_tokens": 4096, **warm(0.01)},
+        stops=("\n\n", "/src/", "```"),
+    ),
+    Replay(
+        "Continue, LM Studio",
+        "continuedev/continue@0069b94 core/llm/llms/OpenAI.ts",
+        "/v1/completions",
+        '{"model":"qwen2.5-coder","max_tokens":4096,"temperature":0.01,"stream":true,'
+        f'"stop":{CONTINUE_STOPS},"prompt":"{MARKED}"}}',
+        streamed_choice,
         of_continue,
         same={"max_tokens": 4096, **warm(0.01)},
         stops=("\n\n", "/src/", "```"),

@@ -1,6 +1,7 @@
 """Existing clients' requests give what `/v1/complete` gives at the same cursor, whole or streamed."""
 
 import json
+import re
 
 import pytest
 
@@ -82,10 +83,21 @@ TEXT = DOCUMENT.replace("¦", "")
 
 
 def cursors():
-    """Return the texts before and after each marked cursor."""
+    """Return the texts before and after each cursor.
+
+    At each mark somebody types: the rest of the line is not written yet, apart from the brackets that an editor closes.
+    At every fourth mark the cursor also stands in the finished line, where most suggestions are dropped.
+    """
     parts = DOCUMENT.split("¦")
-    lengths = [len("".join(parts[:count])) for count in range(1, len(parts))]
-    return [(TEXT[:length], TEXT[length:]) for length in lengths]
+    places = []
+    for count in range(1, len(parts)):
+        prefix, suffix = "".join(parts[:count]), "".join(parts[count:])
+        rest, line_break, below = suffix.partition("\n")
+        closers = re.search(r"[)\]}:]*$", rest).group() if parts[count - 1].endswith("(") else ""
+        places.append((prefix, closers + line_break + below))
+        if rest and count % 4 == 0:
+            places.append((prefix, suffix))
+    return places
 
 
 async def suggestions(client, request):
@@ -101,21 +113,29 @@ def inserted(suggestion, suffix, stops):
     """Return the part of a suggestion that a client inserts which replaces nothing after the cursor."""
     text = suggestion["text"]
     if replaced := suffix[: suggestion["replace_after"]]:
-        text = text[: text.rindex(replaced)]
+        text = text[: text.rindex(replaced if replaced in text else replaced.strip())]
     return text[: min((text.index(stop) for stop in stops if stop in text), default=len(text))]
+
+
+def prompt_of(replay, prefix, suffix):
+    """Return what the model's prompt depends on."""
+    own = replay.own_request(prefix, suffix)
+    return own["prefix"], own["suffix"], str(own.get("context")), own.get("layout", "")
 
 
 async def differences(client, loaded, replays, prefix, suffix):
     """Return a line for each client whose text is not that of `/v1/complete`.
 
-    Both compute with the same keys and values: those of an empty cache.
+    Both compute with the same keys and values: those of an empty cache, or of the same prompt after it.
     """
-    found = []
-    for replay in replays:
+    found, before = [], None
+    for replay in sorted(replays, key=lambda replay: prompt_of(replay, prefix, suffix)):
         if replay.at_line_end and suffix[:1] not in ("", "\n"):
             continue
         own = replay.own_request(prefix, suffix)
-        loaded.engine.forget(Closing(documents=("",)))
+        if prompt_of(replay, prefix, suffix) != before:
+            loaded.engine.forget(Closing(documents=("",)))
+        before = prompt_of(replay, prefix, suffix)
         expected = [inserted(each, own["suffix"], replay.stops) for each in await suggestions(client, own)] or [""]
         body = replay.request(prefix, suffix)
         reply = await client.post(replay.path, content=body, headers={"Content-Type": "application/json"})
@@ -131,9 +151,9 @@ async def differences(client, loaded, replays, prefix, suffix):
 
 def test_there_are_enough_cursors_in_lines_and_in_words():
     places = cursors()
-    assert len(places) >= 20
-    assert sum(suffix[:1] not in ("", "\n") for _, suffix in places) >= 12
-    assert sum(prefix[-1:].isalpha() and suffix[:1].isalpha() for prefix, suffix in places) >= 5
+    assert len(places) >= 24
+    assert sum(suffix[:1] not in ("", "\n") for _, suffix in places) >= 5
+    assert sum(prefix[-1:].isalpha() for prefix, _ in places) >= 5
 
 
 def test_every_request_is_json_with_the_document_in_it():
@@ -175,6 +195,8 @@ def default_engine():
 async def test_the_default_model_completes_the_same_for_every_client(start_host, default_engine, cursor):
     client = await start_host(StandIn(default_engine))
     prefix, suffix = cursors()[cursor]
+    is_typed = prefix + suffix != TEXT
+    assert bool(await suggestions(client, {"prefix": prefix, "suffix": suffix})) or not is_typed
     assert await differences(client, default_engine, REPLAYS, prefix, suffix) == []
 
 
