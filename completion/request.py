@@ -10,6 +10,8 @@ from enum import StrEnum
 
 MAX_TOKENS_LIMIT = 4096
 """Maximum of a request's `max_tokens`."""
+MAX_HISTORY_CHARACTERS = 8_000
+"""Maximum length of a request's `history`: longer than the part of it that a local model's prompt shows."""
 
 
 class Layout(StrEnum):
@@ -102,6 +104,7 @@ class CompletionRequest:
         document: Opaque key of the document, which the host tells apart by client. Its requests share a KV session.
         workspace: Opaque key of the workspace. Drafts come from this workspace's index only.
         context: Snippets of other files in a stable order, the most useful last; empty to let the engine choose them.
+        history: What the user changed in the document, as hunks that start with a line `@@`, the latest last.
         outline: Whether the prompt contains the imports and open scopes of a long document above its window.
         mode: Extent of the completion.
         suggestions: Maximum number of suggestions. The first is the one of plain decoding. If that one is dropped, a
@@ -132,6 +135,7 @@ class CompletionRequest:
     document: str = ""
     workspace: str = ""
     context: tuple[ContextFile, ...] = ()
+    history: str = ""
     outline: bool = True
     mode: Mode = Mode.AUTO
     suggestions: int = 1

@@ -81,10 +81,18 @@ def keys(predictions: list[Prediction]) -> Figures:
         ours, theirs = share(datasets, row, beside, measure), share(datasets, beside, row, measure)
         return round(ours / theirs, 3) if ours is not None and theirs else None
 
-    passed = share(("single_line",), "whole", "whole", lambda s: s.passed)
+    def percent(dataset: str, measure: Measure) -> float | None:
+        value = share((dataset,), "whole", "whole", measure)
+        return None if value is None else round(100 * value, 2)
+
     healed = ("repo_context", "cursor_positions")
     return {
-        "humaneval_single_line_pass_at_1": None if passed is None else round(100 * passed, 2),
+        "humaneval_single_line_pass_at_1": percent("single_line", lambda s: s.passed),
+        "release_replay_first_line": percent("release_replay", lambda s: s.first_line),
+        "repo_context_exact_match": percent("repo_context", exact),
+        "cursor_positions_exact_match": percent("cursor_positions", exact),
+        "history_first_line_gain": gain(("release_replay",), "whole", "whole_no_history", lambda s: s.first_line),
+        "history_places": sum(p.row == "whole_no_history" for p in predictions),
         "exact_match_gain": gain(("single_line",), "whole", "infill", exact),
         "w8a8_pass_at_1_change": gain(("single_line",), "whole", "whole_bf16", lambda s: s.passed),
         "context_exact_match_ratio": ratio(("repo_context",), "whole", "whole_no_context", exact),

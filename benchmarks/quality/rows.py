@@ -24,6 +24,7 @@ class Row:
         healing: Whether the run before the cursor is healed.
         whole: Whether grammar and filters run. Otherwise the row is the text of the bare model up to the expected end.
         context: Whether the prompt has snippets of other files, and the imports and open scopes above the window.
+        history: Whether the prompt has the edits before the task.
         invoked: Whether the request is manual: it is not hidden inside a word, and the early stop is off.
         backend: Backend of the row, None for that of the command line.
     """
@@ -32,6 +33,7 @@ class Row:
     healing: bool = True
     whole: bool = True
     context: bool = True
+    history: bool = True
     invoked: bool = True
     backend: Backend | None = None
 
@@ -50,6 +52,7 @@ class Row:
             max_tokens=BLOCK_TOKENS if self.whole or task.mode is not Mode.LINE else LINE_TOKENS,
             layout=self.layout,
             cache=CacheMode.EXACT,
+            history=task.history if self.history else "",
             grammar=GrammarMode.STRICT if self.whole else GrammarMode.OFF,
             healing=self.healing,
             outline=self.context,
@@ -62,7 +65,7 @@ class Row:
 
 
 def _raw(layout: Layout, *, healing: bool = False) -> Row:
-    return Row(layout, healing=healing, whole=False, context=False)
+    return Row(layout, healing=healing, whole=False, context=False, history=False)
 
 
 ROWS = {
@@ -70,6 +73,7 @@ ROWS = {
     "whole_bf16": Row(backend="bf16"),
     "whole_unasked": Row(invoked=False),
     "whole_no_context": Row(context=False),
+    "whole_no_history": Row(history=False),
     "whole_no_healing": Row(healing=False),
     "infill": _raw(Layout.PREFIX_FIRST),
     "infill_spm": _raw(Layout.SUFFIX_BEFORE_PREFIX),
@@ -90,7 +94,7 @@ DEFAULT_ROWS = {
     "random_span": ("whole", "infill"),
     "mid_line": ("whole", "infill"),
     "repo_context": ("whole", "whole_no_healing", "whole_no_context", *LAYOUT_ROWS),
-    "release_replay": ("whole", "infill"),
+    "release_replay": ("whole", "whole_no_history", "infill"),
     "cursor_positions": ("whole", "whole_no_healing", *LAYOUT_ROWS),
 }
 """Rows of each data set."""

@@ -13,8 +13,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from lsprotocol import types
+
 from benchmarks.data import read_records
 from completion.request import Mode, Suggestion, WorkspaceFile
+from lsp_server.documents.documents import Document
+from lsp_server.documents.position_encoding import PositionEncoding
+from lsp_server.documents.text_lines import Place, TextLines
 
 FILES = {
     "humaneval": "open_humaneval_infilling_even.jsonl.gz",
@@ -45,6 +50,7 @@ class Task:
             line break follows it in the document and is not part of the completion.
         tests: Python code to run after the completed program, "" where there is none.
         files: Other files of the workspace.
+        history: The language server's log of the edits before the task; "" where the data has no edits.
     """
 
     id: str
@@ -58,6 +64,7 @@ class Task:
     whole_lines: bool = False
     tests: str = ""
     files: tuple[WorkspaceFile, ...] = ()
+    history: str = ""
 
     @property
     def document_suffix(self) -> str:
@@ -129,28 +136,49 @@ def tasks_of(record: dict[str, Any], name: str, mode: Mode | None = None) -> lis
 def _replay(record: dict[str, Any]) -> Iterator[Task]:
     """Yield one task for each hunk, with the cursor in its first added line.
 
-    Hunks above the cursor are applied, hunks below it are not. A hash of the record and the hunk chooses the column of
-    the cursor uniformly from the text of the line.
+    Hunks above the cursor are applied, hunks below it are not: an editor deletes the old lines of each hunk and
+    types the new ones. A hash of the record and the hunk chooses the column of the cursor from the text of the line.
     """
     before, after = record["before"].splitlines(keepends=True), record["after"].splitlines(keepends=True)
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    for number, (kind, _, old_end, start, end) in enumerate(matcher.get_opcodes()):
-        line = next((i for i in range(start, end) if after[i].strip()), None)
-        if kind in ("equal", "delete") or line is None:
+    document = Document("", record["language"], 0, TextLines(record["before"]))
+    for number, (kind, old_start, old_end, start, end) in enumerate(matcher.get_opcodes()):
+        if kind == "equal":
             continue
-        text = after[line].rstrip("\r\n")
-        indent = len(text) - len(text.lstrip())
-        drawn = int(hashlib.sha256(f"{record['id']}:{number}".encode()).hexdigest(), 16)
-        column = indent + drawn % (len(text) - indent)
-        yield Task(
-            id=f"{record['id']}:{number}",
-            dataset="release_replay",
-            language=record["language"],
-            path=record["path"],
-            prefix="".join(after[:line]) + text[:column],
-            suffix="\n" + "".join(before[old_end:]),
-            reference=text[column:],
-        )
+        gone, typed = "".join(before[old_start:old_end]), "".join(after[start:end])
+        offset = len("".join(after[:start]))
+        if kind == "insert":
+            _edit(document, max(0, offset - 1), "", "\n")
+        else:
+            _edit(document, offset, gone.removesuffix("\n") if typed else gone, "")
+        line = next((i for i in range(start, end) if after[i].strip()), None)
+        begun = ""
+        if line is not None:
+            text = after[line].rstrip("\r\n")
+            indent = len(text) - len(text.lstrip())
+            drawn = int(hashlib.sha256(f"{record['id']}:{number}".encode()).hexdigest(), 16)
+            column = indent + drawn % (len(text) - indent)
+            begun = "".join(after[start:line]) + text[:column]
+            cursor = _edit(document, offset, "", begun)
+            yield Task(
+                id=f"{record['id']}:{number}",
+                dataset="release_replay",
+                language=record["language"],
+                path=record["path"],
+                prefix="".join(after[:line]) + text[:column],
+                suffix="\n" + "".join(before[old_end:]),
+                reference=text[column:],
+                history=document.edits.history(cursor.line, document.lines),
+            )
+        _edit(document, offset + len(begun), "", typed[len(begun) :].removesuffix("\n"))
+
+
+def _edit(document: Document, offset: int, removed: str, inserted: str) -> Place:
+    """Replace text at an offset by a message of an editor, and return the position after the new text."""
+    positions = (document.lines.advance(Place(0, 0), at) for at in (offset, offset + len(removed)))
+    change = types.Range(*(document.position(place, PositionEncoding.UTF32) for place in positions))
+    document.apply([types.TextDocumentContentChangePartial(change, inserted)], 0, PositionEncoding.UTF32)
+    return document.lines.advance(Place(0, 0), offset + len(inserted))
 
 
 def mid_line(task: Task) -> Task | None:

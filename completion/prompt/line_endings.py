@@ -9,7 +9,8 @@ from completion.request import CompletionRequest, Suggestion
 
 def normalised(request: CompletionRequest) -> CompletionRequest:
     """Return the request with plain line feeds and without lone surrogates, which tokenizers reject."""
-    return replace(request, prefix=_clean(request.prefix), suffix=_clean(request.suffix))
+    prefix, suffix, history = map(_clean, (request.prefix, request.suffix, request.history))
+    return replace(request, prefix=prefix, suffix=suffix, history=history)
 
 
 def restored(suggestion: Suggestion, request: CompletionRequest) -> Suggestion:

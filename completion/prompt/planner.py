@@ -6,6 +6,7 @@ move in large steps, so that typing does not shift what is cached.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -24,6 +25,8 @@ _CHARACTERS_PER_TOKEN = 3  # low estimate for code, by which a window is cut bef
 _MAX_NAME_TOKENS = 128  # maximum length of a path and of a repository's name, of which the end is kept
 _MIN_BUDGET_TOKENS = 32  # with a smaller budget a prompt would show the model nothing
 _WINDOW_STEPS = 4  # a window moves by a quarter of its length
+_HISTORY_SHARE = 0.5  # of the context's budget, at most
+_HUNK_START = re.compile(r"^(?=@@$)", re.MULTILINE)
 
 
 class Tokenizer(Protocol):
@@ -113,15 +116,35 @@ class PromptPlanner:
         return Prompt(tokens, prefix, healed, special, layout)
 
     def _header(self, request: CompletionRequest, budget: int) -> list[str | tuple[int, ...]]:
-        """Return the repository's name, the snippets and the document's path; nothing if there are no snippets."""
-        if not request.context or not self._format.file_separator:
+        """Return the repository's name, the snippets, the edit history and the document's path.
+
+        Return nothing if there are neither snippets nor history.
+        """
+        separator = self._format.file_separator
+        history = self._history_within_budget(request, int(budget * _HISTORY_SHARE)) if separator else ()
+        if not separator or not (request.context or history):
             return []
         parts: list[str | tuple[int, ...]] = []
-        if self._format.repository and request.repository:
+        if self._format.repository and request.repository and request.context:
             parts += [self._format.repository, self._encode_cached(request.repository + "\n")[-_MAX_NAME_TOKENS:]]
-        for snippet in self._snippets_within_budget(request.context, budget):
-            parts += [self._format.file_separator, snippet]
-        return [*parts, self._format.file_separator, self._encode_cached(request.path + "\n")[-_MAX_NAME_TOKENS:]]
+        for snippet in self._snippets_within_budget(request.context, budget - len(history)):
+            parts += [separator, snippet]
+        if history:
+            parts += [separator, history]
+        return [*parts, separator, self._encode_cached(request.path + "\n")[-_MAX_NAME_TOKENS:]]
+
+    def _history_within_budget(self, request: CompletionRequest, budget: int) -> tuple[int, ...]:
+        """Return the tokens of a diff with the hunks that fit the budget, chosen from the last; () if none does.
+
+        A hunk that spells out unsafe code is left out, because a model takes its comments for an order.
+        """
+        name = self._encode_cached(request.path + ".diff\n")[-_MAX_NAME_TOKENS:]
+        kept: tuple[int, ...] = ()
+        for hunk in reversed(_HUNK_START.split(request.history)):
+            tokens = self._encode_cached(hunk)
+            if len(name) + len(tokens) + len(kept) <= budget and not names_unsafe(hunk, request.language):
+                kept = tokens + kept
+        return name + kept if kept else ()
 
     def _snippets_within_budget(self, snippets: Sequence[ContextFile], budget: int) -> list[tuple[int, ...]]:
         """Return the tokens of the snippets that fit the budget, chosen from the last one, the most useful."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lsprotocol import types
 
 from completion.syntax.changed_span import changed_span
+from lsp_server.documents.edit_log import EditLog
 from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Edit, Place, TextLines, join_surrogates
 from lsp_server.documents.workspace_folders import path_of
@@ -27,6 +28,7 @@ class Document:
         version: The client's number of the last change.
         lines: The text.
         notebook: URI of the notebook that the cell belongs to; "" for a plain document.
+        edits: What was changed since the document was opened.
     """
 
     uri: str
@@ -34,6 +36,7 @@ class Document:
     version: int
     lines: TextLines
     notebook: str = ""
+    edits: EditLog = field(default_factory=EditLog)
 
     def apply(
         self,
@@ -63,11 +66,15 @@ class Document:
         return EmptyReason.NOT_UTF8 if counts.surrogate else None
 
     def _apply_one(self, change: types.TextDocumentContentChangeEvent, encoding: PositionEncoding) -> Edit:
+        last_line = self.lines.end.line
         if isinstance(change, types.TextDocumentContentChangePartial):
             end = self.place(change.range.end, encoding)
             start = self.place(change.range.start, encoding)  # after the end: the edit looks up this position next
-            return self.lines.replace(start, end, change.text)
-        return self._replace_all(change.text)
+            edit = self.lines.replace(start, end, change.text)
+        else:
+            edit = self._replace_all(change.text)
+        self.edits.note(edit, self.lines, self.lines.end.line - last_line)
+        return edit
 
     def _replace_all(self, text: str) -> Edit:
         """Replace the whole text, and return the smallest edit that does the same."""

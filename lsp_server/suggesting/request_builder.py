@@ -38,6 +38,7 @@ class RequestBuilder:
             repository=repository,
             document=document.uri,
             workspace=workspace,
+            history=document.edits.history(place.line, document.lines),
             mode=settings.mode,
             suggestions=suggestions,
             alternatives=settings.alternatives,

@@ -32,6 +32,10 @@ def test_a_release_replay_has_one_cursor_in_the_first_new_line_of_each_hunk():
     assert [(task.prefix + task.reference).splitlines()[-1] for task in tasks] == ["better = 2", "end = 5"]
     assert tasks[0].suffix == "\nc = 3\nd = 4\ne = 5\n"
     assert "best = 3" in tasks[1].prefix
+    assert [task.history for task in tasks] == [
+        "@@\n-b = 2\n",
+        "@@\n-b = 2\n+better = 2\n+best = 3\n@@\n-e = 5\n",
+    ]
 
 
 def test_a_part_of_a_line_is_taken_out_of_its_middle():
@@ -60,6 +64,17 @@ def test_a_program_that_leaves_early_or_never_ends_has_not_passed(monkeypatch):
     assert runs_to_its_end("x = 1\n")
     assert not runs_to_its_end("raise SystemExit(0)\n")
     assert not runs_to_its_end("while True: pass\n")
+
+
+def test_the_gain_of_the_history_compares_the_same_replays():
+    def made(id_, row, right):
+        return Prediction(id_, "release_replay", "python", row, Score(0.0, 0.0, right), 0.1)
+
+    pairs = [made(str(n), row, n < right) for row, right in (("whole", 3), ("whole_no_history", 2)) for n in range(10)]
+    figures = keys([*pairs, made("more", "whole", 1.0)])
+    assert figures["release_replay_first_line"] == 36.36
+    assert figures["history_first_line_gain"] == 10.0
+    assert figures["history_places"] == 10
 
 
 def test_ratios_compare_only_tasks_that_both_rows_answered():

@@ -39,6 +39,17 @@ async def test_a_completion_with_its_range_and_command(paced, start_client):
     assert not client.partials
 
 
+async def test_the_engine_gets_the_edits_before_the_request(paced, start_client):
+    client = await start_client()
+    await client.ready()
+    client.open(URI, "one = 1\n\n\ntwo = 2\nthree = 3\n")
+    client.change(URI, 2, (0, 6), (0, 7), "10")
+    client.change(URI, 3, (3, 0), (3, 7), "")
+    steps(paced, 3)
+    await client.complete(URI, 3, 0, invoked=True)
+    assert paced.histories[-1] == "@@\n-one = 1\n+one = 10\n@@\n-two = 2\n"
+
+
 async def test_text_streams_before_it_is_done(paced, start_client):
     client = await start_client(streaming=True)
     await client.ready()

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from completion.host.errors import BodyInvalidError
 from completion.request import (
+    MAX_HISTORY_CHARACTERS,
     MAX_TOKENS_LIMIT,
     Closing,
     CompletionRequest,
@@ -72,6 +73,7 @@ def check_request(request: CompletionRequest) -> None:
         ("max_bytes", request.max_bytes, 1, 1 << 20),
         ("max_lines", request.max_lines, 0, 10_000),
         ("time_budget_ms", request.time_budget_ms, 0, 600_000),
+        ("the length of history", len(request.history), 0, MAX_HISTORY_CHARACTERS),
         ("sampling.temperature", sampling.temperature, 0, 10),
         ("sampling.top_p", sampling.top_p, 1e-6, 1),
         ("sampling.min_p", sampling.min_p, 0, 1),

@@ -32,6 +32,7 @@ class PacedEngine:
         self.step_s = step_s
         self.permits = threading.Semaphore(0)
         self.started: list[str] = []
+        self.histories: list[str] = []
         self.prepared: list[str] = []
         self.updates: list[WorkspaceUpdate] = []
         self.files: list[str] = []
@@ -45,6 +46,7 @@ class PacedEngine:
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
         self.started.append(request.document)
+        self.histories.append(request.history)
         self.began.release()
         started = time.perf_counter()
         try:

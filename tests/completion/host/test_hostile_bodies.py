@@ -5,6 +5,7 @@ import json
 import pytest
 
 from completion.host.dialects.marked_prompt import prompt_parts
+from completion.request import MAX_HISTORY_CHARACTERS
 from tests.completion.host.paced_engine import PacedEngine
 
 ADDRESSES = {
@@ -97,6 +98,13 @@ async def test_lists_that_the_event_loop_iterates_over_have_a_maximum_length(sta
     client = await start_host(PacedEngine())
     assert is_refusal(await client.post(address, json=with_field(ADDRESSES[address], field, ["x"] * 65)))
     assert (await client.post(address, json=with_field(ADDRESSES[address], field, ["x"] * 64))).status_code == 200
+
+
+async def test_the_edit_history_has_a_maximum_length(start_host):
+    client = await start_host(PacedEngine())
+    body = ADDRESSES["/v1/complete"] | {"history": "@" * (MAX_HISTORY_CHARACTERS + 1)}
+    assert is_refusal(await client.post("/v1/complete", json=body))
+    assert (await client.post("/v1/complete", json=body | {"history": body["history"][1:]})).status_code == 200
 
 
 @pytest.mark.parametrize("repeated", ["<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>", "<|repo_name|>", " "])

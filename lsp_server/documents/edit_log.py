@@ -1,0 +1,116 @@
+"""What the user changed in one document, as hunks of lines, for the model's prompt; kept in memory only.
+
+Edits that touch or adjoin each other's lines are one hunk. A hunk is the difference between its lines before the first
+of these edits and now, so one that is undone disappears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from completion.request import MAX_HISTORY_CHARACTERS
+from completion.syntax.changed_span import changed_span
+from lsp_server.documents.text_lines import Edit, TextLines, split_lines
+
+SHOWN_HUNKS = 4
+"""Maximum number of finished hunks in a history (`python -m benchmarks.quality` measured it)."""
+MAX_HUNKS = 16
+"""Maximum number of hunks that a log keeps; more than are shown, because edits can undo or join hunks."""
+MAX_HUNK_CHARACTERS = 4_000
+"""Maximum number of characters of a hunk, before or after it; a larger one is a paste, a move or generated code."""
+MAX_LINE_CHARACTERS = 300
+"""Maximum number of characters of a line in a hunk; a longer one is data."""
+
+
+@dataclass(slots=True)
+class _Hunk:
+    """A change: the `count` lines from `first` on were `old` before. `gone` is what was deleted of them."""
+
+    first: int
+    count: int
+    old: list[str]
+    gone: str = ""
+
+    @property
+    def end(self) -> int:
+        return self.first + self.count
+
+    def sides(self, lines: TextLines) -> tuple[list[str], list[str]]:
+        """Return the lines before and now, without those that both sides begin or end with."""
+        new = [lines.line(number) for number in range(self.first, min(self.end, lines.end.line + 1))]
+        start, old_end, new_end = changed_span(self.old, new)
+        return self.old[start:old_end], new[start:new_end]
+
+
+@dataclass(slots=True)
+class EditLog:
+    """The last changes of one document, as hunks; the one that was edited last is the last."""
+
+    _hunks: list[_Hunk] = field(default_factory=list)
+
+    def note(self, edit: Edit, lines: TextLines, added: int) -> None:
+        """Record an edit.
+
+        Args:
+            edit: The edit.
+            lines: The document after it.
+            added: Number of lines that the document has more than before.
+        """
+        start = edit.start.line
+        after = lines.advance(edit.start, len(edit.inserted))
+        head, tail = lines.line(start)[: edit.start.column], lines.line(after.line)[after.column :]
+        before = [line.rstrip("\r\n") for line in split_lines(head + edit.removed + tail)]
+        touched = [hunk for hunk in self._hunks if hunk.first <= start + len(before) and start <= hunk.end]
+        hunk = _joined(touched, start, before)
+        hunk.count += added
+        self._hunks = [other for other in self._hunks if other not in touched]
+        for other in self._hunks:
+            other.first += added if other.first > start else 0
+        old, new = hunk.sides(lines)
+        if edit.removed.strip():
+            hunk.gone = _diff(old, ()) if _is_deleted("\n".join(old), "\n".join(new)) else ""
+        if old != new and max(len("\n".join(side)) for side in (old, new)) <= MAX_HUNK_CHARACTERS:
+            self._hunks = [*self._hunks, hunk][-MAX_HUNKS:]
+
+    def history(self, line: int, lines: TextLines) -> str:
+        """Return the last finished hunks as a diff, then what was deleted of the hunk at the cursor's line.
+
+        While the user types at one place it stays the same: the hunk there is not finished.
+        """
+        finished, shown = self._hunks, ""
+        if finished and finished[-1].first <= line < finished[-1].end:
+            finished, shown = finished[:-1], finished[-1].gone
+        texts = [text for hunk in finished if (text := _diff(*hunk.sides(lines)))]
+        for text in reversed(texts[-SHOWN_HUNKS:]):
+            if len(text) + len(shown) > MAX_HISTORY_CHARACTERS:
+                break
+            shown = text + shown
+        return shown
+
+
+def _joined(touched: Sequence[_Hunk], start: int, before: Sequence[str]) -> _Hunk:
+    """Return one hunk of the touched ones and the lines `before` that were there from `start` on."""
+    hunk, at = _Hunk(min([start, *(hunk.first for hunk in touched)]), 0, []), start
+    for part in sorted(touched, key=lambda part: part.first):
+        hunk.old += [*before[at - start : max(at, part.first) - start], *part.old]
+        hunk.gone += part.gone
+        at = max(at, part.end)
+    hunk.old += before[at - start :]
+    hunk.count = max(at, start + len(before)) - hunk.first
+    return hunk
+
+
+def _is_deleted(old: str, new: str) -> bool:
+    """Return whether text of `old` is missing in `new`, not only text that was typed since."""
+    start, old_end, _ = changed_span(old, new)
+    return not old[start:old_end].isspace() and start < old_end
+
+
+def _diff(old: Sequence[str], new: Sequence[str]) -> str:
+    """Return a hunk as text; "" if it changes only blanks or has too long a line."""
+    if "".join("".join(old).split()) == "".join("".join(new).split()) or any(
+        len(line) > MAX_LINE_CHARACTERS for line in (*old, *new)
+    ):
+        return ""
+    return "".join(["@@\n", *(f"-{line}\n" for line in old), *(f"+{line}\n" for line in new)])
