@@ -7,7 +7,7 @@ from numba import njit
 
 from completion.model.int8.kernels.block_kinds import COLUMNS
 from completion.model.int8.kernels.block_product import LINE_BYTES, MINUS_SUM, MINUS_SUM_BY_OFFSET, SCALE
-from completion.model.int8.kernels.int8_product import Inputs
+from completion.model.int8.kernels.int8_product import LINES, Inputs
 from completion.model.int8.kernels.vector import (
     LANES,
     absolute,
@@ -28,6 +28,7 @@ from completion.model.int8.kernels.vector import (
 
 _MAX_INT8 = np.float32(127.0)
 _TINY = np.float32(1e-30)  # lower bound on a row's maximum, so that a row of zeros has a scale
+_OFFSET_5, _OFFSET_6, _OFFSET_8 = MINUS_SUM_BY_OFFSET[16], MINUS_SUM_BY_OFFSET[32], MINUS_SUM_BY_OFFSET[128]
 
 
 @njit
@@ -41,35 +42,6 @@ def normalise_row(x_at: int, weight_at: int, width: int, epsilon: float, out_at:
     factor = floats(np.float32(1.0) / np.sqrt(mean + np.float32(epsilon)))
     for at in range(0, 4 * width, 4 * LANES):
         store_floats(out_at + at, load_floats(x_at + at) * factor * load_floats(weight_at + at))
-
-
-@njit
-def quantise_row(x_at: int, row: int, inputs: Inputs) -> None:
-    """Quantise each group of a row's columns: int8 = nearest(x · 127 / max |x|).
-
-    Writes the scale max |x| / 127 and 128 · Σ int8 of each group as well.
-    """
-    groups = inputs.width // inputs.group_width
-    for group in range(groups):
-        column = group * inputs.group_width
-        start, end = x_at + 4 * column, x_at + 4 * (column + inputs.group_width)
-        largest = floats(_TINY)
-        for at in range(start, end, 4 * LANES):
-            largest = larger(absolute(load_floats(at)), largest)
-        greatest = largest_of(largest)
-        factor = floats(_MAX_INT8 / greatest)
-        total = ints(np.int32(0))
-        out_at = inputs.bytes_at + row * inputs.width + column
-        for at in range(start, end, 4 * LANES):
-            values = nearest_ints(load_floats(at) * factor)
-            store_bytes(out_at + (at - start) // 4, values)
-            total = total + values
-        factor_at = inputs.factors_at + 8 * (row * groups + group)
-        store_float(factor_at, greatest / _MAX_INT8)
-        store_int(factor_at + 4, np.int32(128) * sum_of_ints(total))
-
-
-_OFFSET_5, _OFFSET_6, _OFFSET_8 = MINUS_SUM_BY_OFFSET[16], MINUS_SUM_BY_OFFSET[32], MINUS_SUM_BY_OFFSET[128]
 
 
 @njit
@@ -91,3 +63,32 @@ def quantise_lines(x_at: int, row: int, width: int, lines_at: int) -> None:
         store_int(line + _OFFSET_6, np.int32(-32) * left)
         store_int(line + _OFFSET_6 + 4, np.int32(-32) * right)
         line += LINE_BYTES
+
+
+@njit
+def quantise_row(x_at: int, row: int, inputs: Inputs) -> None:
+    """Quantise each group of a row's columns: int8 = nearest(x · 127 / max |x|).
+
+    Writes the scale max |x| / 127 and 128 · Σ int8 of each group as well.
+    """
+    if inputs.group_width == LINES:
+        quantise_lines(x_at, row, inputs.width, inputs.bytes_at)
+        return
+    groups = inputs.width // inputs.group_width
+    for group in range(groups):
+        column = group * inputs.group_width
+        start, end = x_at + 4 * column, x_at + 4 * (column + inputs.group_width)
+        largest = floats(_TINY)
+        for at in range(start, end, 4 * LANES):
+            largest = larger(absolute(load_floats(at)), largest)
+        greatest = largest_of(largest)
+        factor = floats(_MAX_INT8 / greatest)
+        total = ints(np.int32(0))
+        out_at = inputs.bytes_at + row * inputs.width + column
+        for at in range(start, end, 4 * LANES):
+            values = nearest_ints(load_floats(at) * factor)
+            store_bytes(out_at + (at - start) // 4, values)
+            total = total + values
+        factor_at = inputs.factors_at + 8 * (row * groups + group)
+        store_float(factor_at, greatest / _MAX_INT8)
+        store_int(factor_at + 4, np.int32(128) * sum_of_ints(total))
