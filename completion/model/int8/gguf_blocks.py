@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from completion.errors import UnsupportedModelError
 from completion.model.int8.kernels.block_kinds import COLUMNS, KINDS, PIECES, STEPS, STRIP, BlockKind
 
 Bytes = npt.NDArray[np.uint8]
@@ -70,8 +69,6 @@ def _read_q5_0(raw: Bytes) -> Blocks:
 def _read_q8_0(raw: Bytes) -> Blocks:
     """Read blocks: float16 factor, 32 int8."""
     blocks = raw.reshape(len(raw), -1, 34)
-    if (blocks[..., 2:] == 128).any():  # AVX2 has no product of two signed bytes: the kernel moves signs
-        raise UnsupportedModelError("The Q8_0 blocks hold a value of -128, which llama.cpp does not write. Use int8.")
     return Blocks(blocks[..., 2:], _halves(blocks[..., :2]), raw[:, :0])
 
 

@@ -58,12 +58,14 @@ class QuantizedTransformer:
 
     Attributes:
         form: Form of the weights.
+        step_bytes: Bytes of weights that a step reads.
     """
 
     def __init__(self, weights: PackedWeights, threads: int) -> None:
         architecture = weights.architecture
         self.architecture, self.shape, self.form = architecture, architecture.shape, weights.form
         self._weights, self._threads = weights, WorkerThreads(threads)
+        self.step_bytes = sum(each.nbytes for each in weights.sections.values())
         self._embeddings = weights.embeddings
         self._strips = _strip_tables(weights)
         self._ones = np.ones(STRIP * max(map(len, self._strips.values()), default=0), np.float32)

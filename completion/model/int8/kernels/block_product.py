@@ -97,9 +97,9 @@ def _sum(b: ir.IRBuilder, values: list[ir.Value], line: ir.Value, first: int, ki
 
 
 def _signed_pairs(b: ir.IRBuilder, value: ir.Value, x: ir.Value) -> ir.Value:
-    """Return sums of two products of signed bytes, |x| · (sign(x) · value), which 16 bits hold."""
-    size = call(b, "llvm.abs.v32i8", _BYTES, x, ir.IntType(1)(0))
-    return call(b, "llvm.x86.avx2.pmadd.ub.sw", _SHORTS, size, call(b, "llvm.x86.avx2.psign.b", _BYTES, value, x))
+    """Return sums of two products of signed bytes, |value| · (sign(value) · x), which 16 bits hold."""
+    size = call(b, "llvm.abs.v32i8", _BYTES, value, ir.IntType(1)(0))
+    return call(b, "llvm.x86.avx2.pmadd.ub.sw", _SHORTS, size, call(b, "llvm.x86.avx2.psign.b", _BYTES, x, value))
 
 
 def _products(b: ir.IRBuilder, kind: BlockKind, at: ir.Value, factors: list[ir.Value], half: int) -> _Product:
