@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Literal
 
-from completion.errors import ModelError, UnsupportedModelError
+from completion.errors import ModelError
 from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
+from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.disk import storage_errors
 from completion.paths import cache_dir
 
@@ -81,10 +81,8 @@ def _load_int8(folder: Path, backend: Backend, threads: int | None) -> CausalMod
     packed = cache_dir() / "packed"
     with storage_errors(packed):
         packed.mkdir(exist_ok=True)
-    weights = None
-    if backend == "q4" or (backend == "auto" and BLOCKS_ARE_FASTER):
-        with suppress(UnsupportedModelError) if backend == "auto" else nullcontext():
-            weights = load_packed(folder, packed, "q4")
-    model = QuantizedTransformer(weights or load_packed(folder, packed), threads or usable_threads())
+    in_blocks = backend == "q4" or (backend == "auto" and BLOCKS_ARE_FASTER and (folder / GGUF_NAME).is_file())
+    weights = load_packed(folder, packed, "q4" if in_blocks else "int8")
+    model = QuantizedTransformer(weights, threads or usable_threads())
     model.warm_up()
     return model

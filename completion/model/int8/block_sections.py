@@ -13,8 +13,8 @@ import torch
 
 from completion.errors import UnsupportedModelError
 from completion.model.architecture import Architecture
-from completion.model.int8.gguf_blocks import KIND_NUMBERS, repack
-from completion.model.int8.kernels.block_kinds import KINDS, STRIP
+from completion.model.int8.gguf_blocks import repack
+from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
 from completion.model.int8.kernels.int8_product import CHANNELS
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.gguf_conversion import GgufFile, Tensor
@@ -31,10 +31,11 @@ def block_sections(folder: Path, architecture: Architecture) -> Iterator[tuple[s
     """Yield every section; a matrix has "NAME.blocks", the strips "NAME.strips" [strips, 2] (offset, kind), a bias.
 
     Raises:
-        UnsupportedModelError: The model does not come from a GGUF file, or has blocks of a kind without a kernel.
+        UnsupportedModelError: The model does not come from a GGUF file whose blocks all have a kernel.
     """
     if not (folder / GGUF_NAME).is_file():
-        raise UnsupportedModelError(f"{folder.name} has no GGUF file, whose blocks q4 uses. Use the backend int8.")
+        kinds = ", ".join(KIND_NUMBERS)
+        raise UnsupportedModelError(f"{folder.name} is not from a GGUF file with {kinds} only. Use the backend int8.")
     tensors = {tensor.name: tensor for tensor in GgufFile(folder / GGUF_NAME).tensors()}
 
     def floats(name: str, size: int) -> Section:
@@ -43,7 +44,7 @@ def block_sections(folder: Path, architecture: Architecture) -> Iterator[tuple[s
         return np.zeros(size, np.float32) if source is None else gguf.dequantize(source.data, source.tensor_type)
 
     def strips(name: str) -> Strips:
-        return list(_strips(name, tensors[f"{name}.weight"]))
+        return list(_strips(tensors[f"{name}.weight"]))
 
     def matrix(name: str, parts: Strips, bias: list[Section]) -> Iterator[tuple[str, Section]]:
         parts += [(kind, 0 * strip) for kind, strip in parts[: -len(parts) % _PANEL_STRIPS]]
@@ -73,14 +74,9 @@ def block_sections(folder: Path, architecture: Architecture) -> Iterator[tuple[s
     yield "embeddings", embeddings.view(torch.uint16).numpy()
 
 
-def _strips(name: str, tensor: Tensor) -> Iterator[tuple[int, Section]]:
+def _strips(tensor: Tensor) -> Iterator[tuple[int, Section]]:
     """Yield a matrix's strips; rows are padded with zeros to a whole number of strips."""
-    number = KIND_NUMBERS.get(tensor.source.tensor_type.name)
-    if number is None:
-        raise UnsupportedModelError(
-            f"{name} has blocks of kind {tensor.source.tensor_type.name}; q4 multiplies {', '.join(KIND_NUMBERS)}."
-            " Use the backend int8."
-        )
+    number = KIND_NUMBERS[tensor.source.tensor_type.name]
     rows = tensor.source.data if tensor.row_order is None else tensor.source.data[tensor.row_order]
     for start in range(0, len(rows), _CHUNK_ROWS):
         chunk = np.array(rows[start : start + _CHUNK_ROWS])

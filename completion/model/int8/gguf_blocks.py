@@ -7,11 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from completion.model.int8.kernels.block_kinds import COLUMNS, KINDS, PIECES, STEPS, STRIP, BlockKind
+from completion.model.int8.kernels.block_kinds import COLUMNS, PIECES, STEPS, STRIP, BlockKind
 
 Bytes = npt.NDArray[np.uint8]
-KIND_NUMBERS = {kind.name: number for number, kind in enumerate(KINDS)}
-"""Number of each kind by llama.cpp's name."""
 
 
 class Blocks(NamedTuple):

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import torch
 
 from completion.errors import ModelDamagedError, UnsupportedModelError
+from completion.model.int8.kernels.block_kinds import KIND_NUMBERS
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.disk import require_free
 from completion.model.store.gguf_tokenizer import tokenizer_json
@@ -39,6 +40,7 @@ _LAYER_NAMES = {
     "ffn_down": "mlp.down_proj",
 }
 _ARCHITECTURES = {"qwen2": "Qwen2ForCausalLM", "llama": "LlamaForCausalLM"}
+_EMBEDDINGS = "model.embed_tokens.weight"
 _REQUIRED = object()
 
 
@@ -62,6 +64,11 @@ class Tensor:
     def size_bytes(self) -> int:
         """Size in bfloat16."""
         return 2 * int(np.prod(self.shape))
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether it is a vector, or has blocks that kernels multiply as they are."""
+        return len(self.shape) == 1 or self.source.tensor_type.name in KIND_NUMBERS
 
 
 class GgufFile:
@@ -145,9 +152,10 @@ class GgufFile:
 
 
 def convert_gguf(path: Path, folder: Path, progress: Progress) -> None:
-    """Write `model.safetensors` (bfloat16), `config.json`, `tokenizer.json` and a copy of the file into a folder.
+    """Write `model.safetensors` (bfloat16), `config.json` and `tokenizer.json` into an existing folder.
 
-    The model has tied embeddings if the file has no output head.
+    If kernels multiply the blocks of all matrices, the file itself is there afterwards as well, as `model.gguf`. The
+    model has tied embeddings if the file has no output head.
 
     Raises:
         ModelDamagedError: The file is truncated.
@@ -159,10 +167,13 @@ def convert_gguf(path: Path, folder: Path, progress: Progress) -> None:
     source = GgufFile(path)
     (folder / "tokenizer.json").write_text(tokenizer_json(source.field), encoding="utf-8")
     tensors = source.tensors()
-    config = _config(source, tied=all(tensor.name != "lm_head.weight" for tensor in tensors))
+    tied = all(tensor.name != "lm_head.weight" for tensor in tensors)
+    config = _config(source, tied=tied)
     (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
     _write_safetensors(tensors, folder / "model.safetensors", progress)
-    if path != folder / GGUF_NAME:
+    if not all(tensor.has_kernel or (tensor.name == _EMBEDDINGS and not tied) for tensor in tensors):
+        (folder / GGUF_NAME).unlink(missing_ok=True)
+    elif path != folder / GGUF_NAME:
         shutil.copyfile(path, folder / GGUF_NAME)
 
 

@@ -92,3 +92,5 @@ KINDS = (
     BlockKind("Q6_K", bits=6, offset=32, block=16, unit=256),
 )
 """All kinds; a kind's index is its number in a matrix's table of strips."""
+KIND_NUMBERS = {kind.name: number for number, kind in enumerate(KINDS)}
+"""Number of each kind by llama.cpp's name."""

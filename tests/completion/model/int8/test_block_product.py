@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from completion.model.int8.gguf_blocks import KIND_NUMBERS, repack
-from completion.model.int8.kernels.block_kinds import KINDS, STRIP
+from completion.model.int8.gguf_blocks import repack
+from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
 from completion.model.int8.kernels.block_product import LINE_BYTES, ROWS, SCALE, multiply_strip
 from completion.model.int8.kernels.row_operations import quantise_lines
 from completion.model.transformer import has_int8_instructions

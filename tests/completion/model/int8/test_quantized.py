@@ -13,6 +13,7 @@ from completion.errors import ModelError, ModelNotFoundError, StorageError, Unsu
 from completion.model.architecture import read_architecture
 from completion.model.int8 import packed_weights
 from completion.model.int8.int8_sections import gate_up_order, pack_matrix
+from completion.model.int8.kernels.processor import BLOCKS_ARE_FASTER
 from completion.model.int8.packed_weights import check_sizes, load_packed
 from completion.model.int8.quantized import QuantizedTransformer, tree_rows
 from completion.model.store.converted_models import GGUF_NAME
@@ -218,19 +219,16 @@ def test_keys_moved_many_times_equal_computed_keys_of_their_last_position(qwen):
     assert cache.length == 67
 
 
-def test_a_model_without_blocks_or_with_blocks_of_an_unknown_kind_is_refused(tiny_qwen, tmp_path):
-    with pytest.raises(UnsupportedModelError, match="no GGUF file"):
+def test_auto_takes_blocks_where_they_are_faster_and_there_are_any(tiny_qwen, tmp_path):
+    assert load_transformer(tiny_qwen[0], "auto").form == "int8"
+    blocks = in_blocks(tiny_qwen[0], tmp_path / "blocks")
+    assert load_transformer(blocks, "auto").form == ("q4" if BLOCKS_ARE_FASTER else "int8")
+    assert load_transformer(blocks, "int8").form == "int8"
+
+
+def test_a_model_that_is_not_from_a_gguf_file_has_no_blocks(tiny_qwen, tmp_path):
+    with pytest.raises(UnsupportedModelError, match="not from a GGUF file with Q5_0, Q8_0, Q4_K, Q6_K only"):
         load_packed(tiny_qwen[0], tmp_path, "q4")
-    folder = in_blocks(tiny_qwen[0], tmp_path / "blocks")
-    writer = gguf.GGUFWriter(folder / GGUF_NAME, "qwen2")
-    for name, tensor in load_file(folder / "model.safetensors").items():
-        add_tensor(writer, name, tensor.numpy(), "qwen2", gguf.GGMLQuantizationType.Q4_1)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    with pytest.raises(UnsupportedModelError, match="kind Q4_1"):
-        load_packed(folder, tmp_path, "q4")
 
 
 def test_a_cache_of_another_model_is_refused(qwen, tiny_qwen):

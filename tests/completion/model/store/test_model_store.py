@@ -64,7 +64,7 @@ def part(tmp_path, number):
 def test_parts_are_joined_and_converted_once(packaged):
     reported = []
     prepared = prepare_packaged(packaged, lambda sentence, fraction: reported.append((sentence, fraction)))
-    names = {"config.json", "model.gguf", "model.safetensors", "source.json", "tokenizer.json"}
+    names = {"config.json", "model.safetensors", "source.json", "tokenizer.json"}
     assert {path.name for path in prepared.folder.iterdir()} == names
     assert prepared.folder.name == f"tiny-{packaged.sha256[:12]}"
     assert [fraction for _, fraction in reported] == sorted(fraction for _, fraction in reported)
