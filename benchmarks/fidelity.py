@@ -2,7 +2,7 @@
 
 It prints the negative log-likelihood, the Kullback–Leibler divergence and the agreement of the next token for each
 forward pass in four languages. Then it compares the logits of rows that are scored alone, in chains and in a tree. The
-last line is JSON.
+last line is JSON; keys that start with q4_ are of the blocks of the GGUF file, the others of int8.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def main() -> None:
         language: list(windows(arguments.data_dir, language, arguments.windows, arguments.length))
         for language in LANGUAGES
     }
-    backends: tuple[Backend, ...] = ("bf16", "int8")
+    backends: tuple[Backend, ...] = ("bf16", "int8", "q4")
     models = {backend: load_transformer(prepare("default").folder, backend) for backend in backends}
     found = compare(
         {"transformers fp32": reference_path()} | {backend: own_path(model) for backend, model in models.items()}, texts
@@ -162,12 +162,16 @@ def main() -> None:
         for language, means in by_language.items():
             print(f"{path:>18}{language:>12}{means['nll']:>10.4f}{means['kl']:>10.5f}{means['agreement']:>11.4f}")
     result: dict[str, float | bool] = {}
-    for language in LANGUAGES:
-        result[f"nll_excess_{language}"] = found["int8"][language]["nll"] - found["bf16"][language]["nll"]
-        result[f"agreement_{language}"] = found["int8"][language]["agreement"]
-        result[f"kl_{language}"] = found["int8"][language]["kl"]
-    result["worst_nll_excess"] = max(result[f"nll_excess_{language}"] for language in LANGUAGES)
-    result |= row_independence(models["int8"], texts["python"][0])
+    prefixes: dict[Backend, str] = {"int8": "", "q4": "q4_"}
+    for path, prefix in prefixes.items():
+        for language in LANGUAGES:
+            means, exact = found[path][language], found["bf16"][language]
+            result[f"{prefix}nll_excess_{language}"] = means["nll"] - exact["nll"]
+            result[f"{prefix}agreement_{language}"] = means["agreement"]
+            result[f"{prefix}kl_{language}"] = means["kl"]
+        result[f"{prefix}worst_nll_excess"] = max(result[f"{prefix}nll_excess_{language}"] for language in LANGUAGES)
+        independence = row_independence(models[path], texts["python"][0])
+        result |= {f"{prefix}{key}": value for key, value in independence.items()}
     print(json.dumps({key: value if isinstance(value, bool) else round(value, 5) for key, value in result.items()}))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-Backend = Literal["auto", "int8", "bf16", "fp32", "transformers"]
+Backend = Literal["auto", "q4", "int8", "bf16", "fp32", "transformers"]
 """Format and computation of the weights; "auto" is the fastest that the machine and the model's family support."""
 
 BACKENDS: tuple[Backend, ...] = get_args(Backend)

@@ -46,7 +46,7 @@ def write_tiny_gguf(path: Path, family: str = "qwen2", *, quantisation: str = "F
     else:
         _add_byte_level(writer, tokenizer)
     for name, tensor in load_file(folder / "model.safetensors").items():
-        _add_tensor(writer, name, tensor.to(torch.float32).numpy(), family, gguf.GGMLQuantizationType[quantisation])
+        add_tensor(writer, name, tensor.to(torch.float32).numpy(), family, gguf.GGMLQuantizationType[quantisation])
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -94,13 +94,19 @@ def _add_sentencepiece(writer: gguf.GGUFWriter) -> None:
     writer.add_token_scores([-float(n) for n in range(VOCABULARY_SIZE)])
 
 
-def _add_tensor(
-    writer: gguf.GGUFWriter, name: str, values: np.ndarray, family: str, kind: gguf.GGMLQuantizationType
+def add_tensor(
+    writer: gguf.GGUFWriter,
+    name: str,
+    values: np.ndarray,
+    family: str,
+    kind: gguf.GGMLQuantizationType,
+    kv_heads: int = KV_HEADS,
 ) -> None:
+    """Add a tensor by its name in transformers, as llama.cpp's converter does; vectors are not quantised."""
     if family == "llama" and ".q_proj." in name:
         values = _interleaved(values, HEADS)
     if family == "llama" and ".k_proj." in name:
-        values = _interleaved(values, KV_HEADS)
+        values = _interleaved(values, kv_heads)
     if values.ndim == 1 or kind is gguf.GGMLQuantizationType.F32:
         writer.add_tensor(_gguf_name(name), values)
     else:

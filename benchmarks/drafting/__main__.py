@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from benchmarks.drafting.difference import gap_at_difference
 from benchmarks.drafting.records import Case, read_cases
 from benchmarks.drafting.transformers_lookup import TheirPromptLookup
+from completion.backend import BACKENDS
 from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import common_tokens, line_ends
 from completion.decoding.step_costs import measure_costs
@@ -232,7 +233,7 @@ def main() -> None:
     )
     parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--model", default="default")
-    parser.add_argument("--backend", default="auto", choices=("auto", "int8", "bf16", "fp32", "transformers"))
+    parser.add_argument("--backend", default="auto", choices=BACKENDS)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--max-nodes", type=int, default=MAX_NODES, help="maximum number of nodes in a draft tree")
     parser.add_argument("--single-every", type=int, default=3, help="run the single drafters on every N-th case")

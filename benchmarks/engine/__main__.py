@@ -1,8 +1,10 @@
-"""`python -m benchmarks.engine`: cost of a forward pass in draftline, transformers (bfloat16) and llama.cpp (Q8_0).
+"""`python -m benchmarks.engine`: cost of a forward pass in draftline, transformers (bfloat16) and llama.cpp.
 
-The implementations take turns in one run. The benchmark prints medians of a step with 1 to 32 rows on a past of 1,232
-tokens and of a prefill of 1,232 tokens. It also prints the load time and the resident memory of an engine host with a
-session of 2,000 tokens. The last line is JSON.
+The implementations take turns in one run: draftline with the weights that it chooses (auto), as blocks (q4) and as
+int8, llama.cpp with Q8_0 and Q4_K_M. The benchmark prints medians of a step with 1 to 32 rows on a past of 1,232 tokens
+and of a prefill of 1,232 tokens. It also prints the load time and the resident memory of an engine host with a session
+of 2,000 tokens. The last line is JSON. `ratio_` compares draftline with the better of llama.cpp's two, `q4_ratio_`
+blocks with int8.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -21,12 +24,16 @@ from benchmarks.data import read_records
 from benchmarks.engine.paths import ForwardPath, LlamaCpp, Ours, Tokens, TransformersEager
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
+from completion.model.transformer import Backend
 
 PAST = 1232
 """Number of cached tokens."""
 ROWS = (1, 2, 4, 8, 16, 32)
+BACKENDS: tuple[Backend, ...] = ("auto", "q4", "int8")
 STARTS = 5
 """Number of host starts whose median is printed."""
+READ_BYTES = 1 << 29
+"""Memory that is read to measure the bandwidth: more than any cache."""
 SETTLE_S = 0.01  # the worker threads of the last implementation spin for a moment after their work
 Times = dict[str, dict[str, list[float]]]  # [path][case] → milliseconds
 
@@ -72,15 +79,19 @@ def measure(paths: list[ForwardPath], tokens: Tokens, repeats: int) -> Times:
 
 
 def summary(times: Times) -> dict[str, float]:
-    """Return the figures by name. Ratios of rows below 1, ratios of prefill and speed-ups above 1 favour draftline."""
+    """Return the figures by name. Rows' ratios below 1, prefill's and speed-ups above 1 favour draftline, or q4."""
     median = {path: {case: statistics.median(ms) for case, ms in cases.items()} for path, cases in times.items()}
-    ours, eager = median[Ours.name], median[TransformersEager.name]
+    ours, eager = median["draftline auto"], median[TransformersEager.name]
+    q4, int8 = median["draftline q4"], median["draftline int8"]
     found = {f"ms_rows_{rows}": ours[f"rows_{rows}"] for rows in ROWS}
     found["prefill_tokens_per_s"] = 1000 * PAST / ours["prefill"]
     for rows in (1, 8):
         found[f"speedup_transformers_rows_{rows}"] = eager[f"rows_{rows}"] / ours[f"rows_{rows}"]
-    if LlamaCpp.name in median:
-        llama = median[LlamaCpp.name]
+    found |= {f"q4_ratio_rows_{rows}": q4[f"rows_{rows}"] / int8[f"rows_{rows}"] for rows in ROWS}
+    found["q4_ratio_prefill"] = int8["prefill"] / q4["prefill"]
+    others = [cases for path, cases in median.items() if path.startswith("llama.cpp")]
+    if others:
+        llama = {case: min(cases[case] for cases in others) for case in others[0]}
         found |= {f"ratio_rows_{rows}": ours[f"rows_{rows}"] / llama[f"rows_{rows}"] for rows in ROWS}
         found["ratio_prefill"] = llama["prefill"] / ours["prefill"]
     return found
@@ -95,6 +106,17 @@ def print_table(times: Times) -> None:
         speed = 1000 * PAST / statistics.median(found["prefill"])
         print(f"{path:>18}" + "".join(f"{cell:>16}" for cell in cells) + f"{speed:>16.0f}")
     print("steps in ms: median (fastest)")
+
+
+def read_bandwidth(threads: int) -> float:
+    """Return the bytes a second at which threads read memory that no cache holds: the best of several passes."""
+    words = np.zeros((threads, READ_BYTES // 8 // threads), np.uint64)
+
+    def read() -> None:
+        list(pool.map(np.bitwise_or.reduce, words))
+
+    with ThreadPoolExecutor(threads) as pool:
+        return 1000 * words.nbytes / min(milliseconds(read) for _ in range(20))
 
 
 def host_cost(threads: int) -> dict[str, float]:
@@ -127,16 +149,20 @@ def main() -> None:
     arguments = parser.parse_args()
     cost = host_cost(arguments.threads)  # before the other models, whose memory would slow the loading
     tokens = real_tokens(arguments.data_dir, PAST + max(ROWS))
-    paths: list[ForwardPath] = [Ours(arguments.threads), TransformersEager(arguments.threads)]
+    own = [Ours(arguments.threads, backend) for backend in BACKENDS]
+    paths: list[ForwardPath] = [*own, TransformersEager(arguments.threads)]
     if not arguments.without_llama:
-        paths.append(LlamaCpp(arguments.threads))
+        paths += [LlamaCpp(arguments.threads, "Q8_0"), LlamaCpp(arguments.threads, "Q4_K_M")]
     times = measure(paths, tokens, arguments.repeats)
     print_table(times)
+    figures = summary(times) | cost
+    step_bytes_per_s = 1000 * own[0].step_bytes / figures["ms_rows_1"]
+    figures["share_of_bandwidth_rows_1"] = step_bytes_per_s / read_bandwidth(arguments.threads)
     print(
         f"host: load {cost['load_s']:.2f} s (first start {cost['first_load_s']:.2f} s),"
         f" resident {cost['resident_mb']:.0f} MB"
     )
-    print(json.dumps({key: round(value, 3) for key, value in (summary(times) | cost).items()}))
+    print(json.dumps({key: round(value, 3) for key, value in figures.items()}))
 
 
 if __name__ == "__main__":

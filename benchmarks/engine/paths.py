@@ -5,15 +5,16 @@ from __future__ import annotations
 import ctypes
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from completion.model.causal_model import CausalModel
+from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.model_store import prepare
-from completion.model.store.packaged_models import DEFAULT_PACKAGE, join_parts
-from completion.model.transformer import load_transformer
+from completion.model.store.packaged_models import DEFAULT_PACKAGE
+from completion.model.transformer import Backend, load_transformer
 from completion.paths import cache_dir
 
 Tokens = npt.NDArray[np.int32]
@@ -34,12 +35,12 @@ class ForwardPath(Protocol):
 
 
 class Ours:
-    """Forward pass of draftline, on the backend that `auto` chooses on this machine."""
+    """Forward pass of draftline, on a backend; `auto` chooses one for this machine."""
 
-    name = "draftline"
-
-    def __init__(self, threads: int) -> None:
-        self.model: CausalModel = load_transformer(prepare("default").folder, "auto", threads)
+    def __init__(self, threads: int, backend: Backend) -> None:
+        self.name = f"draftline {backend}"
+        self.model: CausalModel = load_transformer(prepare("default").folder, backend, threads)
+        self.step_bytes = getattr(self.model, "step_bytes", 0)
         self._cache = self.model.new_cache(CAPACITY)
 
     def prefill(self, tokens: Tokens) -> None:
@@ -88,17 +89,17 @@ class TransformersEager:
 
 
 class LlamaCpp:
-    """llama.cpp in this process, with Q8_0 weights that its quantiser makes from the default model."""
+    """llama.cpp in this process, with the default model's own file or with Q8_0 that its quantiser makes from it."""
 
-    name = "llama.cpp Q8_0"
-
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, kind: Literal["Q4_K_M", "Q8_0"]) -> None:
         import llama_cpp
+
+        self.name = f"llama.cpp {kind}"
 
         self._llama = llama_cpp
         llama_cpp.llama_log_set(_SILENT, ctypes.c_void_p(0))
         llama_cpp.llama_backend_init()
-        path = str(q8_file()).encode()
+        path = str(q8_file() if kind == "Q8_0" else prepare("default").folder / GGUF_NAME).encode()
         self._model = llama_cpp.llama_model_load_from_file(path, llama_cpp.llama_model_default_params())
         parameters = llama_cpp.llama_context_default_params()
         parameters.n_ctx = parameters.n_batch = CAPACITY
@@ -143,12 +144,10 @@ def q8_file() -> Path:
     if not target.is_file():
         import llama_cpp
 
-        source, unfinished = folder / "source.gguf", folder / f"q8_0-{os.getpid()}.gguf"
-        join_parts(DEFAULT_PACKAGE, source, lambda _sentence, _share: None)
+        source, unfinished = prepare("default").folder / GGUF_NAME, folder / f"q8_0-{os.getpid()}.gguf"
         parameters = llama_cpp.llama_model_quantize_default_params()
         parameters.ftype, parameters.allow_requantize = llama_cpp.LLAMA_FTYPE_MOSTLY_Q8_0, True
         failed = llama_cpp.llama_model_quantize(str(source).encode(), str(unfinished).encode(), parameters)
-        source.unlink()
         if failed:
             raise SystemExit(
                 f"llama.cpp could not quantise the default model (status {failed}). Check the free space at {folder}."

@@ -21,7 +21,7 @@ from benchmarks.quality.report import Prediction, keys, print_tables
 from benchmarks.quality.rows import LAYOUT_ROWS, ROWS, rows_for
 from benchmarks.quality.scoring import score
 from benchmarks.quality.tasks import FILES, SETS, Task, file_tasks, open_tasks, sample
-from completion.backend import Backend
+from completion.backend import BACKENDS, Backend
 from completion.cancellation import CancelToken
 from completion.engine import Engine, product_settings
 from completion.model.loading import load_model
@@ -131,7 +131,7 @@ def _options() -> Options:
         "--out", type=Path, help="file of predictions, one JSON object a line; an existing file is continued"
     )
     parser.add_argument("--model", default="default")
-    parser.add_argument("--backend", default="auto", choices=["auto", "int8", "bf16", "fp32", "transformers"])
+    parser.add_argument("--backend", default="auto", choices=BACKENDS)
     parser.add_argument("--context-tokens", type=int, default=product_settings().budget.context_tokens)
     parser.add_argument("--threads", type=int)
     parser.add_argument(

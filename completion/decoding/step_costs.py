@@ -57,7 +57,14 @@ def measure_costs(model: CausalModel, max_nodes: int) -> StepCosts:
 def _costs_file(loaded: LoadedModel, max_nodes: int) -> Path:
     """Return the path of the costs, which depends on everything that changes their ratios."""
     machine = (platform.node(), os.cpu_count(), loaded.device)
-    facts = (version(), loaded.digest, type(loaded.model).__name__, max_nodes, *machine)
+    facts = (
+        version(),
+        loaded.digest,
+        type(loaded.model).__name__,
+        getattr(loaded.model, "form", ""),
+        max_nodes,
+        *machine,
+    )
     key = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
     return cache_dir() / "step-costs" / f"{key}.json"
 

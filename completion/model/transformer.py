@@ -10,18 +10,20 @@ from typing import Literal
 from completion.errors import ModelError
 from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
+from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.disk import storage_errors
 from completion.paths import cache_dir
 
-Backend = Literal["auto", "int8", "bf16", "fp32"]
+Backend = Literal["auto", "q4", "int8", "bf16", "fp32"]
 
 
 def load_transformer(folder: Path, backend: Backend = "auto", threads: int | None = None) -> CausalModel:
-    """Load a converted model: bfloat16 on a GPU, int8 if the processor has the instructions, else bfloat16.
+    """Load a converted model: bfloat16 on a GPU, q4 or int8 if the processor has the instructions, else bfloat16.
 
     Args:
         folder: Folder with config.json and safetensors files.
-        backend: Format of the weights. "auto" is the fastest on this machine; "int8" and "fp32" run on the processor.
+        backend: Format of the weights. "auto" is the fastest on this machine; "q4", the blocks of the GGUF file that
+            the model comes from, "int8" and "fp32" run on the processor.
         threads: Threads of a forward pass; None for one a core that this process may use.
 
     Raises:
@@ -29,12 +31,12 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
         ModelError: Files are missing or damaged, or the backend does not run on this processor.
         StorageError: The packed weights cannot be written to the cache.
     """
-    if backend == "int8" and not has_int8_instructions():
-        raise ModelError("The int8 backend needs an x86 processor with AVX2 and FMA. Use the backend bf16.")
+    if backend in {"q4", "int8"} and not has_int8_instructions():
+        raise ModelError(f"The {backend} backend needs an x86 processor with AVX2 and FMA. Use the backend bf16.")
     if backend in {"auto", "bf16"} and has_cuda():
         return _load_on_gpu(folder)
-    if backend == "int8" or (backend == "auto" and has_int8_instructions()):
-        return _load_int8(folder, threads)
+    if backend in {"q4", "int8"} or (backend == "auto" and has_int8_instructions()):
+        return _load_int8(folder, backend, threads)
     import torch  # noqa: PLC0415  (two seconds and 200 MB that the int8 path saves)
 
     from completion.model.dense.dense_transformer import load_dense  # noqa: PLC0415
@@ -70,7 +72,8 @@ def _load_on_gpu(folder: Path) -> CausalModel:
     return GraphedTransformer(architecture, read_weights(folder, architecture, torch.bfloat16, "cuda"))
 
 
-def _load_int8(folder: Path, threads: int | None) -> CausalModel:
+def _load_int8(folder: Path, backend: Backend, threads: int | None) -> CausalModel:
+    from completion.model.int8.kernels.processor import BLOCKS_ARE_FASTER  # noqa: PLC0415
     from completion.model.int8.packed_weights import load_packed  # noqa: PLC0415
     from completion.model.int8.quantized import QuantizedTransformer  # noqa: PLC0415
     from completion.model.worker_threads import usable_threads  # noqa: PLC0415
@@ -78,6 +81,8 @@ def _load_int8(folder: Path, threads: int | None) -> CausalModel:
     packed = cache_dir() / "packed"
     with storage_errors(packed):
         packed.mkdir(exist_ok=True)
-    model = QuantizedTransformer(load_packed(folder, packed), threads or usable_threads())
+    in_blocks = backend == "q4" or (backend == "auto" and BLOCKS_ARE_FASTER and (folder / GGUF_NAME).is_file())
+    weights = load_packed(folder, packed, "q4" if in_blocks else "int8")
+    model = QuantizedTransformer(weights, threads or usable_threads())
     model.warm_up()
     return model

@@ -1,4 +1,4 @@
-"""Weights in the layout of the int8 kernels: quantised and packed once into one file, read into memory later."""
+"""Weights in the layout of the kernels: packed once into one file, read into memory later."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import mmap
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -39,19 +38,20 @@ from completion.model.store.apart import run_apart
 from completion.model.store.disk import storage_errors, sync_files
 from completion.model.worker_threads import usable_threads
 from completion.progress import Progress, silent
-from drafting.arrays import FloatArray, IntArray
+from drafting.arrays import IntArray
 
 logger = logging.getLogger(__name__)
 
 FORMAT = 2
 """Version of the packed layout; a change packs all models again."""
 _ALIGNMENT = 4096
-_HALF_PANEL = CHANNELS // 2
 _READ_BYTES = 1 << 25
 _ROWS = "embeddings"
 """Last section of the file. Few of its rows are ever read, so they are read when they are needed."""
 
 Section = npt.NDArray[Any]
+Form = Literal["int8", "q4"]
+"""Form of the matrices: one scale a channel, or the blocks of the GGUF file that the model comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,17 @@ class PackedWeights:
         embeddings: Rows as bfloat16 bits [vocabulary, hidden].
         sections: Arrays by name: "L.norm_1", "L.norm_2" and "final.norm_1" float32; and for each matrix
             "NAME.weights", "NAME.scales", "NAME.bias" with NAME "L.qkv", "L.attention_out", "L.gate_up", "L.down" or
-            "final.qkv", which is the head.
+            "final.qkv", which is the head; or the sections of `block_sections`.
     """
 
     architecture: Architecture
     embeddings: FileRows
     sections: dict[str, Section]
+
+    @property
+    def form(self) -> Form:
+        """Form of the matrices."""
+        return "int8" if "final.qkv.weights" in self.sections else "q4"
 
 
 class FileRows:
@@ -97,15 +102,15 @@ class FileRows:
         return found.reshape(*rows.shape, self._width)
 
 
-def load_packed(folder: Path, cache_folder: Path) -> PackedWeights:
+def load_packed(folder: Path, cache_folder: Path, form: Form = "int8") -> PackedWeights:
     """Return the packed form of a model folder; pack it if the cache has no undamaged one.
 
     Raises:
-        UnsupportedModelError: The kernels do not support the model's sizes.
+        UnsupportedModelError: The kernels do not support the model's sizes, or it has no blocks.
         ModelError: The model's files are missing or damaged.
         StorageError: The packed file cannot be written.
     """
-    target = cache_folder / f"{folder.name[:40]}-{_fingerprint(folder)}"
+    target = cache_folder / f"{folder.name[:40]}-{_fingerprint(folder, form)}"
     with storage_errors(cache_folder), FileLock(cache_folder / f"{target.name}.lock"):
         if target.is_dir():
             try:
@@ -113,40 +118,43 @@ def load_packed(folder: Path, cache_folder: Path) -> PackedWeights:
             except ModelDamagedError as damage:
                 logger.warning("%s They are packed again.", damage)
                 shutil.rmtree(target)
-        _pack_atomically(folder, target)
+        _pack_atomically(folder, target, form)
         return _map(target)
 
 
-def _fingerprint(folder: Path) -> str:
+def _fingerprint(folder: Path, form: Form) -> str:
     """Return a digest of the model files' paths, sizes and times, so that a changed model is packed again."""
     files = sorted([*folder.glob("*.safetensors"), folder / "config.json"])
     state = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
-    return hashlib.sha256(repr((FORMAT, state)).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((FORMAT, form, state)).encode()).hexdigest()[:16]
 
 
-def _pack_atomically(folder: Path, target: Path) -> None:
+def _pack_atomically(folder: Path, target: Path, form: Form) -> None:
     """Write into a temporary folder, then rename it, so that no process reads an unfinished one."""
     unfinished = Path(tempfile.mkdtemp(prefix=".packing-", dir=target.parent))
     try:
-        run_apart(f"{__name__}:write_packed", folder, unfinished, progress=silent)
+        run_apart(f"{__name__}:write_packed", folder, unfinished, form, progress=silent)
         sync_files(unfinished)
         unfinished.rename(target)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def write_packed(folder: Path, target: Path, _progress: Progress) -> None:
+def write_packed(folder: Path, target: Path, form: Form, _progress: Progress) -> None:
     """Write a model's packed form into an empty folder; it loads torch.
 
     Raises:
         UnsupportedModelError: The kernels do not support the model's sizes.
         ModelError: The model's files are missing or damaged.
     """
+    from completion.model.int8.block_sections import block_sections  # noqa: PLC0415  (both load torch)
+    from completion.model.int8.int8_sections import int8_sections  # noqa: PLC0415
+
     architecture = read_architecture(folder)
     check_sizes(architecture)
     index: dict[str, tuple[int, str, tuple[int, ...]]] = {}
     with (target / "weights.bin").open("wb") as file:
-        for name, section in _sections(folder, architecture):
+        for name, section in (int8_sections if form == "int8" else block_sections)(folder, architecture):
             file.seek(-file.tell() % (BLOCK_BYTES if name == _ROWS else _ALIGNMENT), os.SEEK_CUR)
             index[name] = (file.tell(), section.dtype.str, section.shape)
             file.write(np.ascontiguousarray(section).data)
@@ -168,67 +176,6 @@ def check_sizes(architecture: Architecture) -> None:
             f"The int8 path needs widths that are multiples of {CHANNELS} and head widths that are multiples of"
             f" {VALUE_CHANNELS}; this model has {widths} and {architecture.head_dim}. Use the backend bf16."
         )
-
-
-def _sections(folder: Path, architecture: Architecture) -> Iterator[tuple[str, Section]]:
-    """Yield every section, with one layer in memory at a time."""
-    import torch  # noqa: PLC0415  (packing reads bfloat16 through torch; a packed model starts without it)
-
-    from completion.model.weights import Linear, open_tensors, read_head, read_layer, required  # noqa: PLC0415
-
-    def floats(tensor: torch.Tensor) -> FloatArray:
-        return tensor.float().numpy()
-
-    def matrix(name: str, linear: Linear, order: IntArray | None = None) -> Iterator[tuple[str, Section]]:
-        weight = floats(linear.weight)
-        bias = np.zeros(len(weight), np.float32) if linear.bias is None else floats(linear.bias)
-        weight, bias = (weight, bias) if order is None else (weight[order], bias[order])
-        packed, scales = pack_matrix(weight)
-        yield f"{name}.weights", packed
-        yield f"{name}.scales", scales
-        yield f"{name}.bias", _padded(bias)
-
-    read = open_tensors(folder, torch.bfloat16)
-    order = gate_up_order(architecture.intermediate_size)
-    for index in range(architecture.layers):
-        layer = read_layer(read, index)
-        yield f"{index}.norm_1", floats(layer.attention_norm)
-        yield from matrix(f"{index}.qkv", layer.qkv)
-        yield from matrix(f"{index}.attention_out", layer.attention_out)
-        yield f"{index}.norm_2", floats(layer.mlp_norm)
-        yield from matrix(f"{index}.gate_up", layer.gate_up, order)
-        yield from matrix(f"{index}.down", layer.down)
-    yield "final.norm_1", floats(required(read, "model.norm.weight"))
-    yield from matrix("final.qkv", Linear(read_head(read, architecture), None))
-    yield _ROWS, required(read, "model.embed_tokens.weight").view(torch.uint16).numpy()
-
-
-def gate_up_order(intermediate: int) -> IntArray:
-    """Return the order of gate and up channels: panels of 32 gates, then their 32 ups.  # [2 · intermediate]."""
-    gates = np.arange(intermediate).reshape(-1, _HALF_PANEL)
-    return np.concatenate([gates, gates + intermediate], axis=1).ravel()
-
-
-def pack_matrix(weight: FloatArray) -> tuple[Section, FloatArray]:
-    """Quantise a matrix by output channel and lay it out in panels; see `kernels.int8_product`.
-
-    Args:
-        weight: The matrix.  # [out, in]
-
-    Returns:
-        weights + 128 as uint8 [panels, in / 4, 64, 4], and scales [panels · 64].
-    """
-    largest = np.abs(weight).max(axis=1)
-    scales = (np.where(largest > 0, largest, 1.0) / 127.0).astype(np.float32)
-    quantised = _padded(np.rint(weight / scales[:, None]).astype(np.int16) + 128).astype(np.uint8)
-    panels = quantised.reshape(-1, CHANNELS, weight.shape[1] // 4, 4).transpose(0, 2, 1, 3)
-    return np.ascontiguousarray(panels), _padded(scales)
-
-
-def _padded(array: Section) -> Section:
-    """Return an array with zeros up to a whole number of panels."""
-    missing = -len(array) % CHANNELS
-    return np.concatenate([array, np.zeros((missing, *array.shape[1:]), array.dtype)]) if missing else array
 
 
 def _map(target: Path) -> PackedWeights:

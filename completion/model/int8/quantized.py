@@ -15,6 +15,8 @@ from completion.model.draft_rows import NO_ROWS, ancestors_of, depths_of
 from completion.model.int8.cache import Int8Cache
 from completion.model.int8.kernels.attention import SCRATCH_FLOATS, RowsView
 from completion.model.int8.kernels.attention_product import TILE_QUERIES
+from completion.model.int8.kernels.block_kinds import STRIP
+from completion.model.int8.kernels.block_product import ROWS
 from completion.model.int8.kernels.forward_pass import (
     ATTENTION_OUT,
     DOWN,
@@ -30,7 +32,7 @@ from completion.model.int8.kernels.forward_pass import (
     Sizes,
     run_layers,
 )
-from completion.model.int8.kernels.int8_product import CHANNELS, TILE_ROWS
+from completion.model.int8.kernels.int8_product import CHANNELS, LINES
 from completion.model.int8.kernels.vector import LANES
 from completion.model.int8.kernels.work_sharing import new_counters
 from completion.model.int8.packed_weights import PackedWeights, group_width
@@ -52,15 +54,23 @@ _COLUMNS |= {"down": DOWN}
 
 
 class QuantizedTransformer:
-    """Scores rows of tokens on top of a cached past, with int8 weights and activations and a bfloat16 cache."""
+    """Scores rows of tokens on top of a cached past, with int8 activations and a bfloat16 cache.
+
+    Attributes:
+        form: Form of the weights.
+        step_bytes: Bytes of weights that a step reads.
+    """
 
     def __init__(self, weights: PackedWeights, threads: int) -> None:
         architecture = weights.architecture
-        self.architecture, self.shape = architecture, architecture.shape
+        self.architecture, self.shape, self.form = architecture, architecture.shape, weights.form
         self._weights, self._threads = weights, WorkerThreads(threads)
+        self.step_bytes = sum(each.nbytes for each in weights.sections.values())
         self._embeddings = weights.embeddings
-        self._table = _address_table(weights)
-        self._sizes = _sizes(architecture)
+        self._strips = _strip_tables(weights)
+        self._ones = np.ones(STRIP * max(map(len, self._strips.values()), default=0), np.float32)
+        self._table = _address_table(weights, self._strips, self._ones)
+        self._sizes = _sizes(architecture, GROUP_LIMIT if weights.form == "int8" else LINES)
         self._cosines, self._sines = rotary_tables(architecture, architecture.max_positions)
         self._buffers = _new_buffers(self._sizes, architecture, threads)
         self._lock = Lock()  # buffers serve one pass at a time
@@ -163,12 +173,27 @@ def _widened(bits: IntArray) -> FloatArray:
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
-def _address_table(weights: PackedWeights) -> LongArray:
-    """Return the addresses of every layer's weights; see `kernels.forward_pass`.  # [layers + 1, LAYER_COLUMNS]."""
+def _strip_tables(weights: PackedWeights) -> dict[str, LongArray]:
+    """Return each matrix's strips, by the name of the matrix: their addresses and kinds.  # [strips, 2] each."""
+    matrices = [name.removesuffix(".strips") for name in weights.sections if name.endswith(".strips")]
+    starts = {name: weights.sections[f"{name}.blocks"].ctypes.data for name in matrices}
+    return {name: weights.sections[f"{name}.strips"] + np.array([starts[name], 0]) for name in matrices}
+
+
+def _address_table(weights: PackedWeights, strips: dict[str, LongArray], ones: FloatArray) -> LongArray:
+    """Return the addresses of every layer's weights; see `kernels.forward_pass`.
+
+    Blocks have their scales inside, so a channel's is 1.
+
+    Returns:
+        # [layers + 1, LAYER_COLUMNS]
+    """
     layers = weights.architecture.layers
     table = np.zeros((layers + 1, LAYER_COLUMNS), np.int64)
     parts = {"weights": 0, "scales": 1, "bias": 2}
-    for name, section in weights.sections.items():
+    found = {name: section for name, section in weights.sections.items() if not name.endswith((".blocks", ".strips"))}
+    found |= {f"{name}.weights": table for name, table in strips.items()} | {f"{name}.scales": ones for name in strips}
+    for name, section in found.items():
         owner, _, matrix = name.partition(".")
         if matrix:
             kind, _, part = matrix.partition(".")
@@ -176,7 +201,12 @@ def _address_table(weights: PackedWeights) -> LongArray:
     return table
 
 
-def _sizes(architecture: Architecture) -> Sizes:
+def _sizes(architecture: Architecture, limit: int) -> Sizes:
+    """Return the sizes, with at most `limit` columns for each activation scale; LINES for rows in lines."""
+
+    def group(width: int) -> int:
+        return group_width(width, limit) if limit else LINES
+
     attention = architecture.heads * architecture.head_dim
     return Sizes(
         layers=architecture.layers,
@@ -187,9 +217,9 @@ def _sizes(architecture: Architecture) -> Sizes:
         vocabulary=-(-architecture.vocabulary_size // CHANNELS) * CHANNELS,
         kv_heads=architecture.kv_heads,
         group=architecture.heads // architecture.kv_heads,
-        hidden_group=group_width(architecture.hidden_size, GROUP_LIMIT),
-        attention_group=group_width(attention, GROUP_LIMIT),
-        intermediate_group=group_width(architecture.intermediate_size, GROUP_LIMIT),
+        hidden_group=group(architecture.hidden_size),
+        attention_group=group(attention),
+        intermediate_group=group(architecture.intermediate_size),
         epsilon=architecture.norm_epsilon,
     )
 
@@ -207,9 +237,9 @@ def _new_buffers(sizes: Sizes, architecture: Architecture, threads: int) -> Buff
         queries=np.zeros((sizes.kv_heads, MAX_ROWS * sizes.group, architecture.head_dim), np.float32),
         attention=rows_of(sizes.attention),
         gated=rows_of(sizes.intermediate),
-        quantised=np.zeros(MAX_ROWS * widest, np.int8),
+        quantised=np.zeros(2 * MAX_ROWS * widest, np.int8),
         factors=np.zeros(MAX_ROWS * widest // LANES, np.int64),
-        sums=np.zeros((threads, TILE_ROWS * CHANNELS), np.float32),
+        sums=np.zeros((threads, ROWS * CHANNELS), np.float32),
         scratch=np.zeros((threads, SCRATCH_FLOATS), np.float32),
         counters=new_counters(sizes.layers * LAYER_STAGES + HEAD_STAGES),
     )

@@ -19,7 +19,9 @@ from completion.model.store.disk import sha256_of, storage_errors, sync_files
 from completion.paths import cache_dir
 from completion.progress import Progress
 
-CONVERSION_VERSION = 1  # incremented when a conversion writes other bytes than before
+CONVERSION_VERSION = 2  # incremented when a conversion writes other bytes than before
+GGUF_NAME = "model.gguf"
+"""Name of the GGUF file in a folder that was converted from one: its blocks are multiplied as they are."""
 WAIT_LIMIT_S = 1800.0  # longer than any conversion
 _RECORD = "source.json"
 
@@ -125,7 +127,7 @@ def remove(folder: Path, progress: Progress) -> int:
 
 
 def packed_forms(folder: Path) -> list[Path]:
-    """Return the folders of int8 weights that were packed from a converted model."""
+    """Return the folders of weights that were packed from a converted model."""
     return [path for path in (cache_dir() / "packed").glob(f"{folder.name}-*") if path.is_dir()]
 
 
@@ -152,8 +154,8 @@ def _make(source: Source, target: Path, fill: Callable[[Path, Progress], None], 
         progress("Computing checksums", 1.0)
         _write_record(source, partial)
         sync_files(partial)
-        if target.exists():
-            shutil.rmtree(target)
+        for stale in [target, *packed_forms(target)] if target.exists() else []:
+            shutil.rmtree(stale)
         os.replace(partial, target)  # noqa: PTH105 -- says that it is atomic
     finally:
         shutil.rmtree(partial, ignore_errors=True)

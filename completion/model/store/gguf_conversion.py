@@ -7,6 +7,7 @@ Here a few thousand rows at a time are dequantised and appended to the result.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ import numpy.typing as npt
 import torch
 
 from completion.errors import ModelDamagedError, UnsupportedModelError
+from completion.model.int8.kernels.block_kinds import KIND_NUMBERS
+from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.disk import require_free
 from completion.model.store.gguf_tokenizer import tokenizer_json
 from completion.progress import Progress
@@ -37,11 +40,12 @@ _LAYER_NAMES = {
     "ffn_down": "mlp.down_proj",
 }
 _ARCHITECTURES = {"qwen2": "Qwen2ForCausalLM", "llama": "LlamaForCausalLM"}
+_EMBEDDINGS = "model.embed_tokens.weight"
 _REQUIRED = object()
 
 
 @dataclass(frozen=True, slots=True)
-class _Tensor:
+class Tensor:
     """One tensor to convert from GGUF to safetensors.
 
     Attributes:
@@ -60,6 +64,11 @@ class _Tensor:
     def size_bytes(self) -> int:
         """Size in bfloat16."""
         return 2 * int(np.prod(self.shape))
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether it is a vector, or has blocks that kernels multiply as they are."""
+        return len(self.shape) == 1 or self.source.tensor_type.name in KIND_NUMBERS
 
 
 class GgufFile:
@@ -101,7 +110,7 @@ class GgufFile:
         """Return a field of the architecture: `parameter("block_count")` is `qwen2.block_count`."""
         return self.field(f"{self.architecture}.{name}", default)
 
-    def tensors(self) -> list[_Tensor]:
+    def tensors(self) -> list[Tensor]:
         """Return every weight, in the file's order.
 
         Raises:
@@ -109,11 +118,11 @@ class GgufFile:
         """
         return [self._tensor(tensor) for tensor in self._reader.tensors]
 
-    def _tensor(self, tensor: gguf.ReaderTensor) -> _Tensor:
+    def _tensor(self, tensor: gguf.ReaderTensor) -> Tensor:
         name = self._transformers_name(tensor.name)
         shape = tuple(int(size) for size in reversed(tensor.shape))
         heads = self._permuted_heads(tensor.name)
-        return _Tensor(name, shape, tensor, _row_order(shape[0], heads) if heads else None)
+        return Tensor(name, shape, tensor, _row_order(shape[0], heads) if heads else None)
 
     def _transformers_name(self, name: str) -> str:
         stem, _, kind = name.rpartition(".")
@@ -145,7 +154,8 @@ class GgufFile:
 def convert_gguf(path: Path, folder: Path, progress: Progress) -> None:
     """Write `model.safetensors` (bfloat16), `config.json` and `tokenizer.json` into an existing folder.
 
-    The model has tied embeddings if the file has no output head.
+    If kernels multiply the blocks of all matrices, the file itself is there afterwards as well, as `model.gguf`. The
+    model has tied embeddings if the file has no output head.
 
     Raises:
         ModelDamagedError: The file is truncated.
@@ -157,9 +167,14 @@ def convert_gguf(path: Path, folder: Path, progress: Progress) -> None:
     source = GgufFile(path)
     (folder / "tokenizer.json").write_text(tokenizer_json(source.field), encoding="utf-8")
     tensors = source.tensors()
-    config = _config(source, tied=all(tensor.name != "lm_head.weight" for tensor in tensors))
+    tied = all(tensor.name != "lm_head.weight" for tensor in tensors)
+    config = _config(source, tied=tied)
     (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
     _write_safetensors(tensors, folder / "model.safetensors", progress)
+    if not all(tensor.has_kernel or (tensor.name == _EMBEDDINGS and not tied) for tensor in tensors):
+        (folder / GGUF_NAME).unlink(missing_ok=True)
+    elif path != folder / GGUF_NAME:
+        shutil.copyfile(path, folder / GGUF_NAME)
 
 
 def _config(source: GgufFile, *, tied: bool) -> dict[str, object]:
@@ -201,7 +216,7 @@ def _row_order(rows: int, heads: int) -> npt.NDArray[np.intp]:
     return np.arange(rows).reshape(heads, rows // heads // 2, 2).swapaxes(1, 2).reshape(rows)
 
 
-def _write_safetensors(tensors: list[_Tensor], path: Path, progress: Progress) -> None:
+def _write_safetensors(tensors: list[Tensor], path: Path, progress: Progress) -> None:
     """Stream the tensors into one file; safetensors' own writer needs them all in memory at once."""
     total = sum(tensor.size_bytes for tensor in tensors)
     require_free(path.parent, total)
@@ -215,7 +230,7 @@ def _write_safetensors(tensors: list[_Tensor], path: Path, progress: Progress) -
                 progress("Converting the weights", written / total)
 
 
-def _safetensors_header(tensors: list[_Tensor]) -> bytes:
+def _safetensors_header(tensors: list[Tensor]) -> bytes:
     """Return the length and the JSON table of the safetensors format."""
     table: dict[str, object] = {"__metadata__": {"format": "pt"}}
     offset = 0
@@ -228,7 +243,7 @@ def _safetensors_header(tensors: list[_Tensor]) -> bytes:
     return len(header).to_bytes(8, "little") + header
 
 
-def _bfloat16_chunks(tensor: _Tensor) -> Iterator[bytes]:
+def _bfloat16_chunks(tensor: Tensor) -> Iterator[bytes]:
     """Yield the tensor's values in runs of rows, rounded to bfloat16."""
     data = tensor.source.data
     if data.ndim > 1 and tensor.row_order is not None:

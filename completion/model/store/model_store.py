@@ -12,6 +12,7 @@ from pathlib import Path
 from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
 from completion.model.store.apart import run_apart
 from completion.model.store.converted_models import (
+    GGUF_NAME,
     Source,
     convert_once,
     damaged_files,
@@ -34,7 +35,7 @@ from completion.model.store.packaged_models import (
 from completion.progress import Progress, silent
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-_CONVERTED_GROWTH = 2.6  # size in bfloat16 relative to Q4_K_M
+_CONVERTED_GROWTH = 3.6  # size in bfloat16 relative to Q4_K_M, and the file itself
 
 
 class ModelState(StrEnum):
@@ -122,10 +123,9 @@ def prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
     def fill(folder: Path, progress: Progress) -> None:
         if any_part_installed(model):
             require_free(folder, model.size_bytes + source.converted_bytes)
-            joined = folder / "joined.gguf"
+            joined = folder / GGUF_NAME
             join_parts(model, joined, _share(progress, 0.0, 0.1))
             _convert(joined, folder, _share(progress, 0.1, 1.0))
-            joined.unlink()
         else:
             _convert(_download_gguf(model, progress), folder, progress)
 

@@ -38,7 +38,7 @@ NORM_1, QKV, ATTENTION_OUT, NORM_2, GATE_UP, DOWN, LAYER_COLUMNS = 0, 1, 4, 7, 8
 
 
 class Sizes(NamedTuple):
-    """Sizes of the architecture; group widths are those of quantised inputs."""
+    """Sizes of the architecture; group widths are those of quantised inputs, LINES for blocks."""
 
     layers: int
     hidden: int
@@ -63,9 +63,9 @@ class Buffers(NamedTuple):
     queries: FloatArray  # [kv_heads, rows · group, head_dim]
     attention: FloatArray  # [rows, heads · head_dim]
     gated: FloatArray  # [rows, intermediate]
-    quantised: IntArray  # int8 [rows · widest]
+    quantised: IntArray  # int8 [rows · 2 · widest]
     factors: IntArray  # int64 [rows · most groups]
-    sums: FloatArray  # [threads, 6 · 64]
+    sums: FloatArray  # [threads, 32 · 64]
     scratch: FloatArray  # [threads, attention.SCRATCH_FLOATS + 6 · slots]
     counters: IntArray  # [stages, 16]
 

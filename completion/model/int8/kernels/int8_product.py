@@ -1,8 +1,9 @@
-"""Products of int8 rows with packed int8 matrices. Integer sums are exact: a row's result never depends on its batch.
+"""Products of int8 rows with packed matrices. Integer sums are exact: a row's result never depends on its batch.
 
 A matrix W [out, in] is packed in panels of 64 output channels. In a panel, four neighbouring inputs of a channel are
 adjacent: [panel][in / 4][64][4]. `byte_products` multiplies unsigned by signed bytes and adds four products to each
 of sixteen sums. Weights are the unsigned side, stored as w + 128, and 128 · Σx is subtracted again.
+A matrix of blocks has four strips a panel: `block_product`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 
+from completion.model.int8.kernels.block_kinds import STRIP
+from completion.model.int8.kernels.block_product import ROWS, multiply_strip
 from completion.model.int8.kernels.byte_products import add_products
 from completion.model.int8.kernels.processor import WIDE_REGISTERS
 from completion.model.int8.kernels.vector import (
@@ -31,6 +34,7 @@ from completion.model.int8.kernels.vector import (
     larger,
     largest_of,
     load_floats,
+    load_long,
     operation,
     pointer,
     splat,
@@ -120,19 +124,23 @@ def multiply_tile(
         _tile_6(x, stride, weights, depth, factors, factors_stride, out)
 
 
+LINES = 0
+"""Group width of inputs in lines."""
+
+
 class Inputs(NamedTuple):
     """Quantised rows, by address: x ≈ scale · int8, with one scale for each group of a row's columns."""
 
-    bytes_at: int  # int8 [rows, width]
+    bytes_at: int  # int8 [rows, width]; or lines of 32 columns, see `block_product`
     factors_at: int  # [rows, groups] pairs: float32 scale, int32 128 · Σ of the group's int8
     width: int
-    group_width: int
+    group_width: int  # LINES for lines, which multiply a matrix of strips
 
 
 class Matrix(NamedTuple):
     """Packed matrix, by address."""
 
-    weights_at: int  # uint8 [panels, width / 4, 64, 4]
+    weights_at: int  # uint8 [panels, width / 4, 64, 4]; or int64 [strips, 2]: a strip's address and kind
     scales_at: int  # float32 [panels · 64]
     bias_at: int  # float32 [panels · 64]
 
@@ -149,22 +157,41 @@ class Target(NamedTuple):
 
 @njit
 def multiply_panel(rows: int, panel: int, inputs: Inputs, matrix: Matrix, target: Target, sums_at: int) -> None:
-    """Multiply all rows by one panel, in tiles of equal height.  sums_at: a thread's scratch, float32 [6, 64]."""
-    weights = matrix.weights_at + panel * inputs.width * CHANNELS
-    factors_stride = 8 * (inputs.width // inputs.group_width)
-    tiles = (rows + TILE_ROWS - 1) // TILE_ROWS
+    """Multiply all rows by one panel, in tiles of equal height.  sums_at: a thread's scratch, float32 [32, 64]."""
+    highest = ROWS if inputs.group_width == LINES else TILE_ROWS
+    tiles = (rows + highest - 1) // highest
     first = 0
     for tile in range(tiles):
         height = (rows - first) // (tiles - tile)
         for at in range(sums_at, sums_at + 4 * CHANNELS * height, 4 * LANES):
             store_floats(at, floats(np.float32(0.0)))
-        x, factors = inputs.bytes_at + first * inputs.width, inputs.factors_at + first * factors_stride
-        for column in range(0, inputs.width, inputs.group_width):
-            group, at = weights + column * CHANNELS, factors + 8 * (column // inputs.group_width)
-            multiply_tile(height, x + column, inputs.width, group, inputs.group_width, at, factors_stride, sums_at)
+        if inputs.group_width == LINES:
+            _multiply_strips(first, height, panel, inputs, matrix, sums_at)
+        else:
+            _multiply_groups(first, height, panel, inputs, matrix, sums_at)
         for row in range(height):
             finish_row(first + row, panel, matrix, target, sums_at + 4 * CHANNELS * row)
         first += height
+
+
+@njit
+def _multiply_groups(first: int, rows: int, panel: int, inputs: Inputs, matrix: Matrix, sums_at: int) -> None:
+    """Add the products of a tile with an int8 panel to its sums."""
+    weights = matrix.weights_at + panel * inputs.width * CHANNELS
+    stride = 8 * (inputs.width // inputs.group_width)
+    x, factors = inputs.bytes_at + first * inputs.width, inputs.factors_at + first * stride
+    for column in range(0, inputs.width, inputs.group_width):
+        group, at = weights + column * CHANNELS, factors + 8 * (column // inputs.group_width)
+        multiply_tile(rows, x + column, inputs.width, group, inputs.group_width, at, stride, sums_at)
+
+
+@njit
+def _multiply_strips(first: int, rows: int, panel: int, inputs: Inputs, matrix: Matrix, sums_at: int) -> None:
+    """Add the products of a tile with a panel of four strips to its sums."""
+    lines = inputs.bytes_at + 2 * first * inputs.width
+    for n in range(CHANNELS // STRIP):
+        strip = matrix.weights_at + 16 * (panel * (CHANNELS // STRIP) + n)
+        multiply_strip(load_long(strip + 8), rows, lines, inputs.width, load_long(strip), sums_at + 4 * STRIP * n)
 
 
 @njit

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from completion.model.int8.kernels.int8_product import Inputs
+from completion.model.int8.kernels.block_kinds import COLUMNS
+from completion.model.int8.kernels.block_product import LINE_BYTES, MINUS_SUM, MINUS_SUM_BY_OFFSET, SCALE
+from completion.model.int8.kernels.int8_product import LINES, Inputs
 from completion.model.int8.kernels.vector import (
     LANES,
     absolute,
@@ -26,6 +28,7 @@ from completion.model.int8.kernels.vector import (
 
 _MAX_INT8 = np.float32(127.0)
 _TINY = np.float32(1e-30)  # lower bound on a row's maximum, so that a row of zeros has a scale
+_OFFSET_5, _OFFSET_6, _OFFSET_8 = MINUS_SUM_BY_OFFSET[16], MINUS_SUM_BY_OFFSET[32], MINUS_SUM_BY_OFFSET[128]
 
 
 @njit
@@ -42,11 +45,35 @@ def normalise_row(x_at: int, weight_at: int, width: int, epsilon: float, out_at:
 
 
 @njit
+def quantise_lines(x_at: int, row: int, width: int, lines_at: int) -> None:
+    """Quantise a row to lines of 32 columns, each with its own scale; see `block_product`."""
+    line = lines_at + 2 * row * width
+    for at in range(x_at, x_at + 4 * width, 4 * COLUMNS):
+        x0, x1 = load_floats(at), load_floats(at + 4 * LANES)
+        greatest = largest_of(larger(larger(absolute(x0), absolute(x1)), floats(_TINY)))
+        factor = floats(_MAX_INT8 / greatest)
+        first, second = nearest_ints(x0 * factor), nearest_ints(x1 * factor)
+        store_bytes(line, first)
+        store_bytes(line + LANES, second)
+        left, right = sum_of_ints(first), sum_of_ints(second)
+        store_float(line + SCALE, greatest / _MAX_INT8)
+        store_float(line + MINUS_SUM, np.float32(-(left + right)))
+        store_int(line + _OFFSET_5, np.int32(-16) * (left + right))
+        store_int(line + _OFFSET_8, np.int32(-128) * (left + right))
+        store_int(line + _OFFSET_6, np.int32(-32) * left)
+        store_int(line + _OFFSET_6 + 4, np.int32(-32) * right)
+        line += LINE_BYTES
+
+
+@njit
 def quantise_row(x_at: int, row: int, inputs: Inputs) -> None:
     """Quantise each group of a row's columns: int8 = nearest(x · 127 / max |x|).
 
     Writes the scale max |x| / 127 and 128 · Σ int8 of each group as well.
     """
+    if inputs.group_width == LINES:
+        quantise_lines(x_at, row, inputs.width, inputs.bytes_at)
+        return
     groups = inputs.width // inputs.group_width
     for group in range(groups):
         column = group * inputs.group_width

@@ -125,6 +125,7 @@ load_int = operation(types.int32, types.int64)(lambda b, at: b.load(pointer(b, a
 store_int = operation(types.void, types.int64, types.int32)(
     lambda b, at, value: b.store(value, pointer(b, at, 0, INT), align=4)
 )
+load_long = operation(types.int64, types.int64)(lambda b, at: b.load(pointer(b, at, 0, LONG), align=8))
 load_floats = operation(Floats, types.int64)(lambda b, at: b.load(pointer(b, at, 0, FLOATS), align=4))
 store_floats = operation(types.void, types.int64, Floats)(
     lambda b, at, value: b.store(value, pointer(b, at, 0, FLOATS), align=4)

@@ -1,17 +1,25 @@
 """The int8 path is close to float32, and its results do not depend on how rows are grouped, bit for bit."""
 
 import os
+import shutil
 
+import gguf
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from completion.errors import ModelError, ModelNotFoundError, StorageError, UnsupportedModelError
 from completion.model.architecture import read_architecture
 from completion.model.int8 import packed_weights
-from completion.model.int8.packed_weights import check_sizes, gate_up_order, load_packed, pack_matrix
+from completion.model.int8.int8_sections import gate_up_order, pack_matrix
+from completion.model.int8.kernels.processor import BLOCKS_ARE_FASTER
+from completion.model.int8.packed_weights import check_sizes, load_packed
 from completion.model.int8.quantized import QuantizedTransformer, tree_rows
+from completion.model.store.converted_models import GGUF_NAME
 from completion.model.transformer import has_int8_instructions, load_transformer
 from tests.completion.model.rows import chain, rows_of, slots, tokens
+from tests.tiny_gguf import add_tensor
 
 pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="this processor lacks AVX2")
 
@@ -21,18 +29,47 @@ def packed_folder(tmp_path_factory):
     return tmp_path_factory.mktemp("packed")
 
 
-@pytest.fixture
-def model(tiny, packed_folder):
-    return QuantizedTransformer(load_packed(tiny[0], packed_folder), 2)
+def in_blocks(folder, target):
+    """Copy a model with its matrices rounded to blocks, Q5_0 or Q8_0 by their place, and the GGUF file of them."""
+    shutil.copytree(folder, target)
+    family, kv_heads = read_architecture(folder).family, read_architecture(folder).kv_heads
+    writer, rounded = gguf.GGUFWriter(target / GGUF_NAME, family), {}
+    writer.add_head_count(4)
+    writer.add_head_count_kv(kv_heads)
+    for name, tensor in load_file(folder / "model.safetensors").items():
+        kind = gguf.GGMLQuantizationType.Q8_0 if "v_proj" in name or "down" in name else gguf.GGMLQuantizationType.Q5_0
+        values = tensor.float().numpy()
+        if values.ndim > 1:
+            values = gguf.dequantize(gguf.quantize(values, kind), kind)
+        rounded[name] = torch.from_numpy(values)
+        add_tensor(writer, name, values, family, kind, kv_heads)
+    save_file(rounded, target / "model.safetensors")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return target
+
+
+@pytest.fixture(scope="module", params=["int8", "q4"])
+def form(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def qwen(tiny_qwen, packed_folder):
-    return QuantizedTransformer(load_packed(tiny_qwen[0], packed_folder), 2)
+def folder(tiny_qwen, form, tmp_path_factory):
+    return tiny_qwen[0] if form == "int8" else in_blocks(tiny_qwen[0], tmp_path_factory.mktemp("blocks") / "qwen")
 
 
-def test_logits_are_close_to_float32(tiny, model):
-    dense, ids = load_transformer(tiny[0], "fp32"), tokens(70)
+@pytest.fixture(scope="module")
+def qwen(folder, form, packed_folder):
+    return QuantizedTransformer(load_packed(folder, packed_folder, form), 2)
+
+
+def test_logits_are_close_to_float32(tiny, form, packed_folder, tmp_path):
+    folder = tiny[0] if form == "int8" else in_blocks(tiny[0], tmp_path / "blocks")
+    model = QuantizedTransformer(load_packed(folder, packed_folder, form), 2)
+    dense, ids = load_transformer(folder, "fp32"), tokens(70)
     ours = rows_of(model.prefill(ids, slots(70), model.new_cache(128), range(70)), 70)
     expected = rows_of(dense.prefill(ids, slots(70), dense.new_cache(128), range(70)), 70)
     assert np.abs(ours - expected).mean() < 0.2 * np.abs(expected).mean()
@@ -99,8 +136,8 @@ def test_a_prefill_gives_bit_for_bit_the_logits_of_single_steps_and_of_chunks(qw
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_the_number_of_threads_changes_no_logit(tiny_qwen, packed_folder, qwen, threads):
-    other, ids = QuantizedTransformer(load_packed(tiny_qwen[0], packed_folder), threads), tokens(50)
+def test_the_number_of_threads_changes_no_logit(folder, form, packed_folder, qwen, threads):
+    other, ids = QuantizedTransformer(load_packed(folder, packed_folder, form), threads), tokens(50)
     ours = rows_of(other.prefill(ids, slots(50), other.new_cache(64), range(50)), 50)
     np.testing.assert_array_equal(ours, rows_of(qwen.prefill(ids, slots(50), qwen.new_cache(64), range(50)), 50))
 
@@ -180,6 +217,18 @@ def test_keys_moved_many_times_equal_computed_keys_of_their_last_position(qwen):
     difference = np.abs(first_layer_keys(cache, 67)[:, kept] - expected)
     assert difference.max() <= 2**-7 * np.abs(expected).max()  # two roundings to bfloat16 instead of one
     assert cache.length == 67
+
+
+def test_auto_takes_blocks_where_they_are_faster_and_there_are_any(tiny_qwen, tmp_path):
+    assert load_transformer(tiny_qwen[0], "auto").form == "int8"
+    blocks = in_blocks(tiny_qwen[0], tmp_path / "blocks")
+    assert load_transformer(blocks, "auto").form == ("q4" if BLOCKS_ARE_FASTER else "int8")
+    assert load_transformer(blocks, "int8").form == "int8"
+
+
+def test_a_model_that_is_not_from_a_gguf_file_has_no_blocks(tiny_qwen, tmp_path):
+    with pytest.raises(UnsupportedModelError, match="not from a GGUF file with Q5_0, Q8_0, Q4_K, Q6_K only"):
+        load_packed(tiny_qwen[0], tmp_path, "q4")
 
 
 def test_a_cache_of_another_model_is_refused(qwen, tiny_qwen):

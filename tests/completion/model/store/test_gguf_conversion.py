@@ -56,6 +56,15 @@ def test_rows_dequantised_in_chunks_equal_rows_dequantised_at_once(tmp_path, mon
         assert (tensor.float() - original[name].float()).abs().max() <= step, name
 
 
+@pytest.mark.parametrize(("quantisation", "kept"), [("Q8_0", True), ("Q5_0", True), ("Q4_1", False), ("F32", False)])
+def test_the_file_is_kept_if_its_blocks_have_kernels(tmp_path, quantisation, kept):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", quantisation=quantisation)
+    convert(path, tmp_path / "converted")
+    copy = tmp_path / "converted" / "model.gguf"
+    assert copy.exists() == kept
+    assert not kept or copy.read_bytes() == path.read_bytes()
+
+
 def test_the_output_head_is_tied_only_if_the_file_has_none(tmp_path):
     for family, tied in (("qwen2", False), ("llama", True)):
         convert(write_tiny_gguf(tmp_path / f"{family}.gguf", family), tmp_path / family)

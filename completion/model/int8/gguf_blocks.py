@@ -1,0 +1,95 @@
+"""Repacks blocks of a GGUF file into the strips of the block kernels, without loss."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from completion.model.int8.kernels.block_kinds import COLUMNS, PIECES, STEPS, STRIP, BlockKind
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class Blocks(NamedTuple):
+    """Content of blocks, each array with all axes that the file has after the first."""
+
+    values: Bytes  # [rows, columns]
+    factors: npt.NDArray[np.float16]  # [rows, units, 1 or 2]: of the scales, of the minima
+    scales: Bytes  # [rows, units, 8 times scales and minima of 32 columns]; empty for units of 32 columns
+
+
+def repack(raw: Bytes, kind: BlockKind) -> Bytes:
+    """Return rows as strips; see `kernels.block_kinds`.
+
+    Args:
+        raw: Rows of blocks as the file has them, a whole number of strips.  # [rows, bytes]
+        kind: Their kind.
+
+    Returns:
+        # [strips, units, bytes of a unit]
+    """
+    values, factors, scales = _READERS[kind.name](raw)
+    strips, units, lines = len(raw) // STRIP, factors.shape[1], kind.unit // COLUMNS
+    steps = values.reshape(strips, STRIP, units, lines, STEPS, 4).transpose(0, 2, 3, 4, 1, 5)
+    packed = _packed(steps.reshape(strips, units, lines, STEPS, 4 * STRIP), kind.bits)
+    head = factors.reshape(strips, STRIP, units, -1).transpose(0, 2, 3, 1)
+    parts = [packed.reshape(strips, units, lines, -1)]
+    if kind.scales_bytes:
+        ordered = scales.reshape(strips, STRIP, units, lines, -1).transpose(0, 2, 3, 4, 1)
+        parts.insert(0, ordered.reshape(strips, units, lines, -1))
+    body = np.concatenate(parts, axis=-1).reshape(strips, units, -1)
+    return np.concatenate([np.ascontiguousarray(head).view(np.uint8).reshape(strips, units, -1), body], axis=-1)
+
+
+def _packed(steps: Bytes, bits: int) -> Bytes:
+    """Lay out the bits of values as PIECES says.  # [..., 8, 64] → [..., bits, 64]."""
+    rows = np.zeros((*steps.shape[:-2], bits, steps.shape[-1]), np.uint8)
+    for step, pieces in enumerate(PIECES[bits]):
+        for row, shift, width, place in pieces:
+            rows[..., row, :] |= (steps[..., step, :] >> place & (1 << width) - 1) << shift
+    return rows
+
+
+def _halves(raw: Bytes) -> npt.NDArray[np.float16]:
+    return np.ascontiguousarray(raw).view(np.float16)
+
+
+def _read_q5_0(raw: Bytes) -> Blocks:
+    """Read blocks: float16 factor, 32 high bits, 16 bytes with values n (low half) and n + 16."""
+    blocks = raw.reshape(len(raw), -1, 22)
+    top = np.unpackbits(blocks[..., 2:6], axis=-1, bitorder="little")
+    low = np.concatenate([blocks[..., 6:] & 15, blocks[..., 6:] >> 4], axis=-1)
+    return Blocks(low | (top << 4), _halves(blocks[..., :2]), raw[:, :0])
+
+
+def _read_q8_0(raw: Bytes) -> Blocks:
+    """Read blocks: float16 factor, 32 int8."""
+    blocks = raw.reshape(len(raw), -1, 34)
+    return Blocks(blocks[..., 2:], _halves(blocks[..., :2]), raw[:, :0])
+
+
+def _read_q4_k(raw: Bytes) -> Blocks:
+    """Read blocks: float16 factors of scales and minima, 12 bytes of 6-bit scales and minima, 4 times 64 values."""
+    blocks = raw.reshape(len(raw), -1, 144)
+    small = blocks[..., 4:16]
+    first, second, third = small[..., :4], small[..., 4:8], small[..., 8:]
+    scales = np.concatenate([first & 63, (third & 15) | (first >> 6 << 4)], axis=-1)
+    minima = np.concatenate([second & 63, (third >> 4) | (second >> 6 << 4)], axis=-1)
+    pairs = blocks[..., 16:].reshape(*blocks.shape[:2], 4, 1, 32)
+    values = np.concatenate([pairs & 15, pairs >> 4], axis=-2)
+    return Blocks(values, _halves(blocks[..., :4]), np.stack([scales, minima], axis=-1))
+
+
+def _read_q6_k(raw: Bytes) -> Blocks:
+    """Read blocks: low halves and high pairs of bits of twice 128 values, 16 int8 scales, float16 factor."""
+    blocks = raw.reshape(len(raw), -1, 210)
+    low = blocks[..., :128].reshape(*blocks.shape[:2], 2, 1, 64)
+    top = blocks[..., 128:192].reshape(*blocks.shape[:2], 2, 1, 32)
+    lows = np.concatenate([low & 15, low >> 4], axis=-2).reshape(*blocks.shape[:2], 2, 4, 32)
+    places = np.arange(0, 8, 2, dtype=np.uint8)[:, None]
+    return Blocks(lows | ((top >> places & 3) << 4), _halves(blocks[..., 208:]), blocks[..., 192:208])
+
+
+_READERS = {"Q5_0": _read_q5_0, "Q8_0": _read_q8_0, "Q4_K": _read_q4_k, "Q6_K": _read_q6_k}
