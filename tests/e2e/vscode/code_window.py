@@ -161,7 +161,8 @@ class CodeWindow:
         self.page.keyboard.press("F1")
         self.page.wait_for_selector(".quick-input-widget:visible input")
         self.page.keyboard.type(title)
-        self.page.wait_for_selector(f".quick-input-list .monaco-list-row.focused:has-text({json.dumps(title, ensure_ascii=False)})")
+        row = f":has-text({json.dumps(title, ensure_ascii=False)})"
+        self.page.wait_for_selector(f".quick-input-list .monaco-list-row.focused{row}")
         self.page.keyboard.press("Enter")
 
     def ghost(self) -> str:
