@@ -67,6 +67,8 @@ class EditLog:
         self._hunks = [other for other in self._hunks if other not in touched]
         for other in self._hunks:
             other.first += added if other.first > start else 0
+        if max(len(hunk.old), hunk.count) > MAX_HUNK_CHARACTERS:  # too large, however short its lines are
+            return
         old, new = hunk.sides(lines)
         if edit.removed.strip():
             hunk.gone = _diff(old, ()) if _is_deleted("\n".join(old), "\n".join(new)) else ""
