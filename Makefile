@@ -11,7 +11,7 @@ demo: $(VENV)/.demo                 ## complete real code with the default model
 	$(BIN)/draftline demo
 
 test: check test-editors            ## all checks of CI; the editor tests come first because they install the browser
-	$(BIN)/python -m pytest -m "not (neovim or vscode or clients)"
+	$(BIN)/python -m pytest -m "not (neovim or vscode or clients or torture)"
 
 test-editors: $(VENV)/.dev          ## tests in the real Neovim and VS Code, which are unpacked first
 	PYTHON=$(CURDIR)/$(BIN)/python scripts/test_editors.sh

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from lsprotocol import types
 
+from completion.host.process.clients import document_of
 from lsp_server.telemetry.persistence import CHECKPOINTS_S
 from lsp_server.telemetry.schema import open_store, store_path
 from tests.lsp_server.real_client import RealClient, steps
@@ -110,7 +111,7 @@ async def test_typing_the_generated_text_sends_one_request_to_the_engine(paced, 
     steps(paced, 2)
     (item,) = await newer
     assert item.insert_text == " 1 2"
-    assert paced.started == [URI]
+    assert [document_of(key) for key in paced.started] == [URI]
 
 
 async def test_cancelling_a_request_stops_the_engine(paced, start_client):

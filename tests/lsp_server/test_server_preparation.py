@@ -4,6 +4,7 @@ import asyncio
 
 from lsprotocol import types
 
+from completion.host.process.clients import document_of
 from tests.lsp_server.real_client import steps
 
 URI = "file:///nowhere/a.py"
@@ -16,7 +17,7 @@ async def test_a_moved_cursor_prepares_the_engine(paced, start_client):
     client.lsp.protocol.notify("draftline/didMoveCursor", {"uri": URI, "position": {"line": 0, "character": 3}})
     steps(paced, 1)
     assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
-    assert paced.prepared == [URI]
+    assert [document_of(key) for key in paced.prepared] == [URI]
 
 
 async def test_nothing_is_prepared_with_prepare_ms_0(paced, start_client):
@@ -43,7 +44,7 @@ async def test_an_opened_document_an_edit_and_an_acceptance_prepare_the_engine(p
     ):
         act()
         assert await asyncio.to_thread(paced.readied.acquire, timeout=10)
-        assert paced.prepared[-1] == uri
+        assert document_of(paced.prepared[-1]) == uri
     assert len(paced.prepared) == 4
 
 
@@ -57,4 +58,4 @@ async def test_a_document_whose_requests_are_refused_is_not_prepared(paced, star
         assert await client.complete("file:///project/.env", 0, 5, invoked=True) == []
     client.open(URI, "x =")
     assert await asyncio.to_thread(paced.readied.acquire, timeout=10)
-    assert set(paced.prepared) == {URI}
+    assert {document_of(key) for key in paced.prepared} == {URI}

@@ -24,11 +24,12 @@ from completion.request import (
 class PacedEngine:
     """An engine that generates " 0 1 2 ...", one number per step, then alternatives, one per step.
 
-    With `gated`, every step waits until the test releases a permit.
+    With `gated`, every step waits until the test releases a permit; with `gated_files` as well, every file does.
     """
 
     def __init__(self, *, gated: bool = False, step_s: float = 0.0) -> None:
         self.gated = gated
+        self.gated_files = False
         self.step_s = step_s
         self.permits = threading.Semaphore(0)
         self.started: list[str] = []
@@ -110,8 +111,9 @@ class PacedEngine:
         self.updates.append(update)
         for file in update.changed:
             _end_on(file.text)
-            self.began.release()
-            self._step(cancel)
+            if self.gated_files:
+                self.began.release()
+                self._step(cancel)
             self.files.append(file.path)
             yield
         self.ended.release()

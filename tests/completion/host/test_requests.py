@@ -265,6 +265,7 @@ async def test_bodies_over_the_size_limit_get_413(start_host):
 
 async def test_a_request_is_served_between_two_files_of_one_workspace_update(start_host):
     engine = PacedEngine(gated=True)
+    engine.gated_files = True
     client = await start_host(engine)
     files = [{"path": path, "text": ""} for path in "abc"]
     assert (await client.post("/v1/workspace", json={"workspace": "w", "changed": files})).status_code == 202
