@@ -7,6 +7,7 @@ environment names. Every wrapped function still does its work.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import importlib.machinery
 import json
@@ -122,32 +123,49 @@ def _jump(chance: random.Random) -> None:
 
 
 class _Deafness:
-    """Time that this thread did not listen, without the time that the system gave its processor to others.
+    """Time that this thread did not listen, without the time that the system gave the processors to other programs.
 
-    Source of the latter: `run_delay`, second field of /proc/thread-self/schedstat (Linux, sched-stats.rst).
+    The thread may wait for the interpreter's lock, or for a helper thread of a kernel, whose holder waits for a
+    processor. So the longest wait for a processor among all threads of the process is taken off.
+    Its source: `run_delay`, second field of /proc/self/task/*/schedstat (Linux, sched-stats.rst).
     """
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._schedule = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
         self._longest_ms = _WORTH_A_LINE_MS
         self.restart()
 
     def restart(self) -> None:
-        self._since, self._waited_ns = time.perf_counter(), self._run_delay_ns()
+        self._since, self._waited_ns = time.perf_counter(), _run_delays_ns()
 
     def note(self, expected_s: float = 0.0) -> None:
         """The thread listens now: report if it was deaf for longer than ever."""
-        waited_s = (self._run_delay_ns() - self._waited_ns) / 1e9
-        deaf_ms = 1000 * (time.perf_counter() - self._since - expected_s - waited_s)
+        now_ns = _run_delays_ns()
+        waited_ns = max(delay - self._waited_ns.get(thread, 0) for thread, delay in now_ns.items())
+        deaf_ms = 1000 * (time.perf_counter() - self._since - expected_s) - waited_ns / 1e6
         if deaf_ms > self._longest_ms:
             self._longest_ms = deaf_ms
             report("deaf", where=self._where, ms=round(deaf_ms, 1))
         self.restart()
 
-    def _run_delay_ns(self) -> int:
-        return int(os.pread(self._schedule, 64, 0).split()[1])
 
+def _run_delays_ns() -> dict[str, int]:
+    """How long each thread of this process has waited for a processor since it started."""
+    delays, threads = {}, {task.name for task in Path("/proc/self/task").iterdir()}
+    with _schedules_lock:
+        for ended in _schedules.keys() - threads:
+            os.close(_schedules.pop(ended))
+        for thread in threads:
+            with contextlib.suppress(OSError, IndexError):  # the thread ends just now
+                if thread not in _schedules:
+                    _schedules[thread] = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY)
+                delays[thread] = int(os.pread(_schedules[thread], 64, 0).split()[1])
+    return delays
+
+
+_schedules: dict[str, int] = {}
+"""The open file of each thread: reading it is quick, opening it is not."""
+_schedules_lock = threading.Lock()
 
 _engine_thread = threading.local()
 
@@ -181,7 +199,6 @@ def _job(serve: Callable) -> Callable:
         finally:
             deafness.note()
             _engine_thread.deafness = None
-            os.close(deafness._schedule)
 
     return wrapper
 

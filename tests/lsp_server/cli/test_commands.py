@@ -55,7 +55,8 @@ def test_complete_explains_what_the_cache_and_the_drafters_did(engine, source, c
         assert words in printed
 
 
-def test_doctor_starts_the_engine_and_completes(engine, capsys):
+def test_doctor_starts_the_engine_and_completes(engine, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")  # no cell of the table is folded, however long the model's path is
     main(["doctor", *engine])
     printed = capsys.readouterr().out
     for row in ("model", "memory", "processor", "disk", "socket", "editors", "engine", "completion"):
