@@ -61,8 +61,8 @@ def report(name: str, **fields: object) -> None:
 
 
 def _wrappers():
-    yield "lsp_server.transport:_serve", _with_beat
-    yield "completion.host.server:HostServer.run", _with_beat
+    yield "lsp_server.session:Session.start", _with_beat
+    yield "completion.host.server:HostServer._note_loaded", _with_beat
     yield "completion.host.worker:EngineWorker._serve", _job
     yield "completion.cancellation:CancelToken.raise_if_cancelled", _check
     yield "completion.engine:Engine._plan", _planned
@@ -170,16 +170,19 @@ _schedules_lock = threading.Lock()
 _engine_thread = threading.local()
 
 
-def _with_beat(serve: Callable) -> Callable:
-    @functools.wraps(serve)
-    async def wrapper(*arguments, **options):
-        task = asyncio.create_task(_beat(f"event loop of {Path(sys.argv[0]).parent.name or sys.argv[0]}"))
-        try:
-            return await serve(*arguments, **options)
-        finally:
-            task.cancel()
+def _with_beat(ready: Callable) -> Callable:
+    """Start the event loop's clock when the process is ready: before, it imports, and there is nothing to cancel."""
+
+    @functools.wraps(ready)
+    def wrapper(*arguments, **options):
+        _beats.append(asyncio.create_task(_beat(f"event loop of {Path(sys.argv[0]).parent.name or sys.argv[0]}")))
+        return ready(*arguments, **options)
 
     return wrapper
+
+
+_beats: list[asyncio.Task[None]] = []
+"""The clocks: a task that nobody refers to may be collected."""
 
 
 async def _beat(where: str) -> None:
