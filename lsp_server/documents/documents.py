@@ -107,7 +107,8 @@ class DocumentStore:
 
     def open(self, item: types.TextDocumentItem, notebook: str = "") -> Document:
         """Add an opened document, and return it. It replaces an open document of the same URI."""
-        document = Document(item.uri, item.language_id, item.version, TextLines(item.text), notebook)
+        language = item.language_id if isinstance(item.language_id, str) else ""  # clients send anything
+        document = Document(item.uri, language, item.version, TextLines(item.text), notebook)
         self._documents[item.uri] = document
         return document
 

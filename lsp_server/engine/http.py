@@ -25,6 +25,8 @@ _READ_S = 120.0
 _CLOSE_S = 1.0
 """Maximum seconds to close unfinished requests: a hung host must not keep the editor from closing."""
 _EVENT_STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+_OF_ONE_REQUEST = frozenset({"invalid_request", "too_large", "queue_full", "internal"})
+"""Codes of errors that concern one request: the host is well, and its other requests go on."""
 _HEALTH_FIELDS = ("state", "percent", "sentence", "model", "device", "code", "pid")
 _T = TypeVar("_T")
 
@@ -190,7 +192,8 @@ def _health(message: dict[str, Any]) -> dict[str, Any]:
 def _error(message: dict[str, Any]) -> DraftlineError:
     """Return the exception of an error that the host sent, with its code."""
     known = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, DraftlineError)]
-    kind = next((kind for kind in known if kind.code == message["code"]), EngineUnavailableError)
+    unknown = DraftlineError if message["code"] in _OF_ONE_REQUEST else EngineUnavailableError
+    kind = next((kind for kind in known if kind.code == message["code"]), unknown)
     error = kind(message["message"])
     error.code = message["code"]
     return error

@@ -12,7 +12,13 @@ import psutil
 import pytest
 from httpcore._async.http11 import AsyncHTTP11Connection
 
-from completion.errors import DocumentRefusedError, EngineUnavailableError, PermissionsError, PromptTooLongError
+from completion.errors import (
+    DocumentRefusedError,
+    DraftlineError,
+    EngineUnavailableError,
+    PermissionsError,
+    PromptTooLongError,
+)
 from completion.host.process.address import host_address
 from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from lsp_server.engine.client import EngineClient
@@ -148,6 +154,24 @@ async def test_a_terminated_host_is_replaced_by_a_new_one(clients):
 async def test_errors_of_the_engine_keep_their_type(clients):
     with pytest.raises(PromptTooLongError, match="Send less text"):
         await suggested(clients(), CompletionRequest("too long"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (CompletionRequest("one", language=5), "invalid_request"),  # as from an editor that names no language
+        (CompletionRequest("crash", max_tokens=2), "internal"),
+    ],
+)
+async def test_a_request_that_fails_leaves_the_connection_to_the_others(clients, request_, code):
+    client = clients()
+    await client.connect()
+    async with aclosing(client.complete(CompletionRequest("one", document="a", max_tokens=2))) as events:
+        await anext(events)
+        with pytest.raises(DraftlineError) as raised:
+            await suggested(client, request_)
+        assert (raised.value.code, client.status.state) == (code, "ready")
+        assert [event.suggestions[0].text async for event in events][-1] == " 0 1"
 
 
 async def test_a_host_that_cannot_start_is_an_error_that_quotes_its_output(clients, runtime):
