@@ -15,6 +15,7 @@ from completion.model import devices, loading, transformer
 from completion.model.devices import MAX_DIVERGENCE, Gpu, Trial, divergence, note_failure, tried, try_gpu
 from completion.model.loading import load_model
 from completion.model.store.apart import run_apart
+from tests.completion.model.test_loading import next_tokens
 
 STAND_IN = Gpu("cpu", "stand-in", "1.0")
 NO_CUDA = Gpu("cuda", "card without a driver", "1.0")
@@ -35,6 +36,12 @@ def trial_of(folder, gpu, reports=None):
     return tried(folder, gpu, 1, lambda sentence, _share: reports.append(sentence) if reports is not None else None)
 
 
+def note_failure_of(folder, gpu):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(devices, "find_gpu", lambda: gpu)
+        assert note_failure(folder, torch.OutOfMemoryError("full"))
+
+
 def computed(seconds=1.0, cpu_seconds=2.0, divergence=0.001):
     return Trial("card", seconds, cpu_seconds, divergence)
 
@@ -42,7 +49,7 @@ def computed(seconds=1.0, cpu_seconds=2.0, divergence=0.001):
 def test_a_trial_runs_once_and_its_outcome_is_kept(tiny_qwen2, reports, monkeypatch):
     first = trial_of(tiny_qwen2, STAND_IN, reports)
     assert first.failure == ""
-    assert first.divergence < MAX_DIVERGENCE
+    assert first.divergence <= MAX_DIVERGENCE
     assert first.seconds > 0
     assert first.cpu_seconds > 0
     assert reports[0] == "Trying the GPU stand-in: once, some seconds"
@@ -50,15 +57,11 @@ def test_a_trial_runs_once_and_its_outcome_is_kept(tiny_qwen2, reports, monkeypa
     assert trial_of(tiny_qwen2, STAND_IN) == first
 
 
-@pytest.mark.parametrize("other", [Gpu("cpu", "stand-in", "1.1"), Gpu("cpu", "other card", "1.0")])
-def test_another_driver_or_card_is_tried_anew(tiny_qwen2, reports, other):
-    trial_of(tiny_qwen2, STAND_IN)
-    assert trial_of(tiny_qwen2, other, reports).gpu == other.name
-    assert reports
-
-
-def test_a_damaged_record_is_made_anew(tiny_qwen2, cache):
-    trial_of(tiny_qwen2, STAND_IN)
+def test_another_driver_is_tried_anew_and_a_damaged_record_too(tiny_qwen2, cache, reports):
+    note_failure_of(tiny_qwen2, STAND_IN)
+    assert trial_of(tiny_qwen2, STAND_IN, reports).failure == "OutOfMemoryError, full"
+    assert reports == []
+    assert trial_of(tiny_qwen2, Gpu("cpu", "stand-in", "1.1"), reports).failure == ""
     (record,) = (cache / "devices").iterdir()
     record.write_text('{"machine": ', encoding="utf-8")
     assert trial_of(tiny_qwen2, STAND_IN).failure == ""
@@ -87,9 +90,15 @@ def test_other_backends_look_for_no_gpu(tiny_qwen2, monkeypatch):
 def test_a_gpu_that_agrees_and_is_quicker_runs_the_model(tiny_qwen2, monkeypatch):
     monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
     monkeypatch.setattr(Trial, "refusal", property(lambda _trial: ""))  # which is quicker here is chance
-    loaded = load_model(str(tiny_qwen2), threads=1)
-    assert type(loaded.model).__name__ == "DenseTransformer"
-    assert loaded.remark == ""
+    taken, load_on_gpu = [], transformer.load_on_gpu
+
+    def noted(folder, device):
+        taken.append(device)
+        return load_on_gpu(folder, device)
+
+    monkeypatch.setattr(transformer, "load_on_gpu", noted)
+    assert load_model(str(tiny_qwen2), threads=1).remark == ""
+    assert taken == ["cpu"]
 
 
 def test_a_gpu_whose_memory_is_taken_after_its_trial_leaves_the_model_on_the_processor(tiny_qwen2, monkeypatch):
@@ -100,7 +109,7 @@ def test_a_gpu_whose_memory_is_taken_after_its_trial_leaves_the_model_on_the_pro
     monkeypatch.setattr(Trial, "refusal", property(lambda trial: trial.failure))
     monkeypatch.setattr(transformer, "load_on_gpu", full)
     loaded = load_model(str(tiny_qwen2), threads=1)
-    assert type(loaded.model).__name__ != "DenseTransformer"
+    assert len(next_tokens(loaded, "def add(first")) == loaded.model.shape.vocabulary_size
     assert loaded.remark == "OutOfMemoryError, CUDA out of memory. Tried to allocate 20 MiB."
 
 
@@ -138,12 +147,11 @@ def test_divergence_is_zero_for_equal_predictions_and_the_entropy_difference_oth
 
 
 def test_a_gpu_that_fails_in_a_request_is_left_out_for_an_hour(tiny_qwen2, monkeypatch):
-    monkeypatch.setattr(devices, "find_gpu", lambda: STAND_IN)
     monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
-    folder = load_model(str(tiny_qwen2), threads=1).folder
+    folder = load_model(str(tiny_qwen2), backend="fp32", threads=1).folder
     assert not note_failure(folder, ValueError("a fault of ours"))
-    assert note_failure(folder, torch.OutOfMemoryError("CUDA out of memory."))
-    assert load_model(str(tiny_qwen2), threads=1).remark.endswith("is not used: OutOfMemoryError, CUDA out of memory.")
+    note_failure_of(folder, STAND_IN)
+    assert load_model(str(tiny_qwen2), threads=1).remark == "The GPU stand-in is not used: OutOfMemoryError, full"
     now = devices.time.time()
     monkeypatch.setattr(devices.time, "time", lambda: now + 3601)
     assert trial_of(folder, STAND_IN).failure == ""
