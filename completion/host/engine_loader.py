@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from completion.cancellation import CancelToken
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.server import HostSettings
@@ -15,6 +17,7 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
     def load(progress: Progress) -> LoadedEngine:
         progress("Importing the libraries.", 0.0)
         from completion.engine import Engine, product_settings  # noqa: PLC0415
+        from completion.model.devices import note_failure  # noqa: PLC0415
         from completion.model.loading import FIRST_START, load_model  # noqa: PLC0415
         from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
 
@@ -22,7 +25,14 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
         with report_if_slow(progress, FIRST_START, 0.95):
             engine = Engine(loaded, product_settings(), parsing=ParserProcess())
             warm_up(engine)
-        return LoadedEngine(engine, loaded.name, loaded.device, loaded.model.shape.max_positions)
+        return LoadedEngine(
+            engine,
+            loaded.name,
+            loaded.device,
+            loaded.model.shape.max_positions,
+            loaded.remark,
+            partial(note_failure, loaded.folder),
+        )
 
     return load
 

@@ -36,12 +36,16 @@ class LoadedEngine:
 
     Attributes:
         context_tokens: Number of positions that the model can attend to; 0 if unknown.
+        remark: A sentence for the user about the device; "" if there is nothing to say.
+        device_failed: Whether an error means that the device failed; if so, the next engine loads without it.
     """
 
     engine: EngineLike
     model_name: str
     device: str
     context_tokens: int = 0
+    remark: str = ""
+    device_failed: Callable[[Exception], bool] = lambda _error: False
 
 
 EngineLoader = Callable[[Progress], LoadedEngine]

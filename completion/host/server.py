@@ -107,7 +107,10 @@ class HostServer:
         def on_loaded(outcome: LoadedEngine | DraftlineError) -> None:
             loop.call_soon_threadsafe(self._note_loaded, outcome)
 
-        self._worker.start(on_progress, on_loaded)
+        def on_device_lost() -> None:
+            loop.call_soon_threadsafe(self.stop)
+
+        self._worker.start(on_progress, on_loaded, on_device_lost)
 
     def _note_loaded(self, outcome: LoadedEngine | DraftlineError) -> None:
         if isinstance(outcome, DraftlineError):
@@ -117,7 +120,7 @@ class HostServer:
             return
         logger.info("Ready: %s on %s", outcome.model_name, outcome.device)
         self._metrics.ready.set(1)
-        self._state.ready(outcome.model_name, outcome.device, outcome.context_tokens)
+        self._state.ready(outcome.model_name, outcome.device, outcome.context_tokens, outcome.remark)
 
     def _forget(self, closing: Closing) -> None:
         with suppress(EngineUnavailableError):  # an engine that stops frees everything

@@ -48,9 +48,10 @@ class HostState:
         """Set the loading progress; `fraction` is between 0 and 1."""
         self._set(replace(self.status, percent=100 * fraction, sentence=sentence))
 
-    def ready(self, model: str, device: str, context_tokens: int) -> None:
-        """Enter the phase READY: the model is loaded."""
-        self._set(HostStatus(HostPhase.READY, 100.0, "Ready.", model, device, context_tokens=context_tokens))
+    def ready(self, model: str, device: str, context_tokens: int, remark: str = "") -> None:
+        """Enter the phase READY: the model is loaded. A remark for the user is added to the sentence."""
+        sentence = f"Ready. {remark}".rstrip()
+        self._set(HostStatus(HostPhase.READY, 100.0, sentence, model, device, context_tokens=context_tokens))
 
     def failed(self, code: str, sentence: str) -> None:
         """Enter the phase ERROR: the model failed to load."""

@@ -85,10 +85,19 @@ class EngineWorker:
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._on_progress: Progress = silent
         self._on_loaded: Callable[[LoadedEngine | DraftlineError], None] = lambda _outcome: None
+        self._on_device_lost: Callable[[], None] = lambda: None
 
-    def start(self, on_progress: Progress, on_loaded: Callable[[LoadedEngine | DraftlineError], None]) -> None:
-        """Start the thread, which loads the model. Both callbacks are called on it."""
-        self._on_progress, self._on_loaded = on_progress, on_loaded
+    def start(
+        self,
+        on_progress: Progress,
+        on_loaded: Callable[[LoadedEngine | DraftlineError], None],
+        on_device_lost: Callable[[], None],
+    ) -> None:
+        """Start the thread, which loads the model. The callbacks are called on it.
+
+        After `on_device_lost` every request fails, because a driver's fault stays for the life of a process.
+        """
+        self._on_progress, self._on_loaded, self._on_device_lost = on_progress, on_loaded, on_device_lost
         self._thread.start()
 
     def submit(self, job: Job) -> None:
@@ -169,7 +178,7 @@ class EngineWorker:
         self._loaded = True
         self._on_loaded(loaded)
         while (job := self._next()) is not None:
-            self._run(loaded.engine, job)
+            self._run(loaded, job)
         loaded.engine.close()
 
     def _next(self) -> Job | None:
@@ -186,12 +195,12 @@ class EngineWorker:
             self._metrics.queue_length.set(len(self._jobs))
             return self._running
 
-    def _run(self, engine: EngineLike, job: Job) -> None:
+    def _run(self, loaded: LoadedEngine, job: Job) -> None:
         outcome, started = "done", False
         try:
             job.cancel.raise_if_cancelled()
             started = True
-            if not self._serve(engine, job):
+            if not self._serve(loaded.engine, job):
                 outcome = ""
         except CancelledError as error:
             outcome = SUPERSEDED if job.superseded else "cancelled"
@@ -203,13 +212,18 @@ class EngineWorker:
             job.deliver(error)
         # The thread's outermost handler: one failed request must not end the thread that serves all the others.
         except Exception as error:
-            outcome = "internal"
             logger.exception("A request failed")
-            job.deliver(
-                EngineFailedError(
-                    f"The request failed with {type(error).__name__}. The engine's log has the traceback."
+            if loaded.device_failed(error):
+                outcome = "device_lost"
+                job.deliver(EngineUnavailableError("The GPU failed. The engine starts again on the processor."))
+                self._on_device_lost()
+            else:
+                outcome = "internal"
+                job.deliver(
+                    EngineFailedError(
+                        f"The request failed with {type(error).__name__}. The engine's log has the traceback."
+                    )
                 )
-            )
         finally:
             if outcome:
                 self._metrics.requests.labels(job.urgency.name.lower(), outcome).inc()

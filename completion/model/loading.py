@@ -5,15 +5,15 @@ from __future__ import annotations
 import ctypes
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from completion.backend import Backend
-from completion.errors import UnsupportedModelError
+from completion.errors import DraftlineError, UnsupportedModelError
 from completion.model.causal_model import CausalModel
+from completion.model.devices import Trial, find_gpu, tried
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.progress import Progress, report_if_slow, silent
@@ -34,14 +34,18 @@ class LoadedModel:
         tokenizer: The model's tokenizer.
         name: Short name, for display and for choosing the prompt's format.
         digest: Changes when the model's content does; files made from a model have it in their names.
+        folder: Folder of the converted model.
         device: Where it runs, as torch names it.
+        remark: A sentence on why it does not run on this machine's GPU; "" if it does, or if there is none.
     """
 
     model: CausalModel
     tokenizer: CodeTokenizer
     name: str
     digest: str
+    folder: Path
     device: str
+    remark: str = ""
 
 
 def load_model(
@@ -51,7 +55,8 @@ def load_model(
 
     Args:
         spec: A model as `model_store.prepare` takes it: "default", a name, a folder, a `.gguf` file, a hub id.
-        backend: "auto" falls back to transformers for a family without a forward pass of our own.
+        backend: "auto" takes a GPU that proves itself (see `devices`), and transformers for a family without a forward
+            pass of our own.
         threads: Threads of a forward pass; None leaves the choice to the backend.
         progress: Called with a sentence and the finished fraction.
 
@@ -64,9 +69,10 @@ def load_model(
     # In parallel: parsing the vocabulary takes as long as reading the weights.
     with report_if_slow(progress, FIRST_START, PREPARATION_SHARE), ThreadPoolExecutor(1) as executor:
         tokenizer = executor.submit(_load_tokenizer, prepared.folder)
-        model = _load_weights(prepared.folder, backend, threads)
+        model, remark = _load_on_gpu(prepared.folder, backend, threads, progress)
+        model = model or _load_weights(prepared.folder, backend, threads)
     device = str(getattr(model, "device", "cpu"))
-    return LoadedModel(model, tokenizer.result(), prepared.name, prepared.digest, device)
+    return LoadedModel(model, tokenizer.result(), prepared.name, prepared.digest, prepared.folder, device, remark)
 
 
 def _load_tokenizer(folder: Path) -> CodeTokenizer:
@@ -83,6 +89,25 @@ def _map_torch() -> None:
         ctypes.CDLL(None).dlopen(os.fsencode(library), os.RTLD_LAZY)  # a failure is left to the import
 
 
+def _load_on_gpu(
+    folder: Path, backend: Backend, threads: int | None, progress: Progress
+) -> tuple[CausalModel | None, str]:
+    """Return the model on the GPU: None if there is no GPU that it can use, with a sentence on why not."""
+    if backend not in {"auto", "bf16"} or (gpu := find_gpu()) is None:
+        return None, ""
+    if backend == "auto" and (refusal := tried(folder, gpu, threads, progress).refusal):
+        return None, refusal
+    from completion.model.transformer import load_on_gpu  # noqa: PLC0415 -- seconds of import that a processor saves
+
+    try:
+        return load_on_gpu(folder, gpu.device), ""
+    except DraftlineError:
+        raise
+    # The boundary to torch and a driver: without the GPU, the processor runs the model.
+    except Exception as error:  # noqa: BLE001
+        return None, Trial.of_failure(gpu, error).refusal
+
+
 def _load_weights(folder: Path, backend: Backend, threads: int | None) -> CausalModel:
     if backend not in {"auto", "int8"}:
         _map_torch()
@@ -90,12 +115,11 @@ def _load_weights(folder: Path, backend: Backend, threads: int | None) -> Causal
         return _load_with_transformers(folder, "fp32", threads)
     from completion.model.transformer import load_transformer  # noqa: PLC0415 -- seconds of import that the transformers backend saves
 
-    if backend != "auto":
+    try:
         return load_transformer(folder, backend, threads)
-    candidates: tuple[Literal["auto", "bf16"], ...] = ("auto", "bf16")  # int8 kernels do not support every width
-    for candidate in candidates:
-        with suppress(UnsupportedModelError):
-            return load_transformer(folder, candidate, threads)
+    except UnsupportedModelError:
+        if backend != "auto":
+            raise
     return _load_with_transformers(folder, "bf16", threads)
 
 

@@ -1,13 +1,12 @@
-"""Loads our own forward pass of the Qwen2 and Llama families, with the backend that fits this machine."""
+"""Loads our own forward pass of the Qwen2 and Llama families on a processor or a GPU."""
 
 from __future__ import annotations
 
-import ctypes
-import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from completion.errors import ModelError
+from completion.errors import ModelError, UnsupportedModelError
 from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
 from completion.model.store.converted_models import GGUF_NAME
@@ -18,12 +17,12 @@ Backend = Literal["auto", "q4", "int8", "bf16", "fp32"]
 
 
 def load_transformer(folder: Path, backend: Backend = "auto", threads: int | None = None) -> CausalModel:
-    """Load a converted model: bfloat16 on a GPU, q4 or int8 if the processor has the instructions, else bfloat16.
+    """Load a converted model on the processor.
 
     Args:
         folder: Folder with config.json and safetensors files.
-        backend: Format of the weights. "auto" is the fastest on this machine; "q4", the blocks of the GGUF file that
-            the model comes from, "int8" and "fp32" run on the processor.
+        backend: Format of the weights. "auto" is the fastest on this processor: q4 or int8 if it has the instructions,
+            else bfloat16. "q4" has the blocks of the GGUF file that the model comes from.
         threads: Threads of a forward pass; None for one a core that this process may use.
 
     Raises:
@@ -33,26 +32,16 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
     """
     if backend in {"q4", "int8"} and not has_int8_instructions():
         raise ModelError(f"The {backend} backend needs an x86 processor with AVX2 and FMA. Use the backend bf16.")
-    if backend in {"auto", "bf16"} and has_cuda():
-        return _load_on_gpu(folder)
-    if backend in {"q4", "int8"} or (backend == "auto" and has_int8_instructions()):
+    if backend in {"q4", "int8"}:
         return _load_int8(folder, backend, threads)
+    if backend == "auto" and has_int8_instructions():
+        with suppress(UnsupportedModelError):  # the int8 kernels do not support every width
+            return _load_int8(folder, backend, threads)
     import torch  # noqa: PLC0415  (two seconds and 200 MB that the int8 path saves)
 
     from completion.model.dense.dense_transformer import load_dense  # noqa: PLC0415
 
     return load_dense(folder, torch.float32 if backend == "fp32" else torch.bfloat16, threads)
-
-
-def has_cuda() -> bool:
-    """Return whether torch can use a GPU. Imports torch only if a GPU driver is installed."""
-    try:
-        ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
-    except OSError:
-        return False
-    import torch  # noqa: PLC0415
-
-    return torch.cuda.is_available()
 
 
 def has_int8_instructions() -> bool:
@@ -62,14 +51,23 @@ def has_int8_instructions() -> bool:
     return RUNS_INT8
 
 
-def _load_on_gpu(folder: Path) -> CausalModel:
+def load_on_gpu(folder: Path, device: str) -> CausalModel:
+    """Load a converted model in bfloat16 on a device of torch, with graphs where the device has them.
+
+    Raises:
+        UnsupportedModelError: There is no forward pass for this family or these sizes.
+        ModelError: Files are missing or damaged.
+        RuntimeError: torch cannot use the device, or its memory is too small.
+    """
     import torch  # noqa: PLC0415
 
     from completion.model.dense.cuda_graphs import GraphedTransformer  # noqa: PLC0415
+    from completion.model.dense.dense_transformer import DenseTransformer  # noqa: PLC0415
     from completion.model.weights import read_weights  # noqa: PLC0415
 
     architecture = read_architecture(folder)
-    return GraphedTransformer(architecture, read_weights(folder, architecture, torch.bfloat16, "cuda"))
+    decoder = GraphedTransformer if device == "cuda" else DenseTransformer
+    return decoder(architecture, read_weights(folder, architecture, torch.bfloat16, device))
 
 
 def _load_int8(folder: Path, backend: Backend, threads: int | None) -> CausalModel:

@@ -63,7 +63,8 @@ async def _engine_checks(options: argparse.Namespace, console: Console) -> list[
     statistics = events[-1].statistics if events else None
     took = f" in {statistics.total_ms:.0f} ms" if statistics else ""
     answer = Check("completion", "ok", f"return {text.strip()}{took}") if text else _no_answer(events[-1].dropped)
-    return [Check("engine", "ok", f"{facts}, {memory_mb:,.0f} MB"), answer]
+    remark = client.status.sentence.removeprefix("Ready.").strip()
+    return [Check("engine", "warn" if remark else "ok", f"{facts}, {memory_mb:,.0f} MB", remark), answer]
 
 
 def _no_answer(reason: str) -> Check:

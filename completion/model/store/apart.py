@@ -7,6 +7,9 @@ import pickle
 import pkgutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, cast
 
 from completion.errors import ModelError
@@ -14,19 +17,22 @@ from completion.paths import module_environment
 from completion.progress import Progress
 
 
-def run_apart(function: str, *arguments: object, progress: Progress) -> None:
-    """Call `function(*arguments, progress)` in a child process; in this one if it has loaded torch already.
+def run_apart(function: str, *arguments: object, progress: Progress, limit_s: float | None = None) -> None:
+    """Call `function(*arguments, progress)` in a child process.
+
+    Without a limit it is called in this process if that has loaded torch already.
 
     Args:
         function: Its name as "package.module:function", because importing it here would load torch.
         arguments: They are pickled.
         progress: Called with what the function reports.
+        limit_s: The child is ended after this time, in seconds.
 
     Raises:
-        ModelError: The child ended before the function did, for example for lack of memory.
+        ModelError: The child ended before the function did, for example for lack of memory or at its limit.
         Exception: Whatever the function raises.
     """
-    if "torch" in sys.modules:
+    if limit_s is None and "torch" in sys.modules:
         pkgutil.resolve_name(function)(*arguments, progress)
         return
     command = [sys.executable, "-P", "-m", __name__, function]
@@ -35,7 +41,8 @@ def run_apart(function: str, *arguments: object, progress: Progress) -> None:
         try:
             calls.write(pickle.dumps(arguments))
             calls.close()
-            _follow(messages, progress)
+            with _ended_after(limit_s, child):
+                _follow(messages, progress)
         except (EOFError, BrokenPipeError):
             raise ModelError(
                 f"Preparing the model ended with exit status {child.wait()}, perhaps for lack of memory. "
@@ -43,6 +50,17 @@ def run_apart(function: str, *arguments: object, progress: Progress) -> None:
             ) from None
         finally:
             child.kill()  # if the progress callback raised; without effect at the end
+
+
+@contextmanager
+def _ended_after(limit_s: float | None, child: subprocess.Popen[bytes]) -> Iterator[None]:
+    timer = threading.Timer(threading.TIMEOUT_MAX if limit_s is None else limit_s, child.kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _follow(messages: IO[bytes], progress: Progress) -> None:

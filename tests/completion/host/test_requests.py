@@ -3,13 +3,17 @@
 import asyncio
 import json
 import threading
+from contextlib import suppress
+from dataclasses import replace
 
 import httpx
 from httpx_sse import aconnect_sse
 
+from completion.errors import EngineUnavailableError
 from completion.host.server import HostSettings
 from completion.host.wire import decode_event, encode
 from completion.request import CompletionEvent, CompletionRequest, StopReason
+from tests.completion.host.conftest import running_host
 from tests.completion.host.paced_engine import PacedEngine
 
 
@@ -283,3 +287,20 @@ async def test_a_request_is_served_between_two_files_of_one_workspace_update(sta
     assert [update.workspace for update in engine.updates] == ["w", "later"]
     metrics = (await client.get("/metrics")).text
     assert 'draftline_requests_total{kind="workspace",outcome="done"} 2.0' in metrics
+
+
+async def test_an_engine_whose_device_fails_ends_its_host_with_an_error_that_clients_repeat(runtime):
+    engine = PacedEngine()
+
+    def load(progress):
+        return replace(engine.load(progress), device_failed=lambda error: isinstance(error, ValueError))
+
+    async with running_host(runtime, load, HostSettings()) as client:
+        events = await read_events(client, body("crash"))
+        assert events[-1][0] == "error"
+        assert events[-1][1]["code"] == EngineUnavailableError.code
+        async with asyncio.timeout(10):
+            with suppress(httpx.TransportError):  # the host closes its socket
+                while True:
+                    await client.get("/health")
+    assert engine.closed.is_set()

@@ -1,0 +1,166 @@
+"""A GPU is used if its trial shows that it predicts what the processor predicts, and sooner.
+
+There is no GPU here: torch's own CPU device stands in for one, in bfloat16, as a GPU would compute.
+"""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from completion.errors import ModelError
+from completion.model import devices, loading, transformer
+from completion.model.devices import MAX_DIVERGENCE, Gpu, Trial, divergence, note_failure, tried, try_gpu
+from completion.model.loading import load_model
+from completion.model.store.apart import run_apart
+from tests.completion.model.test_loading import next_tokens
+
+STAND_IN = Gpu("cpu", "stand-in", "1.0")
+NO_CUDA = Gpu("cuda", "card without a driver", "1.0")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def reports():
+    return []
+
+
+def trial_of(folder, gpu, reports=None):
+    return tried(folder, gpu, 1, lambda sentence, _share: reports.append(sentence) if reports is not None else None)
+
+
+def note_failure_of(folder, gpu):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(devices, "find_gpu", lambda: gpu)
+        assert note_failure(folder, torch.OutOfMemoryError("full"))
+
+
+def computed(seconds=1.0, cpu_seconds=2.0, divergence=0.001):
+    return Trial("card", seconds, cpu_seconds, divergence)
+
+
+def test_a_trial_runs_once_and_its_outcome_is_kept(tiny_qwen2, reports, monkeypatch):
+    first = trial_of(tiny_qwen2, STAND_IN, reports)
+    assert first.failure == ""
+    assert first.divergence <= MAX_DIVERGENCE
+    assert first.seconds > 0
+    assert first.cpu_seconds > 0
+    assert reports[0] == "Trying the GPU stand-in: once, some seconds"
+    monkeypatch.setattr(devices, "run_apart", None)  # a second trial would call it
+    assert trial_of(tiny_qwen2, STAND_IN) == first
+
+
+def test_another_driver_is_tried_anew_and_a_damaged_record_too(tiny_qwen2, cache, reports):
+    note_failure_of(tiny_qwen2, STAND_IN)
+    assert trial_of(tiny_qwen2, STAND_IN, reports).failure == "OutOfMemoryError, full"
+    assert reports == []
+    assert trial_of(tiny_qwen2, Gpu("cpu", "stand-in", "1.1"), reports).failure == ""
+    (record,) = (cache / "devices").iterdir()
+    record.write_text('{"machine": ', encoding="utf-8")
+    assert trial_of(tiny_qwen2, STAND_IN).failure == ""
+    json.loads(record.read_text(encoding="utf-8"))
+
+
+def test_a_gpu_that_torch_cannot_use_leaves_the_model_on_the_processor(tiny_qwen2, monkeypatch):
+    monkeypatch.setattr(loading, "find_gpu", lambda: NO_CUDA)
+    loaded = load_model(str(tiny_qwen2), threads=1)
+    assert loaded.device == "cpu"
+    assert loaded.remark.startswith("The GPU card without a driver is not used: ")
+    assert "CUDA" in loaded.remark
+
+
+def test_bf16_without_a_usable_gpu_says_so_and_runs_on_the_processor(tiny_qwen2, monkeypatch):
+    monkeypatch.setattr(loading, "find_gpu", lambda: NO_CUDA)
+    loaded = load_model(str(tiny_qwen2), backend="bf16", threads=1)
+    assert (loaded.device, "CUDA" in loaded.remark) == ("cpu", True)
+
+
+def test_other_backends_look_for_no_gpu(tiny_qwen2, monkeypatch):
+    monkeypatch.setattr(loading, "find_gpu", None)  # a look would call it
+    assert load_model(str(tiny_qwen2), backend="fp32", threads=1).remark == ""
+
+
+def test_a_gpu_that_agrees_and_is_quicker_runs_the_model(tiny_qwen2, monkeypatch):
+    monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
+    monkeypatch.setattr(Trial, "refusal", property(lambda _trial: ""))  # which is quicker here is chance
+    taken, load_on_gpu = [], transformer.load_on_gpu
+
+    def noted(folder, device):
+        taken.append(device)
+        return load_on_gpu(folder, device)
+
+    monkeypatch.setattr(transformer, "load_on_gpu", noted)
+    assert load_model(str(tiny_qwen2), threads=1).remark == ""
+    assert taken == ["cpu"]
+
+
+def test_a_gpu_whose_memory_is_taken_after_its_trial_leaves_the_model_on_the_processor(tiny_qwen2, monkeypatch):
+    def full(*_arguments):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 MiB.\nmore")
+
+    monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
+    monkeypatch.setattr(Trial, "refusal", property(lambda trial: trial.failure))
+    monkeypatch.setattr(transformer, "load_on_gpu", full)
+    loaded = load_model(str(tiny_qwen2), threads=1)
+    assert len(next_tokens(loaded, "def add(first")) == loaded.model.shape.vocabulary_size
+    assert loaded.remark == "OutOfMemoryError, CUDA out of memory. Tried to allocate 20 MiB."
+
+
+def test_a_gpu_that_predicts_something_else_is_refused(tiny_qwen2, tiny_llama, cache, monkeypatch):
+    other = transformer.load_on_gpu(tiny_llama, "cpu")
+    monkeypatch.setattr(transformer, "load_on_gpu", lambda _folder, _device: other)
+    (cache / "devices").mkdir(parents=True)
+    record = cache / "devices" / "record.json"
+    try_gpu(tiny_qwen2, STAND_IN, 1, record, lambda *_report: None)
+    trial = Trial(**json.loads(record.read_text(encoding="utf-8"))["trial"])
+    assert trial.divergence > MAX_DIVERGENCE
+    assert trial.refusal == "The GPU stand-in is not used: its predictions differ from the processor's."
+
+
+@pytest.mark.parametrize(
+    ("trial", "words"),
+    [
+        (computed(), ""),
+        (computed(divergence=float("nan")), "predictions differ"),
+        (computed(divergence=float("inf")), "predictions differ"),
+        (computed(seconds=5.0), "the processor is 2.5 times as fast"),
+        (Trial("card", failure="no memory"), "no memory"),
+    ],
+)
+def test_a_refusal_says_why(trial, words):
+    assert words in trial.refusal
+    assert bool(trial.refusal) == bool(words)
+
+
+def test_divergence_is_zero_for_equal_predictions_and_the_entropy_difference_otherwise():
+    even, sure = np.log(np.array([0.5, 0.5])), np.log(np.array([0.9, 0.1]))
+    assert divergence([even, sure], [even + 3, sure]) == pytest.approx(0)
+    expected = 0.5 * np.log(0.5 / 0.9) + 0.5 * np.log(0.5 / 0.1)
+    assert divergence([even], [sure]) == pytest.approx(expected)
+
+
+def test_a_gpu_that_fails_in_a_request_is_left_out_for_an_hour(tiny_qwen2, monkeypatch):
+    monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
+    folder = load_model(str(tiny_qwen2), backend="fp32", threads=1).folder
+    assert not note_failure(folder, ValueError("a fault of ours"))
+    note_failure_of(folder, STAND_IN)
+    assert load_model(str(tiny_qwen2), threads=1).remark == "The GPU stand-in is not used: OutOfMemoryError, full"
+    now = devices.time.time()
+    monkeypatch.setattr(devices.time, "time", lambda: now + 3601)
+    assert trial_of(folder, STAND_IN).failure == ""
+
+
+def forever(_progress):
+    threading.Event().wait()
+
+
+def test_a_trial_that_hangs_is_ended():
+    with pytest.raises(ModelError, match="exit status -9"):
+        run_apart(f"{__name__}:forever", progress=lambda *_report: None, limit_s=0.2)
