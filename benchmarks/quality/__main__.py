@@ -51,7 +51,7 @@ def main() -> None:
         (row, task)
         for task in options.tasks
         for row in rows_for(task.dataset, options.rows)
-        if (task.id, row) not in made
+        if (task.id, row) not in made and (task.history or row != "whole_no_history")
     ]
     for backend in dict.fromkeys(ROWS[row].backend or options.backend for row, _ in missing):
         part = [(row, task) for row, task in missing if (ROWS[row].backend or options.backend) == backend]
@@ -96,7 +96,7 @@ def _score(made: dict[tuple[str, str], dict[str, Any]], options: Options) -> lis
         (task, made[task.id, row])
         for task in options.tasks
         for row in rows_for(task.dataset, options.rows)
-        if (task.id, row) in made
+        if (task.id, row) in made and (task.history or row != "whole_no_history")
     ]
 
     def one(pair: tuple[Task, dict[str, Any]]) -> Prediction:
