@@ -83,7 +83,7 @@ class InlineCompleter:
         if state is None or not edits:
             return
         likely = [situation_at(document, place) for place in _likely_cursors(document, edits[-1])]
-        if state.move_on(likely):
+        if state.move_on(likely if len(edits) == 1 else ()):  # others may be outside of what a situation shows
             return
         if state.generation is not None and any(state.generation.remainders(now) is not None for now in likely):
             state.generation.note_use(wants_all=False)  # some editors narrow the suggestion without a request

@@ -13,6 +13,7 @@ from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.settings.table import Trigger
 from lsp_server.suggesting.generation import PAUSE_S
 from lsp_server.suggesting.narrowing import Remainder, Situation, typed_since
+from lsp_server.suggesting.query import SITUATION_CHARACTERS
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
 
@@ -175,6 +176,19 @@ async def test_an_accepted_alternative_does_not_get_what_follows_the_first(pass_
     editor.completer.accepted(URI, shown.id)
     answer = await editor.ask()
     assert (texts(answer), answer.reason) == ([], EmptyReason.AFTER_ACCEPTANCE)
+
+
+async def test_an_acceptance_together_with_an_edit_far_away_does_not_get_it(pass_time):
+    far = "a = 1\n" + "#" * SITUATION_CHARACTERS + "\n"
+    editor = editor_with(far + "x = ", quiet_ms=0)
+    await editor.ask_and_hear("value")
+    await generate_ahead(editor, pass_time, " + 1")
+    lines, end = editor.document.lines, editor.document.lines.end
+    editor.cursor += len("value")
+    both = [lines.replace(Place(0, 0), Place(0, 1), "b"), lines.replace(end, end, "value")]
+    editor.edited(both)
+    assert texts(await editor.ask_and_hear(" + b")) == [" + b"]
+    assert editor.engine.requests[2].prefix.endswith("x = value")
 
 
 async def test_what_the_accepted_suggestion_replaces_is_gone_in_its_text(pass_time):
