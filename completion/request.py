@@ -125,6 +125,7 @@ class CompletionRequest:
             suggestion never ends early as unlikely.
         in_comments: Whether a cursor inside a comment gets suggestions.
         in_strings: Whether a cursor inside a string gets suggestions.
+        ahead: Whether nobody waits for it yet: it runs after all other requests, and each of them cancels it.
     """
 
     prefix: str
@@ -154,6 +155,7 @@ class CompletionRequest:
     invoked: bool = False
     in_comments: bool = True
     in_strings: bool = True
+    ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)

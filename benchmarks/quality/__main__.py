@@ -20,7 +20,7 @@ from benchmarks.data import read_answers
 from benchmarks.quality.report import Prediction, keys, print_tables
 from benchmarks.quality.rows import LAYOUT_ROWS, ROWS, rows_for
 from benchmarks.quality.scoring import score
-from benchmarks.quality.tasks import FILES, SETS, Task, file_tasks, open_tasks, sample
+from benchmarks.quality.tasks import FILES, SETS, Task, file_tasks, half_of, open_tasks, sample
 from completion.backend import BACKENDS, Backend
 from completion.cancellation import CancelToken
 from completion.engine import Engine, product_settings
@@ -51,7 +51,7 @@ def main() -> None:
         (row, task)
         for task in options.tasks
         for row in rows_for(task.dataset, options.rows)
-        if (task.id, row) not in made
+        if (task.id, row) not in made and (task.history or row != "whole_no_history")
     ]
     for backend in dict.fromkeys(ROWS[row].backend or options.backend for row, _ in missing):
         part = [(row, task) for row, task in missing if (ROWS[row].backend or options.backend) == backend]
@@ -96,7 +96,7 @@ def _score(made: dict[tuple[str, str], dict[str, Any]], options: Options) -> lis
         (task, made[task.id, row])
         for task in options.tasks
         for row in rows_for(task.dataset, options.rows)
-        if (task.id, row) in made
+        if (task.id, row) in made and (task.history or row != "whole_no_history")
     ]
 
     def one(pair: tuple[Task, dict[str, Any]]) -> Prediction:
@@ -126,6 +126,7 @@ def _options() -> Options:
     parser.add_argument(
         "--limit", type=int, default=0, help="maximum number of tasks of each data set and language; 0 for all"
     )
+    parser.add_argument("--half", type=int, choices=(0, 1), help="only tasks of one half of the packages")
     parser.add_argument("--rows", default="", help="rows, comma-separated: " + ", ".join(ROWS) + "; or layouts")
     parser.add_argument(
         "--out", type=Path, help="file of predictions, one JSON object a line; an existing file is continued"
@@ -142,6 +143,8 @@ def _options() -> Options:
         tasks = [task for path in given.data for task in file_tasks(path, given.mode)]
     else:
         tasks = list(open_tasks(given.sets.split(","), given.data_dir))
+    if given.half is not None:
+        tasks = [task for task in tasks if half_of(task) == given.half]
     rows = LAYOUT_ROWS if given.rows == "layouts" else tuple(filter(None, given.rows.split(",")))
     unknown = set(rows) - set(ROWS)
     if unknown:

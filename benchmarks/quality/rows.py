@@ -73,7 +73,7 @@ ROWS = {
     "whole_bf16": Row(backend="bf16"),
     "whole_unasked": Row(invoked=False),
     "whole_no_context": Row(context=False),
-    "whole_no_history": Row(history=False),
+    "whole_no_history": Row(history=False),  # only where there is one
     "whole_no_healing": Row(healing=False),
     "infill": _raw(Layout.PREFIX_FIRST),
     "infill_spm": _raw(Layout.SUFFIX_BEFORE_PREFIX),

@@ -211,6 +211,11 @@ def mid_line(task: Task) -> Task | None:
     )
 
 
+def half_of(task: Task) -> int:
+    """Return 0 or 1 by a hash of the task's package. What is chosen on one half is reported on the other."""
+    return hashlib.sha256(task.id.partition("==")[0].encode()).digest()[0] % 2
+
+
 def sample(tasks: list[Task], limit: int) -> list[Task]:
     """Return at most `limit` tasks of each data set and language, chosen by a hash of their names."""
     ordered = sorted(tasks, key=lambda task: hashlib.sha256(task.id.encode()).digest())

@@ -17,14 +17,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from benchmarks.data import data_dir, read_records
-from benchmarks.engine_processes import used_cpu_s
 from benchmarks.typing.assistant import Assistant
 from benchmarks.typing.draftline import DraftlineEditor
 from benchmarks.typing.host import stale_requests
 from benchmarks.typing.llama_vim import LlamaVimEditor
-from benchmarks.typing.person import Habits, Person
+from benchmarks.typing.person import Habits, session
 from benchmarks.typing.report import draw, headline, print_table
-from benchmarks.typing.scripts import Passage, Script, choose, release_scripts, trace_scripts
+from benchmarks.typing.scripts import WARM_UP, Script, choose, release_scripts, trace_scripts
 from benchmarks.typing.tally import RowTally, SessionRecord
 
 OURS, THEIRS = "draftline", "llama.vim"
@@ -37,8 +36,6 @@ THEIR_ROWS: dict[str, tuple[str, ...]] = {
 ROWS = (OURS, *THEIR_ROWS)
 
 _TRACE = "trace_sveltecomponent.json.gz"
-_WARM_UP = Script("warm-up", "python", "warm_up.py", "import sys\n\n\n", (Passage(11, 0, "def main():\n"),), 12)
-_MB = 1e6
 
 
 def scripts(options: argparse.Namespace) -> list[Script]:
@@ -66,18 +63,6 @@ def rounds(
         yield script, rows[turn % len(rows) :] + rows[: turn % len(rows)]
 
 
-async def session(assistant: Assistant, script: Script, seed: int) -> SessionRecord:
-    """Type one script and record its cost."""
-    person = Person(assistant, script, Habits(), seed)
-    await person.begin()
-    before_s, started = used_cpu_s(assistant.processes), time.monotonic()
-    record = await person.work()
-    record.seconds = time.monotonic() - started
-    record.cpu_s = used_cpu_s(assistant.processes) - before_s
-    record.resident_mb = sum(process.memory_info().rss for process in assistant.processes) / _MB
-    return record
-
-
 def _sentence(row: str, record: SessionRecord) -> str:
     typed = f"{record.characters:4} characters in {record.seconds:5.1f} s, {record.saved_characters:3} saved"
     return f"{row:24} {record.language:11} {typed}, {record.cpu_s:5.1f} s of processor"
@@ -99,12 +84,12 @@ async def run(options: argparse.Namespace) -> None:
             assistant = assistants[row] = _assistant(row, options)
             await assistant.start()
             stack.push_async_callback(assistant.stop)
-            await session(assistant, _WARM_UP, options.seed)
+            await session(assistant, WARM_UP, Habits(), options.seed)
         for script, rows in rounds(options.rows, options.others, scripts(options)):
             if time.monotonic() - started > options.seconds:
                 break
             for row in rows:
-                record = await session(assistants[row], script, options.seed)
+                record = await session(assistants[row], script, Habits(), options.seed)
                 found[row].append(record)
                 print(f"{time.monotonic() - started:5.0f} s  {_sentence(row, record)}", flush=True)
         ours = assistants.get(OURS)

@@ -72,6 +72,7 @@ class DraftlineEditor(Buffer):
         self._shown: Offer | None = None
         self._shown_record: RequestRecord | None = None
         self._shown_from = 0
+        self._has_accepted = False
         self._reported = ""
         self._received: dict[str, int] = {}
         self._pause: asyncio.TimerHandle | None = None
@@ -140,8 +141,9 @@ class DraftlineEditor(Buffer):
         self._cancel_asked()
         record = None
         if self._shown is None:
-            record = RequestRecord(now_s(), expected)
+            record = RequestRecord(now_s(), expected, follows=self._has_accepted)
             self.requests.append(record)
+        self._has_accepted = False
         asked = self._asked = _Asked(str(next(self._ids)), self._version, record=record)
         params = types.InlineCompletionParams(
             types.InlineCompletionContext(types.InlineCompletionTriggerKind.Automatic),
@@ -168,6 +170,7 @@ class DraftlineEditor(Buffer):
         if whole:
             params = types.ExecuteCommandParams(ACCEPTED_COMMAND, arguments=[offer.id, 0])
             self._client.protocol.send_request(types.WORKSPACE_EXECUTE_COMMAND, params)
+            self._has_accepted = True
         else:
             units = len(offer.text[:length].encode("utf-16-le")) // 2
             self._client.protocol.notify(DID_ACCEPT_PARTLY, {"item": self._item(offer), "acceptedLength": units})

@@ -9,12 +9,16 @@ import asyncio
 import math
 import string
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from benchmarks.engine_processes import used_cpu_s
 from benchmarks.typing.assistant import Assistant, Offer
 from benchmarks.typing.scripts import Passage, Script, key_unit, keys_of
 from benchmarks.typing.tally import KeyRecord, SessionRecord
+
+_MB = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,8 @@ class Habits:
         keys_a_slip: Mean number of letters between two wrong letters, which are noticed and deleted.
         read_s: Time on the screen after which a suggestion has been read.
         fewest: Minimum number of characters that an accepted suggestion saves.
+        decisions_s: Times on the screen at which the person accepts a right suggestion, one drawn for each. If empty,
+            the next key comes in the rhythm of the text and accepts what has been read.
     """
 
     within_s: float = 0.14
@@ -48,6 +54,7 @@ class Habits:
     keys_a_slip: int = 70
     read_s: float = 0.25
     fewest: int = 3
+    decisions_s: Sequence[float] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +141,7 @@ class Person:
         while index < end:
             stroke, rest = plan[index], passage.typed[index:]
             await self._pause(stroke.pause_s)
-            offer = assistant.offer()
+            offer = await self._read(rest)
             self._note(stroke.pause_s, offer, rest)
             accepted = self._acceptable(offer, rest)
             if offer is not None and accepted:
@@ -150,6 +157,15 @@ class Person:
             assistant.ask(passage.typed[index:])
         self._record.characters += min(index, end)
         return min(index, end)
+
+    async def _read(self, rest: str) -> Offer | None:
+        """Return the suggestion on the screen, with the time to decide for a right one."""
+        offer = self._assistant.offer()
+        if offer is not None and self._habits.decisions_s and self._fitting(offer, rest):
+            decided_s = offer.since_s + self._random.choice(self._habits.decisions_s)
+            await self._pause(max(0.0, decided_s - self._next_key_s))
+            offer = self._assistant.offer()
+        return offer
 
     async def _slip(self, letter: str) -> None:
         """Type a wrong letter and delete it. Suggestions after it are ignored."""
@@ -175,6 +191,9 @@ class Person:
         """Return how many characters are accepted: all, the first line, the first word, or 0."""
         if offer is None or time.monotonic() - offer.since_s < self._habits.read_s:
             return 0
+        return self._fitting(offer, rest)
+
+    def _fitting(self, offer: Offer, rest: str) -> int:
         parts = (offer.text,) if offer.replaced else (offer.text, offer.first_line, offer.first_word)
         for part in parts:
             if len(part) >= self._habits.fewest and offer.fits(part, rest):
@@ -187,3 +206,15 @@ class Person:
         self._record.accepts += 1
         self._record.saved_characters += counted
         self._record.saved_keys += keys_of(offer.text[:counted]) - 1
+
+
+async def session(assistant: Assistant, script: Script, habits: Habits, seed: int) -> SessionRecord:
+    """Type one script and record its cost."""
+    person = Person(assistant, script, habits, seed)
+    await person.begin()
+    before_s, started = used_cpu_s(assistant.processes), time.monotonic()
+    record = await person.work()
+    record.seconds = time.monotonic() - started
+    record.cpu_s = used_cpu_s(assistant.processes) - before_s
+    record.resident_mb = sum(process.memory_info().rss for process in assistant.processes) / _MB
+    return record

@@ -51,6 +51,10 @@ class Script:
     length: int
 
 
+WARM_UP = Script("warm-up", "python", "warm_up.py", "import sys\n\n\n", (Passage(11, 0, "def main():\n"),), 12)
+"""Session of no record, before the first one."""
+
+
 def key_unit(passage: Passage, text: str, index: int) -> str:
     """Return the text of the next key: a character, or a line end with the indentation that the editor adds.
 

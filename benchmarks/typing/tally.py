@@ -23,6 +23,7 @@ class RequestRecord:
         contradicted: Whether other text was typed than came.
         refused: Whether the answer was empty.
         line_grew_s: Time at which the first line last grew.
+        follows: Whether it is the first request after the acceptance of a whole suggestion.
     """
 
     asked_s: float
@@ -36,6 +37,7 @@ class RequestRecord:
     contradicted: bool = False
     refused: bool = False
     line_grew_s: float | None = None
+    follows: bool = False
 
     def came(self, now_s: float, text: str, replaced: str, *, done: bool) -> None:
         """Record the whole text that has come so far."""

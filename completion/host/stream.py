@@ -28,7 +28,7 @@ class CompletionStream:
         self._idle = idle
         self._events: asyncio.Queue[CompletionEvent | DraftlineError] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
-        self._job = Job(Urgency.COMPLETE, request, self._deliver)
+        self._job = Job(Urgency.AHEAD if request.ahead else Urgency.COMPLETE, request, self._deliver)
 
     def _deliver(self, item: CompletionEvent | DraftlineError) -> None:
         self._loop.call_soon_threadsafe(self._events.put_nowait, item)

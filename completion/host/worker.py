@@ -39,7 +39,8 @@ class Urgency(IntEnum):
 
     COMPLETE = 0
     PREPARE = 1
-    WORKSPACE = 2
+    AHEAD = 2
+    WORKSPACE = 3
 
 
 @dataclass(slots=True)
@@ -104,7 +105,7 @@ class EngineWorker:
         """Queue a job, and cancel the jobs that it supersedes. The queue's limit does not apply to a `Closing`.
 
         A completion or preparation supersedes older ones of the same document. A completion also supersedes every
-        preparation, and tells completions of other documents to skip their alternatives.
+        preparation and every completion in advance, and tells the other completions to skip their alternatives.
 
         Raises:
             QueueFullError: Too many jobs of this urgency wait.
@@ -242,7 +243,7 @@ class EngineWorker:
             for event in engine.complete(payload, job.cancel):
                 job.cancel.raise_if_cancelled()
                 if event.statistics is not None:
-                    if event.done:
+                    if event.done and job.urgency is Urgency.COMPLETE:
                         total_s = time.perf_counter() - job.received
                         self._metrics.count_completion(event.statistics, queue_s=queue_s, total_s=total_s)
                     event = replace(event, statistics=replace(event.statistics, queue_ms=queue_s * 1000))  # noqa: PLW2901
@@ -263,6 +264,6 @@ class EngineWorker:
 def _supersedes(newer: Job, older: Job) -> bool:
     if newer.urgency is Urgency.WORKSPACE or older.urgency is Urgency.WORKSPACE:
         return False
-    if older.urgency is Urgency.PREPARE and newer.urgency is Urgency.COMPLETE:
+    if newer.urgency is Urgency.COMPLETE and older.urgency is not Urgency.COMPLETE:
         return True
     return older.urgency is newer.urgency and newer.document != "" and newer.document == older.document

@@ -183,7 +183,13 @@ class Settings:
         default=1000,
         low=0,
         high=60_000,
-        description="Milliseconds without automatic suggestions after you accept or dismiss one, or delete text.",
+        description="Milliseconds without automatic suggestions after you accept or dismiss one, or delete text. The "
+        "suggestion that `ahead` generated appears at once.",
+    )
+    ahead: bool = _setting(
+        default=True,
+        description="Whether the suggestion after the one on the screen is generated while you read, so that it is "
+        "there as soon as you accept.",
     )
     prepare_ms: int = _setting(
         default=1500,
@@ -211,7 +217,7 @@ DEFAULTS: Final = Settings()
 # Settings that change what is suggested or when, for each request. Telemetry records them, so they can be compared.
 COMPARABLE = (
     "mode", "max_tokens", "time_budget_ms", "suggestions", "layout", "grammar", "cache", "drafting", "debounce_ms",
-    "gate", "automatic_lines", "show_after_ms",
+    "gate", "automatic_lines", "show_after_ms", "ahead",
 )  # fmt: skip
 
 

@@ -41,24 +41,24 @@ class Generation:
         hidden: Whether the gate hides it. Then alternatives are generated only for a manual request.
         is_visible: Whether the client has received a part of it.
         max_lines: Maximum number of its lines, 0 for no bound.
+        follows: Id of the suggestion whose acceptance it was generated in advance for; "" for a request's generation.
         is_streamed: Whether the client gets alternatives after its answer. If not, they are generated only for a manual
             request.
     """
 
-    def __init__(
-        self, id_: str, start: Situation, wanted: int = 1, started_s: float = 0.0, *, is_streamed: bool = True
-    ) -> None:
+    def __init__(self, id_: str, start: Situation, wanted: int = 1, *, is_streamed: bool = True) -> None:
         self.id = id_
         self.start = start
         self.wanted = wanted
         self.last: CompletionEvent | None = None
         self.error: DraftlineError | None = None
         self.cancelled = False
-        self.started_s = started_s
+        self.started_s = 0.0
         self.first_text_s: float | None = None
         self.hidden = False
         self.is_visible = False
         self.max_lines = 0
+        self.follows = ""
         self.is_streamed = is_streamed
         self._used = asyncio.Event()
         self._all_wanted = asyncio.Event()
@@ -157,7 +157,7 @@ class Generation:
             await self._listen(source.complete(first), on_event, is_last=not adds_later)
             if adds_later and self.running:
                 await self._pause()
-                await self._add_alternatives(source, request, on_event)
+                await self._add_alternatives(source, replace(request, ahead=False), on_event)
         except DraftlineError as error:
             self.error = error
             _log.warning("The engine failed to complete: %s", error)

@@ -5,62 +5,23 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 from completion.request import CompletionRequest
 from lsp_server.documents.documents import Document
-from lsp_server.documents.text_lines import Edit, Place
+from lsp_server.documents.text_lines import Edit, Place, split_lines
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.suggesting.ahead import Ahead
+from lsp_server.suggesting.document_state import DocumentState, Turn
 from lsp_server.suggesting.generation import CompletionSource, Generation
-from lsp_server.suggesting.narrowing import CLOSERS, MAX_CLOSERS
+from lsp_server.suggesting.narrowing import CLOSERS, MAX_CLOSERS, Remainder, Situation
 from lsp_server.suggesting.query import Answer, Query, answer_from, situation_at
-from lsp_server.suggesting.request_policy import RequestPolicy
+from lsp_server.suggesting.request_policy import RequestPolicy, is_inside_word
 from lsp_server.suggesting.typing_rhythm import TypingRhythm
 
 WITHDRAWN_GRACE_S = 0.4
 """Time for which a cancelled request's generation goes on, in seconds: some editors cancel just before the next one."""
-
-
-@dataclass(slots=True)
-class _Turn:
-    """The processing of a document's newest query.
-
-    Attributes:
-        superseded: Set when a newer query arrives or the query's generation is discarded.
-        waits: Whether the query waits for the engine.
-    """
-
-    superseded: asyncio.Event = field(default_factory=asyncio.Event)
-    waits: bool = False
-
-    async def is_superseded_within(self, wait_s: float) -> bool:
-        """Wait for some seconds, or until it is superseded; return whether it is."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self.superseded.wait(), wait_s)
-        return self.superseded.is_set()  # it can be set in the moment in which the wait ends
-
-
-@dataclass(slots=True)
-class _DocumentState:
-    """The state of one document: its newest query, and the generation that answers it."""
-
-    turn: _Turn = field(default_factory=_Turn)
-    query: Query | None = None
-    generation: Generation | None = None
-
-    def next_turn(self) -> _Turn:
-        """End the current turn, so that its query is answered at once, and return a new one."""
-        self.turn.superseded.set()
-        self.turn = _Turn()
-        return self.turn
-
-    def clear(self) -> None:
-        """Cancel the generation and drop it."""
-        if self.generation is not None:
-            self.generation.cancel()
-        self.generation = None
 
 
 class InlineCompleter:
@@ -91,7 +52,7 @@ class InlineCompleter:
         self._on_partial = on_partial
         self._on_answer = on_answer
         self.clock = clock
-        self._states: dict[str, _DocumentState] = {}
+        self._states: dict[str, DocumentState] = {}
         self._rhythm = TypingRhythm()
 
     @property
@@ -101,7 +62,7 @@ class InlineCompleter:
 
     async def answer(self, query: Query) -> Answer:
         """Return the answer to a query. An older query of the same document gets an empty answer at once."""
-        state = self._states.setdefault(query.document.uri, _DocumentState())
+        state = self._states.setdefault(query.document.uri, DocumentState())
         turn = state.next_turn()
         state.query = query
         if not query.invoked:
@@ -117,24 +78,35 @@ class InlineCompleter:
         return answer
 
     def document_changed(self, document: Document, edits: Sequence[Edit]) -> None:
-        """Note a change of the text. Cancel the generation if it fits none of the likely cursor positions."""
+        """Note a change of the text. Cancel the generations that fit none of the likely cursor positions."""
         state = self._states.get(document.uri)
-        if state is None or state.generation is None or not edits:
+        if state is None or not edits:
             return
-        if any(self._fits(state.generation, document, place) for place in _likely_cursors(document, edits[-1])):
+        likely = [situation_at(document, place) for place in _likely_cursors(document, edits[-1])]
+        if state.move_on(likely if len(edits) == 1 else ()):  # others may be outside of what a situation shows
+            return
+        if state.generation is not None and any(state.generation.remainders(now) is not None for now in likely):
             state.generation.note_use(wants_all=False)  # some editors narrow the suggestion without a request
-        else:
+        elif state.generation is not None:
             state.clear()
 
     def cursor_moved(self, document: Document, place: Place) -> bool:
         """Note a moved cursor; return whether a generation fits it. Cancel one that does not, and answer its query."""
         state = self._states.get(document.uri)
-        if state is None or state.generation is None:
+        if state is None:
             return False
-        if not self._fits(state.generation, document, place):
+        now = situation_at(document, place)
+        if state.generation is not None and state.generation.remainders(now) is None:
             state.next_turn()
             state.clear()
+        state.move_on([now])
         return state.generation is not None
+
+    def accepted(self, uri: str, id_: str) -> None:
+        """Cancel all work in a document after a suggestion was accepted, except the suggestion that follows it."""
+        state = self._states.get(uri)
+        if state is not None:
+            state.end_accepted(id_)
 
     def discard(self, uri: str, id_: str) -> None:
         """Cancel a completion that left the screen, and answer its query, unless a newer generation replaced it."""
@@ -144,16 +116,13 @@ class InlineCompleter:
             state.clear()
 
     def clear(self, uri: str) -> None:
-        """Cancel all work in a document, after a suggestion was accepted or dismissed, or the document was closed."""
+        """Cancel all work in a document, after a suggestion was dismissed, or the document was closed."""
         state = self._states.pop(uri, None)
         if state is not None:
             state.next_turn()
             state.clear()
 
-    def _fits(self, generation: Generation, document: Document, place: Place) -> bool:
-        return generation.remainders(situation_at(document, place)) is not None
-
-    async def _decide(self, query: Query, state: _DocumentState, turn: _Turn) -> Answer:
+    async def _decide(self, query: Query, state: DocumentState, turn: Turn) -> Answer:
         refusal = self._policy.refusal(query.document, query.place)
         source = self._source()
         if refusal or source is None:
@@ -169,7 +138,7 @@ class InlineCompleter:
                 return Answer(reason=refusal)
         return await self._generate(query, state, turn, source)
 
-    def _is_reusable(self, query: Query, state: _DocumentState) -> bool:
+    def _is_reusable(self, query: Query, state: DocumentState) -> bool:
         generation = state.generation
         if generation is None or generation.error or generation.cancelled:
             return False
@@ -182,7 +151,7 @@ class InlineCompleter:
             return generation.wanted >= query.configured
         return len(remainders) >= query.configured  # typing may have ruled some out
 
-    async def _debounce(self, query: Query, turn: _Turn) -> EmptyReason | None:
+    async def _debounce(self, query: Query, turn: Turn) -> EmptyReason | None:
         """Wait until an automatic query may go to the engine; return None then, else why it may not."""
         refusal = self._policy.automatic_refusal(query.document, query.place)
         if refusal:
@@ -191,11 +160,12 @@ class InlineCompleter:
             return EmptyReason.SUPERSEDED
         return EmptyReason.OUTDATED if query.document.version != query.version else None
 
-    async def _generate(self, query: Query, state: _DocumentState, turn: _Turn, source: CompletionSource) -> Answer:
+    async def _generate(self, query: Query, state: DocumentState, turn: Turn, source: CompletionSource) -> Answer:
         while True:
             generation = state.generation
             if generation is None:
-                generation = self._start(query, state, source)
+                generation = state.generation = self._new_generation(query, query.situation)
+                self._run(generation, state, source, self._build_request(query))
             generation.note_use(wants_all=query.invoked)
             self._send_partial(state, generation)
             # Alternatives never delay an automatic suggestion. A manual request waits for all suggestions.
@@ -212,12 +182,14 @@ class InlineCompleter:
                 return Answer(generation, reason=EmptyReason.HIDDEN)
             if answer is not None:
                 generation.is_visible = bool(answer.remainders)
+                if answer.remainders:
+                    self._look_ahead(query, state, generation, answer.remainders[0])
                 return answer
             if query.document.version != query.version:
                 return Answer(generation, reason=EmptyReason.OUTDATED)
             state.clear()  # the user typed ahead of the text, which then did not fit
 
-    async def _end_before_answer(self, query: Query, state: _DocumentState, turn: _Turn) -> EmptyReason | None:
+    async def _end_before_answer(self, query: Query, state: DocumentState, turn: Turn) -> EmptyReason | None:
         """Wait until a complete suggestion may appear; return None then, else why it does not."""
         generation = state.generation
         if turn.superseded.is_set() or generation is None:
@@ -227,26 +199,49 @@ class InlineCompleter:
             return EmptyReason.TYPING
         return self._silence(query, generation) or (EmptyReason.OUTDATED if state.generation is None else None)
 
-    def _start(self, query: Query, state: _DocumentState, source: CompletionSource) -> Generation:
-        generation = Generation(
-            secrets.token_hex(8),
-            query.situation,
-            query.wanted,
-            self.clock(),
-            is_streamed=query.settings.streaming,
-        )
-        state.generation = generation
+    def _look_ahead(self, query: Query, state: DocumentState, shown: Generation, first: Remainder) -> None:
+        """Plan the generation for the text after the acceptance of the first suggestion on the screen."""
+        after = query.situation.with_accepted(first)
+        if not query.settings.ahead or not first.text or query.document.version != query.version:
+            return
+        if state.ahead is None or not state.ahead.is_for(after):
+            state.drop_ahead()
+            if is_inside_word(after.prefix, split_lines(after.suffix)[0]):
+                return
+            automatic = replace(query, invoked=False)
+            generation = self._new_generation(automatic, after)
+            generation.follows, generation.hidden = shown.id, True  # nobody sees it yet: it gets no alternatives
+            asked = self._build_request(automatic)
+            asked = replace(asked, prefix=asked.prefix + first.text, suffix=asked.suffix[first.replace_after :])
+
+            def run(generation: Generation, request: CompletionRequest) -> bool:
+                source = self._source()
+                refusal = self._policy.refusal(query.document, query.place) or self._policy.quiet.silence()
+                if source is not None and refusal is None:
+                    self._run(generation, state, source, request)
+                return source is not None and refusal is None
+
+            state.ahead = Ahead(generation, asked, run)
+        state.ahead.wait(shown)
+
+    def _new_generation(self, query: Query, start: Situation) -> Generation:
+        return Generation(secrets.token_hex(8), start, query.wanted, is_streamed=query.settings.streaming)
+
+    def _run(
+        self, generation: Generation, state: DocumentState, source: CompletionSource, request: CompletionRequest
+    ) -> None:
+        generation.started_s = self.clock()
 
         def on_event(generation: Generation) -> None:
             if generation.first_text_s is None and generation.has_text:
                 generation.first_text_s = self.clock()
-                self._rhythm.answered(generation.first_text_s - generation.started_s)
+                if not generation.follows:
+                    self._rhythm.answered(generation.first_text_s - generation.started_s)
             self._send_partial(state, generation)
 
-        generation.run(source, self._build_request(query), on_event)
-        return generation
+        generation.run(source, request, on_event)
 
-    def _send_partial(self, state: _DocumentState, generation: Generation) -> None:
+    def _send_partial(self, state: DocumentState, generation: Generation) -> None:
         query = state.query
         if query is None or state.generation is not generation:
             return
@@ -277,7 +272,7 @@ class InlineCompleter:
         generation.hidden = self._policy.acceptance.hides(query.document.uri, generation, strictness)
         return generation.hidden
 
-    def _drop_unclaimed(self, state: _DocumentState, turn: _Turn) -> None:
+    def _drop_unclaimed(self, state: DocumentState, turn: Turn) -> None:
         if state.turn is turn:
             state.clear()
 

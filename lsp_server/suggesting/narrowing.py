@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from completion.request import Suggestion
 from lsp_server.gate.features import typed_between
@@ -39,6 +39,10 @@ class Situation:
     def remaining(self) -> int:
         """Number of characters of the document after the cursor."""
         return self.left_out_after + len(self.suffix)
+
+    def with_accepted(self, left: Remainder) -> Situation:
+        """Return the text around the cursor after a remainder was inserted."""
+        return replace(self, prefix=self.prefix + left.text, suffix=self.suffix[left.replace_after :])
 
 
 @dataclass(frozen=True, slots=True)

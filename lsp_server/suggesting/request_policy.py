@@ -63,7 +63,9 @@ class RequestPolicy:
         quiet = self._periods.get(document.uri)
         if quiet is not None and self._clock() < quiet.until:
             return quiet.reason
-        return EmptyReason.INSIDE_WORD if _is_inside_word(document, place) else None
+        line = document.lines.line(place.line)
+        is_inside = is_inside_word(line[: place.column], line[place.column :])
+        return EmptyReason.INSIDE_WORD if is_inside else None
 
     def note_acceptance(self, uri: str) -> None:
         """Note that a suggestion was accepted: a quiet period begins."""
@@ -90,9 +92,13 @@ class RequestPolicy:
         self._periods[uri] = _Quiet(self._clock() + self._settings().quiet_ms / 1000, reason)
 
 
-def _is_inside_word(document: Document, place: Place) -> bool:
-    line = document.lines.line(place.line)
-    before, after = line[: place.column], line[place.column :]
+def is_inside_word(before: str, after: str) -> bool:
+    """Return whether a cursor touches a word, with more than closers after it in its line.
+
+    Args:
+        before: Text before the cursor.
+        after: Text from the cursor to the end of its line.
+    """
     touches_word = _is_word(before[-1:]) or _is_word(after[:1])
     return touches_word and not _ALLOWED_AFTER_CURSOR.fullmatch(after)
 

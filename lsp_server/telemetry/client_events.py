@@ -81,7 +81,7 @@ class ClientEvents:
             self._recorder.accepted(offer.document, offer.place, item.id, offer.texts.get(item.index, ""), whole=True)
             self._policy.acceptance.accepted(item.id)
             self._policy.note_acceptance(uri)
-            self._completer.clear(uri)
+            self._completer.accepted(uri, item.id)
 
     def rejected(self, event: Rejected) -> None:
         """Handle a suggestion that left the screen without acceptance, and stop its generation.

@@ -34,6 +34,7 @@ class PacedEngine:
         self.permits = threading.Semaphore(0)
         self.started: list[str] = []
         self.histories: list[str] = []
+        self.prefixes: list[str] = []
         self.prepared: list[str] = []
         self.updates: list[WorkspaceUpdate] = []
         self.files: list[str] = []
@@ -48,6 +49,7 @@ class PacedEngine:
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
         self.started.append(request.document)
         self.histories.append(request.history)
+        self.prefixes.append(request.prefix)
         self.began.release()
         started = time.perf_counter()
         try:

@@ -232,6 +232,29 @@ async def test_a_completion_supersedes_preparations_and_runs_before_workspace_up
     assert [(u.workspace, u.changed[0].path, u.removed) for u in engine.updates] == [("w", "a.py", ("b.py",))]
 
 
+async def test_a_completion_in_advance_ends_when_a_user_waits_for_any_document(start_host):
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    ahead, wanted = body(document="a", max_tokens=100, ahead=True), body(document="b", max_tokens=1)
+    in_advance, users = await running_and_waiting(engine, client, 1, ahead, wanted)
+    engine.permits.release(2)  # the end of the step that runs, and the step of the user's request
+    assert decode_event((await users)[-1][1]).stop_reason is StopReason.MAX_TOKENS
+    assert decode_event((await in_advance)[-1][1]).dropped == "superseded"
+    assert engine.steps == 3
+
+
+async def test_a_completion_in_advance_runs_after_every_other_request(start_host):
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    ahead = body(document="c", max_tokens=1, ahead=True)
+    tasks = await running_and_waiting(engine, client, 1, body(document="a", max_tokens=2), ahead)
+    assert (await client.post("/v1/prepare", json=body(document="b"))).status_code == 202
+    engine.permits.release(3)
+    for task in tasks:
+        assert decode_event((await task)[-1][1]).stop_reason is StopReason.MAX_TOKENS
+    assert (engine.started, engine.prepared) == (["a", "c"], ["b"])
+
+
 async def test_metrics_count_tokens_by_drafter_and_latencies(start_host):
     client = await start_host(PacedEngine())
     await read_events(client, body())

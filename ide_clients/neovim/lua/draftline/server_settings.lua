@@ -27,6 +27,7 @@ return {
   "index_files",
   "gate",
   "quiet_ms",
+  "ahead",
   "prepare_ms",
   "telemetry",
   "log_level",

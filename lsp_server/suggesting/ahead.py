@@ -1,0 +1,75 @@
+"""The suggestion after the one on the screen, generated in advance while the user reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from completion.request import SUPERSEDED, CompletionRequest
+from lsp_server.suggesting.generation import PAUSE_S, Generation
+from lsp_server.suggesting.narrowing import Situation, typed_since
+
+
+class Ahead:
+    """A generation for the text as it will be once the suggestion on the screen is accepted.
+
+    It starts after a pause in typing and the alternatives of that suggestion. Only a document with exactly this text
+    gets it.
+
+    Args:
+        generation: The generation, not started.
+        request: Its request to the engine.
+        run: Starts a generation with a request and returns True, or returns False if it may not run.
+    """
+
+    def __init__(
+        self, generation: Generation, request: CompletionRequest, run: Callable[[Generation, CompletionRequest], bool]
+    ) -> None:
+        self.generation = generation
+        self._request = request
+        self._run = run
+        self._is_started = False
+        self._pause: asyncio.Task[None] | None = None
+
+    def wait(self, shown: Generation) -> None:
+        """Start after a pause from now on, unless it has started."""
+        if not self._is_started:
+            self._end_pause()
+            self._pause = asyncio.create_task(self._start_after(shown))
+
+    def is_for(self, after: Situation) -> bool:
+        """Return whether it is for this text and may still be of use."""
+        return self._is_usable and typed_since(self.generation.start, after) == ""
+
+    def is_ahead_of(self, now: Situation) -> bool:
+        """Return whether typing alone leads from a text to the one that it is for."""
+        return self._is_usable and typed_since(now, self.generation.start) is not None
+
+    def take(self, now: Situation) -> Generation | None:
+        """Return the generation, running or done, if it fits the text now; None otherwise."""
+        if not self._is_usable or self.generation.remainders(now) is None:
+            return None
+        self._end_pause()
+        is_started = self._is_started or self._run(self.generation, self._request)
+        return self.generation if is_started else None
+
+    def cancel(self) -> None:
+        """Stop it."""
+        self._end_pause()
+        self.generation.cancel()
+
+    @property
+    def _is_usable(self) -> bool:
+        one = self.generation
+        return not (one.cancelled or one.error or (one.last is not None and one.last.dropped == SUPERSEDED))
+
+    async def _start_after(self, shown: Generation) -> None:
+        await asyncio.sleep(PAUSE_S)
+        if shown.is_streamed:
+            await shown.wait_for_end()
+        self._is_started = not shown.cancelled and self._run(self.generation, replace(self._request, ahead=True))
+
+    def _end_pause(self) -> None:
+        if self._pause is not None:
+            self._pause.cancel()

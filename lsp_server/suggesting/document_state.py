@@ -1,0 +1,98 @@
+"""What the server does for one document: its newest query, the generation that answers it, and the one in advance."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from lsp_server.suggesting.ahead import Ahead
+from lsp_server.suggesting.generation import Generation
+from lsp_server.suggesting.narrowing import Situation
+from lsp_server.suggesting.query import Query
+
+
+@dataclass(slots=True)
+class Turn:
+    """The processing of a document's newest query.
+
+    Attributes:
+        superseded: Set when a newer query arrives or the query's generation is discarded.
+        waits: Whether the query waits for the engine.
+    """
+
+    superseded: asyncio.Event = field(default_factory=asyncio.Event)
+    waits: bool = False
+
+    async def is_superseded_within(self, wait_s: float) -> bool:
+        """Wait for some seconds, or until it is superseded; return whether it is."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.superseded.wait(), wait_s)
+        return self.superseded.is_set()  # it can be set in the moment in which the wait ends
+
+
+@dataclass(slots=True)
+class DocumentState:
+    """The state of one document.
+
+    Attributes:
+        turn: The turn of the newest query.
+        query: The newest query; None before the first, and after the text moved on to the generation in advance.
+        generation: The generation that answers it.
+        ahead: The generation in advance, for the text after the acceptance of the suggestion on the screen.
+    """
+
+    turn: Turn = field(default_factory=Turn)
+    query: Query | None = None
+    generation: Generation | None = None
+    ahead: Ahead | None = None
+
+    def next_turn(self) -> Turn:
+        """End the current turn, so that its query is answered at once, and return a new one."""
+        self.turn.superseded.set()
+        self.turn = Turn()
+        return self.turn
+
+    def clear(self) -> None:
+        """Cancel and drop the generation and the one in advance."""
+        self.drop_ahead()
+        if self.generation is not None:
+            self.generation.cancel()
+        self.generation = None
+
+    def drop_ahead(self) -> None:
+        """Cancel and drop the generation in advance."""
+        if self.ahead is not None:
+            self.ahead.cancel()
+        self.ahead = None
+
+    def end_accepted(self, id_: str) -> None:
+        """Drop an accepted suggestion, but not the one that was generated for the text after it."""
+        if self.generation is not None and self.generation.follows == id_:
+            return
+        kept, self.ahead = self.ahead, None
+        self.next_turn()
+        self.clear()
+        self.ahead = kept
+        if kept is not None and kept.generation.follows != id_:
+            self.drop_ahead()
+
+    def move_on(self, likely: Sequence[Situation]) -> bool:
+        """Make the generation in advance the current one if it fits a likely cursor; return whether it did.
+
+        Otherwise keep it only if the user can still get there by typing along.
+        """
+        ahead = self.ahead
+        if ahead is None:
+            return False
+        taken = next((found for now in likely if (found := ahead.take(now)) is not None), None)
+        if taken is not None:
+            if self.generation is not None:
+                self.generation.cancel()
+            self.generation, self.ahead, self.query = taken, None, None
+            self.next_turn()
+            taken.hidden = False
+        elif not any(ahead.is_ahead_of(now) for now in likely):
+            self.drop_ahead()
+        return taken is not None
