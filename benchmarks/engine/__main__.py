@@ -81,12 +81,13 @@ def measure(paths: list[ForwardPath], tokens: Tokens, repeats: int) -> Times:
 def summary(times: Times) -> dict[str, float]:
     """Return the figures by name. Rows' ratios below 1, prefill's and speed-ups above 1 favour draftline, or q4."""
     median = {path: {case: statistics.median(ms) for case, ms in cases.items()} for path, cases in times.items()}
-    ours, eager = median["draftline auto"], median[TransformersEager.name]
+    ours, eager = median["draftline auto"], median.get(TransformersEager.name)
     q4, int8 = median["draftline q4"], median["draftline int8"]
     found = {f"ms_rows_{rows}": ours[f"rows_{rows}"] for rows in ROWS}
     found["prefill_tokens_per_s"] = 1000 * PAST / ours["prefill"]
-    for rows in (1, 8):
-        found[f"speedup_transformers_rows_{rows}"] = eager[f"rows_{rows}"] / ours[f"rows_{rows}"]
+    if eager is not None:
+        for rows in (1, 8):
+            found[f"speedup_transformers_rows_{rows}"] = eager[f"rows_{rows}"] / ours[f"rows_{rows}"]
     found |= {f"q4_ratio_rows_{rows}": q4[f"rows_{rows}"] / int8[f"rows_{rows}"] for rows in ROWS}
     found["q4_ratio_prefill"] = int8["prefill"] / q4["prefill"]
     others = [cases for path, cases in median.items() if path.startswith("llama.cpp")]
@@ -146,11 +147,18 @@ def main() -> None:
         action="store_true",
         help="skip llama.cpp, for example because llama-cpp-python is not installed",
     )
+    parser.add_argument(
+        "--without-transformers",
+        action="store_true",
+        help="skip transformers, which takes minutes on a processor without bfloat16 instructions",
+    )
     arguments = parser.parse_args()
     cost = host_cost(arguments.threads)  # before the other models, whose memory would slow the loading
     tokens = real_tokens(arguments.data_dir, PAST + max(ROWS))
     own = [Ours(arguments.threads, backend) for backend in BACKENDS]
-    paths: list[ForwardPath] = [*own, TransformersEager(arguments.threads)]
+    paths: list[ForwardPath] = [*own]
+    if not arguments.without_transformers:
+        paths.append(TransformersEager(arguments.threads))
     if not arguments.without_llama:
         paths += [LlamaCpp(arguments.threads, "Q8_0"), LlamaCpp(arguments.threads, "Q4_K_M")]
     times = measure(paths, tokens, arguments.repeats)
