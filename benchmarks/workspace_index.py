@@ -123,7 +123,7 @@ class Typist:
         self._documents = itertools.count()
         self._worker = EngineWorker(lambda _progress: self._load(model), HostMetrics(), queue_limit=1_000_000)
         ready = threading.Event()
-        self._worker.start(lambda _sentence, _fraction: None, lambda _outcome: ready.set())
+        self._worker.start(lambda _sentence, _fraction: None, lambda _outcome: ready.set(), lambda: None)
         ready.wait()
 
     @staticmethod

@@ -201,10 +201,12 @@ def _run(
         The logits after each prompt and each step, the paths, the seconds of the second pass.
     """
     caches = [model.new_cache(len(prompt) + STEPS) for prompt in prompts]
-    logits, taken, seconds = [], [], 0.0
+    logits: list[FloatArray] = []
+    taken: list[list[int]] = []
+    seconds = 0.0
     for _ in range(2):
         started = time.perf_counter()
-        given = paths or taken or [None] * len(prompts)
+        given = paths or taken or [()] * len(prompts)
         runs = [_follow(model, *of_prompt) for of_prompt in zip(prompts, given, caches, strict=True)]
         seconds = time.perf_counter() - started
         logits = [row for rows, _ in runs for row in rows]
@@ -213,7 +215,7 @@ def _run(
 
 
 def _follow(
-    model: CausalModel, prompt: IntArray, given: Sequence[int] | None, cache: KVCache
+    model: CausalModel, prompt: IntArray, given: Sequence[int], cache: KVCache
 ) -> tuple[list[FloatArray], list[int]]:
     cache.truncate(0)
     rows = [model.prefill(prompt, np.arange(len(prompt), dtype=np.int32), cache, [len(prompt) - 1]).row(0)]
