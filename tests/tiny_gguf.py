@@ -25,7 +25,12 @@ _NAMES = {
     "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "mlp.c_fc": "ffn_up",
+    "mlp.c_proj": "ffn_down",
 }
+_INTERLEAVED = {"llama", "granite"}
 _WORDS = ("▁def", "▁return", "▁the", "▁self", "self", "return", "▁▁", "▁▁▁▁", "in", "er", "re", "th", "nt", "se", "lf")
 
 
@@ -39,6 +44,19 @@ def write_tiny_gguf(path: Path, family: str = "qwen2", *, quantisation: str = "F
         tokenizer: "llama" (sentencepiece with scores), or how a byte-level one splits text: "qwen2", "smollm", ...
     """
     folder = write_tiny_model(path.with_name(f"{path.name}.folder"), family)
+    return write_gguf(path, folder, family, quantisation=quantisation, tokenizer=tokenizer)
+
+
+def write_gguf(
+    path: Path,
+    folder: Path,
+    family: str,
+    *,
+    quantisation: str = "F32",
+    tokenizer: str = "qwen2",
+    kv_heads: int = KV_HEADS,
+) -> Path:
+    """Write a model folder as GGUF with the tiny tokenizer; arguments as in `write_tiny_gguf`."""
     writer = gguf.GGUFWriter(path, family)
     _add_sizes(writer, json.loads((folder / "config.json").read_text()))
     if tokenizer == "llama":
@@ -46,7 +64,8 @@ def write_tiny_gguf(path: Path, family: str = "qwen2", *, quantisation: str = "F
     else:
         _add_byte_level(writer, tokenizer)
     for name, tensor in load_file(folder / "model.safetensors").items():
-        add_tensor(writer, name, tensor.to(torch.float32).numpy(), family, gguf.GGMLQuantizationType[quantisation])
+        values, kind = tensor.to(torch.float32).numpy(), gguf.GGMLQuantizationType[quantisation]
+        add_tensor(writer, name, values, family, kind, kv_heads)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -61,10 +80,24 @@ def _add_sizes(writer: gguf.GGUFWriter, config: dict) -> None:
     writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(config["num_attention_heads"])
     writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_rope_freq_base(config["rope_theta"])
-    writer.add_bos_token_id(config["bos_token_id"])
-    writer.add_eos_token_id(config["eos_token_id"])
+    if "norm_epsilon" in config:
+        writer.add_layer_norm_eps(config["norm_epsilon"])
+    else:
+        writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    if "head_dim" in config:
+        writer.add_key_length(config["head_dim"])
+    if "attention_multiplier" in config:
+        writer.add_attention_scale(config["attention_multiplier"])
+        writer.add_embedding_scale(config["embedding_multiplier"])
+        writer.add_residual_scale(config["residual_multiplier"])
+        writer.add_logit_scale(config["logits_scaling"])
+    if config.get("sliding_window"):
+        writer.add_sliding_window(config["sliding_window"])
+    writer.add_rope_freq_base(
+        config["rope_theta"] if "rope_theta" in config else config["rope_parameters"]["rope_theta"]
+    )
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(2)
 
 
 def _add_byte_level(writer: gguf.GGUFWriter, splitting: str) -> None:
@@ -103,9 +136,9 @@ def add_tensor(
     kv_heads: int = KV_HEADS,
 ) -> None:
     """Add a tensor by its name in transformers, as llama.cpp's converter does; vectors are not quantised."""
-    if family == "llama" and ".q_proj." in name:
+    if family in _INTERLEAVED and ".q_proj." in name:
         values = _interleaved(values, HEADS)
-    if family == "llama" and ".k_proj." in name:
+    if family in _INTERLEAVED and ".k_proj." in name:
         values = _interleaved(values, kv_heads)
     if values.ndim == 1 or kind is gguf.GGMLQuantizationType.F32:
         writer.add_tensor(_gguf_name(name), values)

@@ -1,4 +1,4 @@
-"""Loads our own forward pass of the Qwen2 and Llama families, with the backend that fits this machine."""
+"""Loads our own forward pass of the families in `families`, with the backend that fits this machine."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _load_on_gpu(folder: Path) -> CausalModel:
     import torch  # noqa: PLC0415
 
     from completion.model.dense.cuda_graphs import GraphedTransformer  # noqa: PLC0415
-    from completion.model.weights import read_weights  # noqa: PLC0415
+    from completion.model.dense.weights import read_weights  # noqa: PLC0415
 
     architecture = read_architecture(folder)
     return GraphedTransformer(architecture, read_weights(folder, architecture, torch.bfloat16, "cuda"))
