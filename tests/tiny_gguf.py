@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from tests.tiny_models import HEADS, KV_HEADS, VOCABULARY_SIZE, tiny_tokenizer, write_tiny_model
+from tests.tiny_models import HEAD_DIM, HEADS, KV_HEADS, VOCABULARY_SIZE, tiny_tokenizer, write_tiny_model
 
 _NAMES = {
     "model.embed_tokens": "token_embd",
@@ -34,7 +34,14 @@ _INTERLEAVED = {"llama", "granite"}
 _WORDS = ("▁def", "▁return", "▁the", "▁self", "self", "return", "▁▁", "▁▁▁▁", "in", "er", "re", "th", "nt", "se", "lf")
 
 
-def write_tiny_gguf(path: Path, family: str = "qwen2", *, quantisation: str = "F32", tokenizer: str = "qwen2") -> Path:
+def write_tiny_gguf(
+    path: Path,
+    family: str = "qwen2",
+    *,
+    quantisation: str = "F32",
+    tokenizer: str = "qwen2",
+    head_dim: int = HEAD_DIM,
+) -> Path:
     """Write the tiny model of a family as GGUF, and the same model as safetensors in the folder `<path>.folder`.
 
     Args:
@@ -42,8 +49,9 @@ def write_tiny_gguf(path: Path, family: str = "qwen2", *, quantisation: str = "F
         family: "qwen2" or "llama"; llama's query and key rows are interleaved, as in llama.cpp.
         quantisation: Type of the matrices.
         tokenizer: "llama" (sentencepiece with scores), or how a byte-level one splits text: "qwen2", "smollm", ...
+        head_dim: Channels of a head.
     """
-    folder = write_tiny_model(path.with_name(f"{path.name}.folder"), family)
+    folder = write_tiny_model(path.with_name(f"{path.name}.folder"), family, head_dim=head_dim)
     return write_gguf(path, folder, family, quantisation=quantisation, tokenizer=tokenizer)
 
 

@@ -54,10 +54,10 @@ class Family:
 
 
 _NO_WINDOW = {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28}
-_STARCODER2 = {"tie_word_embeddings": True, "hidden_act": "gelu_pytorch_tanh", "norm_epsilon": 1e-5}
+_STARCODER2: dict[str, Any] = {"tie_word_embeddings": True, "hidden_act": "gelu_pytorch_tanh", "norm_epsilon": 1e-5}
 _STARCODER2 |= {"sliding_window": None}
 _GEMMA = {"tie_word_embeddings": True, "hidden_act": "gelu_pytorch_tanh", "head_dim": 256}
-_GEMMA3 = {"sliding_window": 4096, "sliding_window_pattern": 6, "query_pre_attn_scalar": 256}
+_GEMMA3: dict[str, Any] = {"sliding_window": 4096, "sliding_window_pattern": 6, "query_pre_attn_scalar": 256}
 _GEMMA3 |= {"rope_theta": 1_000_000.0, "rope_local_base_freq": 10_000.0}
 
 FAMILIES: Mapping[str, Family] = {

@@ -16,6 +16,7 @@ from completion.errors import UnsupportedModelError
 from completion.model.causal_model import CausalModel
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
+from completion.model.transformer import load_transformer, require_torch
 from completion.progress import Progress, report_if_slow, silent
 
 PREPARATION_SHARE = 0.9
@@ -84,22 +85,23 @@ def _map_torch() -> None:
 
 
 def _load_weights(folder: Path, backend: Backend, threads: int | None) -> CausalModel:
-    if backend not in {"auto", "int8"}:
+    if backend not in {"auto", "int8", "q4"}:
         _map_torch()
     if backend == "transformers":
         return _load_with_transformers(folder, "fp32", threads)
-    from completion.model.transformer import load_transformer  # noqa: PLC0415 -- seconds of import that the transformers backend saves
-
     if backend != "auto":
         return load_transformer(folder, backend, threads)
-    candidates: tuple[Literal["auto", "bf16"], ...] = ("auto", "bf16")  # int8 kernels do not support every width
-    for candidate in candidates:
-        with suppress(UnsupportedModelError):
-            return load_transformer(folder, candidate, threads)
+    try:
+        return load_transformer(folder, "auto", threads)
+    except UnsupportedModelError as error:
+        require_torch(f"{error} This model")
+    with suppress(UnsupportedModelError):  # int8 kernels do not support every width
+        return load_transformer(folder, "bf16", threads)
     return _load_with_transformers(folder, "bf16", threads)
 
 
 def _load_with_transformers(folder: Path, dtype: Literal["fp32", "bf16"], threads: int | None) -> CausalModel:
+    require_torch("The backend transformers")
     from completion.model.transformers_model import TransformersModel  # noqa: PLC0415 -- slow to import, rarely needed
 
     return TransformersModel.load(folder, dtype, threads)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from completion.errors import ModelError
+from completion.errors import ModelError, TorchMissingError
 from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.disk import storage_errors
 from completion.paths import cache_dir
 
+TORCH_EXTRA = ("torch", "transformers")
+"""Libraries of the extra `torch`: for GPUs, bfloat16, float32 and families that only transformers runs."""
 Backend = Literal["auto", "q4", "int8", "bf16", "fp32"]
 
 
@@ -28,6 +31,7 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
 
     Raises:
         UnsupportedModelError: There is no forward pass for this family or these sizes.
+        TorchMissingError: The backend needs the extra `torch`, which is not installed.
         ModelError: Files are missing or damaged, or the backend does not run on this processor.
         StorageError: The packed weights cannot be written to the cache.
     """
@@ -37,6 +41,7 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
         return _load_on_gpu(folder)
     if backend in {"q4", "int8"} or (backend == "auto" and has_int8_instructions()):
         return _load_int8(folder, backend, threads)
+    require_torch(f"The backend {backend}" if backend != "auto" else "A processor without AVX2 and FMA")
     import torch  # noqa: PLC0415  (two seconds and 200 MB that the int8 path saves)
 
     from completion.model.dense.dense_transformer import load_dense  # noqa: PLC0415
@@ -44,8 +49,27 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
     return load_dense(folder, torch.float32 if backend == "fp32" else torch.bfloat16, threads)
 
 
+def require_torch(user: str) -> None:
+    """Check that the libraries of the extra `torch` are installed.
+
+    Args:
+        user: What needs them, the start of a sentence.
+
+    Raises:
+        TorchMissingError: One of them is not.
+    """
+    missing = [name for name in TORCH_EXTRA if find_spec(name) is None]
+    if missing:
+        raise TorchMissingError(
+            f"{user} needs {' and '.join(missing)}, which a CPU installation of draftline does not have. "
+            "Run: python -m pip install 'draftline[torch]'"
+        )
+
+
 def has_cuda() -> bool:
-    """Return whether torch can use a GPU. Imports torch only if a GPU driver is installed."""
+    """Return whether torch is installed and can use a GPU. Imports torch only if a GPU driver is installed."""
+    if find_spec("torch") is None:
+        return False
     try:
         ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
     except OSError:

@@ -15,7 +15,7 @@ from completion.errors import ModelDamagedError, ModelNotFoundError, Unsupported
 from drafting.arrays import FloatArray
 
 Bits = npt.NDArray[np.uint16]
-_KINDS = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
+_KINDS: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Runs a step in a process of its own, so that the memory it takes (torch, whole tensors) is returned at its end."""
+"""Runs a step in a process of its own, so that the memory it takes for whole tensors is returned at its end."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from completion.progress import Progress
 
 
 def run_apart(function: str, *arguments: object, progress: Progress) -> None:
-    """Call `function(*arguments, progress)` in a child process; in this one if it has loaded torch already.
+    """Call `function(*arguments, progress)` in a child process, or in this one if it has torch and is large already.
 
     Args:
-        function: Its name as "package.module:function", because importing it here would load torch.
+        function: Its name as "package.module:function", which only the child imports.
         arguments: They are pickled.
         progress: Called with what the function reports.
 
