@@ -26,7 +26,7 @@ from completion.model.causal_model import CausalModel
 from completion.model.dense.cuda_graphs import GraphedTransformer
 from completion.model.dense.dense_transformer import DenseTransformer
 from completion.model.dense.kv_cache import TorchCache
-from completion.model.weights import LayerWeights, Linear, Weights
+from completion.model.dense.weights import LayerWeights, Linear, Norm, Weights
 from drafting.arrays import IntArray
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
@@ -37,7 +37,19 @@ _ROTARY = RotaryScaling("default", 1_000_000.0, {})
 def coder(layers: int, hidden: int, heads: int, kv_heads: int, intermediate: int, head_dim: int) -> Architecture:
     """Return a shape of Qwen2.5-Coder."""
     return Architecture(
-        "qwen2", hidden, layers, heads, kv_heads, head_dim, intermediate, 151_936, 32_768, 1e-6, False, _ROTARY
+        family="qwen2",
+        hidden_size=hidden,
+        layers=layers,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        intermediate_size=intermediate,
+        vocabulary_size=151_936,
+        max_positions=32_768,
+        norm_epsilon=1e-6,
+        tied_head=False,
+        attention_scale=head_dim**-0.5,
+        rotary=_ROTARY,
     )
 
 
@@ -61,7 +73,7 @@ def random_weights(architecture: Architecture, dtype: torch.dtype, device: str) 
 
     hidden, attention = architecture.hidden_size, architecture.heads * architecture.head_dim
     qkv = attention + 2 * architecture.kv_heads * architecture.head_dim
-    norm = torch.ones(hidden, device=device, dtype=dtype)
+    norm = Norm(torch.ones(hidden, device=device, dtype=dtype))
     layers = tuple(
         LayerWeights(
             norm,
@@ -85,7 +97,7 @@ def moved(weights: Weights, dtype: torch.dtype, device: str) -> Weights:
             return value.to(device, dtype)
         if isinstance(value, tuple):
             return tuple(convert(item) for item in value)
-        if isinstance(value, Linear | LayerWeights | Weights):
+        if isinstance(value, Linear | Norm | LayerWeights | Weights):
             names = [field.name for field in dataclasses.fields(value)]
             return type(value)(**{name: convert(getattr(value, name)) for name in names})  # type: ignore[arg-type]
         return value
@@ -161,7 +173,7 @@ def floor_ms(architecture: Architecture, weights: Weights, past: int, bandwidth:
     matrices = sum(
         linear.weight.numel()
         for layer in weights.layers
-        for linear in (layer.qkv, layer.attention_out, layer.gate_up, layer.down)
+        for linear in (layer.qkv, layer.attention_out, layer.up, layer.down)
     )
     cached = 2 * architecture.layers * architecture.kv_heads * architecture.head_dim * past
     return (matrices + weights.head.numel() + cached) * element / 1e6 / bandwidth

@@ -45,6 +45,12 @@ class UnsupportedModelError(ModelError):
     code = "model_unsupported"
 
 
+class TorchMissingError(ModelError):
+    """The model or the backend needs torch, which a CPU installation does not have."""
+
+    code = "torch_missing"
+
+
 class StorageError(DraftlineError):
     """The disk is full, or a folder cannot be written to."""
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from tests.tiny_models import HEADS, KV_HEADS, VOCABULARY_SIZE, tiny_tokenizer, write_tiny_model
+from tests.tiny_models import HEAD_DIM, HEADS, KV_HEADS, VOCABULARY_SIZE, tiny_tokenizer, write_tiny_model
 
 _NAMES = {
     "model.embed_tokens": "token_embd",
@@ -25,11 +25,23 @@ _NAMES = {
     "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "mlp.c_fc": "ffn_up",
+    "mlp.c_proj": "ffn_down",
 }
+_INTERLEAVED = {"llama", "granite"}
 _WORDS = ("▁def", "▁return", "▁the", "▁self", "self", "return", "▁▁", "▁▁▁▁", "in", "er", "re", "th", "nt", "se", "lf")
 
 
-def write_tiny_gguf(path: Path, family: str = "qwen2", *, quantisation: str = "F32", tokenizer: str = "qwen2") -> Path:
+def write_tiny_gguf(
+    path: Path,
+    family: str = "qwen2",
+    *,
+    quantisation: str = "F32",
+    tokenizer: str = "qwen2",
+    head_dim: int = HEAD_DIM,
+) -> Path:
     """Write the tiny model of a family as GGUF, and the same model as safetensors in the folder `<path>.folder`.
 
     Args:
@@ -37,8 +49,22 @@ def write_tiny_gguf(path: Path, family: str = "qwen2", *, quantisation: str = "F
         family: "qwen2" or "llama"; llama's query and key rows are interleaved, as in llama.cpp.
         quantisation: Type of the matrices.
         tokenizer: "llama" (sentencepiece with scores), or how a byte-level one splits text: "qwen2", "smollm", ...
+        head_dim: Channels of a head.
     """
-    folder = write_tiny_model(path.with_name(f"{path.name}.folder"), family)
+    folder = write_tiny_model(path.with_name(f"{path.name}.folder"), family, head_dim=head_dim)
+    return write_gguf(path, folder, family, quantisation=quantisation, tokenizer=tokenizer)
+
+
+def write_gguf(
+    path: Path,
+    folder: Path,
+    family: str,
+    *,
+    quantisation: str = "F32",
+    tokenizer: str = "qwen2",
+    kv_heads: int = KV_HEADS,
+) -> Path:
+    """Write a model folder as GGUF with the tiny tokenizer; arguments as in `write_tiny_gguf`."""
     writer = gguf.GGUFWriter(path, family)
     _add_sizes(writer, json.loads((folder / "config.json").read_text()))
     if tokenizer == "llama":
@@ -46,7 +72,8 @@ def write_tiny_gguf(path: Path, family: str = "qwen2", *, quantisation: str = "F
     else:
         _add_byte_level(writer, tokenizer)
     for name, tensor in load_file(folder / "model.safetensors").items():
-        add_tensor(writer, name, tensor.to(torch.float32).numpy(), family, gguf.GGMLQuantizationType[quantisation])
+        values, kind = tensor.to(torch.float32).numpy(), gguf.GGMLQuantizationType[quantisation]
+        add_tensor(writer, name, values, family, kind, kv_heads)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -61,10 +88,24 @@ def _add_sizes(writer: gguf.GGUFWriter, config: dict) -> None:
     writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(config["num_attention_heads"])
     writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_rope_freq_base(config["rope_theta"])
-    writer.add_bos_token_id(config["bos_token_id"])
-    writer.add_eos_token_id(config["eos_token_id"])
+    if "norm_epsilon" in config:
+        writer.add_layer_norm_eps(config["norm_epsilon"])
+    else:
+        writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    if "head_dim" in config:
+        writer.add_key_length(config["head_dim"])
+    if "attention_multiplier" in config:
+        writer.add_attention_scale(config["attention_multiplier"])
+        writer.add_embedding_scale(config["embedding_multiplier"])
+        writer.add_residual_scale(config["residual_multiplier"])
+        writer.add_logit_scale(config["logits_scaling"])
+    if config.get("sliding_window"):
+        writer.add_sliding_window(config["sliding_window"])
+    writer.add_rope_freq_base(
+        config["rope_theta"] if "rope_theta" in config else config["rope_parameters"]["rope_theta"]
+    )
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(2)
 
 
 def _add_byte_level(writer: gguf.GGUFWriter, splitting: str) -> None:
@@ -103,9 +144,9 @@ def add_tensor(
     kv_heads: int = KV_HEADS,
 ) -> None:
     """Add a tensor by its name in transformers, as llama.cpp's converter does; vectors are not quantised."""
-    if family == "llama" and ".q_proj." in name:
+    if family in _INTERLEAVED and ".q_proj." in name:
         values = _interleaved(values, HEADS)
-    if family == "llama" and ".k_proj." in name:
+    if family in _INTERLEAVED and ".k_proj." in name:
         values = _interleaved(values, kv_heads)
     if values.ndim == 1 or kind is gguf.GGMLQuantizationType.F32:
         writer.add_tensor(_gguf_name(name), values)

@@ -81,19 +81,22 @@ public static void main(String[] args) {
 )
 
 
-def write_tiny_model(folder: Path, family: str = "qwen2", *, seed: int = 0) -> Path:
+def write_tiny_model(folder: Path, family: str = "qwen2", *, seed: int = 0, head_dim: int = HEAD_DIM) -> Path:
     """Write config.json, tokenizer.json and model.safetensors of a 2-layer model.
 
     Args:
         folder: New folder.
         family: "qwen2" (biases on q, k, v; untied head) or "llama" (no biases; tied head).
         seed: Seed of the random weights.
+        head_dim: Channels of a head; the int8 path needs 32.
     """
     folder.mkdir(parents=True)
     tokenizer = tiny_tokenizer()
     tokenizer.save(str(folder / "tokenizer.json"))
-    (folder / "config.json").write_text(json.dumps(tiny_config(tokenizer, family)), encoding="utf-8")
-    weights = _weights(family, seed)
+    (folder / "config.json").write_text(
+        json.dumps(tiny_config(tokenizer, family) | {"head_dim": head_dim}), encoding="utf-8"
+    )
+    weights = _weights(family, seed, head_dim)
     for name in {"model.embed_tokens.weight", "lm_head.weight"} & weights.keys():
         weights[name][tokenizer.get_vocab_size() :] *= (
             0.01  # rows without a token never have the best logit, as in real models
@@ -144,7 +147,7 @@ def tiny_config(tokenizer: Tokenizer, family: str) -> dict[str, object]:
     }
 
 
-def _weights(family: str, seed: int) -> dict[str, torch.Tensor]:
+def _weights(family: str, seed: int, head_dim: int) -> dict[str, torch.Tensor]:
     """Return random weights, large enough that the best token stands out from the next."""
     generator = torch.Generator().manual_seed(seed)
 
@@ -154,7 +157,7 @@ def _weights(family: str, seed: int) -> dict[str, torch.Tensor]:
     def norm() -> torch.Tensor:
         return (1.0 + 0.1 * torch.randn(HIDDEN, generator=generator)).to(torch.bfloat16)
 
-    wide, narrow = HEADS * HEAD_DIM, KV_HEADS * HEAD_DIM
+    wide, narrow = HEADS * head_dim, KV_HEADS * head_dim
     weights = {"model.embed_tokens.weight": normal(VOCABULARY_SIZE, HIDDEN, scale=0.5), "model.norm.weight": norm()}
     if family == "qwen2":
         weights["lm_head.weight"] = normal(VOCABULARY_SIZE, HIDDEN, scale=0.5)

@@ -12,7 +12,7 @@ from completion.request import CompletionRequest
 
 
 def engine_loader(settings: HostSettings) -> EngineLoader:
-    """Return a function that loads the real engine. It imports torch on the model's thread, while the host answers."""
+    """Return a function that loads the real engine. It imports libraries on its thread, while the host answers."""
 
     def load(progress: Progress) -> LoadedEngine:
         progress("Importing the libraries.", 0.0)

@@ -1,17 +1,34 @@
-"""Architecture of a decoder of the Qwen2 and Llama families: sizes, norms, rotary scaling, read from its config."""
+"""Architecture of a decoder: its sizes, and the few ways in which families differ, read from its config.json."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from completion.errors import ModelNotFoundError, UnsupportedModelError
+from completion.errors import ModelDamagedError, ModelNotFoundError, UnsupportedModelError
 from completion.model.causal_model import ModelShape
+from completion.model.families import Family, family_of
 
-FAMILIES = ("qwen2", "llama")
-"""transformers' `model_type`s that share one forward pass."""
+MAX_POSITIONS = 32_768
+"""Maximum number of positions of any model: more than a prompt ever has, since rotary tables need memory for each."""
+Activation = Literal["silu", "gelu_tanh"]
+_ACTIVATIONS: dict[str, Activation] = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_new": "gelu_tanh",
+}
+_LLAMA_DEFAULTS = {
+    "hidden_act": "silu",
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
+    "rope_theta": 10_000.0,
+}
+_LAYER_TYPES = frozenset({"attention", "full_attention", "sliding_attention"})
+_UNSUPPORTED = ("attn_logit_softcapping", "final_logit_softcapping", "use_bidirectional_attention")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +46,26 @@ class RotaryScaling:
     parameters: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """Sizes and constants of a decoder with RMSNorm, RoPE, grouped-query attention and a gated MLP."""
+    """Sizes and constants of a decoder with RoPE and grouped-query attention; the defaults are Llama's.
+
+    Attributes:
+        tied_head: Whether the head is the matrix of the embeddings.
+        attention_scale: Factor on products of queries and keys.
+        rotary: Rotary embedding of the layers that see all positions.
+        window_rotary: Rotary embedding of windowed layers, None if it is the same.
+        window: Number of last positions that a row of a windowed layer sees, its own included.
+        windowed_layers: Indices of the windowed layers.
+        centred_norms: Whether norms remove the mean and add a bias (LayerNorm), instead of RMSNorm.
+        head_norms: Whether each head's query and key are normalised before RoPE.
+        post_norms: Whether the outputs of attention and MLP are normalised before they are added.
+        gated: Whether the MLP is down(activation(gate) · up), instead of down(activation(up)).
+        activation: Activation of the MLP.
+        embedding_scale: Factor on embeddings.
+        residual_scale: Factor on the outputs of attention and MLP before they are added.
+        logits_scale: Factor on logits.
+    """
 
     family: str
     hidden_size: int
@@ -44,7 +78,19 @@ class Architecture:
     max_positions: int
     norm_epsilon: float
     tied_head: bool
+    attention_scale: float
     rotary: RotaryScaling
+    window_rotary: RotaryScaling | None = None
+    window: int = 0
+    windowed_layers: tuple[int, ...] = ()
+    centred_norms: bool = False
+    head_norms: bool = False
+    post_norms: bool = False
+    gated: bool = True
+    activation: Activation = "silu"
+    embedding_scale: float = 1.0
+    residual_scale: float = 1.0
+    logits_scale: float = 1.0
 
     @property
     def shape(self) -> ModelShape:
@@ -53,6 +99,16 @@ class Architecture:
             self.family, self.vocabulary_size, self.layers, self.kv_heads, self.head_dim, self.max_positions
         )
 
+    @property
+    def first_angles(self) -> list[int]:
+        """Row of the rotary tables at which each layer's part starts; see `rotary.rotary_tables`.  # [layers]."""
+        second = 0 if self.window_rotary is None else self.max_positions
+        return [second if layer in self.windowed_layers else 0 for layer in range(self.layers)]
+
+    def window_of(self, layer: int) -> int:
+        """Return the number of last positions that a row of a layer sees: for most layers, all that there are."""
+        return self.window if layer in self.windowed_layers else self.max_positions
+
     def to_json(self) -> dict[str, Any]:
         """Return plain values that `from_json` reads back."""
         return asdict(self)
@@ -60,67 +116,122 @@ class Architecture:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Architecture:
         """Return the architecture that `to_json` wrote."""
-        return cls(**{**values, "rotary": RotaryScaling(**values["rotary"])})
+        rotary = {name: RotaryScaling(**values[name]) for name in ("rotary", "window_rotary") if values[name]}
+        return cls(**{**values, **rotary, "windowed_layers": tuple(values["windowed_layers"])})
+
+
+def architecture_default(model_type: str, name: str) -> Any:  # noqa: ANN401  (values of many types)
+    """Return what transformers takes for a value that a config lacks."""
+    return {**_LLAMA_DEFAULTS, **family_of(model_type).defaults}[name]
 
 
 def read_architecture(folder: Path) -> Architecture:
-    """Read a model folder's config through transformers.
+    """Read a model folder's config.
 
     Raises:
         ModelNotFoundError: The folder does not exist or has no config.
+        ModelDamagedError: The config is no JSON, or lacks a size.
         UnsupportedModelError: The family, its activation or its attention is not supported.
     """
-    from transformers import AutoConfig  # noqa: PLC0415  (a second of import that packed weights save)
-
-    if not (folder / "config.json").is_file():  # transformers would take the folder for a name on the hub
+    path = folder / "config.json"
+    if not path.is_file():
         raise ModelNotFoundError(f"The folder {folder} holds no config.json. Name a converted model's folder.")
-    return architecture_of(AutoConfig.from_pretrained(folder, local_files_only=True))
+    try:
+        return architecture_of(json.loads(path.read_text(encoding="utf-8")))
+    except (KeyError, ValueError) as error:
+        raise ModelDamagedError(f"{path} is damaged or incomplete ({error!r}). Download the model again.") from error
 
 
-def architecture_of(config: Any) -> Architecture:  # noqa: ANN401  (transformers' configs share no typed base)
-    """Translate a transformers config.
+def architecture_of(given: Mapping[str, Any]) -> Architecture:
+    """Translate the values of a config.json as transformers understands them.
 
     Raises:
+        KeyError: A size is missing.
         UnsupportedModelError: As in `read_architecture`.
     """
-    _check_supported(config)
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    family = family_of(str(given.get("model_type")))
+    config = {**_LLAMA_DEFAULTS, **family.defaults, **given}
+    _check_supported(config, family)
+    hidden, heads, layers = config["hidden_size"], config["num_attention_heads"], config["num_hidden_layers"]
+    head_dim = config.get("head_dim") or hidden // heads
+    windowed = _windowed_layers(config, layers) if "sliding_window" in family.defaults else ()
+    has_window_rotary = "rope_local_base_freq" in family.defaults
     return Architecture(
-        family=config.model_type,
-        hidden_size=config.hidden_size,
-        layers=config.num_hidden_layers,
-        heads=config.num_attention_heads,
-        kv_heads=config.num_key_value_heads,
+        family=config["model_type"],
+        hidden_size=hidden,
+        layers=layers,
+        heads=heads,
+        kv_heads=config.get("num_key_value_heads") or heads,
         head_dim=head_dim,
-        intermediate_size=config.intermediate_size,
-        vocabulary_size=config.vocab_size,
-        max_positions=config.max_position_embeddings,
-        norm_epsilon=config.rms_norm_eps,
-        tied_head=bool(config.tie_word_embeddings),
-        rotary=_rotary_scaling(config),
+        intermediate_size=config.get("shared_intermediate_size") or config["intermediate_size"],
+        vocabulary_size=config["vocab_size"],
+        max_positions=min(config["max_position_embeddings"], MAX_POSITIONS),
+        norm_epsilon=config.get("norm_epsilon", config["rms_norm_eps"]),
+        tied_head=bool(config["tie_word_embeddings"]),
+        attention_scale=config.get("attention_multiplier", config.get("query_pre_attn_scalar", head_dim) ** -0.5),
+        rotary=_rotary_scaling(config, "full_attention"),
+        window_rotary=_rotary_scaling(config, "sliding_attention") if has_window_rotary else None,
+        window=config["sliding_window"] if windowed else 0,
+        windowed_layers=windowed,
+        centred_norms=family.centred_norms,
+        head_norms="query_norm" in family.names,
+        post_norms="mlp_post_norm" in family.names,
+        gated=family.gated,
+        activation=_activation(config),
+        embedding_scale=hidden**0.5 if family.scales_embeddings else config.get("embedding_multiplier", 1.0),
+        residual_scale=config.get("residual_multiplier", 1.0),
+        logits_scale=1.0 / config.get("logits_scaling", 1.0),
     )
 
 
-def _check_supported(config: Any) -> None:  # noqa: ANN401
-    if config.model_type not in FAMILIES:
-        raise UnsupportedModelError(
-            f"The model family {config.model_type!r} has no built-in forward pass (built in: {', '.join(FAMILIES)})."
-            " Use --backend transformers for it."
-        )
-    if config.hidden_act not in {"silu", "swish"}:
-        raise UnsupportedModelError(
-            f"The activation {config.hidden_act!r} is not supported; only SiLU is. Use --backend transformers."
-        )
-    if getattr(config, "use_sliding_window", False):
-        raise UnsupportedModelError("Sliding-window attention is not supported. Use --backend transformers.")
+def _check_supported(config: Mapping[str, Any], family: Family) -> None:
+    unusual = [option for option in _UNSUPPORTED if config.get(option)]
+    unusual += [option for option, value in family.required.items() if config.get(option) != value]
+    unusual += ["layer_types"] * (not _LAYER_TYPES.issuperset(config.get("layer_types") or ()))
+    for option in unusual:
+        raise UnsupportedModelError(f"{option} = {config.get(option)!r} is not supported. Use --backend transformers.")
 
 
-def _rotary_scaling(config: Any) -> RotaryScaling:  # noqa: ANN401
-    """Read either spelling: `rope_parameters` (transformers 5), or `rope_theta` with `rope_scaling`."""
-    values = dict(getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {})
+def _activation(config: Mapping[str, Any]) -> Activation:
+    name = config.get("hidden_activation") or config["hidden_act"]
+    if name not in _ACTIVATIONS:
+        known = ", ".join(_ACTIVATIONS)
+        raise UnsupportedModelError(
+            f"The activation {name!r} is not supported; {known} are. Use --backend transformers."
+        )
+    return _ACTIVATIONS[name]
+
+
+def _windowed_layers(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
+    """Return the indices of the layers with a sliding window."""
+    if not config.get("sliding_window") or not config.get("use_sliding_window", True):
+        return ()
+    if kinds := config.get("layer_types"):
+        return tuple(layer for layer, kind in enumerate(kinds) if kind == "sliding_attention")
+    if pattern := config.get("sliding_window_pattern"):
+        return tuple(layer for layer in range(layers) if (layer + 1) % pattern)
+    return tuple(range(config.get("max_window_layers", 0), layers))
+
+
+def _rotary_scaling(config: Mapping[str, Any], layers: str) -> RotaryScaling:
+    """Read either spelling: `rope_parameters` (transformers 5), or `rope_theta` with `rope_scaling`.
+
+    Args:
+        config: The config.
+        layers: "full_attention" or "sliding_attention". They differ in Gemma 3 only.
+
+    Raises:
+        UnsupportedModelError: Only a part of a head's channels is rotated.
+    """
+    values = dict(config.get("rope_parameters") or config.get("rope_scaling") or {})
+    local = layers == "sliding_attention"
+    theta = config["rope_local_base_freq" if local else "rope_theta"]
+    values = dict(values[layers]) if layers in values else {} if local else values
     kind = values.pop("rope_type", None) or values.pop("type", None) or "default"
-    theta = values.pop("rope_theta", None) or getattr(config, "rope_theta", None) or 10000.0
+    theta = values.pop("rope_theta", None) or theta
     numbers = {name: float(value) for name, value in values.items() if isinstance(value, int | float)}
+    if numbers.get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0)) != 1.0:
+        raise UnsupportedModelError("Partial rotary embeddings are not supported. Use --backend transformers.")
     if kind == "yarn":
-        numbers.setdefault("original_max_position_embeddings", float(config.max_position_embeddings))
+        numbers.setdefault("original_max_position_embeddings", float(config["max_position_embeddings"]))
     return RotaryScaling(kind, float(theta), numbers)

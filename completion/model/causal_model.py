@@ -1,7 +1,7 @@
 """Interface between the engine and a model: score rows of tokens on top of a cached past.
 
 Implementations: `int8.quantized` (CPU), `dense.cuda_graphs` (GPU), `dense.dense_transformer` (torch on a CPU), and
-`transformers_model` (the reference in tests, and the fallback for other families).
+`dense.transformers_model` (the reference in tests, and the fallback for other families).
 """
 
 from __future__ import annotations

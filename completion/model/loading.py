@@ -12,10 +12,12 @@ from typing import Literal
 
 from completion.backend import Backend
 from completion.errors import DraftlineError, UnsupportedModelError
+from completion.model import transformer
 from completion.model.causal_model import CausalModel
 from completion.model.devices import Trial, find_gpu, tried
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
+from completion.model.transformer import load_transformer, require_torch
 from completion.progress import Progress, report_if_slow, silent
 
 PREPARATION_SHARE = 0.9
@@ -93,14 +95,12 @@ def _load_on_gpu(
     folder: Path, backend: Backend, threads: int | None, progress: Progress
 ) -> tuple[CausalModel | None, str]:
     """Return the model on the GPU: None if there is no GPU that it can use, with a sentence on why not."""
-    if backend not in {"auto", "bf16"} or (gpu := find_gpu()) is None:
+    if backend not in {"auto", "bf16"} or find_spec("torch") is None or (gpu := find_gpu()) is None:
         return None, ""
     if backend == "auto" and (refusal := tried(folder, gpu, threads, progress).refusal):
         return None, refusal
-    from completion.model.transformer import load_on_gpu  # noqa: PLC0415 -- seconds of import that a processor saves
-
     try:
-        return load_on_gpu(folder, gpu.device), ""
+        return transformer.load_on_gpu(folder, gpu.device), ""
     except DraftlineError:
         raise
     # The boundary to torch and a driver: without the GPU, the processor runs the model.
@@ -109,12 +109,10 @@ def _load_on_gpu(
 
 
 def _load_weights(folder: Path, backend: Backend, threads: int | None) -> CausalModel:
-    if backend not in {"auto", "int8"}:
+    if backend not in {"auto", "int8", "q4"}:
         _map_torch()
     if backend == "transformers":
         return _load_with_transformers(folder, "fp32", threads)
-    from completion.model.transformer import load_transformer  # noqa: PLC0415 -- seconds of import that the transformers backend saves
-
     try:
         return load_transformer(folder, backend, threads)
     except UnsupportedModelError:
@@ -124,6 +122,7 @@ def _load_weights(folder: Path, backend: Backend, threads: int | None) -> Causal
 
 
 def _load_with_transformers(folder: Path, dtype: Literal["fp32", "bf16"], threads: int | None) -> CausalModel:
-    from completion.model.transformers_model import TransformersModel  # noqa: PLC0415 -- slow to import, rarely needed
+    require_torch("The backend transformers")
+    from completion.model.dense.transformers_model import TransformersModel  # noqa: PLC0415 -- slow to import, rarely needed
 
     return TransformersModel.load(folder, dtype, threads)

@@ -12,25 +12,31 @@ from completion.model.architecture import Architecture, RotaryScaling
 from drafting.arrays import FloatArray
 
 
-def rotary_tables(architecture: Architecture, positions: int) -> tuple[FloatArray, FloatArray]:
+def rotary_tables(architecture: Architecture) -> tuple[FloatArray, FloatArray]:
     """Return cosine and sine of every position's angles: angle[p, i] = p · frequency[i].
 
-    Angles are float32 products, as in the models' training ("RoFormer", section 3.2.2).
+    Angles are float32 products, as in the models' training ("RoFormer", section 3.2.2). Where windowed layers have
+    another embedding, its table follows that of the other layers: `Architecture.first_angles`.
 
     Returns:
-        cosines, sines.  # [positions, head_dim / 2] twice
+        cosines, sines.  # [max_positions or twice that, head_dim / 2] twice
 
     Raises:
         UnsupportedModelError: The kind of scaling is unknown.
     """
-    frequencies, scale = _frequencies(architecture)
-    angles = np.arange(positions, dtype=np.float32)[:, None] * frequencies[None, :]
+    kinds = [kind for kind in (architecture.rotary, architecture.window_rotary) if kind is not None]
+    cosines, sines = zip(*(_table(kind, architecture) for kind in kinds), strict=True)
+    return np.concatenate(cosines), np.concatenate(sines)
+
+
+def _table(scaling: RotaryScaling, architecture: Architecture) -> tuple[FloatArray, FloatArray]:
+    frequencies, scale = _frequencies(scaling, architecture.head_dim)
+    angles = np.arange(architecture.max_positions, dtype=np.float32)[:, None] * frequencies[None, :]
     return (np.cos(angles) * scale).astype(np.float32), (np.sin(angles) * scale).astype(np.float32)
 
 
-def _frequencies(architecture: Architecture) -> tuple[FloatArray, np.float32]:
+def _frequencies(scaling: RotaryScaling, head_dim: int) -> tuple[FloatArray, np.float32]:
     """Return a frequency for each channel pair of a head, and a factor on cosines and sines.  # [head_dim / 2]."""
-    scaling, head_dim = architecture.rotary, architecture.head_dim
     if scaling.kind not in _SCALINGS:
         raise UnsupportedModelError(
             f"The rotary scaling {scaling.kind!r} is not supported; supported are {', '.join(_SCALINGS)}."

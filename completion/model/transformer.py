@@ -1,18 +1,20 @@
-"""Loads our own forward pass of the Qwen2 and Llama families on a processor or a GPU."""
+"""Loads our own forward pass of the families in `families`, on a processor or a GPU."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from completion.errors import ModelError, UnsupportedModelError
+from completion.errors import ModelError, TorchMissingError, UnsupportedModelError
 from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.disk import storage_errors
 from completion.paths import cache_dir
 
+TORCH_EXTRA = ("torch", "transformers")
+"""Libraries of the extra `torch`: for GPUs, bfloat16, float32 and families that only transformers runs."""
 Backend = Literal["auto", "q4", "int8", "bf16", "fp32"]
 
 
@@ -27,6 +29,7 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
 
     Raises:
         UnsupportedModelError: There is no forward pass for this family or these sizes.
+        TorchMissingError: The backend needs the extra `torch`, which is not installed.
         ModelError: Files are missing or damaged, or the backend does not run on this processor.
         StorageError: The packed weights cannot be written to the cache.
     """
@@ -34,14 +37,35 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
         raise ModelError(f"The {backend} backend needs an x86 processor with AVX2 and FMA. Use the backend bf16.")
     if backend in {"q4", "int8"}:
         return _load_int8(folder, backend, threads)
+    needed_by = f"The backend {backend}" if backend != "auto" else "A processor without AVX2 and FMA"
     if backend == "auto" and has_int8_instructions():
-        with suppress(UnsupportedModelError):  # the int8 kernels do not support every width
+        try:
             return _load_int8(folder, backend, threads)
+        except UnsupportedModelError as error:  # the int8 kernels do not support every width
+            needed_by = f"{error} This model"
+    require_torch(needed_by)
     import torch  # noqa: PLC0415  (two seconds and 200 MB that the int8 path saves)
 
     from completion.model.dense.dense_transformer import load_dense  # noqa: PLC0415
 
     return load_dense(folder, torch.float32 if backend == "fp32" else torch.bfloat16, threads)
+
+
+def require_torch(user: str) -> None:
+    """Check that the libraries of the extra `torch` are installed.
+
+    Args:
+        user: What needs them, the start of a sentence.
+
+    Raises:
+        TorchMissingError: One of them is not.
+    """
+    missing = [name for name in TORCH_EXTRA if find_spec(name) is None]
+    if missing:
+        raise TorchMissingError(
+            f"{user} needs {' and '.join(missing)}, which a CPU installation of draftline does not have. "
+            "Run: python -m pip install 'draftline[torch]'"
+        )
 
 
 def has_int8_instructions() -> bool:
@@ -63,7 +87,7 @@ def load_on_gpu(folder: Path, device: str) -> CausalModel:
 
     from completion.model.dense.cuda_graphs import GraphedTransformer  # noqa: PLC0415
     from completion.model.dense.dense_transformer import DenseTransformer  # noqa: PLC0415
-    from completion.model.weights import read_weights  # noqa: PLC0415
+    from completion.model.dense.weights import read_weights  # noqa: PLC0415
 
     architecture = read_architecture(folder)
     decoder = GraphedTransformer if device == "cuda" else DenseTransformer

@@ -1,135 +1,119 @@
-"""Weights in a model folder's safetensors files, mapped into memory and joined as the forward pass needs them."""
+"""Tensors in a model folder's safetensors files, mapped into memory, for numpy and for torch."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import torch
-from safetensors import safe_open
+import numpy as np
+import numpy.typing as npt
 
-from completion.errors import ModelDamagedError, ModelNotFoundError
-from completion.model.architecture import Architecture
+from completion.errors import ModelDamagedError, ModelNotFoundError, UnsupportedModelError
+from drafting.arrays import FloatArray
 
-Read = Callable[[str], torch.Tensor | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """Linear layer y = x Wᵀ + b.  weight: # [out, in]; bias: # [out], None if the layer has none."""
-
-    weight: torch.Tensor
-    bias: torch.Tensor | None
-
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """Return y.  x: # [rows, in] → # [rows, out]."""
-        return torch.nn.functional.linear(x, self.weight, self.bias)
+Bits = npt.NDArray[np.uint16]
+_KINDS: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 
 
 @dataclass(frozen=True, slots=True)
-class LayerWeights:
-    """Weights of one decoder layer; query, key and value projections are one matrix, and so are gate and up."""
+class StoredTensor:
+    """One tensor as it is in the file.
 
-    attention_norm: torch.Tensor  # [hidden]
-    qkv: Linear  # [(heads + 2 kv_heads) · head_dim, hidden]
-    attention_out: Linear  # [hidden, heads · head_dim]
-    mlp_norm: torch.Tensor  # [hidden]
-    gate_up: Linear  # [2 · intermediate, hidden]
-    down: Linear  # [hidden, intermediate]
+    Attributes:
+        kind: "F32", "F16" or "BF16".
+        values: Its numbers; of BF16 their bits.
+    """
+
+    kind: str
+    values: npt.NDArray[Any]
+
+    def floats(self) -> FloatArray:
+        """Return the numbers as float32."""
+        if self.kind == "BF16":
+            return (self.values.astype(np.uint32) << np.uint32(16)).view(np.float32)
+        return self.values.astype(np.float32)
+
+    def bfloats(self) -> Bits:
+        """Return the bits of the nearest bfloat16."""
+        return self.values if self.kind == "BF16" else bfloat16_bits(self.floats())
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """All weights of a decoder."""
-
-    embeddings: torch.Tensor  # [vocabulary, hidden]
-    layers: tuple[LayerWeights, ...]
-    final_norm: torch.Tensor  # [hidden]
-    head: torch.Tensor  # [vocabulary, hidden]
-
-
-def open_tensors(folder: Path, dtype: torch.dtype, device: str = "cpu") -> Read:
-    """Return a function that reads one tensor by name from the folder's safetensors files; None for an unknown name.
+class StoredTensors:
+    """All tensors of a folder by name.
 
     Raises:
         ModelNotFoundError: The folder has no safetensors file.
+        ModelDamagedError: A file is truncated or no safetensors file.
+        UnsupportedModelError: A tensor has another format than float32, float16 and bfloat16.
     """
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise ModelNotFoundError(f"The folder {folder} holds no .safetensors file. Name a converted model's folder.")
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        named = set(json.loads(index.read_text())["weight_map"].values())
-        files = [file for file in files if file.name in named]
-    handles = [safe_open(file, framework="pt", device=device) for file in files]
-    where = {name: handle for handle in handles for name in handle.keys()}  # noqa: SIM118  (no dict: a file handle)
 
-    def read(name: str) -> torch.Tensor | None:
-        return where[name].get_tensor(name).to(dtype) if name in where else None
+    def __init__(self, folder: Path) -> None:
+        files = sorted(folder.glob("*.safetensors"))
+        if not files:
+            raise ModelNotFoundError(
+                f"The folder {folder} holds no .safetensors file. Name a converted model's folder."
+            )
+        index = folder / "model.safetensors.index.json"
+        if index.is_file():
+            named = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+            files = [file for file in files if file.name in named]
+        self._tensors = {name: tensor for file in files for name, tensor in _read(file).items()}
 
-    return read
+    def get(self, name: str) -> StoredTensor | None:
+        """Return a tensor, None if there is none of this name."""
+        return self._tensors.get(name)
 
+    def __getitem__(self, name: str) -> StoredTensor:
+        """Return a tensor that must exist.
 
-def read_layer(read: Read, index: int) -> LayerWeights:
-    """Read one decoder layer and join its projections.
+        Raises:
+            ModelDamagedError: It is missing.
+        """
+        if name not in self._tensors:
+            raise ModelDamagedError(f"The model's files lack the tensor {name}. Convert or download the model again.")
+        return self._tensors[name]
 
-    Raises:
-        ModelDamagedError: A tensor is missing.
-    """
-    prefix = f"model.layers.{index}."
-    return LayerWeights(
-        attention_norm=required(read, f"{prefix}input_layernorm.weight"),
-        qkv=_joined(read, [f"{prefix}self_attn.{name}_proj" for name in "qkv"]),
-        attention_out=_joined(read, [f"{prefix}self_attn.o_proj"]),
-        mlp_norm=required(read, f"{prefix}post_attention_layernorm.weight"),
-        gate_up=_joined(read, [f"{prefix}mlp.gate_proj", f"{prefix}mlp.up_proj"]),
-        down=_joined(read, [f"{prefix}mlp.down_proj"]),
-    )
+    def joined(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """Return the matrices and biases of projections of one input, joined; a missing bias is zero.
 
-
-def read_weights(folder: Path, architecture: Architecture, dtype: torch.dtype, device: str = "cpu") -> Weights:
-    """Read every tensor of a model.
-
-    Raises:
-        ModelNotFoundError: The folder has no weights.
-        ModelDamagedError: A tensor is missing.
-    """
-    read = open_tensors(folder, dtype, device)
-    return Weights(
-        embeddings=required(read, "model.embed_tokens.weight"),
-        layers=tuple(read_layer(read, index) for index in range(architecture.layers)),
-        final_norm=required(read, "model.norm.weight"),
-        head=read_head(read, architecture),
-    )
+        Raises:
+            ModelDamagedError: A matrix is missing.
+        """
+        weights = [self[f"{name}.weight"].floats() for name in names]
+        biases = [self.get(f"{name}.bias") for name in names]
+        pairs = zip(weights, biases, strict=True)
+        filled = [np.zeros(len(weight), np.float32) if bias is None else bias.floats() for weight, bias in pairs]
+        return weights[0] if len(weights) == 1 else np.concatenate(weights), np.concatenate(filled)
 
 
-def read_head(read: Read, architecture: Architecture) -> torch.Tensor:
-    """Read the matrix from hidden states to logits; with tied embeddings it is the embeddings' matrix."""
-    head = None if architecture.tied_head else read("lm_head.weight")
-    return required(read, "model.embed_tokens.weight") if head is None else head
+def head_name(tensors: StoredTensors, *, tied: bool) -> str:
+    """Return the name of the matrix from hidden states to logits."""
+    return "model.embed_tokens.weight" if tied or tensors.get("lm_head.weight") is None else "lm_head.weight"
 
 
-def required(read: Read, name: str) -> torch.Tensor:
-    """Read a tensor that must exist.
-
-    Raises:
-        ModelDamagedError: The tensor is missing.
-    """
-    tensor = read(name)
-    if tensor is None:
-        raise ModelDamagedError(f"The model's files lack the tensor {name}. Convert or download the model again.")
-    return tensor
+def bfloat16_bits(values: FloatArray) -> Bits:
+    """Return the bits of the nearest bfloat16, ties to even."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
 
 
-def _joined(read: Read, names: list[str]) -> Linear:
-    """Join several projections of one input; where only some have a bias, the others' is zero."""
-    weights = [required(read, f"{name}.weight") for name in names]
-    biases = [read(f"{name}.bias") for name in names]
-    if all(bias is None for bias in biases):
-        return Linear(torch.cat(weights), None)
-    filled = [
-        weight.new_zeros(len(weight)) if bias is None else bias for weight, bias in zip(weights, biases, strict=True)
-    ]
-    return Linear(torch.cat(weights), torch.cat(filled))
+def _read(file: Path) -> dict[str, StoredTensor]:
+    """Map a safetensors file: the length of a JSON table, the table, the tensors at its offsets."""
+    try:
+        data = np.memmap(file, np.uint8, "c")  # pages are private, since torch wants writable memory
+        start = 8 + int(data[:8].view("<u8")[0])
+        table: Mapping[str, Any] = json.loads(data[8:start].tobytes())
+        entries = {name: entry for name, entry in table.items() if name != "__metadata__"}
+        return {name: _tensor(file, name, data[start:], entry) for name, entry in entries.items()}
+    except (ValueError, IndexError, KeyError) as error:
+        raise ModelDamagedError(f"{file} is truncated or damaged ({error!r}). Convert or download it again.") from error
+
+
+def _tensor(file: Path, name: str, data: npt.NDArray[np.uint8], entry: Mapping[str, Any]) -> StoredTensor:
+    if entry["dtype"] not in _KINDS:
+        raise UnsupportedModelError(f"{file} has the tensor {name} as {entry['dtype']}; {', '.join(_KINDS)} are read.")
+    first, end = entry["data_offsets"]
+    return StoredTensor(entry["dtype"], data[first:end].view(_KINDS[entry["dtype"]]).reshape(entry["shape"]))

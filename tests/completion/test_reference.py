@@ -7,8 +7,8 @@ from transformers import AutoModelForCausalLM
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError
+from completion.model.dense.transformers_model import TransformersModel
 from completion.model.tokenizer import CodeTokenizer
-from completion.model.transformers_model import TransformersModel
 from completion.request import Sampling
 from tests.completion.reference import decode_plainly
 

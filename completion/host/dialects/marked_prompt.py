@@ -17,7 +17,6 @@ _FAMILIES = (
     # In text CodeLlama's markers have no ▁ and stand between spaces: "<PRE> prefix <SUF>suffix <MID>".
     FimFormat("CodeLlama", "<PRE>", "<SUF>", "<MID>"),
     FimFormat("GLM", "<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
-    FimFormat("Codestral", "[PREFIX]", "[SUFFIX]", ""),  # "[SUFFIX]suffix[PREFIX]prefix"
 )
 """Families whose markers are read, whatever the model is: clients write those of the model that they are set to."""
 _MAX_FILES = 1_000

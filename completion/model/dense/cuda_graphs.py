@@ -6,13 +6,11 @@ one shape is in one small integer tensor. Without a GPU the same step runs uncap
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import torch
 
 from completion.model.causal_model import KVCache
-from completion.model.dense.dense_transformer import DenseTransformer, Rows
+from completion.model.dense.dense_transformer import DenseTransformer, Rows, masked
 from completion.model.dense.kv_cache import TorchCache
 from completion.model.dense.torch_logits import TorchLogits
 from completion.model.draft_rows import ancestors_of, depths_of
@@ -67,10 +65,10 @@ class StaticStep:
         offsets = torch.arange(self._span, device=inputs.device) - length  # slots relative to the end of the past
         in_tree = (offsets >= 0) & (offsets < rows)
         visible = (offsets < 0) | (in_tree & lineage[:, offsets.clamp(0, rows - 1)])  # [rows, span]
-        mask = torch.zeros(visible.shape, device=inputs.device).masked_fill(~visible, -math.inf)
+        masks = masked(visible, self._model.architecture)
         slots = length + torch.arange(rows, device=inputs.device)
-        embedded = self._model.weights.embeddings[tokens]
-        return self._model.logits(self._model.forward(Rows(embedded, slots, length + depths, mask), cache))
+        embedded = self._model.embedded(tokens)
+        return self._model.logits(self._model.forward(Rows(embedded, slots, length + depths, *masks), cache))
 
     def _capture(self, cache: TorchCache) -> None:
         """Record the step's kernels, after a run on another stream in which libraries initialise themselves."""
@@ -100,7 +98,7 @@ class GraphedTransformer(DenseTransformer):
 
     def new_cache(self, capacity: int) -> GraphedCache:
         """Return an empty cache of at most `capacity` slots; see `CausalModel.new_cache`."""
-        return GraphedCache(self.shape, capacity, self.weights.embeddings.dtype, self._cosines, self._sines)
+        return GraphedCache(self.shape, capacity, self.weights.embeddings.dtype, self.angles)
 
     @torch.inference_mode()
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> TorchLogits:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 
@@ -20,6 +22,32 @@ def rotate(keys: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> to
     """
     left, right = keys.float().chunk(2, dim=-1)
     return torch.cat((left * cosines - right * sines, right * cosines + left * sines), dim=-1).to(keys.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Angles:
+    """Cosines and sines of rotary angles, and the row at which the part of each layer starts.
+
+    Attributes:
+        cosines: Cosines.  # [positions or more, head_dim / 2]
+        sines: Sines.  # same shape
+        first: First row of each layer.  # [layers]
+    """
+
+    cosines: torch.Tensor
+    sines: torch.Tensor
+    first: tuple[int, ...]
+
+    def of_layer(self, layer: int, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return cosines and sines of one layer.  positions: # [rows] → # [rows, head_dim / 2] twice."""
+        rows = positions + self.first[layer] if self.first[layer] else positions
+        return self.cosines[rows], self.sines[rows]
+
+    def of_all(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return those of all layers.  positions: # [rows] → # [rows, head_dim / 2] or [layers, 1, ...] twice."""
+        starts = torch.tensor(self.first, device=positions.device)[:, None, None]
+        rows = starts + positions if any(self.first) else positions
+        return self.cosines[rows], self.sines[rows]
 
 
 @torch.inference_mode(mode=False)  # a tensor made in inference mode could not be written outside it
@@ -43,17 +71,15 @@ class TorchCache(TreeCache):
         values: Values.  # same shape
     """
 
-    __slots__ = ("_cosines", "_sines", "keys", "plain_keys", "values")
+    __slots__ = ("_angles", "keys", "plain_keys", "values")
 
-    def __init__(
-        self, shape: ModelShape, capacity: int, dtype: torch.dtype, cosines: torch.Tensor, sines: torch.Tensor
-    ) -> None:
+    def __init__(self, shape: ModelShape, capacity: int, dtype: torch.dtype, angles: Angles) -> None:
         empty = (shape.layers, shape.kv_heads, 0, shape.head_dim)
         self.keys, self.plain_keys, self.values = (
-            torch.zeros(empty, dtype=dtype, device=cosines.device) for _ in range(3)
+            torch.zeros(empty, dtype=dtype, device=angles.cosines.device) for _ in range(3)
         )
         super().__init__(min(capacity, shape.max_positions))
-        self._cosines, self._sines = cosines, sines
+        self._angles = angles
 
     @property
     def size_bytes(self) -> int:
@@ -88,5 +114,5 @@ class TorchCache(TreeCache):
         self.values[:, :, to] = self.values[:, :, source]
         plain = self.plain_keys[:, :, source]
         self.plain_keys[:, :, to] = plain
-        self.keys[:, :, to] = rotate(plain, self._cosines[to], self._sines[to])
+        self.keys[:, :, to] = rotate(plain, *self._angles.of_all(to))
         self.settle(len(sources))

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import gguf
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from completion.errors import UnsupportedModelError
 from completion.model.architecture import Architecture
+from completion.model.families import layer_names
 from completion.model.int8.gguf_blocks import repack
+from completion.model.int8.int8_sections import gate_up_order
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
 from completion.model.int8.kernels.int8_product import CHANNELS
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.gguf_conversion import GgufFile, Tensor
-from completion.model.weights import open_tensors, required
+from completion.model.weights import StoredTensors
 
 _CHUNK_ROWS = 256 * STRIP  # rows that are repacked at a time
 _PANEL_STRIPS = CHANNELS // STRIP
@@ -30,48 +31,83 @@ Strips = list[tuple[int, Section]]
 def block_sections(folder: Path, architecture: Architecture) -> Iterator[tuple[str, Section]]:
     """Yield every section; a matrix has "NAME.blocks", the strips "NAME.strips" [strips, 2] (offset, kind), a bias.
 
+    It has "NAME.scales" as well where the family scales its results.
+
     Raises:
         UnsupportedModelError: The model does not come from a GGUF file whose blocks all have a kernel.
     """
     if not (folder / GGUF_NAME).is_file():
         kinds = ", ".join(KIND_NUMBERS)
         raise UnsupportedModelError(f"{folder.name} is not from a GGUF file with {kinds} only. Use the backend int8.")
-    tensors = {tensor.name: tensor for tensor in GgufFile(folder / GGUF_NAME).tensors()}
-
-    def floats(name: str, size: int) -> Section:
-        found = tensors.get(name)
-        source = None if found is None else found.source
-        return np.zeros(size, np.float32) if source is None else gguf.dequantize(source.data, source.tensor_type)
-
-    def strips(name: str) -> Strips:
-        return list(_strips(tensors[f"{name}.weight"]))
-
-    def matrix(name: str, parts: Strips, bias: list[Section]) -> Iterator[tuple[str, Section]]:
-        parts += [(kind, 0 * strip) for kind, strip in parts[: -len(parts) % _PANEL_STRIPS]]
-        sizes = [len(strip) for _, strip in parts]
-        starts = np.cumsum([0, *sizes[:-1]])
-        yield f"{name}.blocks", np.concatenate([strip for _, strip in parts])
-        yield f"{name}.strips", np.stack([starts, [kind for kind, _ in parts]], axis=1).astype(np.int64)
-        yield f"{name}.bias", np.concatenate([*bias, np.zeros(STRIP * len(parts), np.float32)])[: STRIP * len(parts)]
-
-    heads, hidden = architecture.heads * architecture.head_dim, architecture.hidden_size
+    file = _Blocks(folder)
+    residual = architecture.residual_scale
     for index in range(architecture.layers):
-        layer = f"model.layers.{index}."
-        attention = [f"{layer}self_attn.{name}_proj" for name in "qkv"]
-        widths = [heads, *[architecture.kv_heads * architecture.head_dim] * 2]
-        biases = [floats(f"{name}.bias", width) for name, width in zip(attention, widths, strict=True)]
-        gates, ups = strips(f"{layer}mlp.gate_proj"), strips(f"{layer}mlp.up_proj")
-        pairs = [gates[n : n + 2] + ups[n : n + 2] for n in range(0, len(gates), 2)]
-        yield f"{index}.norm_1", floats(f"{layer}input_layernorm.weight", hidden)
-        yield from matrix(f"{index}.qkv", [strip for name in attention for strip in strips(name)], biases)
-        yield from matrix(f"{index}.attention_out", strips(f"{layer}self_attn.o_proj"), [])
-        yield f"{index}.norm_2", floats(f"{layer}post_attention_layernorm.weight", hidden)
-        yield from matrix(f"{index}.gate_up", [strip for four in pairs for strip in four], [])
-        yield from matrix(f"{index}.down", strips(f"{layer}mlp.down_proj"), [])
-    yield "final.norm_1", floats("model.norm.weight", hidden)
-    yield from matrix("final.qkv", strips("model.embed_tokens" if architecture.tied_head else "lm_head"), [])
-    embeddings = required(open_tensors(folder, torch.bfloat16), "model.embed_tokens.weight")
-    yield "embeddings", embeddings.view(torch.uint16).numpy()
+        names = layer_names(architecture.family, index)
+        qkv = [names["query"], names["key"], names["value"]]
+        yield from _matrix(f"{index}.qkv", [strip for name in qkv for strip in file.strips(name)], file.biases(qkv))
+        for part in ("attention_out", "down"):
+            strips, biases = file.strips(names[part]), file.biases([names[part]])
+            yield from _matrix(f"{index}.{part}", strips, biases, residual)
+        gate_up = [names[part] for part in ("gate", "up") if part in names]
+        ups, biases = [strip for name in gate_up for strip in file.strips(name)], file.biases(gate_up)
+        if architecture.gated:
+            gates, ups = ups[: len(ups) // 2], ups[len(ups) // 2 :]
+            ups = [strip for n in range(0, len(ups), 2) for strip in gates[n : n + 2] + ups[n : n + 2]]
+            biases = biases[gate_up_order(architecture.intermediate_size)]
+        yield from _matrix(f"{index}.up", ups, biases)
+        for part, name in names.items():
+            if part.endswith("norm"):
+                yield from file.norm(f"{index}.{part}", name)
+    yield from file.norm("final.attention_norm", "model.norm", architecture.logits_scale)
+    yield from _matrix("final.qkv", file.strips("model.embed_tokens" if architecture.tied_head else "lm_head"))
+    yield "embeddings", StoredTensors(folder)["model.embed_tokens.weight"].bfloats()
+
+
+class _Blocks:
+    """Tensors of a folder's GGUF file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._tensors = {tensor.name: tensor for tensor in GgufFile(folder / GGUF_NAME).tensors()}
+
+    def strips(self, name: str) -> Strips:
+        """Return the strips of a matrix."""
+        return list(_strips(self._tensors[f"{name}.weight"]))
+
+    def biases(self, names: Sequence[str]) -> Section:
+        """Return the biases of some matrices, joined; a missing one is zero."""
+        found = [self._vector(f"{name}.bias") for name in names]
+        sizes = [self._tensors[f"{name}.weight"].shape[0] for name in names]
+        return np.concatenate([np.zeros(n, np.float32) if b is None else b for b, n in zip(found, sizes, strict=True)])
+
+    def norm(self, name: str, stored: str, scale: float = 1.0) -> Iterator[tuple[str, Section]]:
+        """Yield the sections of a norm."""
+        for ending, part in (("", "weight"), (".bias", "bias")):
+            if (values := self._vector(f"{stored}.{part}")) is not None:
+                yield f"{name}{ending}", values * np.float32(scale)
+
+    def _vector(self, name: str) -> Section | None:
+        tensor = self._tensors.get(name)
+        if tensor is None:
+            return None
+        values = gguf.dequantize(tensor.source.data, tensor.source.tensor_type)
+        return values if tensor.row_order is None else values[tensor.row_order]
+
+
+def _matrix(
+    name: str, strips: Strips, bias: Section | None = None, scale: float = 1.0
+) -> Iterator[tuple[str, Section]]:
+    """Yield the sections of a matrix, padded to whole panels."""
+    strips = strips + [(kind, 0 * strip) for kind, strip in strips[: -len(strips) % _PANEL_STRIPS]]
+    sizes, channels = [len(strip) for _, strip in strips], STRIP * len(strips)
+    starts = np.cumsum([0, *sizes[:-1]])
+    yield f"{name}.blocks", np.concatenate([strip for _, strip in strips])
+    yield f"{name}.strips", np.stack([starts, [kind for kind, _ in strips]], axis=1).astype(np.int64)
+    filled = np.zeros(channels, np.float32)
+    if bias is not None:
+        filled[: len(bias)] = bias * np.float32(scale)
+    yield f"{name}.bias", filled
+    if scale != 1.0:
+        yield f"{name}.scales", np.full(channels, scale, np.float32)
 
 
 def _strips(tensor: Tensor) -> Iterator[tuple[int, Section]]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from numba import njit
 
 from completion.memory import large_memory
-from completion.model.causal_model import ModelShape
+from completion.model.architecture import Architecture
 from completion.model.draft_rows import TreeCache
 from completion.model.int8.kernels.attention import CacheView
 from completion.model.int8.kernels.attention_product import BLOCK_SLOTS, SPAN_SLOTS, VALUE_CHANNELS
@@ -28,14 +28,19 @@ class Int8Cache(TreeCache):
         view: The arrays, in the form that kernels take.
     """
 
-    __slots__ = ("_shape", "_threads", "view")
+    __slots__ = ("_architecture", "_threads", "view")
 
     def __init__(
-        self, shape: ModelShape, capacity: int, cosines: FloatArray, sines: FloatArray, threads: WorkerThreads
+        self,
+        architecture: Architecture,
+        capacity: int,
+        cosines: FloatArray,
+        sines: FloatArray,
+        threads: WorkerThreads,
     ) -> None:
-        self.view = _empty_view(shape, 0, cosines, sines)
-        super().__init__(min(capacity, shape.max_positions))
-        self._shape, self._threads = shape, threads
+        self.view = _empty_view(architecture, 0, cosines, sines)
+        super().__init__(min(capacity, architecture.max_positions))
+        self._architecture, self._threads = architecture, threads
 
     @property
     def size_bytes(self) -> int:
@@ -45,7 +50,7 @@ class Int8Cache(TreeCache):
     def resize(self, slots: int) -> None:
         """Allocate whole spans of slots, and copy the content of the old ones."""
         old, used = self.view, self.view.plain_keys.shape[2]
-        self.view = _empty_view(self._shape, -(-slots // SPAN_SLOTS) * SPAN_SLOTS, old.cosines, old.sines)
+        self.view = _empty_view(self._architecture, -(-slots // SPAN_SLOTS) * SPAN_SLOTS, old.cosines, old.sines)
         self.view.keys[:, :, : used // BLOCK_SLOTS] = old.keys
         self.view.plain_keys[:, :, :used] = old.plain_keys
         self.view.values[:, :, :, :used] = old.values
@@ -66,10 +71,10 @@ class Int8Cache(TreeCache):
         self.settle(len(sources))
 
 
-def _empty_view(shape: ModelShape, slots: int, cosines: FloatArray, sines: FloatArray) -> CacheView:
+def _empty_view(architecture: Architecture, slots: int, cosines: FloatArray, sines: FloatArray) -> CacheView:
     """Return arrays of `slots` slots, a multiple of SPAN_SLOTS; zeros, since kernels multiply unused slots by zero."""
-    heads, width = (shape.layers, shape.kv_heads), shape.head_dim
-    count = shape.layers * shape.kv_heads * slots * width
+    heads, width = (architecture.layers, architecture.kv_heads), architecture.head_dim
+    count = architecture.layers * architecture.kv_heads * slots * width
     numbers: npt.NDArray[Any] = np.frombuffer(large_memory(6 * count), np.uint16) if count else np.zeros(0, np.uint16)
     keys, plain_keys, values = numbers.reshape(3, count)
     return CacheView(
@@ -78,6 +83,8 @@ def _empty_view(shape: ModelShape, slots: int, cosines: FloatArray, sines: Float
         values=values.reshape(*heads, width // VALUE_CHANNELS, slots, LANES, 2),
         cosines=cosines,
         sines=sines,
+        first_angles=np.array(architecture.first_angles),
+        windows=np.array([architecture.window_of(layer) for layer in range(architecture.layers)]),
     )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from completion.model.architecture import Architecture
+from completion.model.families import family_of, layer_names
 from completion.model.int8.kernels.int8_product import CHANNELS
-from completion.model.weights import Linear, open_tensors, read_head, read_layer, required
+from completion.model.weights import StoredTensors, head_name
 from drafting.arrays import FloatArray, IntArray
 
 _HALF_PANEL = CHANNELS // 2
@@ -20,33 +20,38 @@ Section = npt.NDArray[Any]
 
 
 def int8_sections(folder: Path, architecture: Architecture) -> Iterator[tuple[str, Section]]:
-    """Yield every section, with one layer in memory at a time."""
+    """Yield every section, with one matrix in memory at a time."""
+    tensors, offset = StoredTensors(folder), np.float32(family_of(architecture.family).norm_offset)
 
-    def floats(tensor: torch.Tensor) -> FloatArray:
-        return tensor.float().numpy()
+    def norm(name: str, stored: str, scale: float = 1.0) -> Iterator[tuple[str, Section]]:
+        yield name, (tensors[f"{stored}.weight"].floats() + offset) * np.float32(scale)
+        if (bias := tensors.get(f"{stored}.bias")) is not None:
+            yield f"{name}.bias", bias.floats() * np.float32(scale)
 
-    def matrix(name: str, linear: Linear, order: IntArray | None = None) -> Iterator[tuple[str, Section]]:
-        weight = floats(linear.weight)
-        bias = np.zeros(len(weight), np.float32) if linear.bias is None else floats(linear.bias)
+    def matrix(
+        name: str, stored: Sequence[str], order: IntArray | None = None, scale: float = 1.0
+    ) -> Iterator[tuple[str, Section]]:
+        weight, bias = tensors.joined(stored)
         weight, bias = (weight, bias) if order is None else (weight[order], bias[order])
         packed, scales = pack_matrix(weight)
         yield f"{name}.weights", packed
-        yield f"{name}.scales", scales
-        yield f"{name}.bias", _padded(bias)
+        yield f"{name}.scales", scales * np.float32(scale)
+        yield f"{name}.bias", _padded(bias) * np.float32(scale)
 
-    read = open_tensors(folder, torch.bfloat16)
-    order = gate_up_order(architecture.intermediate_size)
+    order, residual = gate_up_order(architecture.intermediate_size), architecture.residual_scale
     for index in range(architecture.layers):
-        layer = read_layer(read, index)
-        yield f"{index}.norm_1", floats(layer.attention_norm)
-        yield from matrix(f"{index}.qkv", layer.qkv)
-        yield from matrix(f"{index}.attention_out", layer.attention_out)
-        yield f"{index}.norm_2", floats(layer.mlp_norm)
-        yield from matrix(f"{index}.gate_up", layer.gate_up, order)
-        yield from matrix(f"{index}.down", layer.down)
-    yield "final.norm_1", floats(required(read, "model.norm.weight"))
-    yield from matrix("final.qkv", Linear(read_head(read, architecture), None))
-    yield "embeddings", required(read, "model.embed_tokens.weight").view(torch.uint16).numpy()
+        names = layer_names(architecture.family, index)
+        yield from matrix(f"{index}.qkv", [names["query"], names["key"], names["value"]])
+        yield from matrix(f"{index}.attention_out", [names["attention_out"]], scale=residual)
+        gate_up = [names[part] for part in ("gate", "up") if part in names]
+        yield from matrix(f"{index}.up", gate_up, order if architecture.gated else None)
+        yield from matrix(f"{index}.down", [names["down"]], scale=residual)
+        for part, stored in names.items():
+            if part.endswith("norm"):
+                yield from norm(f"{index}.{part}", stored)
+    yield from norm("final.attention_norm", "model.norm", architecture.logits_scale)
+    yield from matrix("final.qkv", [head_name(tensors, tied=architecture.tied_head).removesuffix(".weight")])
+    yield "embeddings", tensors["model.embed_tokens.weight"].bfloats()
 
 
 def gate_up_order(intermediate: int) -> IntArray:

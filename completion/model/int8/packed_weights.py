@@ -42,7 +42,7 @@ from drafting.arrays import IntArray
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 3
 """Version of the packed layout; a change packs all models again."""
 _ALIGNMENT = 4096
 _READ_BYTES = 1 << 25
@@ -61,9 +61,10 @@ class PackedWeights:
     Attributes:
         architecture: Sizes of the model.
         embeddings: Rows as bfloat16 bits [vocabulary, hidden].
-        sections: Arrays by name: "L.norm_1", "L.norm_2" and "final.norm_1" float32; and for each matrix
-            "NAME.weights", "NAME.scales", "NAME.bias" with NAME "L.qkv", "L.attention_out", "L.gate_up", "L.down" or
-            "final.qkv", which is the head; or the sections of `block_sections`.
+        sections: Arrays by name: for each matrix "NAME.weights", "NAME.scales", "NAME.bias" with NAME "L.qkv",
+            "L.attention_out", "L.up" (gate and up), "L.down" or "final.qkv", which is the head; or the sections of
+            `block_sections`; and for each norm "NAME" and perhaps "NAME.bias", float32, with NAME "L.PART" (`families`)
+            or "final.attention_norm".
     """
 
     architecture: Architecture
@@ -141,13 +142,13 @@ def _pack_atomically(folder: Path, target: Path, form: Form) -> None:
 
 
 def write_packed(folder: Path, target: Path, form: Form, _progress: Progress) -> None:
-    """Write a model's packed form into an empty folder; it loads torch.
+    """Write a model's packed form into an empty folder.
 
     Raises:
         UnsupportedModelError: The kernels do not support the model's sizes.
         ModelError: The model's files are missing or damaged.
     """
-    from completion.model.int8.block_sections import block_sections  # noqa: PLC0415  (both load torch)
+    from completion.model.int8.block_sections import block_sections  # noqa: PLC0415  (only packing needs gguf)
     from completion.model.int8.int8_sections import int8_sections  # noqa: PLC0415
 
     architecture = read_architecture(folder)

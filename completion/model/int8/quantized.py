@@ -20,19 +20,23 @@ from completion.model.int8.kernels.block_product import ROWS
 from completion.model.int8.kernels.forward_pass import (
     ATTENTION_OUT,
     DOWN,
-    GATE_UP,
     HEAD_STAGES,
+    KEY_NORM,
     LAYER_COLUMNS,
     LAYER_STAGES,
     NORM_1,
     NORM_2,
+    POST_NORM_1,
+    POST_NORM_2,
     QKV,
+    QUERY_NORM,
+    UP,
     Buffers,
     Outputs,
     Sizes,
     run_layers,
 )
-from completion.model.int8.kernels.int8_product import CHANNELS, LINES
+from completion.model.int8.kernels.int8_product import CHANNELS, GATE, GATE_GELU, GELU, LINES
 from completion.model.int8.kernels.vector import LANES
 from completion.model.int8.kernels.work_sharing import new_counters
 from completion.model.int8.packed_weights import PackedWeights, group_width
@@ -49,8 +53,20 @@ GROUP_LIMIT = 128
 
 One scale a row costs 0.014 of NLL on Python source, one scale for 128 columns 0.003.
 """
-_COLUMNS = {"norm_1": NORM_1, "qkv": QKV, "attention_out": ATTENTION_OUT, "norm_2": NORM_2, "gate_up": GATE_UP}
-_COLUMNS |= {"down": DOWN}
+_COLUMNS = {
+    "attention_norm": NORM_1,
+    "qkv": QKV,
+    "query_norm": QUERY_NORM,
+    "key_norm": KEY_NORM,
+    "attention_out": ATTENTION_OUT,
+    "attention_post_norm": POST_NORM_1,
+    "mlp_norm": NORM_2,
+    "up": UP,
+    "down": DOWN,
+    "mlp_post_norm": POST_NORM_2,
+}
+_KINDS = {("silu", True): GATE, ("gelu_tanh", True): GATE_GELU, ("gelu_tanh", False): GELU}
+"""Kind of target of the product with gate and up, by activation and whether there is a gate."""
 
 
 class QuantizedTransformer:
@@ -71,13 +87,13 @@ class QuantizedTransformer:
         self._ones = np.ones(STRIP * max(map(len, self._strips.values()), default=0), np.float32)
         self._table = _address_table(weights, self._strips, self._ones)
         self._sizes = _sizes(architecture, GROUP_LIMIT if weights.form == "int8" else LINES)
-        self._cosines, self._sines = rotary_tables(architecture, architecture.max_positions)
+        self._cosines, self._sines = rotary_tables(architecture)
         self._buffers = _new_buffers(self._sizes, architecture, threads)
         self._lock = Lock()  # buffers serve one pass at a time
 
     def new_cache(self, capacity: int) -> Int8Cache:
         """Return an empty cache of at most `capacity` slots; see `CausalModel.new_cache`."""
-        return Int8Cache(self.shape, capacity, self._cosines, self._sines, self._threads)
+        return Int8Cache(self.architecture, capacity, self._cosines, self._sines, self._threads)
 
     def warm_up(self) -> None:
         """Score one token, which compiles kernels that are not in numba's cache and reads the weights once."""
@@ -92,18 +108,17 @@ class QuantizedTransformer:
             here = wanted[(wanted >= start) & (wanted < start + MAX_ROWS)] - start
             nothing = np.zeros(len(chunk) + 1, dtype=np.int32)
             rows = RowsView(chunk, chunk, chunk + np.int32(1), nothing, NO_ROWS, here.astype(np.int32))
-            inputs = _widened(self._embeddings[tokens[start : start + MAX_ROWS]])
-            found.append(self._run(inputs, rows, cache))
+            found.append(self._run(self._embedded(tokens[start : start + MAX_ROWS]), rows, cache))
         cache.settle(max(cache.length, int(slots[-1]) + 1))
         return PanelLogits.joined(found, np.argsort(np.argsort(wanted // MAX_ROWS, kind="stable")))
 
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        return self._score(_widened(self._embeddings[tokens]), parents, cache)
+        return self._score(self._embedded(tokens), parents, cache)
 
     def superpose(self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache) -> Logits:
         """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
-        embeddings = _widened(self._embeddings[tokens])  # [rows, tokens, hidden]
+        embeddings = self._embedded(tokens)  # [rows, tokens, hidden]
         return self._score((weights.astype(np.float32)[:, :, None] * embeddings).sum(axis=1), parents, cache)
 
     def _score(self, inputs: FloatArray, parents: IntArray, cache: KVCache) -> PanelLogits:
@@ -114,6 +129,11 @@ class QuantizedTransformer:
         logits = self._run(inputs, tree_rows(parents, cache.length, cache.kept), cache)
         cache.parents = parents
         return logits
+
+    def _embedded(self, tokens: IntArray) -> FloatArray:
+        """Return the embeddings of tokens.  # [...] → # [..., hidden]."""
+        embeddings, scale = _widened(self._embeddings[tokens]), self.architecture.embedding_scale
+        return embeddings if scale == 1.0 else embeddings * np.float32(scale)
 
     def _own(self, cache: KVCache, needed: int) -> Int8Cache:
         if not isinstance(cache, Int8Cache):
@@ -183,7 +203,7 @@ def _strip_tables(weights: PackedWeights) -> dict[str, LongArray]:
 def _address_table(weights: PackedWeights, strips: dict[str, LongArray], ones: FloatArray) -> LongArray:
     """Return the addresses of every layer's weights; see `kernels.forward_pass`.
 
-    Blocks have their scales inside, so a channel's is 1.
+    Blocks have their scales inside, so a channel's is 1, unless the matrix has a section of them.
 
     Returns:
         # [layers + 1, LAYER_COLUMNS]
@@ -192,7 +212,8 @@ def _address_table(weights: PackedWeights, strips: dict[str, LongArray], ones: F
     table = np.zeros((layers + 1, LAYER_COLUMNS), np.int64)
     parts = {"weights": 0, "scales": 1, "bias": 2}
     found = {name: section for name, section in weights.sections.items() if not name.endswith((".blocks", ".strips"))}
-    found |= {f"{name}.weights": table for name, table in strips.items()} | {f"{name}.scales": ones for name in strips}
+    found |= {f"{name}.weights": table for name, table in strips.items()}
+    found = {f"{name}.scales": ones for name in strips} | found
     for name, section in found.items():
         owner, _, matrix = name.partition(".")
         if matrix:
@@ -214,6 +235,7 @@ def _sizes(architecture: Architecture, limit: int) -> Sizes:
         attention=attention,
         qkv=attention + 2 * architecture.kv_heads * architecture.head_dim,
         intermediate=architecture.intermediate_size,
+        up=architecture.intermediate_size * (2 if architecture.gated else 1),
         vocabulary=-(-architecture.vocabulary_size // CHANNELS) * CHANNELS,
         kv_heads=architecture.kv_heads,
         group=architecture.heads // architecture.kv_heads,
@@ -221,6 +243,9 @@ def _sizes(architecture: Architecture, limit: int) -> Sizes:
         attention_group=group(attention),
         intermediate_group=group(architecture.intermediate_size),
         epsilon=architecture.norm_epsilon,
+        attention_scale=architecture.attention_scale,
+        centred=architecture.centred_norms,
+        activation=_KINDS[architecture.activation, architecture.gated],
     )
 
 

@@ -1,4 +1,4 @@
-"""Runs a step in a process of its own, so that the memory it takes (torch, whole tensors) is returned at its end."""
+"""Runs a step in a process of its own, so that the memory it takes for whole tensors is returned at its end."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from completion.progress import Progress
 def run_apart(function: str, *arguments: object, progress: Progress, limit_s: float | None = None) -> None:
     """Call `function(*arguments, progress)` in a child process.
 
-    Without a limit it is called in this process if that has loaded torch already.
+    Without a limit it is called in this process if that has torch and is large already.
 
     Args:
-        function: Its name as "package.module:function", because importing it here would load torch.
+        function: Its name as "package.module:function", which only the child imports.
         arguments: They are pickled.
         progress: Called with what the function reports.
         limit_s: The child is ended after this time, in seconds.

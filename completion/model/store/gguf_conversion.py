@@ -16,30 +16,52 @@ from typing import Any
 import gguf
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from completion.errors import ModelDamagedError, UnsupportedModelError
+from completion.model.architecture import architecture_default
+from completion.model.families import family_of, layer_names
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.disk import require_free
 from completion.model.store.gguf_tokenizer import tokenizer_json
+from completion.model.weights import bfloat16_bits
 from completion.progress import Progress
 
 CHUNK_ELEMENTS = 1 << 22  # numbers that are dequantised at a time: 16 MB of float32
 
 _TOP_NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
-_LAYER_NAMES = {
-    "attn_norm": "input_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-    "ffn_norm": "post_attention_layernorm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
+_PARTS = {
+    "attn_norm": "attention_norm",
+    "attn_q": "query",
+    "attn_k": "key",
+    "attn_v": "value",
+    "attn_q_norm": "query_norm",
+    "attn_k_norm": "key_norm",
+    "attn_output": "attention_out",
+    "ffn_norm": "mlp_norm",
+    "ffn_gate": "gate",
+    "ffn_up": "up",
+    "ffn_down": "down",
 }
-_ARCHITECTURES = {"qwen2": "Qwen2ForCausalLM", "llama": "LlamaForCausalLM"}
+"""Parts of a layer (`families`) by GGUF's name."""
+ARCHITECTURES = {
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "llama": "LlamaForCausalLM",
+    "granite": "GraniteForCausalLM",
+    "starcoder2": "Starcoder2ForCausalLM",
+}
+"""Architectures that are read, with transformers' names of their classes."""
+_INTERLEAVED = frozenset({"llama", "granite"})
+"""Architectures in which llama.cpp pairs neighbouring channels for RoPE, where transformers pairs halves of a head."""
+_SCALES = {
+    "attention.scale": "attention_multiplier",
+    "embedding_scale": "embedding_multiplier",
+    "residual_scale": "residual_multiplier",
+    "logit_scale": "logits_scaling",
+    "attention.sliding_window": "sliding_window",
+}
+"""Fields that only some families have, with their names in transformers' config."""
 _EMBEDDINGS = "model.embed_tokens.weight"
 _REQUIRED = object()
 
@@ -86,8 +108,8 @@ class GgufFile:
         except (ValueError, IndexError, KeyError) as error:
             raise ModelDamagedError(f"{path} is truncated or not a GGUF file ({error}). Download it again.") from error
         self.architecture = str(self.field("general.architecture"))
-        if self.architecture not in _ARCHITECTURES:
-            known = ", ".join(sorted(_ARCHITECTURES))
+        if self.architecture not in ARCHITECTURES:
+            known = ", ".join(sorted(ARCHITECTURES))
             raise UnsupportedModelError(
                 f"{path} holds a model of architecture {self.architecture!r}; GGUF files are read for {known}. "
                 "Give a folder of safetensors instead."
@@ -129,8 +151,9 @@ class GgufFile:
         if stem in _TOP_NAMES:
             return f"{_TOP_NAMES[stem]}.{kind}"
         prefix, layer, part = (*stem.split(".", 2), "", "")[:3]
-        if prefix == "blk" and part in _LAYER_NAMES:
-            return f"model.layers.{layer}.{_LAYER_NAMES[part]}.{kind}"
+        names = layer_names(self.architecture, layer)
+        if prefix == "blk" and _PARTS.get(part) in names:
+            return f"{names[_PARTS[part]]}.{kind}"
         raise UnsupportedModelError(
             f"{self.path} has a tensor {name!r}, which is unknown in {self.architecture} models. "
             "Give a folder of safetensors instead."
@@ -139,10 +162,9 @@ class GgufFile:
     def _permuted_heads(self, name: str) -> int:
         """Return the heads of a matrix whose rows llama.cpp stores in another order (query, key); 0 for other tensors.
 
-        For RoPE, llama.cpp's llama family pairs neighbouring channels where transformers pairs the halves of a head.
-        Its qwen2 family has transformers' order.
+        See `_INTERLEAVED`; other architectures have transformers' order.
         """
-        if self.architecture != "llama":
+        if self.architecture not in _INTERLEAVED:
             return 0
         if ".attn_q." in name:
             return int(self.parameter("attention.head_count"))
@@ -182,7 +204,7 @@ def _config(source: GgufFile, *, tied: bool) -> dict[str, object]:
     heads = int(source.parameter("attention.head_count"))
     hidden = int(source.parameter("embedding_length"))
     config: dict[str, object] = {
-        "architectures": [_ARCHITECTURES[source.architecture]],
+        "architectures": [ARCHITECTURES[source.architecture]],
         "model_type": source.architecture,
         "dtype": "bfloat16",
         "vocab_size": len(source.field("tokenizer.ggml.tokens")),
@@ -193,17 +215,25 @@ def _config(source: GgufFile, *, tied: bool) -> dict[str, object]:
         "num_key_value_heads": int(source.parameter("attention.head_count_kv", heads)),
         "head_dim": int(source.parameter("attention.key_length", hidden // heads)),
         "max_position_embeddings": int(source.parameter("context_length")),
-        "rms_norm_eps": _decimal(source.parameter("attention.layer_norm_rms_epsilon")),
+        **_norm_epsilon(source),
         "rope_theta": _decimal(source.parameter("rope.freq_base", 10_000.0)),
-        "hidden_act": "silu",
+        "hidden_act": architecture_default(source.architecture, "hidden_act"),
         "tie_word_embeddings": tied,
         "bos_token_id": source.field("tokenizer.ggml.bos_token_id", None),
         "eos_token_id": source.field("tokenizer.ggml.eos_token_id", None),
     }
+    scales = {name: source.parameter(field, None) for field, name in _SCALES.items()}
+    config |= {name: _decimal(value) for name, value in scales.items() if value is not None}
     scaling = source.parameter("rope.scaling.type", "none")
     if scaling != "none":
         config["rope_scaling"] = {"rope_type": scaling, "factor": _decimal(source.parameter("rope.scaling.factor"))}
     return config
+
+
+def _norm_epsilon(source: GgufFile) -> dict[str, object]:
+    centred = family_of(source.architecture).centred_norms
+    field = "attention.layer_norm_epsilon" if centred else "attention.layer_norm_rms_epsilon"
+    return {"norm_epsilon" if centred else "rms_norm_eps": _decimal(source.parameter(field))}
 
 
 def _decimal(value: float) -> float:
@@ -246,10 +276,8 @@ def _safetensors_header(tensors: list[Tensor]) -> bytes:
 def _bfloat16_chunks(tensor: Tensor) -> Iterator[bytes]:
     """Yield the tensor's values in runs of rows, rounded to bfloat16."""
     data = tensor.source.data
-    if data.ndim > 1 and tensor.row_order is not None:
+    if tensor.row_order is not None:
         data = data[tensor.row_order]
     rows = max(1, CHUNK_ELEMENTS // tensor.shape[-1]) if data.ndim > 1 else len(data)
     for start in range(0, len(data), rows):
-        values = gguf.dequantize(data[start : start + rows], tensor.source.tensor_type)
-        contiguous = np.array(values, dtype=np.float32)  # a copy: the file is mapped read-only
-        yield torch.from_numpy(contiguous).to(torch.bfloat16).view(torch.uint16).numpy().tobytes()
+        yield bfloat16_bits(gguf.dequantize(data[start : start + rows], tensor.source.tensor_type)).tobytes()

@@ -15,8 +15,8 @@ from completion.cache.kv_session import HOLE, KVSession, KVSessions, SessionSett
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, PromptTooLongError
 from completion.model.dense.dense_transformer import load_dense
+from completion.model.dense.transformers_model import TransformersModel
 from completion.model.draft_rows import GROWTH_SLOTS
-from completion.model.transformers_model import TransformersModel
 from completion.prompt.healing import HealedPrefix
 from completion.prompt.planner import Prompt
 from completion.request import CacheMode, Layout

@@ -2,7 +2,26 @@
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import (
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+    GemmaConfig,
+    GemmaForCausalLM,
+    GraniteConfig,
+    GraniteForCausalLM,
+    GraniteMoeHybridConfig,
+    GraniteMoeHybridForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    Starcoder2Config,
+    Starcoder2ForCausalLM,
+)
 
 SIZES = {
     "vocab_size": 384,
@@ -49,6 +68,48 @@ VARIANTS = {
             },
         ),
     ),
+    "qwen2-window": (
+        Qwen2ForCausalLM,
+        Qwen2Config(**SIZES, use_sliding_window=True, sliding_window=9, max_window_layers=1),
+    ),
+    "qwen3": (Qwen3ForCausalLM, Qwen3Config(**SIZES, head_dim=64)),
+    "granite": (
+        GraniteForCausalLM,
+        GraniteConfig(
+            **SIZES,
+            attention_multiplier=0.1,
+            embedding_multiplier=3.0,
+            residual_multiplier=0.22,
+            logits_scaling=4.0,
+            attention_bias=True,
+            mlp_bias=True,
+            tie_word_embeddings=True,
+        ),
+    ),
+    "granite4": (
+        GraniteMoeHybridForCausalLM,
+        GraniteMoeHybridConfig(
+            **SIZES,
+            shared_intermediate_size=192,
+            num_local_experts=0,
+            position_embedding_type="rope",
+            layer_types=["full_attention"] * 3,
+            mamba_n_heads=8,
+            attention_multiplier=0.2,
+            embedding_multiplier=2.0,
+            residual_multiplier=0.5,
+            logits_scaling=3.0,
+        ),
+    ),
+    "mistral": (MistralForCausalLM, MistralConfig(**SIZES, sliding_window=None)),
+    "mistral-window": (MistralForCausalLM, MistralConfig(**SIZES, sliding_window=20)),
+    "starcoder2": (Starcoder2ForCausalLM, Starcoder2Config(**SIZES)),
+    "starcoder2-window": (Starcoder2ForCausalLM, Starcoder2Config(**SIZES, sliding_window=5)),
+    "gemma": (GemmaForCausalLM, GemmaConfig(**SIZES, head_dim=64)),
+    "gemma3": (
+        Gemma3ForCausalLM,
+        Gemma3TextConfig(**SIZES, head_dim=64, sliding_window=12, sliding_window_pattern=2, query_pre_attn_scalar=48),
+    ),
 }
 
 
@@ -69,7 +130,7 @@ def _save(name, tmp_path_factory):
     module = kind(config).float().eval()
     for parameter_name, parameter in module.named_parameters():
         if parameter_name.endswith(("bias", "norm.weight", "layernorm.weight")):
-            torch.nn.init.normal_(parameter, mean=1.0 if "norm" in parameter_name else 0.0, std=0.3)
+            torch.nn.init.normal_(parameter, mean=float(parameter.mean().round()), std=0.3)
     folder = tmp_path_factory.mktemp(name)
     module.save_pretrained(folder)
     return folder, module

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from completion.errors import ModelError, ModelNotFoundError, UnsupportedModelError
+from completion.model.dense.transformers_model import TransformersModel
 from completion.model.loading import load_model
-from completion.model.transformers_model import TransformersModel
 from completion.request import Sampling
 from tests.completion.reference import decode_plainly
 from tests.tiny_gguf import write_tiny_gguf
@@ -63,12 +63,12 @@ def test_the_digest_depends_on_the_content(tiny_qwen2, tiny_llama, cache):
 @pytest.fixture
 def unknown_family(tmp_path, tiny_qwen2):
     """A model whose family has no built-in forward pass."""
-    from transformers import Starcoder2Config, Starcoder2ForCausalLM
+    from transformers import Olmo2Config, Olmo2ForCausalLM
 
-    config = Starcoder2Config(
+    config = Olmo2Config(
         vocab_size=704, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2
     )
-    Starcoder2ForCausalLM(config).save_pretrained(tmp_path / "model")
+    Olmo2ForCausalLM(config).save_pretrained(tmp_path / "model")
     tokenizer = (tiny_qwen2 / "tokenizer.json").read_bytes()
     (tmp_path / "model" / "tokenizer.json").write_bytes(tokenizer)
     return tmp_path / "model"
@@ -78,12 +78,12 @@ def unknown_family(tmp_path, tiny_qwen2):
 def test_a_family_without_a_built_in_forward_pass_falls_back_to_transformers(unknown_family):
     loaded = load_model(str(unknown_family), threads=1)
     assert isinstance(loaded.model, TransformersModel)
-    assert loaded.model.shape.family == "starcoder2"
+    assert loaded.model.shape.family == "olmo2"
 
 
 @pytest.mark.usefixtures("cache")
 def test_an_explicit_backend_does_not_fall_back(unknown_family):
-    with pytest.raises(UnsupportedModelError, match="starcoder2"):
+    with pytest.raises(UnsupportedModelError, match="olmo2"):
         load_model(str(unknown_family), backend="fp32", threads=1)
 
 

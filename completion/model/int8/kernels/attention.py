@@ -46,8 +46,10 @@ class CacheView(NamedTuple):
         keys: Rotated keys.  # [layers, kv_heads, slots / 16, head_dim / 2, 16, 2]
         plain_keys: Keys before rotation.  # [layers, kv_heads, slots, head_dim]
         values: Values.  # [layers, kv_heads, head_dim / 32, slots, 16, 2]
-        cosines: Cosines of the rotary angles.  # [positions, head_dim / 2]
-        sines: Sines of the rotary angles.  # [positions, head_dim / 2]
+        cosines: Cosines of the rotary angles.  # [positions or more, head_dim / 2]
+        sines: Sines of the rotary angles.  # same shape
+        first_angles: Row of the angles at which each layer's part starts.  # [layers]
+        windows: Number of last positions that a row of each layer sees, its own included.  # [layers]
     """
 
     keys: IntArray
@@ -55,6 +57,8 @@ class CacheView(NamedTuple):
     values: IntArray
     cosines: FloatArray
     sines: FloatArray
+    first_angles: IntArray
+    windows: IntArray
 
 
 class RowsView(NamedTuple):
@@ -86,7 +90,14 @@ def to_bfloat(value: np.float32) -> np.uint16:
 
 @njit
 def write_row(
-    layer: int, row: int, heads: int, qkv: FloatArray, queries: FloatArray, rows: RowsView, cache: CacheView
+    layer: int,
+    row: int,
+    heads: int,
+    factor: float,
+    qkv: FloatArray,
+    queries: FloatArray,
+    rows: RowsView,
+    cache: CacheView,
 ) -> None:
     """Rotate a row's queries and keys to its position ("RoFormer", equation 34); write key and value to its slot.
 
@@ -94,20 +105,21 @@ def write_row(
         layer: Index of the layer.
         row: Index of the row.
         heads: Number of query heads.
+        factor: Scale of the attention's scores.
         qkv: Projections.  # [rows, (heads + 2 kv_heads) · head_dim]
-        queries: Receives rotated queries, scaled by 1/√head_dim.  # [kv_heads, ≥ rows · heads / kv_heads, head_dim]
+        queries: Receives rotated queries times `factor`.  # [kv_heads, ≥ rows · heads / kv_heads, head_dim]
         rows: Slots and positions.
         cache: Receives key and value.
     """
     kv_heads, head_dim = cache.plain_keys.shape[1], cache.plain_keys.shape[3]
     half, group = head_dim // 2, heads // kv_heads
-    slot, position = rows.slots[row], rows.positions[row]
-    scale = np.float32(1.0 / np.sqrt(head_dim))
+    slot, angle = rows.slots[row], rows.positions[row] + cache.first_angles[layer]
+    scale = np.float32(factor)
     for head in range(heads):
         query = queries[head // group, row * group + head % group]
         source = qkv[row, head * head_dim : (head + 1) * head_dim]
         for i in range(half):
-            cosine, sine = cache.cosines[position, i], cache.sines[position, i]
+            cosine, sine = cache.cosines[angle, i], cache.sines[angle, i]
             query[i] = (source[i] * cosine - source[i + half] * sine) * scale
             query[i + half] = (source[i + half] * cosine + source[i] * sine) * scale
     for head in range(kv_heads):
@@ -115,7 +127,7 @@ def write_row(
         plain = cache.plain_keys[layer, head, slot]
         for i in range(head_dim):
             plain[i] = to_bfloat(qkv[row, start + i])
-        rotate_key(qkv[row, start : start + head_dim], position, slot, cache.keys[layer, head], cache)
+        rotate_key(qkv[row, start : start + head_dim], angle, slot, cache.keys[layer, head], cache)
         start += kv_heads * head_dim
         for i in range(head_dim):
             channel = i % VALUE_CHANNELS
@@ -124,12 +136,12 @@ def write_row(
 
 
 @njit(inline="always")
-def rotate_key(plain: FloatArray, position: int, slot: int, keys: IntArray, cache: CacheView) -> None:
-    """Rotate a key to its position and write it to a slot.  keys: # [slots / 16, head_dim / 2, 16, 2]."""
+def rotate_key(plain: FloatArray, angle: int, slot: int, keys: IntArray, cache: CacheView) -> None:
+    """Rotate a key by a row of angles and write it to a slot.  keys: # [slots / 16, head_dim / 2, 16, 2]."""
     half = len(plain) // 2
     block, lane = keys[slot // BLOCK_SLOTS], slot % BLOCK_SLOTS
     for i in range(half):
-        cosine, sine = cache.cosines[position, i], cache.sines[position, i]
+        cosine, sine = cache.cosines[angle, i], cache.sines[angle, i]
         other = i + half
         block[i // 2, lane, i % 2] = to_bfloat(plain[i] * cosine - plain[other] * sine)
         block[other // 2, lane, other % 2] = to_bfloat(plain[other] * cosine + plain[i] * sine)
@@ -147,7 +159,9 @@ def attend(
     scratch: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Compute the attention of `count` ≤ 6 neighbouring queries of one KV head: softmax(q kᵀ / √d) v.
+    """Compute the attention of `count` ≤ 6 neighbouring queries of one KV head: softmax(q kᵀ) v.
+
+    Slots before the window of every query are left out.
 
     Args:
         layer: Index of the layer.
@@ -164,18 +178,33 @@ def attend(
     group = out.shape[1] // head_dim // kv_heads
     totals = scratch.ctypes.data + 4 * LANES
     mixture, scores, stride = totals + 4 * LANES, scratch.ctypes.data + 4 * SCRATCH_FLOATS, 4 * slots
-    span = 0
+    window = cache.windows[layer]
+    span, begin = 0, slots
     for query in range(first, first + count):
-        span = max(span, _reach(query // group, rows))
+        row = query // group
+        span = max(span, _reach(row, rows))
+        begin = min(begin, rows.contiguous[row], _first_seen(row, window, rows))
+    begin -= begin % SPAN_SLOTS
     keys, query_at = cache.keys[layer, head].ctypes.data, queries[head, first].ctypes.data
-    for slot in range(0, span, SPAN_SLOTS):
+    for slot in range(begin, span, SPAN_SLOTS):
         score_span(count, query_at, keys + slot * head_dim * 2, head_dim, scores + 4 * slot, stride)
     for query in range(count):
-        total = _softmax(scores + query * stride, span, (first + query) // group, rows, scratch.ctypes.data)
+        row = (first + query) // group
+        total = _softmax(
+            scores + query * stride, begin, span, row, _first_seen(row, window, rows), rows, scratch.ctypes.data
+        )
         store_float(totals + 4 * query, np.float32(1.0) / total)
     for part in range(head_dim // VALUE_CHANNELS):
         values = cache.values[layer, head, part].ctypes.data
-        mix_values(count, scores, stride, values, span, mixture, 4 * VALUE_CHANNELS)
+        mix_values(
+            count,
+            scores + 4 * begin,
+            stride,
+            values + 4 * LANES * begin,
+            span - begin,
+            mixture,
+            4 * VALUE_CHANNELS,
+        )
         for query in range(count):
             row, member = (first + query) // group, (first + query) % group
             column = (head * group + member) * head_dim + part * VALUE_CHANNELS
@@ -192,24 +221,44 @@ def _reach(row: int, rows: RowsView) -> int:
     return rows.singles[end - 1] + 1 if end > rows.singles_start[row] else rows.contiguous[row]
 
 
+@njit(inline="always")
+def _first_seen(row: int, window: int, rows: RowsView) -> int:
+    """Return the first position that a row sees."""
+    return max(0, rows.positions[row] + 1 - window)
+
+
 @njit
-def _softmax(scores: int, span: int, row: int, rows: RowsView, lanes: int) -> np.float32:
+def _softmax(scores: int, begin: int, span: int, row: int, first: int, rows: RowsView, lanes: int) -> np.float32:
     """Turn a row of scores into e^(s − max), zero for slots that the row does not see; return their sum.
 
     Lane i of the sum adds positions i, i + 16, ... in order, whatever their slots.
+
+    Args:
+        scores: Address of the score of slot 0; those from slot `begin` on are there.
+        begin: First slot, a multiple of 16, not after `first` nor the end of the contiguous slots.
+        span: Slot after the last one.
+        row: Index of the row.
+        first: First position that the row sees.
+        rows: The slots that it sees without a window.
+        lanes: Scratch for the lanes of the sum.
     """
     contiguous, start, end = rows.contiguous[row], rows.singles_start[row], rows.singles_start[row + 1]
-    greatest = floats(_greatest(scores, contiguous, rows.singles[start:end]))
-    for at in range(scores, scores + 4 * span, 4 * LANES):
+    hidden = min(first, contiguous)
+    for slot in range(begin, hidden):
+        store_float(scores + 4 * slot, -np.float32(np.inf))
+    single = start + first - hidden
+    greatest = floats(_greatest(scores, begin, contiguous, rows.singles[single:end]))
+    for at in range(scores + 4 * begin, scores + 4 * span, 4 * LANES):
         store_floats(at, exp(load_floats(at) - greatest))
+    for slot in range(begin, hidden):
+        store_float(scores + 4 * slot, _ZERO)
     sums = floats(_ZERO)
     whole = contiguous - contiguous % LANES
-    for at in range(scores, scores + 4 * whole, 4 * LANES):
+    for at in range(scores + 4 * begin, scores + 4 * whole, 4 * LANES):
         sums = sums + load_floats(at)
     store_floats(lanes, sums)
     for slot in range(whole, contiguous):
         _add_to_lane(lanes, slot, load_float(scores + 4 * slot))
-    single = start
     for slot in range(contiguous, span):
         if single < end and rows.singles[single] == slot:
             _add_to_lane(lanes, contiguous + single - start, load_float(scores + 4 * slot))
@@ -226,10 +275,10 @@ def _add_to_lane(lanes: int, position: int, value: np.float32) -> None:
 
 
 @njit
-def _greatest(scores: int, contiguous: int, singles: IntArray) -> np.float32:
+def _greatest(scores: int, begin: int, contiguous: int, singles: IntArray) -> np.float32:
     whole = contiguous - contiguous % LANES
     greatest = floats(-np.float32(np.inf))
-    for at in range(scores, scores + 4 * whole, 4 * LANES):
+    for at in range(scores + 4 * begin, scores + 4 * whole, 4 * LANES):
         greatest = larger(load_floats(at), greatest)
     result = largest_of(greatest)
     for slot in range(whole, contiguous):

@@ -17,7 +17,6 @@ from completion.model.int8.kernels.attention_product import TILE_QUERIES
 from completion.model.int8.kernels.int8_product import (
     ADD,
     CHANNELS,
-    GATE,
     LOGITS,
     STORE,
     Inputs,
@@ -25,16 +24,20 @@ from completion.model.int8.kernels.int8_product import (
     Target,
     multiply_panel,
 )
-from completion.model.int8.kernels.row_operations import normalise_row, quantise_row
+from completion.model.int8.kernels.row_operations import add_row, normalise_row, normalise_wholly, quantise_row
 from completion.model.int8.kernels.work_sharing import claim, finish, wait
 from drafting.arrays import FloatArray, IntArray
 
-LAYER_STAGES = 10
+LAYER_STAGES = 12
 """Number of stages of a layer."""
 HEAD_STAGES = 2
 """Number of stages of the head."""
-NORM_1, QKV, ATTENTION_OUT, NORM_2, GATE_UP, DOWN, LAYER_COLUMNS = 0, 1, 4, 7, 8, 11, 14
-"""Columns of the address table: a norm has one (its weight), a matrix three (weights, scales, bias)."""
+NORM_1, QKV, QUERY_NORM, KEY_NORM, ATTENTION_OUT, POST_NORM_1, NORM_2, UP, DOWN, POST_NORM_2 = range(0, 30, 3)
+LAYER_COLUMNS = 30
+"""Columns of the address table: three a matrix (weights, scales, bias), three a norm (weight, unused, bias).
+
+A norm or bias that the model lacks has the address 0.
+"""
 
 
 class Sizes(NamedTuple):
@@ -45,6 +48,7 @@ class Sizes(NamedTuple):
     attention: int  # heads · head_dim
     qkv: int  # (heads + 2 kv_heads) · head_dim
     intermediate: int
+    up: int  # 2 · intermediate for gate and up, intermediate for up alone
     vocabulary: int  # a multiple of 64
     kv_heads: int
     group: int  # heads / kv_heads
@@ -52,6 +56,9 @@ class Sizes(NamedTuple):
     attention_group: int
     intermediate_group: int
     epsilon: float
+    attention_scale: float
+    centred: bool  # whether norms remove the mean
+    activation: int  # kind of target of the product with gate and up: GATE, GATE_GELU or GELU
 
 
 class Buffers(NamedTuple):
@@ -81,30 +88,59 @@ class Outputs(NamedTuple):
 def _attention_block(
     thread: int, layer: int, sizes: Sizes, table: IntArray, rows: RowsView, cache: CacheView, buffers: Buffers
 ) -> None:
-    """Compute x += W_o · attention(W_qkv · norm(x))."""
+    """Compute x += W_o · attention(W_qkv · norm(x)); the output may have a norm, as may queries and keys."""
     stage, count, columns = layer * LAYER_STAGES, len(rows.slots), table[layer]
     hidden = _inputs(buffers, sizes.hidden, sizes.hidden_group)
-    _normalise(stage, count, columns[NORM_1], sizes.epsilon, hidden, buffers)
+    _normalise(stage, count, columns[NORM_1 : NORM_1 + 3], sizes, hidden, buffers)
     _multiply(thread, stage + 1, count, sizes.qkv, hidden, columns[QKV : QKV + 3], STORE, buffers.qkv, buffers)
-    _write(stage + 2, layer, rows, cache, buffers)
+    _write(stage + 2, layer, sizes, columns, rows, cache, buffers)
     _attend(thread, stage + 3, layer, rows, cache, buffers)
     attention = _inputs(buffers, sizes.attention, sizes.attention_group)
     _quantise(stage + 4, count, buffers.attention, attention, buffers)
-    matrix = columns[ATTENTION_OUT : ATTENTION_OUT + 3]
-    _multiply(thread, stage + 5, count, sizes.hidden, attention, matrix, ADD, buffers.x, buffers)
+    matrix, norm = columns[ATTENTION_OUT : ATTENTION_OUT + 3], columns[POST_NORM_1 : POST_NORM_1 + 3]
+    _add_product(thread, stage + 5, count, sizes, attention, matrix, norm, buffers)
 
 
 @njit
 def _mlp_block(thread: int, layer: int, sizes: Sizes, columns: IntArray, count: int, buffers: Buffers) -> None:
-    """Compute x += W_down · (silu(W_gate · norm(x)) ⊙ W_up · norm(x))."""
-    stage = layer * LAYER_STAGES + 6
+    """Compute x += W_down · (f(W_gate · norm(x)) ⊙ W_up · norm(x)), or W_down · f(W_up · norm(x)) without gate."""
+    stage = layer * LAYER_STAGES + 7
     hidden = _inputs(buffers, sizes.hidden, sizes.hidden_group)
-    _normalise(stage, count, columns[NORM_2], sizes.epsilon, hidden, buffers)
-    gate_up = columns[GATE_UP : GATE_UP + 3]
-    _multiply(thread, stage + 1, count, 2 * sizes.intermediate, hidden, gate_up, GATE, buffers.gated, buffers)
+    _normalise(stage, count, columns[NORM_2 : NORM_2 + 3], sizes, hidden, buffers)
+    _multiply(
+        thread, stage + 1, count, sizes.up, hidden, columns[UP : UP + 3], sizes.activation, buffers.gated, buffers
+    )
     gated = _inputs(buffers, sizes.intermediate, sizes.intermediate_group)
     _quantise(stage + 2, count, buffers.gated, gated, buffers)
-    _multiply(thread, stage + 3, count, sizes.hidden, gated, columns[DOWN : DOWN + 3], ADD, buffers.x, buffers)
+    matrix, norm = columns[DOWN : DOWN + 3], columns[POST_NORM_2 : POST_NORM_2 + 3]
+    _add_product(thread, stage + 3, count, sizes, gated, matrix, norm, buffers)
+
+
+@njit
+def _add_product(
+    thread: int,
+    stage: int,
+    count: int,
+    sizes: Sizes,
+    inputs: Inputs,
+    matrix: IntArray,
+    post_norm: IntArray,
+    buffers: Buffers,
+) -> None:
+    """Add the product of all rows with a matrix to x, or its norm if the family has one there."""
+    if post_norm[0] == 0:
+        _multiply(thread, stage, count, sizes.hidden, inputs, matrix, ADD, buffers.x, buffers)
+        return
+    _multiply(thread, stage, count, sizes.hidden, inputs, matrix, STORE, buffers.normal, buffers)
+    counters = buffers.counters.ctypes.data
+    row = claim(counters, stage + 1)
+    while row < count:
+        normal = buffers.normal[row].ctypes.data
+        normalise_wholly(normal, post_norm, sizes.hidden, sizes.epsilon, sizes.centred, normal)
+        add_row(normal, sizes.hidden, buffers.x[row].ctypes.data)
+        finish(counters, stage + 1)
+        row = claim(counters, stage + 1)
+    wait(counters, stage + 1, count)
 
 
 @njit
@@ -115,7 +151,8 @@ def _head(thread: int, sizes: Sizes, columns: IntArray, wanted: IntArray, buffer
     item = claim(counters, stage)
     while item < len(wanted):
         normal = buffers.normal[item].ctypes.data
-        normalise_row(buffers.x[wanted[item]].ctypes.data, columns[NORM_1], sizes.hidden, sizes.epsilon, normal)
+        x = buffers.x[wanted[item]].ctypes.data
+        normalise_wholly(x, columns[NORM_1 : NORM_1 + 3], sizes.hidden, sizes.epsilon, sizes.centred, normal)
         quantise_row(normal, item, hidden)
         finish(counters, stage)
         item = claim(counters, stage)
@@ -132,13 +169,13 @@ def _inputs(buffers: Buffers, width: int, group_width: int) -> Inputs:
 
 
 @njit
-def _normalise(stage: int, count: int, weight: int, epsilon: float, inputs: Inputs, buffers: Buffers) -> None:
+def _normalise(stage: int, count: int, norm: IntArray, sizes: Sizes, inputs: Inputs, buffers: Buffers) -> None:
     """Quantise norm(x) of every row."""
     counters = buffers.counters.ctypes.data
     row = claim(counters, stage)
     while row < count:
         normal = buffers.normal[row].ctypes.data
-        normalise_row(buffers.x[row].ctypes.data, weight, inputs.width, epsilon, normal)
+        normalise_wholly(buffers.x[row].ctypes.data, norm, inputs.width, sizes.epsilon, sizes.centred, normal)
         quantise_row(normal, row, inputs)
         finish(counters, stage)
         row = claim(counters, stage)
@@ -195,13 +232,20 @@ def _panels(
 
 
 @njit
-def _write(stage: int, layer: int, rows: RowsView, cache: CacheView, buffers: Buffers) -> None:
-    """Rotate queries and keys, and write keys and values to their slots."""
-    counters, count = buffers.counters.ctypes.data, len(rows.slots)
-    heads = buffers.attention.shape[1] // cache.plain_keys.shape[3]
+def _write(
+    stage: int, layer: int, sizes: Sizes, columns: IntArray, rows: RowsView, cache: CacheView, buffers: Buffers
+) -> None:
+    """Rotate queries and keys, normalised if the family does, and write keys and values to their slots."""
+    counters, count, head_dim = buffers.counters.ctypes.data, len(rows.slots), cache.plain_keys.shape[3]
+    heads = buffers.attention.shape[1] // head_dim
     row = claim(counters, stage)
     while row < count:
-        write_row(layer, row, heads, buffers.qkv, buffers.queries, rows, cache)
+        if columns[QUERY_NORM] != 0:
+            for head in range(heads + sizes.kv_heads):
+                at = buffers.qkv[row].ctypes.data + 4 * head * head_dim
+                norm = columns[QUERY_NORM if head < heads else KEY_NORM]
+                normalise_row(at, norm, head_dim, sizes.epsilon, at)
+        write_row(layer, row, heads, sizes.attention_scale, buffers.qkv, buffers.queries, rows, cache)
         finish(counters, stage)
         row = claim(counters, stage)
     wait(counters, stage, count)

@@ -46,8 +46,10 @@ CHANNELS = 64
 """Number of output channels in a panel: four registers of sums a row."""
 TILE_ROWS = 6 if WIDE_REGISTERS else 1
 """Maximum number of rows multiplied together: 6 · 4 sums, 4 weights and a row's inputs fill 32 wide registers."""
-STORE, ADD, GATE, LOGITS = 0, 1, 2, 3
+STORE, ADD, GATE, LOGITS, GATE_GELU, GELU = 0, 1, 2, 3, 4, 5
 """Kinds of target: what happens to a panel's results; see `finish_row`."""
+_GELU_LINEAR = np.float32(2 * np.sqrt(2 / np.pi))
+_GELU_CUBIC = np.float32(2 * np.sqrt(2 / np.pi) * 0.044715)
 
 
 def _tile(rows: int) -> Any:  # noqa: ANN401  (a numba intrinsic)
@@ -148,7 +150,7 @@ class Matrix(NamedTuple):
 class Target(NamedTuple):
     """Destination of the results, by address."""
 
-    kind: int  # STORE, ADD, GATE or LOGITS
+    kind: int  # one of the six kinds
     out_at: int  # float32 [rows, stride]
     stride: int
     largest_at: int  # float32 [rows, panels]: a panel's largest value; LOGITS only
@@ -199,7 +201,8 @@ def finish_row(row: int, panel: int, matrix: Matrix, target: Target, sums_at: in
     """Scale a row's sums by channel, add the bias, and write the result as the target's kind says.
 
     STORE writes the results. ADD adds them to the target. GATE writes silu(first half) · second half, for a panel of 32
-    gate channels and their 32 up channels. LOGITS writes the results and their maximum.
+    gate channels and their 32 up channels, GATE_GELU the same with gelu. GELU writes gelu(results). LOGITS writes the
+    results and their maximum.
     """
     channel = panel * CHANNELS
     y0 = _scaled(sums_at, channel, matrix)
@@ -211,7 +214,14 @@ def finish_row(row: int, panel: int, matrix: Matrix, target: Target, sums_at: in
         store_floats(out, _silu(y0) * y2)
         store_floats(out + 64, _silu(y1) * y3)
         return
+    if target.kind == GATE_GELU:
+        out = target.out_at + 4 * (row * target.stride + channel // 2)
+        store_floats(out, _gelu(y0) * y2)
+        store_floats(out + 64, _gelu(y1) * y3)
+        return
     out = target.out_at + 4 * (row * target.stride + channel)
+    if target.kind == GELU:
+        y0, y1, y2, y3 = _gelu(y0), _gelu(y1), _gelu(y2), _gelu(y3)
     if target.kind == ADD:
         y0, y1 = y0 + load_floats(out), y1 + load_floats(out + 64)
         y2, y3 = y2 + load_floats(out + 128), y3 + load_floats(out + 192)
@@ -234,3 +244,13 @@ def _scaled(sums_at, channel, matrix):  # type: ignore[no-untyped-def]  # noqa: 
 def _silu(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Compute x · σ(x) = x / (1 + e^−x)."""
     return x / (floats(np.float32(1.0)) + exp(floats(np.float32(0.0)) - x))
+
+
+@njit(inline="always")
+def _gelu(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Compute x · (1 + tanh u) / 2 = x / (1 + e^−2u) with u = √(2/π) · (x + 0.044715 x³).
+
+    Source: "Gaussian Error Linear Units (GELUs)", section 2.
+    """
+    double = x * fma(x * x, floats(_GELU_CUBIC), floats(_GELU_LINEAR))
+    return x / (floats(np.float32(1.0)) + exp(floats(np.float32(0.0)) - double))

@@ -25,6 +25,7 @@ from completion.model.int8.kernels.vector import (
     sum_of,
     sum_of_ints,
 )
+from drafting.arrays import IntArray
 
 _MAX_INT8 = np.float32(127.0)
 _TINY = np.float32(1e-30)  # lower bound on a row's maximum, so that a row of zeros has a scale
@@ -42,6 +43,41 @@ def normalise_row(x_at: int, weight_at: int, width: int, epsilon: float, out_at:
     factor = floats(np.float32(1.0) / np.sqrt(mean + np.float32(epsilon)))
     for at in range(0, 4 * width, 4 * LANES):
         store_floats(out_at + at, load_floats(x_at + at) * factor * load_floats(weight_at + at))
+
+
+@njit
+def normalise_wholly(x_at: int, columns: IntArray, width: int, epsilon: float, centred: bool, out_at: int) -> None:  # noqa: FBT001
+    """Compute a norm with what a family may add: x centred before, a bias after.
+
+    Source: "Layer Normalization", equation 4, which is RMSNorm of the centred row.
+
+    Args:
+        x_at: Address of the row.  # [width]
+        columns: Addresses of the weight and, in the third column, the bias, 0 if there is none.
+        width: Width of the row.
+        epsilon: Epsilon of the norm.
+        centred: Whether the mean is removed.
+        out_at: Address of the result, which may be x_at.  # [width]
+    """
+    source = x_at
+    if centred:
+        total = floats(np.float32(0.0))
+        for at in range(0, 4 * width, 4 * LANES):
+            total = total + load_floats(x_at + at)
+        mean = floats(sum_of(total) / np.float32(width))
+        for at in range(0, 4 * width, 4 * LANES):
+            store_floats(out_at + at, load_floats(x_at + at) - mean)
+        source = out_at
+    normalise_row(source, columns[0], width, epsilon, out_at)
+    if columns[2] != 0:
+        add_row(columns[2], width, out_at)
+
+
+@njit
+def add_row(x_at: int, width: int, out_at: int) -> None:
+    """Add a row to another one.  # [width] each."""
+    for at in range(0, 4 * width, 4 * LANES):
+        store_floats(out_at + at, load_floats(out_at + at) + load_floats(x_at + at))
 
 
 @njit

@@ -43,7 +43,7 @@ def move_slots(view: CacheView, sources: IntArray, targets: IntArray, scratch: I
             start = (layer * heads + head) * bytes_of_head
             _copy_rows(plain + start, sources, targets, 2 * head_dim, scratch_at)
             for index, target in enumerate(targets):
-                _rotate(scratch_at + index * 2 * head_dim, target, view, rotated)
+                _rotate(scratch_at + index * 2 * head_dim, target + view.first_angles[layer], view, rotated)
                 _scatter(rotated, target, keys + start, head_dim)
             for part in range(head_dim // VALUE_CHANNELS):
                 _copy_rows(values + start + part * slots * _LINE, sources, targets, _LINE, scratch_at)
@@ -61,10 +61,10 @@ def _copy_rows(rows: int, sources: IntArray, targets: IntArray, width: int, scra
 
 
 @njit(inline="always")
-def _rotate(plain: int, position: int, view: CacheView, out: int) -> None:
-    """Rotate a key to a position ("RoFormer", equation 34).  plain, out: bfloat16 [head_dim]."""
+def _rotate(plain: int, angle: int, view: CacheView, out: int) -> None:
+    """Rotate a key by a row of angles ("RoFormer", equation 34).  plain, out: bfloat16 [head_dim]."""
     half = view.cosines.shape[1]
-    cosines, sines = view.cosines.ctypes.data + 4 * half * position, view.sines.ctypes.data + 4 * half * position
+    cosines, sines = view.cosines.ctypes.data + 4 * half * angle, view.sines.ctypes.data + 4 * half * angle
     for i in range(0, half, LANES):
         left, right = load_bfloats(plain + 2 * i), load_bfloats(plain + 2 * (i + half))
         cosine, sine = load_floats(cosines + 4 * i), load_floats(sines + 4 * i)

@@ -10,7 +10,7 @@ from completion.model.architecture import read_architecture
 from completion.model.dense import cuda_graphs
 from completion.model.dense.cuda_graphs import GraphedTransformer
 from completion.model.dense.dense_transformer import load_dense
-from completion.model.weights import read_weights
+from completion.model.dense.weights import read_weights
 
 TOLERANCE = 5e-4  # float32 with products of other shapes
 

@@ -1,6 +1,7 @@
 """Converting a GGUF file gives the safetensors that it was made from."""
 
 import json
+from dataclasses import replace
 
 import gguf
 import pytest
@@ -9,10 +10,11 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from completion.errors import ModelDamagedError, StorageError, UnsupportedModelError
+from completion.model.architecture import read_architecture
 from completion.model.store import gguf_conversion
 from completion.model.store.gguf_conversion import convert_gguf
 from completion.progress import silent
-from tests.tiny_gguf import write_tiny_gguf
+from tests.tiny_gguf import write_gguf, write_tiny_gguf
 
 
 def convert(path, folder):
@@ -42,6 +44,22 @@ def test_transformers_gives_the_same_logits_from_the_converted_folder(tmp_path, 
             AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)(tokens).logits for folder in folders
         )
     assert torch.equal(ours, original)
+
+
+def test_a_family_in_gguf_has_the_architecture_and_the_weights_of_its_folder(tiny, tmp_path):
+    folder, _ = tiny
+    expected = read_architecture(folder)
+    if expected.family not in gguf_conversion.ARCHITECTURES or expected.rotary.kind != "default":
+        pytest.skip("no GGUF files of this family, or of this rotary scaling, are read")
+    if expected.family == "qwen2" and expected.windowed_layers:
+        pytest.skip("GGUF files do not tell which layers have windows")
+    path = write_gguf(tmp_path / "model.gguf", folder, expected.family, kv_heads=expected.kv_heads)
+    converted = convert(path, tmp_path / "converted")
+    for name, tensor in load_file(folder / "model.safetensors").items():
+        assert torch.equal(converted.pop(name), tensor.to(torch.bfloat16)), name
+    assert converted == {}
+    found = read_architecture(tmp_path / "converted")
+    assert replace(found, vocabulary_size=expected.vocabulary_size) == expected
 
 
 def test_rows_dequantised_in_chunks_equal_rows_dequantised_at_once(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from completion.errors import ModelError, UnsupportedModelError
-from completion.model.transformers_model import TransformersModel
+from completion.model.dense.transformers_model import TransformersModel
 
 TOLERANCE = 1e-4  # float32 with sums in another order; logits are of the order of 10
 
