@@ -173,7 +173,7 @@ def floor_ms(architecture: Architecture, weights: Weights, past: int, bandwidth:
     matrices = sum(
         linear.weight.numel()
         for layer in weights.layers
-        for linear in (layer.qkv, layer.attention_out, layer.gate_up, layer.down)
+        for linear in (layer.qkv, layer.attention_out, layer.up, layer.down)
     )
     cached = 2 * architecture.layers * architecture.kv_heads * architecture.head_dim * past
     return (matrices + weights.head.numel() + cached) * element / 1e6 / bandwidth
