@@ -35,6 +35,7 @@ class LoadedModel:
         name: Short name, for display and for choosing the prompt's format.
         digest: Changes when the model's content does; files made from a model have it in their names.
         device: Where it runs, as torch names it.
+        folder: Folder of its files.
     """
 
     model: CausalModel
@@ -42,6 +43,7 @@ class LoadedModel:
     name: str
     digest: str
     device: str
+    folder: Path
 
 
 def load_model(
@@ -66,7 +68,7 @@ def load_model(
         tokenizer = executor.submit(_load_tokenizer, prepared.folder)
         model = _load_weights(prepared.folder, backend, threads)
     device = str(getattr(model, "device", "cpu"))
-    return LoadedModel(model, tokenizer.result(), prepared.name, prepared.digest, device)
+    return LoadedModel(model, tokenizer.result(), prepared.name, prepared.digest, device, prepared.folder)
 
 
 def _load_tokenizer(folder: Path) -> CodeTokenizer:
