@@ -26,6 +26,7 @@ _NAMES = {
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
 }
+CHAT_TEMPLATE = "{{ messages[0].content }}"
 _WORDS = ("▁def", "▁return", "▁the", "▁self", "self", "return", "▁▁", "▁▁▁▁", "in", "er", "re", "th", "nt", "se", "lf")
 
 
@@ -65,6 +66,7 @@ def _add_sizes(writer: gguf.GGUFWriter, config: dict) -> None:
     writer.add_rope_freq_base(config["rope_theta"])
     writer.add_bos_token_id(config["bos_token_id"])
     writer.add_eos_token_id(config["eos_token_id"])
+    writer.add_chat_template(CHAT_TEMPLATE)
 
 
 def _add_byte_level(writer: gguf.GGUFWriter, splitting: str) -> None:
