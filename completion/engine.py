@@ -18,6 +18,7 @@ from completion.decoding.task import Task
 from completion.errors import ParseLimitError
 from completion.model.loading import LoadedModel
 from completion.postprocess import Dropped
+from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
 from completion.prompt.line_endings import normalised, restored
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, SHORT_BUDGET, PromptBudget, PromptPace
@@ -84,7 +85,9 @@ class Engine:
         self._tokenizer = loaded.tokenizer
         fim_format = detect_format(loaded.tokenizer.special, loaded.name)
         max_tokens = settings.sessions.max_prompt_tokens(loaded.model.shape.max_positions)
-        self._planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget, max_tokens, parsing)
+        chat = ChatTemplate(loaded.folder, loaded.tokenizer.special)
+        self._planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget, max_tokens, parsing, chat)
+        self._max_nodes = settings.max_nodes
         self._parsing = parsing
         self._pace = PromptPace(settings.budget, settings.full_prompt_s)
         self._cold_prompt_s = settings.cold_prompt_s
@@ -100,6 +103,7 @@ class Engine:
         Raises:
             CancelledError: Within one step or one chunk of the prompt after `cancel`.
             PromptTooLongError: The prompt does not fit the KV session.
+            ConversationError: The model's chat template cannot lay out the conversation.
         """
         if unwanted := self._unwanted_at(request, cancel):
             yield CompletionEvent((), done=True, dropped=unwanted)
@@ -179,6 +183,8 @@ class Engine:
         planned, prompt, session = self._plan(request)
         if self._is_cold(prompt, planned.cache, session):
             prompt = self._planner.plan(replace(planned, context=(), outline=False), SHORT_BUDGET)
+        room = session.capacity - len(prompt.tokens) - self._max_nodes
+        planned = replace(planned, max_tokens=min(planned.max_tokens, room))
         context = cursor_context(planned, self._parsing)
         plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)
@@ -222,7 +228,9 @@ class Engine:
         return 2 * computed > len(prompt.tokens) and self._pace.seconds(computed) > self._cold_prompt_s
 
     def _with_snippets(self, request: CompletionRequest, budget_tokens: int) -> CompletionRequest:
-        """Return the request with snippets of other files of its workspace, unless it has some already."""
+        """Return the request with snippets of other files of its workspace, unless it has some or is a conversation."""
+        if request.messages:
+            return request
         snippets = self._workspaces.snippets(request, budget_tokens)
         return request if request.context else replace(request, context=snippets)
 

@@ -75,6 +75,12 @@ class PromptTooLongError(DraftlineError):
     code = "prompt_too_long"
 
 
+class ConversationError(DraftlineError):
+    """The model has no chat template, or its template refuses the conversation."""
+
+    code = "conversation"
+
+
 class DocumentRefusedError(DraftlineError):
     """A document is refused, because earlier hosts ended while they processed it."""
 

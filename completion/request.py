@@ -82,6 +82,14 @@ class ContextFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Message:
+    """A turn of a conversation; `role` is "system", "user" or "assistant"."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sampling:
     """Parameters of drawing a token. With temperature 0, decoding is greedy and the other fields have no effect."""
 
@@ -93,16 +101,17 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A request for the text between `prefix` and `suffix`.
+    """A request for the text between `prefix` and `suffix`, or for the model's turn in a conversation.
 
     Attributes:
-        prefix: Text of the document before the cursor.
+        prefix: Text of the document before the cursor; in a conversation, the text that the model's turn starts with.
         suffix: Text of the document after the cursor.
         language: LSP language identifier ("python", "typescriptreact", ...); "" if unknown.
         path: Path within the workspace, for the model's file header; "" if unknown.
         repository: Name of the workspace, for the model's repository header; "" if unknown.
         document: Opaque key of the document, which the host tells apart by client. Its requests share a KV session.
         workspace: Opaque key of the workspace. Drafts come from this workspace's index only.
+        messages: Conversation that the model answers; `completion.instruct.instruct_request` makes such requests.
         context: Snippets of other files in a stable order, the most useful last; empty to let the engine choose them.
         history: What the user changed in the document, as hunks that start with a line `@@`, the latest last.
         outline: Whether the prompt contains the imports and open scopes of a long document above its window.
@@ -135,6 +144,7 @@ class CompletionRequest:
     repository: str = ""
     document: str = ""
     workspace: str = ""
+    messages: tuple[Message, ...] = ()
     context: tuple[ContextFile, ...] = ()
     history: str = ""
     outline: bool = True

@@ -14,6 +14,8 @@ from completion.errors import DraftlineError
 
 PARTIAL_COMPLETION = "draftline/partialCompletion"
 STATUS = "draftline/status"
+EDIT = "draftline/edit"
+PARTIAL_EDIT = "draftline/partialEdit"
 DID_SHOW = "textDocument/didShowCompletion"
 DID_ACCEPT_PARTLY = "textDocument/didPartiallyAcceptCompletion"
 DID_MOVE_CURSOR = "draftline/didMoveCursor"
@@ -81,6 +83,21 @@ class Switch:
     is_off: bool | None
 
 
+@dataclass(frozen=True, slots=True)
+class EditMessage:
+    """The text from `start` to `end` in version `version` of the document `uri` is to be edited by an instruction.
+
+    The client chooses the `id`, which the partial texts have.
+    """
+
+    id: str
+    uri: str
+    version: int
+    start: types.Position
+    end: types.Position
+    instruction: str
+
+
 def read_item_name(arguments: object) -> ItemName:
     """Read the arguments of `draftline.accepted`. A missing index means the first suggestion.
 
@@ -136,13 +153,25 @@ def read_cursor(params: object) -> tuple[str, types.Position]:
     Raises:
         InvalidMessageError: A field is missing or invalid.
     """
-    uri, position = _member(params, "uri", DID_MOVE_CURSOR), _member(params, "position", DID_MOVE_CURSOR)
-    line, character = (_member(position, name, DID_MOVE_CURSOR) for name in ("line", "character"))
-    if not all(isinstance(number, int) and 0 <= number <= _MAX_UINTEGER for number in (line, character)):
-        raise InvalidMessageError(
-            f"{DID_MOVE_CURSOR}: line and character of a position must be integers from 0 to {_MAX_UINTEGER}."
-        )
-    return str(uri), types.Position(line, character)
+    uri = _member(params, "uri", DID_MOVE_CURSOR)
+    return str(uri), _position(_member(params, "position", DID_MOVE_CURSOR), DID_MOVE_CURSOR)
+
+
+def read_edit(params: object) -> EditMessage:
+    """Read the params of `draftline/edit`.
+
+    Raises:
+        InvalidMessageError: A field is missing or invalid.
+    """
+    id_, uri, version, range_, instruction = (
+        _member(params, name, EDIT) for name in ("id", "uri", "version", "range", "instruction")
+    )
+    if not isinstance(version, int) or not isinstance(instruction, str) or not instruction.strip():
+        raise InvalidMessageError(f"{EDIT}: version must be an integer, and instruction a text that is not empty.")
+    start, end = (_position(_member(range_, name, EDIT), EDIT) for name in ("start", "end"))
+    if (start.line, start.character) > (end.line, end.character):
+        raise InvalidMessageError(f"{EDIT}: the range ends before it starts.")
+    return EditMessage(str(id_), str(uri), version, start, end, instruction)
 
 
 def read_minutes(arguments: Sequence[object]) -> float:
@@ -170,6 +199,15 @@ def read_switch(arguments: Sequence[object]) -> Switch:
             f'{SWITCH_COMMAND} takes one of {known}, a document\'s URI, and "on", "off" or nothing.'
         )
     return Switch(OffScope(str(scope)), uri, None if state is None else state == "off")
+
+
+def _position(value: object, method: str) -> types.Position:
+    line, character = (_member(value, name, method) for name in ("line", "character"))
+    if not all(isinstance(number, int) and 0 <= number <= _MAX_UINTEGER for number in (line, character)):
+        raise InvalidMessageError(
+            f"{method}: line and character of a position must be integers from 0 to {_MAX_UINTEGER}."
+        )
+    return types.Position(line, character)
 
 
 def _member(value: object, name: str, method: str) -> Any:  # noqa: ANN401 - untyped JSON

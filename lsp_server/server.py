@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from cattrs import Converter
@@ -174,6 +175,10 @@ def _register_completion(server: DraftlineServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     async def inline_completion(params: types.InlineCompletionParams) -> types.InlineCompletionList:
         return await server.session.inline_completion(params)
+
+    @server.feature(messages.EDIT)
+    async def edit(params: Any) -> dict[str, str]:  # noqa: ANN401 - untyped JSON
+        return asdict(await server.session.editor.edit(messages.read_edit(params)))
 
 
 def _register_list_completion(server: DraftlineServer) -> None:

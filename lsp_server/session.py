@@ -18,7 +18,7 @@ from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_start
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.link import EngineLink
-from lsp_server.messages import PARTIAL_COMPLETION, ItemName, Switch
+from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, ItemName, Switch
 from lsp_server.settings.config import PROJECT_FILE
 from lsp_server.settings.switched_off import SwitchedOff, off_path
 from lsp_server.settings.table import Settings
@@ -30,6 +30,7 @@ from lsp_server.suggesting.query import Answer, Query, situation_at
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.suggesting.request_builder import RequestBuilder
 from lsp_server.suggesting.request_policy import RequestPolicy
+from lsp_server.suggesting.selection_edit import SelectionEditor
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.telemetry.schema import usable_store_path
@@ -66,6 +67,13 @@ class Session:
             on_partial=self._send_partial,
             on_answer=self._note_answer,
             clock=clock,
+        )
+        self.editor = SelectionEditor(
+            self.documents,
+            self.policy,
+            source=lambda: self.engine.source,
+            build_request=lambda document, *words: self._builder.build_edit(document, *words, self.settings),
+            on_text=lambda id_, text: server.protocol.notify(PARTIAL_EDIT, {"id": id_, "text": text}),
         )
         self.preparer = Preparer(lambda: self.settings, self._prepare)
         self.recorder = SuggestionRecorder(lambda: self.status.status.model, clock)

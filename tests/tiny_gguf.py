@@ -31,6 +31,7 @@ _NAMES = {
     "mlp.c_proj": "ffn_down",
 }
 _INTERLEAVED = {"llama", "granite"}
+CHAT_TEMPLATE = "{{ messages[0].content }}"
 _WORDS = ("▁def", "▁return", "▁the", "▁self", "self", "return", "▁▁", "▁▁▁▁", "in", "er", "re", "th", "nt", "se", "lf")
 
 
@@ -104,8 +105,9 @@ def _add_sizes(writer: gguf.GGUFWriter, config: dict) -> None:
     writer.add_rope_freq_base(
         config["rope_theta"] if "rope_theta" in config else config["rope_parameters"]["rope_theta"]
     )
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(2)
+    writer.add_bos_token_id(config.get("bos_token_id") or 0)
+    writer.add_eos_token_id(config.get("eos_token_id") or 2)
+    writer.add_chat_template(CHAT_TEMPLATE)
 
 
 def _add_byte_level(writer: gguf.GGUFWriter, splitting: str) -> None:

@@ -11,7 +11,7 @@ from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.model.causal_model import CausalModel
 from completion.model.sampling import draw
-from completion.request import CompletionRequest, Sampling
+from completion.request import CompletionEvent, CompletionRequest, Sampling
 from drafting.arrays import FloatArray, IntArray
 from drafting.draft_tree import DraftTree
 from drafting.drafter import ALONE, SharedStep
@@ -52,8 +52,8 @@ def gap_at_difference(model: CausalModel, engine: Engine, drafters: Drafters, re
         Lead of the token of plain decoding over the other token, in logits with sampling noise. 0 if both runs agree
         this time, because the drafters have learned and propose other trees.
     """
-    prompt, drafted = _tokens(engine, drafters, request, drafting=True)
-    _, plain = _tokens(engine, drafters, request, drafting=False)
+    prompt, drafted, _ = recorded(engine, drafters, request, drafting=True)
+    _, plain, _ = recorded(engine, drafters, request, drafting=False)
     differing = [i for i, (ours, theirs) in enumerate(zip(plain, drafted, strict=False)) if ours != theirs]
     if not differing:
         return 0.0
@@ -83,14 +83,14 @@ def gap(row: FloatArray, sampling: Sampling, position: int, chosen: int, other: 
     return high
 
 
-def _tokens(
+def recorded(
     engine: Engine, drafters: Drafters, request: CompletionRequest, *, drafting: bool
-) -> tuple[list[int], list[int]]:
-    """Return the tokens of the prompt and the written tokens."""
+) -> tuple[list[int], list[int], CompletionEvent]:
+    """Run a request; return the tokens of the prompt, the written tokens and the last event."""
     recorders: list[tuple[list[int], Recorder]] = []
     make = drafters.session
 
-    def recorded(
+    def session(
         prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = (), *, single_line: bool = False
     ) -> Recorder:
         recorders.append(
@@ -98,11 +98,10 @@ def _tokens(
         )
         return recorders[-1][1]
 
-    drafters.session = recorded  # type: ignore[method-assign, assignment]
+    drafters.session = session  # type: ignore[method-assign, assignment]
     try:
-        for _ in engine.complete(replace(request, drafting=True), CancelToken()):
-            pass
+        *_, last = engine.complete(replace(request, drafting=True), CancelToken())
     finally:
         drafters.session = make  # type: ignore[method-assign]
     prompt, recorder = recorders[-1]
-    return prompt, recorder.tokens
+    return prompt, recorder.tokens, last

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from completion.errors import DraftlineError
-from completion.host.dialects import llama_cpp, mistral, ollama, openai, tabby
+from completion.host.dialects import chat, llama_cpp, mistral, ollama, openai, tabby
 from completion.host.dialects.draftline import close, complete, health, lease, metrics, prepare, workspace
 from completion.host.dialects.error_shapes import error_response
 from completion.host.errors import EngineFailedError, NotFoundError
@@ -45,6 +45,7 @@ _DIALECT_ROUTES = [
     Route("/props", llama_cpp.props, methods=["GET"]),
     Route("/v1/completions", _completions, methods=["POST"]),
     Route("/beta/completions", openai.completions, methods=["POST"]),
+    Route("/v1/chat/completions", chat.completions, methods=["POST"]),
     Route("/v1/models", openai.models, methods=["GET"]),
     Route("/v1/fim/completions", mistral.fim_completions, methods=["POST"]),
     Route("/api/generate", ollama.generate, methods=["POST"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from completion.errors import (
     CancelledError,
     ConfigurationError,
+    ConversationError,
     DocumentRefusedError,
     DraftlineError,
     EngineUnavailableError,
@@ -77,6 +78,7 @@ class EngineFailedError(DraftlineError):
 _STATUS: tuple[tuple[type[DraftlineError], int], ...] = (
     (BodyInvalidError, 422),
     (ConfigurationError, 422),
+    (ConversationError, 422),
     (PromptTooLongError, 422),
     (DocumentRefusedError, 422),
     (UnauthorizedError, 401),

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
+from completion.errors import PromptTooLongError
 from completion.postprocess.unsafe import names_unsafe
+from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import FimFormat
 from completion.prompt.healing import HealedPrefix, heal
 from completion.prompt.outline_above import OutlinesAbove, first_line
@@ -74,6 +76,7 @@ class PromptPlanner:
         budget: PromptBudget,
         max_tokens: int = 1 << 30,
         parsing: Parsing = IN_PROCESS,
+        chat: ChatTemplate | None = None,
     ) -> None:
         """Make a planner.
 
@@ -83,11 +86,13 @@ class PromptPlanner:
             budget: Default maximum number of tokens of each part of a prompt.
             max_tokens: Maximum length of a prompt. If a prompt is longer, the budget is halved until it fits.
             parsing: Way to call functions that parse text.
+            chat: The model's chat template, for conversations.
         """
         self._tokenizer = tokenizer
         self._format = fim_format
         self._budget = budget
         self._max_tokens = max_tokens
+        self._chat = chat
         # The suffix and the snippets rarely change between two keystrokes. The prefix does, so it is not cached.
         self._outlines = OutlinesAbove(parsing)
         self._without_unsafe_prose = lru_cache(maxsize=16)(without_unsafe_prose)
@@ -97,13 +102,30 @@ class PromptPlanner:
         """Lay out a request within a budget, the planner's own if none is given.
 
         The layouts come from "Efficient Training of Language Models to Fill in the Middle", section 3.
+
+        Raises:
+            ConversationError: The request is a conversation that the model's chat template cannot lay out.
+            PromptTooLongError: The request is a conversation that does not fit.
         """
+        if request.messages and self._chat is not None:
+            return self._conversation(request, self._chat)
         budget = budget or self._budget
         prompt = self._lay_out(request, budget)
         while len(prompt.tokens) > self._max_tokens and budget.tokens > _MIN_BUDGET_TOKENS:
             budget, request = budget.scaled(0.5), replace(request, outline=False)
             prompt = self._lay_out(request, budget)
         return prompt
+
+    def _conversation(self, request: CompletionRequest, chat: ChatTemplate) -> Prompt:
+        """Lay out a conversation, with the text that the model's turn starts with."""
+        *pieces, last = chat.pieces(request.messages)
+        parts = [name if i % 2 else tuple(self._tokenizer.encode(name)) for i, name in enumerate(pieces)]
+        tokens, special = self._join([*parts, tuple(self._tokenizer.encode(last + request.prefix))])
+        if len(tokens) > self._max_tokens:
+            raise PromptTooLongError(
+                f"The conversation has {len(tokens)} tokens; at most {self._max_tokens} fit. Shorten its messages."
+            )
+        return Prompt(tokens, (), HealedPrefix("", ""), special, Layout.PREFIX_ONLY)
 
     def _lay_out(self, request: CompletionRequest, budget: PromptBudget) -> Prompt:
         layout = request.layout or self._format.layout

@@ -53,7 +53,9 @@ class StopRules:
         return StopRules(replace(self._request, max_tokens=max_tokens), self._context, first)
 
     def text_end(self, text: str) -> Stop | None:
-        """Return the first end by a rule about the text, None if no rule applies."""
+        """Return the first end by a rule about the text, None if no rule applies, as in a conversation."""
+        if self._request.messages:
+            return None
         found, limit = self._own_end(text), self._lines_end(text)
         return Stop(limit, StopReason.MAX_LINES) if limit < (found.length if found else len(text)) else found
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePath
 
+from completion.instruct import edit_request
 from completion.request import CompletionRequest, Layout
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.text_lines import Place
@@ -53,6 +55,12 @@ class RequestBuilder:
             in_comments=invoked or settings.in_comments,
             in_strings=invoked or settings.in_strings,
         )
+
+    def build_edit(self, document: Document, code: str, instruction: str, settings: Settings) -> CompletionRequest:
+        """Return the engine's request for an edited code of a document."""
+        _, _, workspace = self._where(document)
+        request = edit_request(code, instruction, document.language)
+        return replace(request, workspace=workspace, drafting=settings.drafting)
 
     def _where(self, document: Document) -> tuple[str, str, str]:
         """Return a document's path in the workspace folder, the folder's name, and its key."""

@@ -23,11 +23,13 @@ class RealClient:
         self.lsp: LanguageClient = make_test_lsp_client()
         self.partials = []
         self.statuses = []
+        self.partial_edits = []
         self.received = asyncio.Condition()
         self.result = None
         self.stopped = False
-        for method, record in (("draftline/partialCompletion", self.partials), ("draftline/status", self.statuses)):
-            self._record(method, record)
+        self._record("draftline/partialCompletion", self.partials)
+        self._record("draftline/partialEdit", self.partial_edits)
+        self._record("draftline/status", self.statuses)
 
     def _record(self, method, record):
         @self.lsp.feature(method)

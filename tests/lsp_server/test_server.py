@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 
 from completion.host.process.clients import document_of
 from lsp_server.telemetry.persistence import CHECKPOINTS_S
@@ -260,3 +261,47 @@ async def test_two_servers_share_the_host(paced, start_client):
         client.open(URI, "x =")
         assert len(await client.complete(URI, 0, 3)) == 1
     assert isinstance(first, RealClient)
+
+
+def edit_params(**changed):
+    range_ = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 0}}
+    return {"id": "e1", "uri": URI, "version": 1, "range": range_, "instruction": "rename x"} | changed
+
+
+async def test_an_edit_streams_and_is_dropped_when_the_document_changes(paced, start_client):
+    client = await start_client()
+    await client.ready()
+    client.open(URI, "x = 1\ny = x\n")
+    edit = asyncio.create_task(client.lsp.protocol.send_request_async("draftline/edit", edit_params()))
+    steps(paced, 2)
+    await client.until(lambda: any(one.text == " 0 1" for one in client.partial_edits))
+    assert {one.id for one in client.partial_edits} == {"e1"}
+    client.change(URI, 2, (0, 0), (0, 1), "z")
+    steps(paced, 2)
+    outcome = await edit
+    assert (outcome.text, outcome.reason) == ("", "The document changed after the request.")
+
+
+async def test_a_cancelled_edit_frees_the_engine(paced, start_client):
+    client = await start_client()
+    await client.ready()
+    client.open(URI, "x = 1\n")
+    request = client.lsp.protocol.send_request_async("draftline/edit", edit_params(), msg_id="mine")
+    edit = asyncio.ensure_future(request)
+    steps(paced, 1)
+    await client.until(lambda: client.partial_edits)
+    client.lsp.cancel_request(types.CancelParams("mine"))
+    steps(paced, 1)
+    with pytest.raises(JsonRpcException):
+        await edit
+    assert await asyncio.to_thread(paced.ended.acquire, timeout=20)
+    assert paced.steps <= 3
+
+
+async def test_an_edit_without_an_instruction_is_refused(paced, start_client):
+    client = await start_client()
+    await client.ready()
+    client.open(URI, "x = 1\n")
+    for changed in ({"instruction": " "}, {"version": None}, {"range": {"start": {}}}):
+        with pytest.raises(JsonRpcException):
+            await client.lsp.protocol.send_request_async("draftline/edit", edit_params(**changed))

@@ -10,7 +10,7 @@ from completion.errors import DraftlineError
 from completion.host.errors import EngineLoadingError, QueueFullError, error_body, status_of
 
 _RETRY_AFTER_S = 1
-_OPENAI = ("/v1/completions", "/beta/completions", "/v1/models")
+_OPENAI = ("/v1/completions", "/v1/chat/completions", "/beta/completions", "/v1/models")
 _LLAMA_CPP = ("/infill", "/completion", "/props")
 _TYPES = {
     400: "invalid_request_error",

@@ -13,6 +13,7 @@ from completion.request import (
     Closing,
     CompletionRequest,
     ContextFile,
+    Message,
     Sampling,
     WorkspaceFile,
     WorkspaceUpdate,
@@ -20,7 +21,7 @@ from completion.request import (
 
 T = TypeVar("T")
 
-for _type in (Closing, CompletionRequest, ContextFile, Sampling, WorkspaceFile, WorkspaceUpdate):
+for _type in (Closing, CompletionRequest, ContextFile, Message, Sampling, WorkspaceFile, WorkspaceUpdate):
     with_config(ConfigDict(extra="forbid", strict=True))(_type)
 
 REQUEST: TypeAdapter[CompletionRequest] = TypeAdapter(CompletionRequest)
@@ -61,11 +62,13 @@ def parse_body(adapter: TypeAdapter[T], body: bytes) -> T:
 
 
 def check_request(request: CompletionRequest) -> None:
-    """Check that every number is in its range.
+    """Check that every number is in its range, and that the text is a document or a conversation.
 
     Raises:
         BodyInvalidError: A number is out of range. The message has its field, its value and the range.
     """
+    if request.messages and request.suffix:
+        raise BodyInvalidError("A request with messages has no suffix. Leave it out.")
     sampling = request.sampling
     ranges: tuple[tuple[str, float, float, float], ...] = (
         ("suggestions", request.suggestions, 1, _MAX_SUGGESTIONS),

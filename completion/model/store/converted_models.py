@@ -22,6 +22,8 @@ from completion.progress import Progress
 CONVERSION_VERSION = 2  # incremented when a conversion writes other bytes than before
 GGUF_NAME = "model.gguf"
 """Name of the GGUF file in a folder that was converted from one: its blocks are multiplied as they are."""
+CHAT_TEMPLATE_NAME = "chat_template.jinja"
+"""Name of the file with a model's chat template, as in transformers; empty if the model has none."""
 WAIT_LIMIT_S = 1800.0  # longer than any conversion
 _RECORD = "source.json"
 

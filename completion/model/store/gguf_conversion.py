@@ -21,7 +21,7 @@ from completion.errors import ModelDamagedError, UnsupportedModelError
 from completion.model.architecture import architecture_default
 from completion.model.families import family_of, layer_names
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS
-from completion.model.store.converted_models import GGUF_NAME
+from completion.model.store.converted_models import CHAT_TEMPLATE_NAME, GGUF_NAME
 from completion.model.store.disk import require_free
 from completion.model.store.gguf_tokenizer import tokenizer_json
 from completion.model.weights import bfloat16_bits
@@ -188,6 +188,7 @@ def convert_gguf(path: Path, folder: Path, progress: Progress) -> None:
     progress("Reading the GGUF file", 0.0)
     source = GgufFile(path)
     (folder / "tokenizer.json").write_text(tokenizer_json(source.field), encoding="utf-8")
+    (folder / CHAT_TEMPLATE_NAME).write_text(source.field("tokenizer.chat_template", ""), encoding="utf-8")
     tensors = source.tensors()
     tied = all(tensor.name != "lm_head.weight" for tensor in tensors)
     config = _config(source, tied=tied)

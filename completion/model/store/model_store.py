@@ -251,7 +251,7 @@ def _from_hub(spec: str, progress: Progress) -> PreparedModel:
 
     progress(f"Looking for {spec} on the Hugging Face hub", 0.0)
     try:
-        folder = snapshot_download(spec, allow_patterns=["*.safetensors", "*.json"])
+        folder = snapshot_download(spec, allow_patterns=["*.safetensors", "*.json", "*.jinja"])
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         raise ModelNotFoundError(
             f"{spec} cannot be downloaded from the Hugging Face hub ({_first_line(error)}). "

@@ -43,6 +43,15 @@ local commands = {
   automatic = function()
     require("draftline.quiet").set_trigger("automatic")
   end,
+  edit = function(_, given)
+    local instruction = table.concat(given.fargs, " ", 2)
+    local selection = require("draftline.selection")
+    if instruction == "" then
+      selection.ask(given.line1, given.line2)
+    else
+      selection.start(given.line1, given.line2, instruction)
+    end
+  end,
   log = function()
     vim.cmd.tabedit(vim.lsp.log.get_filename())
   end,
@@ -55,9 +64,10 @@ vim.api.nvim_create_user_command("Draftline", function(given)
     vim.notify(("draftline: there is no `:Draftline %s`; use one of %s"):format(name, known), vim.log.levels.ERROR)
     return
   end
-  commands[name](given.fargs[2])
+  commands[name](given.fargs[2], given)
 end, {
   nargs = "*",
+  range = true,
   desc = "Inline completion by draftline",
   complete = function(start, line)
     local is_scope = line:match("^%S+%s+o[nf]+%s")
@@ -72,3 +82,7 @@ for _, action in ipairs({ "accept", "accept_word", "accept_line", "next", "previ
     require("draftline")[action]()
   end, { desc = "draftline: " .. action:gsub("_", " ") })
 end
+
+vim.keymap.set({ "n", "x" }, "<Plug>(draftline-edit)", ":Draftline edit<CR>", {
+  desc = "draftline: edit the selected lines by an instruction",
+})

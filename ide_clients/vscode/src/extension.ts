@@ -5,6 +5,7 @@ import { terminalArguments } from "./launch.js";
 import { SECTION } from "./manifest.js";
 import { Server } from "./server.js";
 import { type Scope, endSnooze, snooze, switchScope, toggleTrigger } from "./quiet.js";
+import { SelectionEdits } from "./selectionEdit.js";
 import { setting, toggle } from "./settings.js";
 import { Signals } from "./signals.js";
 import { StatusItem } from "./status.js";
@@ -16,20 +17,22 @@ const RESTARTING_SETTINGS = ["python", "serverCommand", "model", "backend", "thr
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
   const log = vscode.window.createOutputChannel("draftline", { log: true });
   const status = new StatusItem();
-  const server: Server = new Server(context, log, status, () => suggestions);
+  const server: Server = new Server(context, log, status, () => suggestions, (partial) => { edits.onPartial(partial); });
   const signals = new Signals(() => server.current());
   const suggestions = new Suggestions(
     () => server.current(),
     signals,
     (milliseconds) => { status.latency(milliseconds); },
   );
+  const edits = new SelectionEdits(() => server.current());
   context.subscriptions.push(
     log,
     status,
     server,
     signals,
     suggestions,
-    ...commands(server, suggestions, log),
+    edits,
+    ...commands(server, suggestions, edits, log),
     vscode.workspace.onDidChangeConfiguration((event) => { void onSettingsChanged(event, server); }),
   );
   await server.start();
@@ -43,7 +46,12 @@ async function onSettingsChanged(event: vscode.ConfigurationChangeEvent, server:
   }
 }
 
-function commands(server: Server, suggestions: Suggestions, log: vscode.LogOutputChannel): vscode.Disposable[] {
+function commands(
+  server: Server,
+  suggestions: Suggestions,
+  edits: SelectionEdits,
+  log: vscode.LogOutputChannel,
+): vscode.Disposable[] {
   const document = () => vscode.window.activeTextEditor?.document;
   const switching = (scope: Scope) => () => switchScope(scope, document());
   const actions: Record<string, () => unknown> = {
@@ -58,6 +66,9 @@ function commands(server: Server, suggestions: Suggestions, log: vscode.LogOutpu
     "draftline.showLog": () => { log.show(); },
     "draftline.showReport": () => runInTerminal(server, "report"),
     "draftline.runDoctor": () => runInTerminal(server, "doctor"),
+    "draftline.editSelection": () => edits.start(),
+    "draftline.acceptEdit": () => edits.accept(),
+    "draftline.rejectEdit": () => edits.reject(),
     "draftline.dismiss": () => suggestions.dismiss(),
     "draftline.showMenu": () => showMenu(document()?.languageId),
   };

@@ -6,6 +6,7 @@ import { serverCommand } from "./launch.js";
 import { SECTION } from "./manifest.js";
 import type { PartialCompletion } from "./offer.js";
 import { PythonFinder } from "./python.js";
+import type { PartialEdit } from "./selectionEdit.js";
 import { serverSettings, setting } from "./settings.js";
 import type { ServerStatus, StatusItem } from "./status.js";
 import type { Suggestions } from "./suggestions.js";
@@ -19,6 +20,7 @@ export class Server implements vscode.Disposable {
     private readonly log: vscode.LogOutputChannel,
     private readonly status: StatusItem,
     private readonly suggestions: () => Suggestions,
+    private readonly onPartialEdit: (partial: PartialEdit) => void,
   ) {
     this.python = new PythonFinder(context, log);
   }
@@ -43,6 +45,7 @@ export class Server implements vscode.Disposable {
     client.onNotification("draftline/partialCompletion", (partial: PartialCompletion) => {
       this.suggestions().onPartial(partial);
     });
+    client.onNotification("draftline/partialEdit", this.onPartialEdit);
     this.client = client;
     try {
       await client.start();

@@ -21,12 +21,15 @@ from completion.model.loading import load_model
 from completion.request import Closing
 from tests.completion.host.dialects.client_requests import minuet_parts, vim_parts
 from tests.completion.host.dialects.test_replays import cursors, inserted
+from tests.e2e.sample_documents import MULTIPLY
 
 pytestmark = [pytest.mark.clients, pytest.mark.real_model, pytest.mark.timeout(900)]
 
 TOKEN = "a-token-of-enough-length"
 SOURCES = {
     "llama.vim": ("https://github.com/ggml-org/llama.vim", "a1c8e6e40cb45df59b78add5b65d575386832465"),
+    "blink.cmp": ("https://github.com/saghen/blink.cmp", "4b18c32adef2898f95cdef6192cbd5796c1a332d"),
+    "nvim-cmp": ("https://github.com/hrsh7th/nvim-cmp", "a1d504892f2bc56c2e79b65c6faded2fd21f3eca"),
     "minuet-ai.nvim": ("https://github.com/milanglacier/minuet-ai.nvim", "479487c34041f53aad3184597428e42d9f3333b5"),
 }
 FETCHED = Path(__file__).resolve().parents[3] / ".cache" / "clients"
@@ -221,3 +224,54 @@ def test_minuet_inserts_what_v1_complete_gives(client_host, open_neovim, tmp_pat
         assert "\n".join(neovim.lines()) == prefix + expected + suffix
         compared += 1
     assert compared >= 20
+
+
+MENU_ONLY = 'require("draftline").setup({ filetypes = { ["*"] = false }, COMMAND })'
+BLINK = """
+vim.opt.runtimepath:prepend("{folder}")
+require("blink.cmp").setup {{
+  fuzzy = {{ implementation = "lua" }},
+  completion = {{ documentation = {{ auto_show = true, auto_show_delay_ms = 0 }} }},
+  sources = {{
+    default = {{ "draftline" }},
+    providers = {{ draftline = {{ name = "draftline", module = "draftline.blink", async = true }} }},
+  }},
+}}
+function menu_item() return require("blink.cmp").is_menu_visible() and require("blink.cmp.completion.list").items[1] end
+function has_documentation() return require("blink.cmp").is_documentation_visible() end
+"""
+NVIM_CMP = """
+vim.opt.runtimepath:prepend("{folder}")
+local cmp = require("cmp")
+cmp.register_source("draftline", require("draftline.cmp"))
+local mapping = {{ ["<C-y>"] = cmp.mapping.confirm {{ select = true }} }}
+cmp.setup {{ sources = {{ {{ name = "draftline" }} }}, mapping = mapping }}
+function menu_item()
+  local entry = cmp.visible() and cmp.get_entries()[1]
+  return entry and entry.completion_item
+end
+function has_documentation()
+  if not cmp.get_selected_entry() then cmp.select_next_item({{ behavior = cmp.SelectBehavior.Select }}) end
+  return cmp.visible_docs()
+end
+"""
+
+
+@pytest.mark.parametrize(("plugin", "lua"), [("blink.cmp", BLINK), ("nvim-cmp", NVIM_CMP)])
+def test_a_suggestion_is_an_item_of_a_completion_menu(edit, plugin, lua):
+    neovim = edit(MULTIPLY, lua=lua.format(folder=plugin_folder(plugin)) + MENU_ONLY)
+    neovim.type("Are")
+    neovim.wait_for_lua("menu_item()", "menu")
+    item = neovim.lua("return menu_item()")
+    assert item["label"] == "return a * b"
+    assert item["labelDetails"]["description"] == "draftline"
+    assert (item["kind"], item["detail"]) == (1, "draftline")
+    assert item["documentation"] == {"kind": "markdown", "value": "```python\nreturn a * b\n```"}
+    assert not any(neovim.ghosts)
+    neovim.wait_for_lua("has_documentation()", "preview of the whole text")
+    neovim.type("t")
+    neovim.wait_for_lua("(menu_item() or {}).filterText == 'return a * b'", "menu after another key")
+    neovim.type("<C-y>")
+    neovim.wait_for_lua("vim.api.nvim_get_current_line() == '    return a * b'", "accepted item")
+    assert neovim.lines() == (MULTIPLY + "return a * b").splitlines()
+    neovim.wait_for_lua("vim.list_contains(sent, 'workspace/executeCommand')", "report of the acceptance")

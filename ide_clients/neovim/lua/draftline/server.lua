@@ -44,6 +44,9 @@ function M.configuration()
       ["draftline/partialCompletion"] = function(_, params, context)
         require("draftline.session").on_partial(params, context.client_id)
       end,
+      ["draftline/partialEdit"] = function(_, params)
+        require("draftline.selection").on_partial(params)
+      end,
       ["draftline/status"] = function(_, params, context)
         require("draftline.status").update(params, context.client_id)
       end,

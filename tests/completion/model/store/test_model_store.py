@@ -14,7 +14,7 @@ from completion.model.store import converted_models, model_store
 from completion.model.store.model_store import ModelState, packaged_status, prepare, prepare_packaged
 from completion.model.store.packaged_models import DEFAULT_PACKAGE, PackagedModel, installed_parts
 from completion.progress import silent
-from tests.tiny_gguf import write_tiny_gguf
+from tests.tiny_gguf import CHAT_TEMPLATE, write_tiny_gguf
 
 ROOT = Path(__file__).parents[4]
 
@@ -64,8 +64,9 @@ def part(tmp_path, number):
 def test_parts_are_joined_and_converted_once(packaged):
     reported = []
     prepared = prepare_packaged(packaged, lambda sentence, fraction: reported.append((sentence, fraction)))
-    names = {"config.json", "model.safetensors", "source.json", "tokenizer.json"}
+    names = {"chat_template.jinja", "config.json", "model.safetensors", "source.json", "tokenizer.json"}
     assert {path.name for path in prepared.folder.iterdir()} == names
+    assert (prepared.folder / "chat_template.jinja").read_text() == CHAT_TEMPLATE
     assert prepared.folder.name == f"tiny-{packaged.sha256[:12]}"
     assert [fraction for _, fraction in reported] == sorted(fraction for _, fraction in reported)
     again = []

@@ -1,0 +1,125 @@
+"""OpenAI's chat: `POST /v1/chat/completions`, whole or streamed.
+
+Source: OpenAI API reference, "Chat Completions".
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from completion.host.dialects.openai import Stops, StreamOptions, stop_list, usage
+from completion.host.dialects.reply_text import Answer, reply_with
+from completion.host.dialects.schema import parse_body
+from completion.host.errors import BodyInvalidError
+from completion.host.services import Host
+from completion.host.stream import sse_message
+from completion.instruct import instruct_request
+from completion.request import MAX_TOKENS_LIMIT, CompletionRequest, Message, Sampling
+
+_UNSUPPORTED = ("tools", "tool_choice", "functions", "response_format", "logprobs", "audio", "modalities")
+
+
+class TextPart(BaseModel):
+    """A part of a message; others than text are refused."""
+
+    type: Literal["text"]
+    text: str
+
+
+class ChatMessage(BaseModel):
+    """A turn of the conversation."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[TextPart]
+
+    def message(self) -> Message:
+        """Return the turn as the engine takes it; templates know "developer" by its older name."""
+        content = self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
+        return Message("system" if self.role == "developer" else self.role, content)
+
+
+class ChatBody(BaseModel, extra="allow"):
+    """The body of `/v1/chat/completions`: the fields that have an effect. `model` and others are ignored."""
+
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    max_completion_tokens: int | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    n: int | None = None
+    stop: Stops = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+
+
+_BODY: TypeAdapter[ChatBody] = TypeAdapter(ChatBody)
+
+
+async def completions(request: Request) -> Response:
+    """Serve `POST /v1/chat/completions`."""
+    host: Host = request.app.state.host
+    body = parse_body(_BODY, await request.body())
+    with_usage = body.stream_options is not None and body.stream_options.include_usage
+    reply = _Reply(host.state.status.model, with_usage=with_usage)
+    chunk = reply.chunk if body.stream else None
+    return await reply_with(request, chat_request(body), reply.whole, chunk, stops=stop_list(body.stop))
+
+
+def chat_request(body: ChatBody) -> CompletionRequest:
+    """Return the request that a body asks for.
+
+    Raises:
+        BodyInvalidError: The body asks for what the engine does not have.
+    """
+    extra = body.model_extra or {}
+    asked = [
+        name for name in _UNSUPPORTED if extra.get(name) and extra[name] not in ({"type": "text"}, ["text"], "none")
+    ]
+    if asked:
+        raise BodyInvalidError(f"{' and '.join(asked)} cannot be served: replies are plain text. Leave them out.")
+    if (body.n or 1) != 1:
+        raise BodyInvalidError(f"n is {body.n}; a conversation has one reply. Leave it out.")
+    limits = (body.max_completion_tokens, body.max_tokens, MAX_TOKENS_LIMIT)
+    return instruct_request(
+        (turn.message() for turn in body.messages),
+        max_tokens=next(limit for limit in limits if limit is not None),
+        sampling=Sampling(
+            temperature=body.temperature or 0.0,
+            top_p=1.0 if body.top_p is None else body.top_p,
+            seed=body.seed or 0,
+        ),
+    )
+
+
+class _Reply:
+    """Builds the JSON objects of one reply, all with the same id."""
+
+    def __init__(self, model: str, *, with_usage: bool) -> None:
+        self._frame = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": model}
+        self._with_usage = with_usage
+        self._role: dict[str, str] = {"role": "assistant"}  # of the first chunk only
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return the reply."""
+        message = {"role": "assistant", "content": answer.text, "refusal": None}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish}
+        return self._frame | {"object": "chat.completion", "choices": [choice], "usage": usage(answer.statistics)}
+
+    def chunk(self, answer: Answer) -> bytes:
+        """Return the new text; at the end the usage and [DONE] as well."""
+        delta, self._role = self._role | {"content": answer.new}, {}
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": answer.finish or None}
+        messages: list[dict[str, Any]] = [{"choices": [choice]}]
+        if answer.finish and self._with_usage:
+            messages.append({"choices": [], "usage": usage(answer.statistics)})
+        frame = self._frame | {"object": "chat.completion.chunk"}
+        encoded = b"".join(sse_message(json.dumps(frame | message).encode()) for message in messages)
+        return encoded + sse_message(b"[DONE]") if answer.finish else encoded

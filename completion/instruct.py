@@ -1,0 +1,73 @@
+"""Requests that instruct the model: its turn in a conversation, and edits of code. Imports no model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from completion.request import (
+    MAX_TOKENS_LIMIT,
+    CacheMode,
+    CompletionRequest,
+    GrammarMode,
+    Message,
+    Mode,
+    Sampling,
+)
+
+_GREEDY = Sampling()
+_EDITOR = (
+    "You edit source code. Apply the instruction to the code, keep everything else as it is, and answer with the whole "
+    "edited code only."
+)
+_FENCE = re.compile(r"`{3,}")
+
+
+def instruct_request(
+    messages: Iterable[Message], *, start: str = "", max_tokens: int = MAX_TOKENS_LIMIT, sampling: Sampling = _GREEDY
+) -> CompletionRequest:
+    """Return the request for the model's turn after a conversation, up to the token that ends a turn.
+
+    Args:
+        messages: The conversation.
+        start: Text that the turn starts with, which the reply leaves out.
+        max_tokens: Maximum number of generated tokens. The cache's capacity bounds them, too.
+        sampling: Parameters of drawing a token.
+    """
+    return CompletionRequest(
+        start,
+        messages=tuple(messages),
+        outline=False,
+        mode=Mode.BLOCK,
+        max_tokens=max_tokens,
+        max_bytes=1 << 20,
+        sampling=sampling,
+        cache=CacheMode.EXACT,
+        grammar=GrammarMode.OFF,
+        healing=False,
+        filters=False,
+    )
+
+
+def edit_request(code: str, instruction: str, language: str) -> CompletionRequest:
+    """Return the request for an edited code. The reply is the code and a closing fence; see `edited_code`."""
+    fence = fence_of(code)
+    asked = f"{fence}{language}\n{code}\n{fence}\n\nInstruction: {instruction}"
+    return instruct_request((Message("system", _EDITOR), Message("user", asked)), start=f"{fence}{language}\n")
+
+
+def fence_of(code: str) -> str:
+    """Return backquotes that do not occur in the code, at least three."""
+    return "`" * max((len(run) + 1 for run in _FENCE.findall(code)), default=3)
+
+
+def edited_code(reply: str, fence: str) -> tuple[str, bool]:
+    """Return the code in the reply to an `edit_request` so far, and whether it is complete.
+
+    The last line of an incomplete code is left out while it may be the closing fence.
+    """
+    code, found, _ = f"\n{reply}".partition(f"\n{fence}")
+    if not found:
+        lines, line_break, last = code.rpartition("\n")
+        code = lines if fence.startswith(last) else lines + line_break + last
+    return code[1:], bool(found)

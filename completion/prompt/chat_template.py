@@ -1,0 +1,109 @@
+"""Chat templates: lay out a conversation as the model was trained on it. Messages never become control tokens."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import NoReturn
+
+from jinja2 import Template, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from completion.errors import ConversationError
+from completion.model.store.converted_models import CHAT_TEMPLATE_NAME, GGUF_NAME
+from completion.request import Message
+
+_PRIVATE_USE = range(0xE000, 0xF900)  # characters without a meaning, one of which breaks up markers in messages
+
+
+class ChatTemplate:
+    """The chat template of one model, which is read when it is used for the first time.
+
+    Args:
+        folder: Folder of the model's files.
+        special: Ids of the control tokens by their text.
+    """
+
+    def __init__(self, folder: Path, special: Mapping[str, int]) -> None:
+        self._folder = folder
+        self._special = special
+        self._marker = re.compile(
+            "|".join(re.escape(text) for text in sorted(special, key=len, reverse=True)) or r"\Z."
+        )
+
+    def pieces(self, messages: Sequence[Message]) -> list[str]:
+        """Return the laid out conversation, up to where the model's turn starts.
+
+        Entries with an odd index are names of control tokens, the others plain text.
+
+        Raises:
+            ConversationError: The model has no template, or it refuses the messages.
+        """
+        contents = "".join(message.content for message in messages)
+        mark = next(chr(code) for code in _PRIVATE_USE if chr(code) not in contents)
+        turns = [{"role": each.role, "content": self._broken_up(each.content, mark)} for each in messages]
+        try:
+            laid_out = self._template.render(messages=turns, add_generation_prompt=True, **self._ends)
+        except (TemplateError, TypeError) as error:
+            raise ConversationError(f"The model's chat template refuses the messages: {error}") from None
+        return [piece.replace(mark, "") for piece in re.split(f"({self._marker.pattern})", laid_out)]
+
+    def _broken_up(self, text: str, mark: str) -> str:
+        """Return the text with `mark` inside everything that reads like a control token."""
+        while found := self._marker.search(text):
+            text = text[: found.start() + 1] + mark + text[found.start() + 1 :]
+        return text
+
+    @cached_property
+    def _template(self) -> Template:
+        source = _read(self._folder)
+        if not source:
+            raise ConversationError(
+                "The model has no chat template: it completes code, but follows no instructions. Use an instruct model."
+            )
+        # The options and names that transformers gives to templates (utils/chat_template_utils.py).
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        )
+        environment.globals["raise_exception"] = _refuse
+        try:
+            return environment.from_string(source)
+        except TemplateError as error:
+            raise ConversationError(f"The model's chat template cannot be read: {error}") from None
+
+    @cached_property
+    def _ends(self) -> dict[str, str]:
+        """Text of the tokens at the beginning and the end of a text, as `bos_token` and `eos_token`."""
+        config = json.loads((self._folder / "config.json").read_text(encoding="utf-8"))
+        names = {token: text for text, token in self._special.items()}
+        return {f"{end}_token": names.get(config.get(f"{end}_token_id"), "") for end in ("bos", "eos")}
+
+
+def _refuse(message: str) -> NoReturn:
+    raise TemplateError(message)
+
+
+def _read(folder: Path) -> str:
+    """Return the template in a model's files: its own, the tokenizer's settings or a GGUF file; "" if there is none."""
+    own, settings, source = folder / CHAT_TEMPLATE_NAME, folder / "tokenizer_config.json", ""
+    if own.is_file():
+        return own.read_text(encoding="utf-8")
+    if settings.is_file():
+        found = json.loads(settings.read_text(encoding="utf-8")).get("chat_template") or ""
+        return (
+            next((each["template"] for each in found if each["name"] == "default"), "")
+            if type(found) is list
+            else found
+        )
+    if (folder / GGUF_NAME).is_file():  # converted before templates were, and slow to read
+        import gguf  # noqa: PLC0415 -- slow to import, rarely needed
+
+        field = gguf.GGUFReader(folder / GGUF_NAME).get_field("tokenizer.chat_template")
+        source = str(field.contents()) if field else ""
+        with suppress(OSError):
+            own.write_text(source, encoding="utf-8")
+    return source

@@ -1,0 +1,28 @@
+// The lines that an edit changes.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { changedLines, linesOf } from "./lines.js";
+
+const CASES: [string, string, number, number, string[]][] = [
+  ["a b c", "a x c", 1, 1, ["x"]],
+  ["a b c", "a c", 1, 1, []],
+  ["a c", "a b c", 1, 0, ["b"]],
+  ["a a", "a a a", 2, 0, ["a"]],
+  ["a b", "", 0, 2, []],
+  ["a b", "a b", 2, 0, []],
+  ["a b c d", "a x c y", 1, 3, ["x", "c", "y"]],
+];
+
+for (const [before, after, start, removed, added] of CASES) {
+  test(`“${before}” becomes “${after}”`, () => {
+    const words = (text: string) => text.split(" ").filter(Boolean);
+    assert.deepEqual(changedLines(words(before), words(after)), { start, removed, added });
+  });
+}
+
+test("a last line end begins no line", () => {
+  assert.deepEqual(linesOf("a\r\nb\r\n"), ["a", "b"]);
+  assert.deepEqual(linesOf("a\n\n"), ["a", ""]);
+  assert.deepEqual(linesOf(""), []);
+});

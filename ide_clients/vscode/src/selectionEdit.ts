@@ -1,0 +1,241 @@
+// Edits whole lines by an instruction. The new lines appear below the old ones, coloured as in a diff. Accepting removes
+// the old lines, rejecting the new ones; one undo takes back what was accepted.
+
+import * as vscode from "vscode";
+import type { LanguageClient } from "vscode-languageclient/node";
+import { type ChangedLines, changedLines, linesOf } from "./lines.js";
+
+const STATE = "draftline.edit"; // "generating", "shown" or ""
+const SHOWN_MS = 5000; // how long the status bar shows a sentence
+
+/** An edit on the screen: `removed` old lines from line `first` on, and the `added` lines below them. */
+interface Shown {
+  readonly editor: vscode.TextEditor;
+  first: number;
+  readonly removed: number;
+  readonly added: number;
+}
+
+/** A growing text, as the server sends it. */
+export interface PartialEdit {
+  readonly id: string;
+  readonly text: string;
+}
+
+export class SelectionEdits implements vscode.Disposable {
+  private shown: Shown | undefined;
+  private running: vscode.CancellationTokenSource | undefined;
+  private serial = 0;
+  private isOwnChange = false;
+  private readonly old = vscode.window.createTextEditorDecorationType({
+    isWholeLine: true,
+    backgroundColor: new vscode.ThemeColor("diffEditor.removedLineBackground"),
+  });
+  private readonly added = vscode.window.createTextEditorDecorationType({
+    isWholeLine: true,
+    backgroundColor: new vscode.ThemeColor("diffEditor.insertedLineBackground"),
+  });
+  private readonly subscriptions = vscode.Disposable.from(
+    vscode.workspace.onDidChangeTextDocument((event) => { this.onChange(event); }),
+    vscode.workspace.onWillSaveTextDocument((event) => { this.onSave(event); }),
+    vscode.workspace.onDidCloseTextDocument((document) => {
+      if (document === this.shown?.editor.document) {
+        this.forget();
+      }
+    }),
+  );
+
+  constructor(private readonly client: () => LanguageClient | undefined) {}
+
+  /** Ask for an instruction and edit the selected lines. */
+  async start(): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    const instruction = editor && (await vscode.window.showInputBox({ prompt: "How should the selected lines change?" }));
+    if (!editor || instruction === undefined || instruction.trim() === "") {
+      return;
+    }
+    await this.reject();
+    const { document, selection } = editor;
+    const isLineStart = selection.end.character === 0 && selection.end.line > selection.start.line;
+    const [first, end] = [selection.start.line, selection.end.line + (isLineStart ? 0 : 1)];
+    const text = await this.edited(document, new vscode.Range(first, 0, end, 0), instruction);
+    if (text !== undefined) {
+      const before = Array.from({ length: end - first }, (_, line) => document.lineAt(first + line).text);
+      await this.show(editor, first, changedLines(before, linesOf(text)));
+    }
+  }
+
+  /** Show how many lines of a growing text there are. */
+  onPartial(partial: PartialEdit): void {
+    if (this.running && partial.id === String(this.serial)) {
+      const count = linesOf(partial.text).length;
+      vscode.window.setStatusBarMessage(`draftline edits: ${count} lines, Escape cancels`, SHOWN_MS);
+    }
+  }
+
+  /** Remove the old lines. */
+  async accept(): Promise<void> {
+    const shown = this.forget();
+    if (shown) {
+      await this.remove(shown, shown.first, shown.removed, shown.added === 0);
+    }
+  }
+
+  /** Remove the new lines, or cancel the edit while it is generated. */
+  async reject(): Promise<void> {
+    this.running?.cancel();
+    const shown = this.forget();
+    if (shown) {
+      await this.remove(shown, shown.first + shown.removed, shown.added, false);
+    }
+  }
+
+  dispose(): void {
+    this.running?.cancel();
+    this.subscriptions.dispose();
+    this.old.dispose();
+    this.added.dispose();
+  }
+
+  /** Return the edited text. Return undefined if there is none, and say why. */
+  private async edited(document: vscode.TextDocument, range: vscode.Range, instruction: string): Promise<string | undefined> {
+    const client = this.client();
+    if (!client?.isRunning()) {
+      tell("the server does not run");
+      return undefined;
+    }
+    this.serial++;
+    const [running, version] = [new vscode.CancellationTokenSource(), document.version];
+    this.running = running;
+    setState("generating");
+    try {
+      const converter = client.code2ProtocolConverter;
+      const params = {
+        id: String(this.serial),
+        uri: converter.asUri(document.uri),
+        version,
+        range: converter.asRange(range),
+        instruction,
+      };
+      const { text, reason } = await client.sendRequest<{ text: string; reason: string }>("draftline/edit", params, running.token);
+      if (reason !== "" || document.version !== version) {
+        tell(reason || "the document changed");
+        return undefined;
+      }
+      return text;
+    } catch (error) {
+      if (!running.token.isCancellationRequested) {
+        tell(error instanceof Error ? error.message : String(error));
+      }
+      return undefined;
+    } finally {
+      if (this.running === running) {
+        this.running = undefined;
+        setState("");
+      }
+      running.dispose();
+    }
+  }
+
+  private async show(editor: vscode.TextEditor, line: number, { start, removed, added }: ChangedLines): Promise<void> {
+    if (removed === 0 && added.length === 0) {
+      tell("the model changes nothing");
+      return;
+    }
+    const { document } = editor;
+    const shown = { editor, first: line + start, removed, added: added.length };
+    const below = shown.first + removed;
+    const eol = document.eol === vscode.EndOfLine.CRLF ? "\r\n" : "\n";
+    const isInside = below < document.lineCount;
+    const at = isInside ? new vscode.Position(below, 0) : document.lineAt(document.lineCount - 1).range.end;
+    const text = isInside ? added.join(eol) + eol : eol + added.join(eol);
+    const isInserted = added.length === 0 || (await this.change(editor, (builder) => { builder.insert(at, text); }, true, false));
+    if (isInserted) {
+      this.shown = shown;
+      this.draw();
+      setState("shown");
+    }
+  }
+
+  private draw(): void {
+    if (this.shown) {
+      const { editor, first, removed, added } = this.shown;
+      const lines = (from: number, count: number) => (count > 0 ? [new vscode.Range(from, 0, from + count - 1, 0)] : []);
+      editor.setDecorations(this.old, lines(first, removed));
+      editor.setDecorations(this.added, lines(first + removed, added));
+    }
+  }
+
+  private async remove({ editor }: Shown, from: number, count: number, isAlone: boolean): Promise<void> {
+    if (count > 0) {
+      await this.change(editor, (builder) => { builder.delete(wholeLines(editor.document, from, count)); }, isAlone, true);
+    }
+  }
+
+  /** Change the document; without a stop between two changes, one undo takes back both. */
+  private async change(
+    editor: vscode.TextEditor,
+    build: (builder: vscode.TextEditorEdit) => void,
+    undoStopBefore: boolean,
+    undoStopAfter: boolean,
+  ): Promise<boolean> {
+    this.isOwnChange = true;
+    try {
+      return await editor.edit(build, { undoStopBefore, undoStopAfter });
+    } finally {
+      this.isOwnChange = false;
+    }
+  }
+
+  /** Follow changes above the edit. A change inside it leaves the lines to the user. */
+  private onChange({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
+    for (const { range, text } of contentChanges) {
+      const shown = this.shown;
+      if (this.isOwnChange || document !== shown?.editor.document) {
+        return;
+      }
+      if (range.end.line < shown.first) {
+        shown.first += text.split("\n").length - 1 - (range.end.line - range.start.line);
+      } else if (range.start.line < shown.first + shown.removed + shown.added) {
+        this.forget();
+      }
+    }
+  }
+
+  /** Save without the new lines, which are not accepted. */
+  private onSave(event: vscode.TextDocumentWillSaveEvent): void {
+    if (event.document === this.shown?.editor.document) {
+      const { first, removed, added } = this.shown;
+      this.forget();
+      const unaccepted = added > 0 ? [vscode.TextEdit.delete(wholeLines(event.document, first + removed, added))] : [];
+      event.waitUntil(Promise.resolve(unaccepted));
+    }
+  }
+
+  private forget(): Shown | undefined {
+    const shown = this.shown;
+    this.shown = undefined;
+    if (shown) {
+      shown.editor.setDecorations(this.old, []);
+      shown.editor.setDecorations(this.added, []);
+      setState("");
+    }
+    return shown;
+  }
+}
+
+/** Return the range of whole lines with one of the line ends around them. */
+function wholeLines(document: vscode.TextDocument, from: number, count: number): vscode.Range {
+  if (from + count < document.lineCount || from === 0) {
+    return new vscode.Range(from, 0, from + count, 0);
+  }
+  return new vscode.Range(document.lineAt(from - 1).range.end, document.lineAt(document.lineCount - 1).range.end);
+}
+
+function setState(state: "generating" | "shown" | ""): void {
+  void vscode.commands.executeCommand("setContext", STATE, state);
+}
+
+function tell(sentence: string): void {
+  vscode.window.setStatusBarMessage(`draftline: ${sentence}`, SHOWN_MS);
+}

@@ -1,0 +1,124 @@
+"""An edit of a selection by an instruction: what the model is asked, and the text that replaces the selection."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from completion.errors import DraftlineError
+from completion.instruct import edited_code, fence_of
+from completion.request import CompletionRequest, StopReason
+from lsp_server.documents.documents import Document, DocumentStore
+from lsp_server.documents.text_lines import Place
+from lsp_server.empty_reason import EmptyReason
+from lsp_server.messages import EditMessage
+from lsp_server.suggesting.generation import CompletionSource
+from lsp_server.suggesting.request_policy import RequestPolicy
+
+TOO_LONG = "The edited text does not fit the model's context. Select fewer lines."
+ENGINE_ENDED = "The engine ended before the edit was complete. Try again."
+_INDENTATION = re.compile(r"^[ \t]*(?=\S)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class EditOutcome:
+    """The text that replaces the selection, or the sentence that says why there is none."""
+
+    text: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    r"""The code of a selection as the model sees it, and what is taken off it.
+
+    Attributes:
+        code: The lines without the indentation that all of them share and without the last line end; lines end at \n.
+        indentation: That indentation.
+        last: The last line end, "" if the selection has none.
+        line_end: The document's line end.
+    """
+
+    code: str
+    indentation: str
+    last: str
+    line_end: str
+
+    @classmethod
+    def of(cls, text: str) -> Selection:
+        """Return the selection with a text."""
+        plain = re.sub(r"\r\n?", "\n", text)
+        code = plain.removesuffix("\n")
+        shared = os.path.commonprefix(_INDENTATION.findall(code))  # noqa: RUF071 -- characters are meant, not folders
+        line_end = "\r\n" if "\r\n" in text else "\n"
+        return cls(re.sub(f"(?m)^{shared}", "", code), shared, plain[len(code) :], line_end)
+
+    def restored(self, code: str) -> str:
+        """Return an edited code with what was taken off."""
+        return _INDENTATION.sub(lambda found: self.indentation + found[0], code).replace("\n", self.line_end)
+
+
+class SelectionEditor:
+    """Edits selections of open documents.
+
+    Args:
+        documents: The open documents.
+        policy: Refuses documents that are switched off, ignored, secret or unfit.
+        source: Returns the engine, None while it is not ready.
+        build_request: Returns the engine's request for a document, a code and an instruction.
+        on_text: Called with an edit's id and its text so far, whenever that grows.
+    """
+
+    def __init__(
+        self,
+        documents: DocumentStore,
+        policy: RequestPolicy,
+        source: Callable[[], CompletionSource | None],
+        build_request: Callable[[Document, str, str], CompletionRequest],
+        on_text: Callable[[str, str], None],
+    ) -> None:
+        self._documents = documents
+        self._policy = policy
+        self._source = source
+        self._build_request = build_request
+        self._on_text = on_text
+
+    async def edit(self, wanted: EditMessage) -> EditOutcome:
+        """Return the edited text. Cancelling the task cancels the generation, and so does a change of the document."""
+        document = self._documents.get(wanted.uri)
+        if document is None:
+            return EditOutcome(reason=EmptyReason.NOT_OPEN.sentence)
+        start, end = (document.place(each, self._documents.encoding) for each in (wanted.start, wanted.end))
+        refusal = self._policy.refusal(document, start)
+        source = self._source()
+        if refusal is None and document.version != wanted.version:
+            refusal = EmptyReason.OUTDATED
+        if refusal is not None or source is None:
+            return EditOutcome(reason=(refusal or EmptyReason.NOT_READY).sentence)
+        try:
+            return await self._generate(source, document, (start, end), wanted)
+        except DraftlineError as error:
+            return EditOutcome(reason=str(error))
+
+    async def _generate(
+        self, source: CompletionSource, document: Document, range_: tuple[Place, Place], wanted: EditMessage
+    ) -> EditOutcome:
+        selection = Selection.of(document.lines.between(*range_))
+        request = self._build_request(document, selection.code, wanted.instruction)
+        fence, code, is_whole, stop = fence_of(selection.code), "", False, None
+        async with aclosing(source.complete(request)) as events:
+            async for event in events:
+                if document.version != wanted.version:
+                    return EditOutcome(reason=EmptyReason.OUTDATED.sentence)
+                before, stop = code, event.stop_reason
+                code, is_whole = edited_code(event.suggestions[0].text if event.suggestions else "", fence)
+                if is_whole or event.done:
+                    break
+                if len(code) > len(before):
+                    self._on_text(wanted.id, selection.restored(code))
+        if is_whole or stop is StopReason.STOP_TOKEN:
+            return EditOutcome(selection.restored(code + selection.last))
+        return EditOutcome(reason=TOO_LONG if stop else ENGINE_ENDED)

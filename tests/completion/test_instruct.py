@@ -1,0 +1,106 @@
+"""Conversations in the engine: lossless, up to the end of a turn; edits of code."""
+
+import dataclasses
+import itertools
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from completion.cancellation import CancelToken
+from completion.engine import Engine
+from completion.instruct import edit_request, edited_code, fence_of, instruct_request
+from completion.model.loading import load_model
+from completion.request import Message, Sampling, StopReason
+from tests.completion.chat_models import chat_model
+
+CODE = "def total(items):\n    result = 0\n    for item in items:\n        result += item.price\n    return result"
+TALK = (Message("system", "You edit code."), Message("user", f"```\n{CODE}\n```\nRename result to amount."))
+
+
+@pytest.fixture(scope="module")
+def loaded(tiny_qwen2, tmp_path_factory):
+    return load_model(str(chat_model(tiny_qwen2, tmp_path_factory.mktemp("models") / "chat")), backend="fp32")
+
+
+@pytest.fixture(scope="module")
+def engine(loaded):
+    return Engine(loaded)
+
+
+def last(engine, request):
+    *_, event = engine.complete(request, CancelToken())
+    return event
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_drafts_change_no_turn(engine, temperature):
+    request = instruct_request(TALK, max_tokens=80, sampling=Sampling(temperature, seed=3))
+    drafted, plain = last(engine, request), last(engine, dataclasses.replace(request, drafting=False))
+    assert drafted.suggestions[0].text == plain.suggestions[0].text
+    assert drafted.statistics.drafted_tokens > 0 == plain.statistics.drafted_tokens
+
+
+def test_a_turn_is_the_text_that_transformers_generates(engine, loaded):
+    reference = AutoModelForCausalLM.from_pretrained(loaded.folder, dtype=torch.float32).eval()
+    tokenizer, content = loaded.tokenizer, "def f(x):"
+    marks = tokenizer.special["<|im_start|>"], tokenizer.special["<|im_end|>"]
+    parts = [*tokenizer.encode(f"user\n{content}"), marks[1], *tokenizer.encode("\n")]
+    prompt = [marks[0], *parts, marks[0], *tokenizer.encode("assistant\n")]
+    with torch.inference_mode():
+        generated = reference.generate(
+            torch.tensor([prompt]), max_new_tokens=40, do_sample=False, eos_token_id=sorted(tokenizer.stop_ids)
+        )[0, len(prompt) :].tolist()
+    text = last(engine, instruct_request([Message("user", content)], max_tokens=40)).suggestions[0].text
+    assert text == tokenizer.decode(generated).decode("utf-8", "ignore")
+
+
+def test_a_turn_ends_where_the_cache_is_full_instead_of_failing(engine):
+    talk = [Message("user", "x = 1\n" * 690)]
+    event = last(engine, instruct_request(talk))
+    assert event.stop_reason in (StopReason.MAX_TOKENS, StopReason.STOP_TOKEN)
+    statistics = event.statistics
+    assert statistics.prompt_tokens + statistics.generated_tokens <= 4096
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "complete"),
+    [
+        ("", "", False),
+        ("a = 1", "a = 1", False),
+        ("a = 1\n", "a = 1", False),
+        ("a = 1\n``", "a = 1", False),
+        ("a = 1\n```", "a = 1", True),
+        ("a = 1\n\n```\nThis code sets a.", "a = 1\n", True),
+        ("``` is in the text", "", True),
+        ("a = '```'\nb", "a = '```'\nb", False),
+        ("```\n", "", True),
+    ],
+)
+def test_the_code_of_a_reply_ends_before_the_fence(reply, code, complete):
+    assert edited_code(reply, "```") == (code, complete)
+
+
+def test_code_of_a_growing_reply_only_grows():
+    reply = "a = 1\n\n`x`\n``y\nb = 2\n```\nDone."
+    codes = [edited_code(reply[:end], "```")[0] for end in range(len(reply) + 1)]
+    assert all(longer.startswith(shorter) for shorter, longer in itertools.pairwise(codes))
+    assert codes[-1] == "a = 1\n\n`x`\n``y\nb = 2"
+
+
+def test_the_fence_is_longer_than_those_in_the_code():
+    code = 'text = """\n```\nx\n````\n"""'
+    assert fence_of(code) == "`" * 5
+    assert fence_of(CODE) == "```"
+    assert edit_request(code, "shorten it", "python").prefix == "`````python\n"
+
+
+@pytest.mark.real_model
+@pytest.mark.timeout(600)
+def test_the_default_model_edits_a_function_and_drafts_most_of_it():
+    engine = Engine(load_model("default"))
+    request = edit_request(CODE, "Rename the variable result to amount.", "python")
+    drafted, plain = last(engine, request), last(engine, dataclasses.replace(request, drafting=False))
+    assert drafted.suggestions[0].text == plain.suggestions[0].text
+    assert edited_code(drafted.suggestions[0].text, "```") == (CODE.replace("result", "amount"), True)
+    assert drafted.statistics.steps * 2 < plain.statistics.steps
