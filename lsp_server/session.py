@@ -72,7 +72,9 @@ class Session:
             self.documents,
             self.policy,
             source=lambda: self.engine.source,
-            build_request=lambda document, *words: self._builder.build_edit(document, *words, self.settings),
+            build_request=lambda document, code, instruction: self._builder.build_edit(
+                document, code, instruction, self.settings
+            ),
             on_text=lambda id_, text: server.protocol.notify(PARTIAL_EDIT, {"id": id_, "text": text}),
         )
         self.preparer = Preparer(lambda: self.settings, self._prepare)
