@@ -16,6 +16,7 @@ from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_start
+from lsp_server.editing.selection_edit import SelectionEditor
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.link import EngineLink
 from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, ItemName, Switch
@@ -30,7 +31,6 @@ from lsp_server.suggesting.query import Answer, Query, situation_at
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.suggesting.request_builder import RequestBuilder
 from lsp_server.suggesting.request_policy import RequestPolicy
-from lsp_server.suggesting.selection_edit import SelectionEditor
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.telemetry.schema import usable_store_path

@@ -8,9 +8,9 @@ from lsprotocol import types
 from completion.errors import PromptTooLongError
 from completion.instruct import edit_request
 from completion.request import CompletionEvent, StopReason, Suggestion
+from lsp_server.editing.selection_edit import ENGINE_ENDED, TOO_LONG, EditOutcome, Selection, SelectionEditor
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.messages import EditMessage
-from lsp_server.suggesting.selection_edit import ENGINE_ENDED, TOO_LONG, EditOutcome, Selection, SelectionEditor
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle
 
 TEXT = "class A:\n    def f(self):\n        return 1\n\n    x = 2\n"

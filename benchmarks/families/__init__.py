@@ -1,0 +1,1 @@
+"""Our forward pass of each model family against transformers."""

@@ -1,0 +1,1 @@
+"""Edits by instruction: the text of greedy decoding, and what drafts save."""

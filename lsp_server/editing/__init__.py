@@ -1,0 +1,1 @@
+"""Edits that the user asks for, besides suggestions at the cursor."""
