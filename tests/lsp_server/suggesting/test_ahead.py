@@ -11,7 +11,7 @@ from lsp_server.documents.text_lines import Place
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.settings.table import Trigger
-from lsp_server.suggesting.generation import PAUSE_S
+from lsp_server.suggesting.ahead import LOOK_S
 from lsp_server.suggesting.narrowing import Remainder, Situation, typed_since
 from lsp_server.suggesting.query import SITUATION_CHARACTERS
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
@@ -23,7 +23,7 @@ def editor_with(text="x = ", cursor=None, **settings):
 
 async def generate_ahead(editor, pass_time, *said):
     """Let the pause end and the engine say the texts in advance, the last as final."""
-    await pass_time(PAUSE_S)
+    await pass_time(LOOK_S)
     await editor.engine.wait_for_request(2)
     for text in said[:-1]:
         await editor.engine.say(text)
@@ -54,7 +54,7 @@ async def test_tab_after_tab_each_suggestion_prepares_the_next(pass_time):
     editor = editor_with()
     answer = await editor.ask_and_hear("a")
     for number in range(2, 5):
-        await pass_time(PAUSE_S)
+        await pass_time(LOOK_S)
         await editor.engine.wait_for_request(number)
         await editor.engine.say(f"b{number}", done=True)
         accept(editor, answer)
@@ -86,7 +86,7 @@ async def test_the_report_of_the_acceptance_may_come_before_or_after_its_edit_an
 async def test_an_acceptance_while_it_runs_streams_the_rest(pass_time):
     editor = editor_with()
     shown = await editor.ask_and_hear("value")
-    await pass_time(PAUSE_S)
+    await pass_time(LOOK_S)
     await editor.engine.wait_for_request(2)
     await editor.engine.say(" +")
     accept(editor, shown)
@@ -111,7 +111,7 @@ async def test_an_acceptance_before_the_pause_starts_it_at_once_and_urgently():
 async def test_a_key_that_departs_cancels_it(pass_time):
     editor = editor_with()
     await editor.ask_and_hear("value")
-    await pass_time(PAUSE_S)
+    await pass_time(LOOK_S)
     await editor.engine.wait_for_request(2)
     editor.type("w")
     await settle()
@@ -121,9 +121,9 @@ async def test_a_key_that_departs_cancels_it(pass_time):
 async def test_a_key_before_the_pause_leaves_no_request(pass_time):
     editor = editor_with()
     await editor.ask_and_hear("value")
-    await pass_time(0.9 * PAUSE_S)
+    await pass_time(0.9 * LOOK_S)
     editor.type("w")
-    await pass_time(2 * PAUSE_S)
+    await pass_time(2 * LOOK_S)
     assert len(editor.engine.requests) == 1
 
 
@@ -131,7 +131,7 @@ async def test_typing_along_keeps_it_and_postpones_its_start(pass_time):
     editor = editor_with()
     await editor.ask_and_hear("value")
     for character in "val":
-        await pass_time(0.6 * PAUSE_S)
+        await pass_time(0.6 * LOOK_S)
         editor.type(character)
         answer = await editor.ask()
         assert len(editor.engine.requests) == 1
@@ -147,18 +147,18 @@ async def test_typing_along_keeps_it_and_postpones_its_start(pass_time):
 async def test_alternatives_come_first_and_it_gets_its_own_once_it_is_on_the_screen(pass_time):
     editor = editor_with(suggestions=2)
     shown = await editor.ask_and_be_offered("value")
-    await pass_time(PAUSE_S)
+    await pass_time(LOOK_S)
     await editor.engine.wait_for_request(2)
     assert not editor.engine.requests[1].ahead
     await editor.engine.offer("value", "other", done=True)
     await editor.engine.wait_for_request(3)
     assert (editor.engine.requests[2].suggestions, editor.engine.requests[2].ahead) == (1, True)
     await editor.engine.offer(" + 1", done=True)
-    await pass_time(2 * PAUSE_S)
+    await pass_time(2 * LOOK_S)
     assert len(editor.engine.requests) == 3
     accept(editor, shown)
     assert texts(await editor.ask()) == [" + 1"]
-    await pass_time(PAUSE_S)
+    await pass_time(LOOK_S)
     assert (editor.engine.requests[3].suggestions, editor.engine.requests[3].ahead) == (2, False)
     await editor.close()
 
@@ -166,7 +166,7 @@ async def test_alternatives_come_first_and_it_gets_its_own_once_it_is_on_the_scr
 async def test_an_accepted_alternative_does_not_get_what_follows_the_first(pass_time):
     editor = editor_with(suggestions=2)
     shown = await editor.ask_and_be_offered("value")
-    await pass_time(PAUSE_S)
+    await pass_time(LOOK_S)
     await editor.engine.wait_for_request(2)
     await editor.engine.offer("value", "other", done=True)
     await editor.engine.wait_for_request(3)
@@ -209,7 +209,7 @@ async def test_nothing_is_generated_in_advance_where_it_is_off(pass_time, settin
     await editor.engine.say("value", done=True)
     accept(editor, await task)
     assert (await editor.ask()).reason in (EmptyReason.AFTER_ACCEPTANCE, EmptyReason.MANUAL)
-    await pass_time(2 * PAUSE_S)
+    await pass_time(2 * LOOK_S)
     assert len(editor.engine.requests) == 1
 
 
@@ -217,7 +217,7 @@ async def test_nothing_is_generated_in_advance_while_snoozed(pass_time):
     editor = editor_with()
     await editor.ask_and_hear("value")
     editor.quiet.snooze(5)
-    await pass_time(2 * PAUSE_S)
+    await pass_time(2 * LOOK_S)
     editor.type("value")
     assert (await editor.ask()).reason is EmptyReason.SNOOZED
     assert len(editor.engine.requests) == 1
@@ -227,7 +227,7 @@ async def test_nothing_is_generated_in_advance_while_snoozed(pass_time):
 async def test_nothing_is_generated_in_advance_where_the_cursor_would_be_inside_a_word(pass_time):
     editor = editor_with("x =  tail", 4)
     await editor.ask_and_hear("value")
-    await pass_time(2 * PAUSE_S)
+    await pass_time(2 * LOOK_S)
     assert len(editor.engine.requests) == 1
 
 
@@ -235,14 +235,14 @@ async def test_nothing_is_generated_in_advance_for_a_hidden_suggestion(pass_time
     editor = editor_with(gate=Strictness.HIGH)
     answer = await editor.ask_and_hear(") ]", each_token=(-4.0,))
     assert answer.reason is EmptyReason.HIDDEN
-    await pass_time(2 * PAUSE_S)
+    await pass_time(2 * LOOK_S)
     assert len(editor.engine.requests) == 1
 
 
 async def test_another_users_request_that_ends_it_leaves_the_usual_way(pass_time):
     editor = editor_with(quiet_ms=0)
     shown = await editor.ask_and_hear("value")
-    await pass_time(PAUSE_S)
+    await pass_time(LOOK_S)
     await editor.engine.wait_for_request(2)
     editor.engine.queues[1].put_nowait(CompletionEvent((), done=True, dropped=SUPERSEDED))
     await settle()
@@ -254,7 +254,7 @@ async def test_another_users_request_that_ends_it_leaves_the_usual_way(pass_time
 async def test_a_dismissal_a_closed_document_and_a_moved_cursor_cancel_it(pass_time, act):
     editor = editor_with("a\nx = ")
     shown = await editor.ask_and_hear("value")
-    await pass_time(PAUSE_S)
+    await pass_time(LOOK_S)
     await editor.engine.wait_for_request(2)
     if act == "dismiss":
         editor.completer.discard(URI, shown.id)
