@@ -26,7 +26,7 @@ from benchmarks.typing.tally import SessionRecord
 
 AHEAD, WITHOUT, NO_PAUSE = "ahead", "without", "without, no pause"
 ROWS: dict[str, dict[str, Any]] = {
-    AHEAD: {},
+    AHEAD: {"ahead": True},
     WITHOUT: {"ahead": False},
     NO_PAUSE: {"ahead": False, "quiet_ms": 0},
 }

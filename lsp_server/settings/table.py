@@ -187,7 +187,7 @@ class Settings:
         "suggestion that `ahead` generated appears at once.",
     )
     ahead: bool = _setting(
-        default=True,
+        default=False,
         description="Whether the suggestion after the one on the screen is generated while you read, so that it is "
         "there as soon as you accept.",
     )

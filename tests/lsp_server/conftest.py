@@ -53,7 +53,6 @@ async def start_client(runtime):
             client = RealClient()
             stack.push_async_callback(client.stop)
             defaults = {"model": "paced", "max_tokens": 3, "idle_minutes": 0.01, "prepare_ms": 0, "suggestions": 1}
-            defaults["ahead"] = False
             return await client.start(**{**defaults, **options})
 
         yield start
