@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import httpx
@@ -257,21 +258,32 @@ end
 """
 
 
-@pytest.mark.parametrize(("plugin", "lua"), [("blink.cmp", BLINK), ("nvim-cmp", NVIM_CMP)])
-def test_a_suggestion_is_an_item_of_a_completion_menu(edit, plugin, lua):
+def poll(neovim, expression):
+    """Wait between calls: nvim-cmp acts through typed keys, which Neovim does not read during a call."""
+    deadline = time.monotonic() + 30
+    while not neovim.lua(f"return ({expression}) and true"):
+        assert time.monotonic() < deadline, expression
+
+
+@pytest.mark.parametrize(
+    ("plugin", "lua", "show"), [("blink.cmp", BLINK, ""), ("nvim-cmp", NVIM_CMP, "require('cmp').complete()")]
+)
+def test_a_suggestion_is_an_item_of_a_completion_menu(edit, plugin, lua, show):
     neovim = edit(MULTIPLY, lua=lua.format(folder=plugin_folder(plugin)) + MENU_ONLY)
     neovim.type("Are")
-    neovim.wait_for_lua("menu_item()", "menu")
+    poll(neovim, "vim.fn.mode() == 'i' and vim.api.nvim_get_current_line() == '    re'")
+    neovim.lua(show)
+    poll(neovim, "menu_item()")
     item = neovim.lua("return menu_item()")
     assert item["label"] == "return a * b"
     assert item["labelDetails"]["description"] == "draftline"
     assert (item["kind"], item["detail"]) == (1, "draftline")
     assert item["documentation"] == {"kind": "markdown", "value": "```python\nreturn a * b\n```"}
     assert not any(neovim.ghosts)
-    neovim.wait_for_lua("has_documentation()", "preview of the whole text")
+    poll(neovim, "has_documentation()")
     neovim.type("t")
-    neovim.wait_for_lua("(menu_item() or {}).filterText == 'return a * b'", "menu after another key")
+    poll(neovim, "(menu_item() or {}).filterText == 'return a * b'")
     neovim.type("<C-y>")
-    neovim.wait_for_lua("vim.api.nvim_get_current_line() == '    return a * b'", "accepted item")
+    poll(neovim, "vim.api.nvim_get_current_line() == '    return a * b'")
     assert neovim.lines() == (MULTIPLY + "return a * b").splitlines()
-    neovim.wait_for_lua("vim.list_contains(sent, 'workspace/executeCommand')", "report of the acceptance")
+    poll(neovim, "vim.list_contains(sent, 'workspace/executeCommand')")
