@@ -70,3 +70,10 @@ class NextEdit:
     old: tuple[str, ...]
     new: tuple[str, ...]
     probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class NextEdits:
+    """The answer to a `NextEditRequest`: edits that do not overlap, in the order in which to show them."""
+
+    edits: tuple[NextEdit, ...] = ()
