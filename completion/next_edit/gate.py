@@ -13,8 +13,8 @@ from importlib import resources
 
 JUDGED_FROM = 0.08
 """Probability by the rules alone from which the model judges a proposal; most of the less likely ones are wrong."""
-SHOWN_FROM = 0.2
-"""Probability from which a proposal is shown. What is likelier is right in most cases: few are between 0.2 and 0.8."""
+SHOWN_FROM = 0.3
+"""Probability from which a proposal is shown; `python -m benchmarks.next_edit` prints what other ones would give."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ def test_a_name_that_lost_its_definition_is_an_orphan_and_likely() -> None:
 
 
 def test_a_name_that_is_still_defined_is_no_orphan() -> None:
-    found = proposed("def f(a, b):\n    g(a)\n    h(a)\n", 1, "    g(b)")
+    found = proposed("def f(first, other):\n    g(first)\n    h(first)\n", 1, "    g(other)")
     assert [proposal.syntax.orphan for proposal in found] == [False]
 
 
