@@ -81,15 +81,14 @@ class NextEditAnswer:
             EngineUnavailableError: The host is stopping.
             QueueFullError: Too many requests wait.
         """
-        loop = asyncio.get_running_loop()
         self._idle = idle
         self._answers: asyncio.Queue[NextEdits | DraftlineError] = asyncio.Queue()
-        self._job = Job(
-            Urgency.NEXT_EDIT,
-            request,
-            lambda answer: loop.call_soon_threadsafe(self._answers.put_nowait, answer) and None,
-        )
+        self._loop = asyncio.get_running_loop()
+        self._job = Job(Urgency.NEXT_EDIT, request, self._deliver)
         worker.submit(self._job)
+
+    def _deliver(self, answer: NextEdits | DraftlineError) -> None:
+        self._loop.call_soon_threadsafe(self._answers.put_nowait, answer)
 
     async def edits(self) -> NextEdits:
         """Return the edits, none if the request was cancelled.
