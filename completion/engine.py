@@ -15,8 +15,12 @@ from completion.decoding.drafting_setup import keep_calibration, make_drafters
 from completion.decoding.finishing import open_grammar
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
+from completion.edits import NextEditRequest, NextEdits
 from completion.errors import ParseLimitError
 from completion.model.loading import LoadedModel
+from completion.next_edit.finder import next_edits
+from completion.next_edit.gate import Gate
+from completion.next_edit.judge import Judge
 from completion.postprocess import Dropped
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
@@ -39,6 +43,8 @@ from drafting.session import Drafters
 
 FIRST_STEP_TOKENS = 8
 """Maximum number of new tokens at a prompt's end that the first decoding step computes itself."""
+
+_NEXT_EDIT = "\0next edit"  # end of the key of a document's second KV session
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,7 @@ class Engine:
         chat = ChatTemplate(loaded.folder, loaded.tokenizer.special)
         self._planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget, max_tokens, parsing, chat)
         self._max_nodes = settings.max_nodes
+        self._judge, self._gate = Judge(loaded.model, loaded.tokenizer, self._planner), Gate.shipped()
         self._parsing = parsing
         self._pace = PromptPace(settings.budget, settings.full_prompt_s)
         self._cold_prompt_s = settings.cold_prompt_s
@@ -147,6 +154,20 @@ class Engine:
         session.prepare(prompt, request.cache, cancel)
         session.refresh(cancel)
 
+    def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:
+        """Return what the user's last edits imply for the rest of the document; nothing if it cannot be parsed.
+
+        The judgement has a KV session of its own, so it leaves the cache of the document's completions as it is.
+
+        Raises:
+            CancelledError: Within one chunk of a prompt after `cancel`.
+        """
+        self._parsing.watch(cancel, request.document)
+        session = self._sessions.open(request.document + _NEXT_EDIT)
+        with suppress(ParseLimitError):
+            return NextEdits(next_edits(request, self._judge, self._gate, session, self._parsing, cancel))
+        return NextEdits()
+
     def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
         """Update the drafters' index of a workspace, and the files that its snippets come from, piece by piece.
 
@@ -165,6 +186,7 @@ class Engine:
         """Free the memory of documents and workspaces that no client uses any more."""
         for document in closing.documents:
             self._sessions.close(document)
+            self._sessions.close(document + _NEXT_EDIT)
         for workspace in closing.workspaces:
             self._workspaces.close(workspace)
 

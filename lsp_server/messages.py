@@ -16,6 +16,9 @@ PARTIAL_COMPLETION = "draftline/partialCompletion"
 STATUS = "draftline/status"
 EDIT = "draftline/edit"
 PARTIAL_EDIT = "draftline/partialEdit"
+NEXT_EDIT = "draftline/nextEdit"
+INLINE_EDIT = "textDocument/copilotInlineEdit"
+DID_SHOW_EDIT = "textDocument/didShowInlineEdit"
 DID_SHOW = "textDocument/didShowCompletion"
 DID_ACCEPT_PARTLY = "textDocument/didPartiallyAcceptCompletion"
 DID_MOVE_CURSOR = "draftline/didMoveCursor"
@@ -24,6 +27,8 @@ ACCEPTED_COMMAND = "draftline.accepted"
 SNOOZE_COMMAND = "draftline.snooze"
 RESUME_COMMAND = "draftline.resume"
 SWITCH_COMMAND = "draftline.switch"
+ACCEPTED_EDIT_COMMAND = "draftline.nextEditAccepted"
+REFUSED_EDIT_COMMAND = "draftline.nextEditRefused"
 _MAX_SNOOZE_MINUTES = 60 * 24 * 365
 _MAX_UINTEGER = 2**31 - 1  # LSP 3.17, uinteger
 
@@ -72,6 +77,15 @@ class Rejected:
 
     id: str
     reason: Rejection
+
+
+@dataclass(frozen=True, slots=True)
+class EditQuery:
+    """A client wants the next edits of a document: of its `version`, None for the one that the server has."""
+
+    uri: str
+    version: int | None
+    invoked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +186,32 @@ def read_edit(params: object) -> EditMessage:
     if (start.line, start.character) > (end.line, end.character):
         raise InvalidMessageError(f"{EDIT}: the range ends before it starts.")
     return EditMessage(str(id_), str(uri), version, start, end, instruction)
+
+
+def read_edit_query(params: object) -> EditQuery:
+    """Read the params of `draftline/nextEdit` and `textDocument/copilotInlineEdit`.
+
+    Raises:
+        InvalidMessageError: The document is missing, or a field is invalid.
+    """
+    document = _member(params, "textDocument", NEXT_EDIT)
+    uri, version = _member(document, "uri", NEXT_EDIT), document.get("version")
+    if not isinstance(uri, str) or not isinstance(version, int | None):
+        raise InvalidMessageError(f"{NEXT_EDIT}: textDocument must have a uri, and a version that is an integer.")
+    context = params.get("context") if isinstance(params, Mapping) else None
+    kind = context.get("triggerKind") if isinstance(context, Mapping) else None
+    return EditQuery(uri, version, kind == types.InlineCompletionTriggerKind.Invoked.value)
+
+
+def read_edit_id(arguments: Sequence[object]) -> str:
+    """Read the arguments of the commands of a next edit.
+
+    Raises:
+        InvalidMessageError: The argument is not the edit's id.
+    """
+    if not arguments or not isinstance(arguments[0], str):
+        raise InvalidMessageError(f"{ACCEPTED_EDIT_COMMAND} and {REFUSED_EDIT_COMMAND} take the id of a next edit.")
+    return arguments[0]
 
 
 def read_minutes(arguments: Sequence[object]) -> float:

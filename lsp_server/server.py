@@ -100,6 +100,7 @@ def create_server(token: str = "") -> DraftlineServer:
     _register_life(server)
     _register_documents(server)
     _register_completion(server)
+    _register_next_edits(server)
     _register_signals(server)
     return server
 
@@ -179,6 +180,26 @@ def _register_completion(server: DraftlineServer) -> None:
     @server.feature(messages.EDIT)
     async def edit(params: Any) -> dict[str, str]:  # noqa: ANN401 - untyped JSON
         return asdict(await server.session.editor.edit(messages.read_edit(params)))
+
+
+def _register_next_edits(server: DraftlineServer) -> None:
+    async def next_edits(params: Any) -> Any:  # noqa: ANN401 - untyped JSON
+        return await server.session.next_edits(messages.read_edit_query(params))
+
+    server.feature(messages.NEXT_EDIT)(next_edits)
+    server.feature(messages.INLINE_EDIT)(next_edits)
+
+    @server.command(messages.ACCEPTED_EDIT_COMMAND)
+    def accepted_edit(*arguments: Any) -> None:  # noqa: ANN401 - untyped JSON
+        server.session.next_editor.accept(messages.read_edit_id(arguments))
+
+    @server.command(messages.REFUSED_EDIT_COMMAND)
+    def refused_edit(*arguments: Any) -> None:  # noqa: ANN401 - untyped JSON
+        server.session.next_editor.refuse(messages.read_edit_id(arguments))
+
+    @server.feature(messages.DID_SHOW_EDIT)
+    def did_show_edit(_params: Any) -> None:  # noqa: ANN401 - untyped JSON
+        """Take note that a client shows an edit. Nothing depends on it."""
 
 
 def _register_list_completion(server: DraftlineServer) -> None:

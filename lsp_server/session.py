@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -19,13 +20,14 @@ from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_
 from lsp_server.editing.selection_edit import SelectionEditor
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.link import EngineLink
-from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, ItemName, Switch
+from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, EditQuery, ItemName, Switch
 from lsp_server.settings.config import PROJECT_FILE
 from lsp_server.settings.switched_off import SwitchedOff, off_path
-from lsp_server.settings.table import Settings
+from lsp_server.settings.table import NextEditMode, Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 from lsp_server.suggesting import items
 from lsp_server.suggesting.inline_completion import InlineCompleter
+from lsp_server.suggesting.next_edits import NextEditor
 from lsp_server.suggesting.preparation import Preparer
 from lsp_server.suggesting.query import Answer, Query, situation_at
 from lsp_server.suggesting.quiet_controls import QuietControls
@@ -77,6 +79,7 @@ class Session:
             ),
             on_text=lambda id_, text: server.protocol.notify(PARTIAL_EDIT, {"id": id_, "text": text}),
         )
+        self.next_editor = NextEditor(self.engine.next_edits)
         self.preparer = Preparer(lambda: self.settings, self._prepare)
         self.recorder = SuggestionRecorder(lambda: self.status.status.model, clock)
         self.signals = ClientEvents(self.policy, self.completer, self.recorder)
@@ -249,6 +252,22 @@ class Session:
         """Handle the acceptance of a whole suggestion, and prepare the engine's cache for the request after it."""
         self.signals.accepted(item)
         self.preparer.repeat_soon()
+
+    async def next_edits(self, query: EditQuery) -> dict[str, list[dict[str, Any]]]:
+        """Answer `draftline/nextEdit` and `textDocument/copilotInlineEdit`: the edits, the first one first."""
+        document = self.documents.get(query.uri)
+        if document is None or query.version not in (None, document.version):
+            return {"edits": []}
+        settings, _ = self._settings.of(query.uri)
+        wanted = settings.next_edit is NextEditMode.AUTO or (
+            query.invoked and settings.next_edit is NextEditMode.MANUAL
+        )
+        is_quiet = self.quiet.silence() is not None and not query.invoked
+        if not wanted or is_quiet or self.policy.refusal(document, Place(0, 0)) is not None:
+            return {"edits": []}
+        path = self._builder.path_of(document)
+        edits = await self.next_editor.edits(document, path, self.documents.encoding)
+        return {"edits": [edit.message() for edit in edits]}
 
     def switch(self, wanted: Switch) -> str:
         """Switch a document's file, language or workspace off or on; return the sentence for the status."""

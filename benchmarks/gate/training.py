@@ -89,7 +89,7 @@ def train(users: Sequence[User], choice: Choice) -> AcceptanceWeights:
     columns = _columns(users[0], choice)
     inputs = np.concatenate([user.inputs[:, columns] for user in users])
     means, scales = inputs.mean(0), inputs.std(0) + 1e-3
-    weights = _newton((inputs - means) / scales, np.concatenate([user.outcomes for user in users]), choice.penalty)
+    weights = newton((inputs - means) / scales, np.concatenate([user.outcomes for user in users]), choice.penalty)
     return AcceptanceWeights(
         names=tuple(name for group in choice.groups for name in users[0].groups[group]),
         means=tuple(means.tolist()),
@@ -172,7 +172,8 @@ def _columns(user: User, choice: Choice) -> list[int]:
     return [number for number, (group, _) in enumerate(names) if group in choice.groups]
 
 
-def _newton(inputs: Array, outcomes: Array, penalty: float) -> Array:
+def newton(inputs: Array, outcomes: Array, penalty: float) -> Array:
+    """Return the bias and the weights of a ridge logistic regression.  # [1 + features]."""
     ones = np.column_stack([np.ones(len(inputs)), inputs])
     penalties = np.full(ones.shape[1], penalty)
     penalties[0] = 0.0

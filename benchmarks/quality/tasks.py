@@ -148,9 +148,9 @@ def _replay(record: dict[str, Any]) -> Iterator[Task]:
         gone, typed = "".join(before[old_start:old_end]), "".join(after[start:end])
         offset = len("".join(after[:start]))
         if kind == "insert":
-            _edit(document, max(0, offset - 1), "", "\n")
+            apply_edit(document, max(0, offset - 1), "", "\n")
         else:
-            _edit(document, offset, gone.removesuffix("\n") if typed else gone, "")
+            apply_edit(document, offset, gone.removesuffix("\n") if typed else gone, "")
         line = next((i for i in range(start, end) if after[i].strip()), None)
         begun = ""
         if line is not None:
@@ -159,7 +159,7 @@ def _replay(record: dict[str, Any]) -> Iterator[Task]:
             drawn = int(hashlib.sha256(f"{record['id']}:{number}".encode()).hexdigest(), 16)
             column = indent + drawn % (len(text) - indent)
             begun = "".join(after[start:line]) + text[:column]
-            cursor = _edit(document, offset, "", begun)
+            cursor = apply_edit(document, offset, "", begun)
             yield Task(
                 id=f"{record['id']}:{number}",
                 dataset="release_replay",
@@ -170,10 +170,10 @@ def _replay(record: dict[str, Any]) -> Iterator[Task]:
                 reference=text[column:],
                 history=document.edits.history(cursor.line, document.lines),
             )
-        _edit(document, offset + len(begun), "", typed[len(begun) :].removesuffix("\n"))
+        apply_edit(document, offset + len(begun), "", typed[len(begun) :].removesuffix("\n"))
 
 
-def _edit(document: Document, offset: int, removed: str, inserted: str) -> Place:
+def apply_edit(document: Document, offset: int, removed: str, inserted: str) -> Place:
     """Replace text at an offset by a message of an editor, and return the position after the new text."""
     positions = (document.lines.advance(Place(0, 0), at) for at in (offset, offset + len(removed)))
     change = types.Range(*(document.position(place, PositionEncoding.UTF32) for place in positions))

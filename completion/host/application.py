@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from completion.errors import DraftlineError
 from completion.host.dialects import chat, llama_cpp, mistral, ollama, openai, tabby
-from completion.host.dialects.draftline import close, complete, health, lease, metrics, prepare, workspace
+from completion.host.dialects.draftline import close, complete, health, lease, metrics, next_edit, prepare, workspace
 from completion.host.dialects.error_shapes import error_response
 from completion.host.errors import EngineFailedError, NotFoundError
 from completion.host.guard import Guard
@@ -20,6 +20,7 @@ from completion.host.services import Host
 
 _OWN_ROUTES = [
     Route("/v1/complete", complete, methods=["POST"]),
+    Route("/v1/next-edit", next_edit, methods=["POST"]),
     Route("/v1/prepare", prepare, methods=["POST"]),
     Route("/v1/workspace", workspace, methods=["POST"]),
     Route("/v1/close", close, methods=["POST"]),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from completion.cancellation import CancelToken
+from completion.edits import NextEditRequest, NextEdits
 from completion.progress import Progress
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
@@ -19,6 +20,9 @@ class EngineLike(Protocol):
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Bring the cache up to date for a request that may follow."""
+
+    def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:
+        """Return what the user's last edits imply for the rest of the document."""
 
     def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
         """Apply the changes of a workspace, and yield between pieces of it, where other calls may be made."""

@@ -9,11 +9,12 @@ from typing import Any
 
 import psutil
 
+from completion.edits import NextEditRequest
 from completion.host.metrics import HostMetrics
 from completion.host.process.clients import HostClients
 from completion.host.process.idle import IdleWatch
 from completion.host.state import HostPhase, HostState
-from completion.host.stream import CompletionStream, require_ready
+from completion.host.stream import CompletionStream, NextEditAnswer, require_ready
 from completion.host.worker import EngineWorker, Job, Urgency
 from completion.request import CompletionRequest
 from completion.version import version
@@ -37,6 +38,17 @@ class Host:
     def open_stream(self, request: CompletionRequest) -> CompletionStream:
         """Return the stream of a completion that is not queued yet."""
         return CompletionStream(self.state, self.worker, self.idle, request)
+
+    def ask_next_edits(self, request: NextEditRequest) -> NextEditAnswer:
+        """Queue a request for next edits.
+
+        Raises:
+            EngineLoadingError: The model is not loaded yet.
+            EngineUnavailableError: The model failed to load, or the host is stopping.
+            QueueFullError: Too many requests wait.
+        """
+        require_ready(self.state)
+        return NextEditAnswer(self.worker, self.idle, request)
 
     def prepare(self, request: CompletionRequest) -> None:
         """Queue a preparation, whose end no client waits for.

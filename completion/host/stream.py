@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from completion.errors import DraftlineError
+from completion.edits import NextEditRequest, NextEdits
+from completion.errors import CancelledError, DraftlineError
 from completion.host.errors import error_body, not_ready_error
 from completion.host.process.idle import IdleWatch
 from completion.host.state import HostPhase, HostState
@@ -70,6 +71,44 @@ class CompletionStream:
         self._job.cancel.cancel()
 
 
+class NextEditAnswer:
+    """The answer to one request for next edits. `close` cancels it within one chunk of a prompt."""
+
+    def __init__(self, worker: EngineWorker, idle: IdleWatch, request: NextEditRequest) -> None:
+        """Queue the request.
+
+        Raises:
+            EngineUnavailableError: The host is stopping.
+            QueueFullError: Too many requests wait.
+        """
+        self._idle = idle
+        self._answers: asyncio.Queue[NextEdits | DraftlineError] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
+        self._job = Job(Urgency.NEXT_EDIT, request, self._deliver)
+        worker.submit(self._job)
+
+    def _deliver(self, answer: NextEdits | DraftlineError) -> None:
+        self._loop.call_soon_threadsafe(self._answers.put_nowait, answer)
+
+    async def edits(self) -> NextEdits:
+        """Return the edits, none if the request was cancelled.
+
+        Raises:
+            DraftlineError: The request failed.
+        """
+        with self._idle.in_use():
+            answer = await self._answers.get()
+        if isinstance(answer, CancelledError):
+            return NextEdits()
+        if isinstance(answer, DraftlineError):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        """Cancel the request."""
+        self._job.cancel.cancel()
+
+
 def require_ready(state: HostState) -> None:
     """Check that the model is ready.
 
@@ -82,8 +121,8 @@ def require_ready(state: HostState) -> None:
 
 
 @asynccontextmanager
-async def cancel_when_gone(request: Request, stream: CompletionStream) -> AsyncIterator[None]:
-    """Cancel the completion if its client disconnects within the block, which computes an unstreamed reply."""
+async def cancel_when_gone(request: Request, stream: CompletionStream | NextEditAnswer) -> AsyncIterator[None]:
+    """Cancel the stream or answer if its client disconnects within the block, which computes an unstreamed reply."""
     watch = asyncio.create_task(_disconnected(request))
     watch.add_done_callback(lambda _: stream.close())
     try:

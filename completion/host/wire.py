@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from completion.edits import NextEdit, NextEditRequest, NextEdits
 from completion.request import (
     Closing,
     CompletionEvent,
@@ -18,7 +19,9 @@ from completion.request import (
 )
 
 
-def encode(message: CompletionRequest | CompletionEvent | WorkspaceUpdate | Closing) -> bytes:
+def encode(
+    message: CompletionRequest | CompletionEvent | NextEditRequest | NextEdits | WorkspaceUpdate | Closing,
+) -> bytes:
     """Return a message as JSON in UTF-8, without line breaks."""
     return json.dumps(asdict(message), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
@@ -33,6 +36,16 @@ def decode_event(message: Mapping[str, Any]) -> CompletionEvent:
         dropped=message["dropped"],
         statistics=Statistics(**statistics) if statistics else None,
         whole=message["whole"],
+    )
+
+
+def decode_next_edits(message: Mapping[str, Any]) -> NextEdits:
+    """Decode the host's answer to a `NextEditRequest`."""
+    return NextEdits(
+        tuple(
+            NextEdit(edit["line"], tuple(edit["old"]), tuple(edit["new"]), edit["probability"])
+            for edit in message["edits"]
+        )
     )
 
 

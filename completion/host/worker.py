@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import Any
 
 from completion.cancellation import CancelToken
+from completion.edits import NextEditRequest, NextEdits
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.errors import EngineFailedError, QueueFullError
@@ -31,7 +33,8 @@ _IDLE_S = 60.0
 _NEVER = 1 << 30
 """Threshold of a generation of the garbage collector that is not reached."""
 
-Deliver = Callable[[CompletionEvent | DraftlineError], None]
+Deliver = Callable[[Any], None]
+"""Gets a `CompletionEvent`, `NextEdits` or a `DraftlineError`, by the kind of the job."""
 
 
 class Urgency(IntEnum):
@@ -40,7 +43,8 @@ class Urgency(IntEnum):
     COMPLETE = 0
     PREPARE = 1
     AHEAD = 2
-    WORKSPACE = 3
+    NEXT_EDIT = 3
+    WORKSPACE = 4
 
 
 @dataclass(slots=True)
@@ -56,7 +60,7 @@ class Job:
     """
 
     urgency: Urgency
-    payload: CompletionRequest | WorkspaceUpdate | Closing
+    payload: CompletionRequest | NextEditRequest | WorkspaceUpdate | Closing
     deliver: Deliver
     cancel: CancelToken = field(default_factory=CancelToken)
     superseded: bool = False
@@ -67,7 +71,7 @@ class Job:
     @property
     def document(self) -> str:
         """Key of the job's document, "" if it has none."""
-        return self.payload.document if isinstance(self.payload, CompletionRequest) else ""
+        return self.payload.document if isinstance(self.payload, CompletionRequest | NextEditRequest) else ""
 
 
 class EngineWorker:
@@ -104,8 +108,8 @@ class EngineWorker:
     def submit(self, job: Job) -> None:
         """Queue a job, and cancel the jobs that it supersedes. The queue's limit does not apply to a `Closing`.
 
-        A completion or preparation supersedes older ones of the same document. A completion also supersedes every
-        preparation and every completion in advance, and tells the other completions to skip their alternatives.
+        A job of a document supersedes older ones of the same kind. A completion also supersedes every preparation, next
+        edit and completion in advance, and tells the other completions to skip their alternatives.
 
         Raises:
             QueueFullError: Too many jobs of this urgency wait.
@@ -207,7 +211,7 @@ class EngineWorker:
             outcome = SUPERSEDED if job.superseded else "cancelled"
             if started:
                 self._metrics.cancel.observe(job.cancel.since_s())
-            job.deliver(CompletionEvent((), done=True, dropped=SUPERSEDED) if job.superseded else error)
+            job.deliver(_superseded(job) if job.superseded else error)
         except DraftlineError as error:
             outcome = error.code
             job.deliver(error)
@@ -237,6 +241,8 @@ class EngineWorker:
             return self._update(engine, payload, job)
         elif isinstance(payload, Closing):
             engine.forget(payload)
+        elif isinstance(payload, NextEditRequest):
+            job.deliver(engine.next_edits(payload, job.cancel))
         elif job.urgency is Urgency.PREPARE:
             engine.prepare(payload, job.cancel)
         else:
@@ -259,6 +265,12 @@ class EngineWorker:
         with self._changed:
             self._push(job)
         return False
+
+
+def _superseded(job: Job) -> CompletionEvent | NextEdits:
+    """Return the answer to a job that a newer one has cancelled."""
+    is_completion = isinstance(job.payload, CompletionRequest)
+    return CompletionEvent((), done=True, dropped=SUPERSEDED) if is_completion else NextEdits()
 
 
 def _supersedes(newer: Job, older: Job) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from completion.edits import LineEdit
 from completion.request import MAX_HISTORY_CHARACTERS
 from completion.syntax.changed_span import changed_span
 from lsp_server.documents.text_lines import Edit, TextLines, split_lines
@@ -19,8 +20,6 @@ MAX_HUNKS = 16
 """Maximum number of hunks that a log keeps; more than are shown, because edits can undo or join hunks."""
 MAX_HUNK_CHARACTERS = 4_000
 """Maximum number of characters of a hunk, before or after it; a larger one is a paste, a move or generated code."""
-MAX_LINE_CHARACTERS = 300
-"""Maximum number of characters of a line in a hunk; a longer one is data."""
 
 
 @dataclass(slots=True)
@@ -36,11 +35,11 @@ class _Hunk:
     def end(self) -> int:
         return self.first + self.count
 
-    def sides(self, lines: TextLines) -> tuple[list[str], list[str]]:
+    def edit(self, lines: TextLines) -> LineEdit:
         """Return the lines before and now, without those that both sides begin or end with."""
         new = [lines.line(number) for number in range(self.first, min(self.end, lines.end.line + 1))]
         start, old_end, new_end = changed_span(self.old, new)
-        return self.old[start:old_end], new[start:new_end]
+        return LineEdit(self.first + start, tuple(self.old[start:old_end]), tuple(new[start:new_end]))
 
 
 @dataclass(slots=True)
@@ -69,9 +68,10 @@ class EditLog:
             other.first += added if other.first > start else 0
         if max(len(hunk.old), hunk.count) > MAX_HUNK_CHARACTERS:  # too large, however short its lines are
             return
-        old, new = hunk.sides(lines)
+        made = hunk.edit(lines)
+        old, new = made.old, made.new
         if edit.removed.strip():
-            hunk.gone = _diff(old, ()) if _is_deleted("\n".join(old), "\n".join(new)) else ""
+            hunk.gone = LineEdit(0, old, ()).hunk() if _is_deleted("\n".join(old), "\n".join(new)) else ""
         if old != new and max(len("\n".join(side)) for side in (old, new)) <= MAX_HUNK_CHARACTERS:
             self._hunks = [*self._hunks, hunk][-MAX_HUNKS:]
 
@@ -83,12 +83,16 @@ class EditLog:
         finished, shown = self._hunks, ""
         if finished and finished[-1].first <= line < finished[-1].end:
             finished, shown = finished[:-1], finished[-1].gone
-        texts = [text for hunk in finished if (text := _diff(*hunk.sides(lines)))]
+        texts = [text for hunk in finished if (text := hunk.edit(lines).hunk())]
         for text in reversed(texts[-SHOWN_HUNKS:]):
             if len(text) + len(shown) > MAX_HISTORY_CHARACTERS:
                 break
             shown = text + shown
         return shown
+
+    def edits(self, lines: TextLines) -> tuple[LineEdit, ...]:
+        """Return the last changes, the unfinished one included, the latest last."""
+        return tuple(made for hunk in self._hunks if (made := hunk.edit(lines)).hunk())
 
 
 def _joined(touched: Sequence[_Hunk], start: int, before: Sequence[str]) -> _Hunk:
@@ -107,12 +111,3 @@ def _is_deleted(old: str, new: str) -> bool:
     """Return whether text of `old` is missing in `new`, not only text that was typed since."""
     start, old_end, _ = changed_span(old, new)
     return not old[start:old_end].isspace() and start < old_end
-
-
-def _diff(old: Sequence[str], new: Sequence[str]) -> str:
-    """Return a hunk as text; "" if it changes only blanks or has too long a line."""
-    if "".join("".join(old).split()) == "".join("".join(new).split()) or any(
-        len(line) > MAX_LINE_CHARACTERS for line in (*old, *new)
-    ):
-        return ""
-    return "".join(["@@\n", *(f"-{line}\n" for line in old), *(f"+{line}\n" for line in new)])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from completion.edits import NextEditRequest, NextEdits
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
 from completion.host.process.address import check_private
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
@@ -114,6 +115,17 @@ class EngineClient:
             else:
                 if not overtaken:
                     return
+
+    async def next_edits(self, request: NextEditRequest) -> NextEdits:
+        """Return what the user's last edits imply for the rest of a document, nothing while the host is not ready.
+
+        Raises:
+            DraftlineError: The host refuses the request or does not answer.
+        """
+        if self.status.state != "ready":
+            return NextEdits()
+        async with self._watched():
+            return await self._live().next_edits(request)
 
     async def prepare(self, request: CompletionRequest) -> None:
         """Bring the host's cache up to date for a request that may follow. Do nothing while the host is not ready.

@@ -13,9 +13,10 @@ import httpx
 from httpx_sse import EventSource, SSEError
 
 from completion import errors
+from completion.edits import NextEditRequest, NextEdits
 from completion.errors import DraftlineError, EngineUnavailableError
 from completion.host.process.clients import CLIENT_HEADER
-from completion.host.wire import decode_event, encode
+from completion.host.wire import decode_event, decode_next_edits, encode
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.launcher import HostGoneError, HostSilentError
 
@@ -76,6 +77,19 @@ class EngineConnection:
                 if event.done:
                     return
         raise HostGoneError("The engine ended during a request. Send the request again.")
+
+    async def next_edits(self, request: NextEditRequest) -> NextEdits:
+        """Return what the user's last edits imply. Cancelling this cancels the request.
+
+        Raises:
+            HostGoneError: No host answers.
+            DraftlineError: The request failed.
+        """
+        with _transport_errors():
+            reply = await self._http.post("/v1/next-edit", content=encode(request))
+        if reply.is_error:
+            raise _error(_json_of(reply))
+        return _decoded(reply.text, decode_next_edits)
 
     async def post(self, path: str, message: CompletionRequest | WorkspaceUpdate | Closing) -> None:
         """Send a message that has no reply.

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from completion.edits import NextEditRequest, NextEdits
 from completion.errors import DraftlineError
 from completion.request import Closing, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.client import EngineClient
@@ -70,6 +71,14 @@ class EngineLink:
                 await self.source.prepare(request)
         except DraftlineError as error:
             _log.info("The engine did not prepare its cache: %s", error)
+
+    async def next_edits(self, request: NextEditRequest) -> NextEdits:
+        """Return what the user's last edits imply for the rest of a document. Errors are only logged."""
+        try:
+            return await self.source.next_edits(request) if self.source is not None else NextEdits()
+        except DraftlineError as error:
+            _log.info("The engine did not look for next edits: %s", error)
+            return NextEdits()
 
     async def send(self, message: WorkspaceUpdate | Closing) -> None:
         """Send changes of the workspace, or the documents and workspaces that were closed.

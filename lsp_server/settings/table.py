@@ -24,6 +24,14 @@ class Trigger(StrEnum):
     MANUAL = "manual"
 
 
+class NextEditMode(StrEnum):
+    """When the edits that the user's last edits imply are proposed: at every pause, on request only, or never."""
+
+    AUTO = "auto"
+    MANUAL = "manual"
+    OFF = "off"
+
+
 LogLevel = Literal["debug", "info", "warning", "error"]
 _Value = TypeVar("_Value")
 
@@ -60,6 +68,11 @@ class Settings:
     trigger: Trigger = _setting(
         default=Trigger.AUTOMATIC,
         description="When suggestions are made: `automatic` while you type, `manual` only when you request one.",
+    )
+    next_edit: NextEditMode = _setting(
+        default=NextEditMode.AUTO,
+        description="When the edits are proposed that your last edits imply elsewhere in the file: `auto` in a pause, "
+        "`manual` when you request one, `off` never.",
     )
     in_comments: bool = _setting(
         default=True,

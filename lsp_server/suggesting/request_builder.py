@@ -62,6 +62,10 @@ class RequestBuilder:
         request = edit_request(code, instruction, document.language)
         return replace(request, workspace=workspace, drafting=settings.drafting)
 
+    def path_of(self, document: Document) -> str:
+        """Return a document's path in the workspace folder."""
+        return self._where(document)[0]
+
     def _where(self, document: Document) -> tuple[str, str, str]:
         """Return a document's path in the workspace folder, the folder's name, and its key."""
         uri = document.notebook or document.uri

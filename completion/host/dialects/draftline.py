@@ -1,18 +1,19 @@
-"""draftline's own HTTP interface: completions, preparation, workspace updates, leases, health and metrics."""
+"""draftline's own HTTP interface: completions, next edits, preparation, workspaces, leases, health, metrics."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.schema import CLOSING, WORKSPACE, parse_body, parse_request
+from completion.host.dialects.schema import CLOSING, WORKSPACE, parse_body, parse_next_edit, parse_request
 from completion.host.process.clients import CLIENT_HEADER
 from completion.host.services import Host
 from completion.host.state import HostPhase
-from completion.host.stream import EventStreamResponse, sse_message, with_errors
+from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message, with_errors
 from completion.host.wire import encode
 from completion.host.worker import Job, Urgency
 
@@ -33,6 +34,15 @@ async def complete(request: Request) -> Response:
             yield sse_message(encode(event))
 
     return EventStreamResponse(with_errors(messages()), on_close=stream.close)
+
+
+async def next_edit(request: Request) -> Response:
+    """Serve `POST /v1/next-edit`: what the user's last edits imply for the rest of a document, as JSON."""
+    host: Host = request.app.state.host
+    wanted = parse_next_edit(await request.body())
+    answer = host.ask_next_edits(replace(wanted, document=host.clients.document(_client(request), wanted.document)))
+    async with cancel_when_gone(request, answer):
+        return Response(encode(await answer.edits()), media_type="application/json")
 
 
 async def prepare(request: Request) -> Response:

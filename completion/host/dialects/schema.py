@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
+from completion.edits import MAX_EDITS, LineEdit, NextEditRequest
 from completion.host.errors import BodyInvalidError
 from completion.request import (
     MAX_HISTORY_CHARACTERS,
@@ -21,12 +22,23 @@ from completion.request import (
 
 T = TypeVar("T")
 
-for _type in (Closing, CompletionRequest, ContextFile, Message, Sampling, WorkspaceFile, WorkspaceUpdate):
+for _type in (
+    Closing,
+    CompletionRequest,
+    ContextFile,
+    LineEdit,
+    Message,
+    NextEditRequest,
+    Sampling,
+    WorkspaceFile,
+    WorkspaceUpdate,
+):
     with_config(ConfigDict(extra="forbid", strict=True))(_type)
 
 REQUEST: TypeAdapter[CompletionRequest] = TypeAdapter(CompletionRequest)
 WORKSPACE: TypeAdapter[WorkspaceUpdate] = TypeAdapter(WorkspaceUpdate)
 CLOSING: TypeAdapter[Closing] = TypeAdapter(Closing)
+NEXT_EDIT: TypeAdapter[NextEditRequest] = TypeAdapter(NextEditRequest)
 
 MAX_STOPS = 64
 """Maximum number of stop strings in a request; the event loop searches the text for each of them."""
@@ -41,6 +53,21 @@ def parse_request(body: bytes) -> CompletionRequest:
     """
     request = parse_body(REQUEST, body)
     check_request(request)
+    return request
+
+
+def parse_next_edit(body: bytes) -> NextEditRequest:
+    """Parse and validate the body of a request for next edits.
+
+    Raises:
+        BodyInvalidError: A field is unknown or has the wrong type, or an edit is not part of the document.
+    """
+    request = parse_body(NEXT_EDIT, body)
+    if len(request.edits) > MAX_EDITS:
+        raise BodyInvalidError(f"The request has {len(request.edits)} edits; it may have {MAX_EDITS}.")
+    for edit in request.edits:
+        if edit.line < 0 or request.lines[edit.line : edit.line + len(edit.new)] != edit.new:
+            raise BodyInvalidError(f"The document does not have an edit's new lines at line {edit.line}.")
     return request
 
 

@@ -61,11 +61,16 @@ class HostClients:
         Two editor windows may have different texts of one document: neither ends the other's requests, and each has a
         KV session.
         """
-        request = replace(request, document=_own_key(name, request.document))
+        request = replace(request, document=self.document(name, request.document))
         self.uses(name, request.workspace)
-        if (used := self._clients.get(name)) and request.document:
-            used.documents.add(request.document)
         return request
+
+    def document(self, name: str, document: str) -> str:
+        """Note a document that a client uses, and return the client's own key of it."""
+        key = _own_key(name, document)
+        if (used := self._clients.get(name)) and key:
+            used.documents.add(key)
+        return key
 
     def uses(self, name: str, workspace: str) -> None:
         """Note a workspace that a client uses; "" stands for none."""

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from completion.cancellation import CancelToken
+from completion.edits import NextEditRequest, NextEdits
 from completion.errors import DocumentRefusedError
 from completion.host.engine_protocol import EngineLike
 from completion.host.process.clients import document_of
@@ -142,13 +143,18 @@ class CountedEngine:
         Raises:
             DocumentRefusedError: Too many hosts ended on the document.
         """
-        with self._serving(request):
+        with self._serving(request.document, request.prefix, request.suffix):
             yield from self._engine.complete(request, cancel)
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Prepare the engine. The errors are those of `complete`."""
-        with self._serving(request):
+        with self._serving(request.document, request.prefix, request.suffix):
             self._engine.prepare(request, cancel)
+
+    def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:
+        """Return the engine's edits. The errors are those of `complete`."""
+        with self._serving(request.document, *request.lines):
+            return self._engine.next_edits(request, cancel)
 
     def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
         """Update the engine piece by piece, without the files on which too many hosts ended."""
@@ -170,10 +176,10 @@ class CountedEngine:
         self._fatal.served(key)
 
     @contextmanager
-    def _serving(self, request: CompletionRequest) -> Iterator[None]:
+    def _serving(self, document: str, *text: str) -> Iterator[None]:
         """The version is the same for every cursor in the same text."""
-        key = _digest(document_of(request.document))
-        with self._fatal.serving(key, _digest(request.prefix, request.suffix)):
+        key = _digest(document_of(document))
+        with self._fatal.serving(key, _digest(*text)):
             yield
         self._fatal.served(key)
 

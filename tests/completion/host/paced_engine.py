@@ -7,8 +7,12 @@ import time
 from collections.abc import Iterator
 
 from completion.cancellation import CancelToken
+from completion.edits import NextEdit, NextEditRequest, NextEdits
 from completion.errors import PromptTooLongError
 from completion.host.engine_protocol import LoadedEngine
+from completion.next_edit.finder import without_overlaps
+from completion.next_edit.gate import SHOWN_FROM, Gate
+from completion.next_edit.proposals import proposals
 from completion.progress import Progress
 from completion.request import (
     Closing,
@@ -19,6 +23,18 @@ from completion.request import (
     Suggestion,
     WorkspaceUpdate,
 )
+from completion.syntax.parser_process import IN_PROCESS
+
+
+def likely_by_rules(request: NextEditRequest) -> NextEdits:
+    """Return the next edits that are likely without a model."""
+    gate = Gate.shipped().rules
+    found = [
+        NextEdit(each.candidate.line, each.candidate.old, each.candidate.new, chance)
+        for each in proposals(request.lines, request.edits, request.language, IN_PROCESS)
+        if (chance := gate.probability(each.rule_features())) >= SHOWN_FROM
+    ]
+    return NextEdits(tuple(sorted(without_overlaps(found), key=lambda edit: edit.line)))
 
 
 class PacedEngine:
@@ -108,6 +124,11 @@ class PacedEngine:
         self.prepared.append(request.document)
         self.readied.release()
         self.ended.release()
+
+    def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:
+        self.began.release()
+        self._step(cancel)
+        return likely_by_rules(request)
 
     def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
         self.updates.append(update)

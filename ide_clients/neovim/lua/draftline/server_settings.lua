@@ -4,6 +4,7 @@ return {
   "enabled",
   "languages_off",
   "trigger",
+  "next_edit",
   "in_comments",
   "in_strings",
   "automatic_lines",

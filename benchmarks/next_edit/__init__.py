@@ -1,0 +1,1 @@
+"""Next edits: how often they are right, and how often silence is."""

@@ -1,0 +1,79 @@
+"""Training of the gate of next edits on labelled proposals, by ridge logistic regression."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.gate.training import newton
+from benchmarks.next_edit.replay import Outcome, State
+from completion.next_edit.gate import Gate, GateWeights
+from completion.next_edit.judge import Judgement
+from completion.next_edit.proposals import Proposal, judged_features
+
+PENALTY = 3.0
+"""Penalty of squared weights."""
+
+
+@dataclass(slots=True)
+class Row:
+    """A proposal with its outcome.
+
+    Attributes:
+        state: The file when it was proposed.
+        is_first: Whether no earlier state of the file had the same proposal.
+        judgement: The model's, None if it did not judge.
+    """
+
+    state: State
+    proposal: Proposal
+    outcome: Outcome
+    is_first: bool
+    judgement: Judgement | None = None
+
+    @property
+    def is_right(self) -> float:
+        """1 if a later change makes it, 0 otherwise."""
+        return float(self.outcome is Outcome.EXACT)
+
+
+Features = Callable[[Row], dict[str, float]]
+"""Returns the features of a row by name."""
+
+
+def half(row: Row) -> int:
+    """Return the half of the data, 0 or 1, that a row's package belongs to."""
+    return hashlib.sha256(row.state.package.encode()).digest()[0] % 2
+
+
+def train_gate(rows: Sequence[Row]) -> Gate:
+    """Return both regressions of a gate; without judgements, the second one repeats the first."""
+    rules = fit(rows, lambda row: row.proposal.rule_features())
+    judged = [row for row in rows if row.judgement]
+    both = fit(judged, judged_by(rules)) if judged else GateWeights({"rules": (0.0, 1.0, 1.0)}, 0.0)
+    return Gate(rules, both)
+
+
+def judged_by(rules: GateWeights) -> Features:
+    """Return the features of judged rows by the logits of a regression on the rules."""
+
+    def features(row: Row) -> dict[str, float]:
+        assert row.judgement is not None
+        return judged_features(rules.logit(row.proposal.rule_features()), row.judgement)
+
+    return features
+
+
+def fit(rows: Sequence[Row], features: Features) -> GateWeights:
+    """Return the ridge logistic regression on the features; each proposal of a file counts once."""
+    rows = [row for row in rows if row.is_first]
+    found = [features(row) for row in rows]
+    names = tuple(found[0])
+    inputs = np.array([[each[name] for name in names] for each in found])
+    means, scales = inputs.mean(0), inputs.std(0) + 1e-2
+    weights = newton((inputs - means) / scales, np.array([row.is_right for row in rows]), PENALTY)
+    columns = zip(names, means.tolist(), scales.tolist(), weights[1:].tolist(), strict=True)
+    return GateWeights({name: (mean, scale, weight) for name, mean, scale, weight in columns}, float(weights[0]))

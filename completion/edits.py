@@ -1,0 +1,79 @@
+"""Edits of whole lines: those that a user made, and those that may come next.
+
+This module imports the standard library only, so that the language server can use these types without the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MAX_LINE_CHARACTERS = 300
+"""Maximum length of a line of an edit; a longer one is data."""
+MAX_EDITS = 16
+"""Maximum number of edits of a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineEdit:
+    """A change of whole lines that the user made.
+
+    Attributes:
+        line: First of its lines in the document now, from 0.
+        old: Lines before it, without their ends.
+        new: Lines now; those from `line` on.
+    """
+
+    line: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+    def hunk(self) -> str:
+        """Return the edit as a hunk of a diff; "" if it changes only blanks or has too long a line."""
+        if "".join("".join(self.old).split()) == "".join("".join(self.new).split()) or any(
+            len(line) > MAX_LINE_CHARACTERS for line in (*self.old, *self.new)
+        ):
+            return ""
+        return "".join(["@@\n", *(f"-{line}\n" for line in self.old), *(f"+{line}\n" for line in self.new)])
+
+
+@dataclass(frozen=True, slots=True)
+class NextEditRequest:
+    """A request for what the user's last edits imply for the rest of a document.
+
+    Attributes:
+        lines: Lines of the document, without their ends.
+        edits: The edits, the latest last; at most `MAX_EDITS`.
+        language: LSP language identifier; "" if unknown.
+        path: Path within the workspace, for the model's file header; "" if unknown.
+        document: Opaque key of the document, which the host tells apart by client.
+    """
+
+    lines: tuple[str, ...]
+    edits: tuple[LineEdit, ...]
+    language: str = ""
+    path: str = ""
+    document: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NextEdit:
+    """A change of whole lines that the user probably makes next.
+
+    Attributes:
+        line: First line that it replaces, from 0.
+        old: Lines that it replaces, exactly as they are; never empty.
+        new: Lines in their place.
+        probability: Probability that the user makes it.
+    """
+
+    line: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class NextEdits:
+    """The answer to a `NextEditRequest`: edits that do not overlap, in the order in which to show them."""
+
+    edits: tuple[NextEdit, ...] = ()

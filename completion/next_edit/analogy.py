@@ -1,0 +1,71 @@
+"""Analogies: lines that are built like lines that were changed get the same change, with their own names.
+
+`a.x = process_x(a.x)` → `a.x = style(process_x, a.x)` teaches what becomes of `a.y = process_y(a.y)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from completion.next_edit.rewrites import is_word, tokenise
+
+MAX_LINES = 6
+"""Maximum number of lines of a hunk, before it, that others are compared with."""
+_MIN_SAME = 0.5  # share of the tokens of two analogous texts that agree
+_MIN_TOKENS = 4  # of a text: shorter ones are alike by chance
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def analogies(old: Sequence[str], new: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield the first line of each text of `lines` that is built like `old`, and what becomes of it.
+
+    If `new` is nothing, or `old` with lines before or after it, only texts with the same words qualify.
+    """
+    shapes = [_shape(line) for line in old]
+    if sum(map(len, shapes)) < _MIN_TOKENS or not any(_WORD.search(line) for line in old) or len(old) > MAX_LINES:
+        return
+    same = 1.0 if not new or old in (new[: len(old)], new[-len(old) :]) else _MIN_SAME
+    first = next(number for number, shape in enumerate(shapes) if shape)
+    for at in range(len(lines) - len(old) + 1):
+        if _shape(lines[at + first]) == shapes[first]:
+            there = lines[at : at + len(old)]
+            if all(_shape(line) == shape for line, shape in zip(there, shapes, strict=True)):
+                names = _names(old, there, same)
+                if names is not None:
+                    yield at, tuple(_renamed(line, names, old, there) for line in new)
+
+
+@lru_cache(maxsize=1 << 14)
+def _shape(line: str) -> tuple[str, ...]:
+    """Return the tokens of a line with one symbol for each word."""
+    return tuple("w" if _WORD.match(token.text) else token.text for token in tokenise(line))
+
+
+def _names(old: Sequence[str], there: Sequence[str], min_same: float) -> dict[str, str] | None:
+    """Return the words there for the words of `old`; None if less than `min_same` of the tokens agree."""
+    names: dict[str, str] = {}
+    pairs = [
+        (ours.text, theirs.text)
+        for line, other in zip(old, there, strict=True)
+        for ours, theirs in zip(tokenise(line), tokenise(other), strict=True)
+    ]
+    same = sum(ours == theirs for ours, theirs in pairs)
+    if same < min_same * len(pairs) or not any(a == b and is_word(a) for a, b in pairs):
+        return None
+    for ours, theirs in pairs:
+        if names.setdefault(ours, theirs) != theirs:
+            return None
+    return names
+
+
+def _renamed(line: str, names: dict[str, str], old: Sequence[str], there: Sequence[str]) -> str:
+    """Return a new line with the names and the indentation of the analogous text."""
+    ours, theirs = _indent(old[0]), _indent(there[0])
+    line = theirs + line[len(ours) :] if line.startswith(ours) and line.strip() else line
+    return _WORD.sub(lambda word: names.get(word.group(), word.group()), line)
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]

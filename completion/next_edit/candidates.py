@@ -1,0 +1,189 @@
+"""Candidates for the next edit: lines of the document to which the last edits apply, and what they would become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from completion.edits import LineEdit
+from completion.next_edit.analogy import analogies
+from completion.next_edit.rewrites import Rewrite, RewriteKind, apply, is_word, line_pairs, rewrites, tokenise
+
+MAX_EDITS = 6
+"""Maximum number of edits that candidates are made from: the last ones."""
+_MAX_HUNK_LINES = 12  # of an edit that teaches rewrites
+_MAX_LINE = 300  # characters of a line; a longer one is data
+_MAX_OCCURRENCES = 16  # of a rule in the document; one that matches more often is not about the edit
+_MAX_NAMES = 40  # the same for one name that becomes another
+_SINGLE_WORD_KINDS = frozenset({RewriteKind.CONTEXT, RewriteKind.CALL})  # need two edits that teach them
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A change of whole lines.
+
+    Attributes:
+        line: First line that it replaces, from 0.
+        old: Lines that it replaces; never empty.
+        new: Lines in their place.
+        kinds: What proposed it: kinds of rewrites, "analogy", "combined".
+        edit: Index of the newest edit that taught it.
+        column: Column of the first changed text.
+        taught_at: Line and column, in the document now, of the edit that taught it.
+        occurrences: Number of places of the document that the same rule matches.
+        pattern: Number of tokens of the rule's old side.
+        votes: Number of edits that teach the same.
+    """
+
+    line: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    kinds: frozenset[str]
+    edit: int
+    column: int = 0
+    taught_at: tuple[int, int] = (0, 0)
+    occurrences: int = 1
+    pattern: int = 0
+    votes: int = 1
+
+    @property
+    def end(self) -> int:
+        """Line after the last one that it replaces."""
+        return self.line + len(self.old)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Words that it takes away."""
+        old, new = ({token.text for line in side for token in tokenise(line)} for side in (self.old, self.new))
+        return frozenset(filter(is_word, old - new))
+
+
+@dataclass(slots=True)
+class _Rule:
+    """A rewrite with the edits that teach it."""
+
+    rewrite: Rewrite
+    edit: int
+    taught_at: tuple[int, int]
+    votes: set[int] = field(default_factory=set)
+
+
+def candidates(lines: Sequence[str], edits: Sequence[LineEdit]) -> list[Candidate]:
+    """Return what the last edits imply for the other lines of a document, in the order of the lines.
+
+    Args:
+        lines: Lines of the document after the edits, without their ends.
+        edits: The edits, the latest last.
+    """
+    edits = edits[-MAX_EDITS:]
+    edited = {number for edit in edits for number in range(edit.line, edit.line + len(edit.new))}
+    free = [number for number, line in enumerate(lines) if number not in edited and len(line) <= _MAX_LINE]
+    found: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Candidate] = {}
+    for candidate in (*_rewritten(lines, edits, free), *_analogous(lines, edits, edited)):
+        key = (candidate.line, candidate.old, candidate.new)
+        other = found.get(key)
+        found[key] = candidate if other is None else _merged(other, candidate)
+    return sorted(found.values(), key=lambda candidate: candidate.line)
+
+
+def _merged(one: Candidate, other: Candidate) -> Candidate:
+    newest = one if one.edit >= other.edit else other
+    return Candidate(
+        one.line, one.old, one.new, one.kinds | other.kinds, newest.edit, newest.column, newest.taught_at,
+        max(one.occurrences, other.occurrences), max(one.pattern, other.pattern), max(one.votes, other.votes),
+    )  # fmt: skip
+
+
+def _rules(edits: Sequence[LineEdit]) -> list[_Rule]:
+    """Return the rewrites that the edits teach, the latest first."""
+    rules: dict[tuple[tuple[str, ...], tuple[str | int, ...]], _Rule] = {}
+    for index in range(len(edits) - 1, -1, -1):
+        edit = edits[index]
+        if not edit.old or not edit.new or max(len(edit.old), len(edit.new)) > _MAX_HUNK_LINES:
+            continue
+        for old, new in line_pairs(edit.old, edit.new):
+            for rewrite in rewrites(old, new):
+                place = (edit.line + edit.new.index(new), rewrite.column)
+                rule = rules.setdefault((rewrite.old, rewrite.new), _Rule(rewrite, index, place))
+                rule.votes.add(index)
+    return [rule for rule in rules.values() if len(rule.votes) > 1 or rule.rewrite.kind not in _SINGLE_WORD_KINDS]
+
+
+def _rewritten(lines: Sequence[str], edits: Sequence[LineEdit], free: Sequence[int]) -> Iterator[Candidate]:
+    tokens = {number: tokenise(lines[number]) for number in free}
+    words = {number: {token.text for token in tokens[number]} for number in free}
+    matched: dict[int, list[_Rule]] = {}
+    for rule in _rules(edits):
+        needed = {text for text in rule.rewrite.old if text}
+        places = []
+        for number in free:
+            if needed <= words[number]:
+                new, columns = apply(rule.rewrite, lines[number], tokens[number])
+                if columns and new != lines[number]:
+                    places.append((number, new, columns))
+        occurrences = sum(len(columns) for *_, columns in places)
+        if occurrences > (_MAX_NAMES if rule.rewrite.kind is RewriteKind.NAME else _MAX_OCCURRENCES):
+            continue
+        for number, new, columns in places:
+            matched.setdefault(number, []).append(rule)
+            yield Candidate(
+                number, (lines[number],), (new,), frozenset({rule.rewrite.kind.value}), rule.edit, columns[0],
+                rule.taught_at, occurrences, len(rule.rewrite.old), len(rule.votes),
+            )  # fmt: skip
+    for number, rules in matched.items():
+        if len(rules) > 1:
+            yield from _combined(number, lines[number], rules)
+
+
+def _combined(number: int, line: str, rules: Sequence[_Rule]) -> Iterator[Candidate]:
+    """Yield the line with all rules applied, those with longer patterns first."""
+    new, used = line, list[_Rule]()
+    for rule in sorted(rules, key=lambda rule: -len(rule.rewrite.old)):
+        after, columns = apply(rule.rewrite, new, tokenise(new))
+        if columns:
+            new, used = after, [*used, rule]
+    if len(used) > 1:
+        newest = max(used, key=lambda rule: rule.edit)
+        yield Candidate(
+            number, (line,), (new,), frozenset({"combined"}), newest.edit, 0, newest.taught_at,
+            1, sum(len(rule.rewrite.old) for rule in used), min(len(rule.votes) for rule in used),
+        )  # fmt: skip
+
+
+def _analogous(lines: Sequence[str], edits: Sequence[LineEdit], edited: set[int]) -> Iterator[Candidate]:
+    for index, edit in enumerate(edits):
+        for old, new, place in _with_anchors(lines, edit):
+            found = [
+                (at, tuple(lines[at : at + len(old)]), made)
+                for at, made in analogies(old, new, lines)
+                if edited.isdisjoint(range(at, at + len(old)))
+            ]
+            found = [each for each in found if each[1] != each[2] and not _is_made(lines, *each)]
+            pattern = sum(len(tokenise(line)) for line in old)
+            if len(found) > _MAX_OCCURRENCES:
+                continue
+            for at, there, made in found:
+                yield Candidate(
+                    at, there, made, frozenset({"analogy"}), index, 0, (place, 0), len(found), pattern
+                )  # fmt: skip
+
+
+def _with_anchors(lines: Sequence[str], edit: LineEdit) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], int]]:
+    """Yield old lines, new lines and place of an edit; of a pure insertion with the line above or below it."""
+    if edit.old:
+        yield edit.old, edit.new, edit.line
+        return
+    if edit.line and lines[edit.line - 1].strip():
+        above = lines[edit.line - 1]
+        yield (above,), (above, *edit.new), edit.line
+    end = edit.line + len(edit.new)
+    if end < len(lines) and lines[end].strip():
+        yield (lines[end],), (*edit.new, lines[end]), edit.line
+
+
+def _is_made(lines: Sequence[str], at: int, there: Sequence[str], made: Sequence[str]) -> bool:
+    """Return whether the lines around `there` already are what would be made of it."""
+    extra = len(made) - len(there)
+    return extra > 0 and any(
+        tuple(lines[start : start + len(made)]) == tuple(made) for start in range(max(0, at - extra), at + 1)
+    )

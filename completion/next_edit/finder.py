@@ -1,0 +1,54 @@
+"""Finds the next edits of a document: the rules propose, the model judges, the gate decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from completion.cache.kv_session import KVSession
+from completion.cancellation import CancelToken
+from completion.edits import NextEdit, NextEditRequest
+from completion.next_edit.gate import JUDGED_FROM, SHOWN_FROM, Gate
+from completion.next_edit.judge import Judge
+from completion.next_edit.proposals import Proposal, judged_features, proposals
+from completion.syntax.parser_process import Parsing
+
+MAX_JUDGED = 6
+"""Maximum number of proposals that the model judges for one request, the likeliest by the rules first."""
+
+
+def worth_judging(found: Sequence[Proposal], gate: Gate) -> list[Proposal]:
+    """Return the proposals for the model, in the order of the lines, so that its cache moves little."""
+    rated = sorted(((gate.rules.probability(each.rule_features()), -at) for at, each in enumerate(found)), reverse=True)
+    return [found[at] for at in sorted(-at for chance, at in rated[:MAX_JUDGED] if chance >= JUDGED_FROM)]
+
+
+def next_edits(
+    request: NextEditRequest, judge: Judge, gate: Gate, session: KVSession, parsing: Parsing, cancel: CancelToken
+) -> tuple[NextEdit, ...]:
+    """Return the edits to show, none of which overlaps another: those after the last edit, then those before it.
+
+    Raises:
+        CancelledError: Within one chunk of a prompt after `cancel`.
+        ParseLimitError: Parsing exceeded a bound.
+    """
+    found = []
+    for proposal in worth_judging(proposals(request.lines, request.edits, request.language, parsing), gate):
+        cancel.raise_if_cancelled()
+        candidate = proposal.candidate
+        question = judge.question(request.lines, request.edits, candidate, path=request.path, language=request.language)
+        judgement = judge.judge(question, session, cancel)
+        chance = gate.both.probability(judged_features(gate.rules.logit(proposal.rule_features()), judgement))
+        found.append(NextEdit(candidate.line, candidate.old, candidate.new, chance))
+    here = request.edits[-1].line if request.edits else 0
+    shown = without_overlaps([edit for edit in found if edit.probability >= SHOWN_FROM])
+    return tuple(sorted(shown, key=lambda edit: (edit.line < here, edit.line)))
+
+
+def without_overlaps(found: Sequence[NextEdit]) -> list[NextEdit]:
+    """Return the likeliest of the edits that would change the same lines."""
+    kept: list[NextEdit] = []
+    for edit in sorted(found, key=lambda edit: -edit.probability):
+        end = edit.line + len(edit.old)
+        if all(edit.line >= other.line + len(other.old) or other.line >= end for other in kept):
+            kept.append(edit)
+    return kept

@@ -1,0 +1,68 @@
+"""The gate of next edits: a logistic regression of whether a proposal is what the user does next.
+
+`python -m benchmarks.next_edit --train` trains the weights on release replays.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+
+JUDGED_FROM = 0.08
+"""Probability by the rules alone from which the model judges a proposal; most of the less likely ones are wrong."""
+SHOWN_FROM = 0.3
+"""Probability from which a proposal is shown; `python -m benchmarks.next_edit` prints what other ones would give."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateWeights:
+    """A trained logistic regression.
+
+    Attributes:
+        weights: Mean, scale and weight of each feature by its name; the weight is in logits.
+        bias: Bias, in logits.
+    """
+
+    weights: Mapping[str, tuple[float, float, float]]
+    bias: float
+
+    def logit(self, features: Mapping[str, float]) -> float:
+        """Return the logarithm of the odds that the proposal is right."""
+        parts = (weight * (features[name] - mean) / scale for name, (mean, scale, weight) in self.weights.items())
+        return max(-30.0, min(30.0, self.bias + sum(parts)))
+
+    def probability(self, features: Mapping[str, float]) -> float:
+        """Return the probability that the proposal is right."""
+        return 1 / (1 + math.exp(-self.logit(features)))
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Two regressions: by the rules alone, and by its logit and the model's judgement."""
+
+    rules: GateWeights
+    both: GateWeights
+
+    @classmethod
+    def shipped(cls) -> Gate:
+        """Return the gate that ships with draftline."""
+        text = resources.files("completion.next_edit").joinpath("gate.json").read_text(encoding="utf-8")
+        data = json.loads(text)
+        rules, both = (
+            GateWeights({name: tuple(values) for name, *values in part["features"]}, part["bias"])
+            for part in (data["rules"], data["both"])
+        )
+        return cls(rules, both)
+
+    def to_json(self) -> str:
+        """Return the gate as JSON, with one feature per line."""
+        return "{\n" + ",\n".join(f'  "{key}": {_json(getattr(self, key))}' for key in ("rules", "both")) + "\n}\n"
+
+
+def _json(part: GateWeights) -> str:
+    rows = (json.dumps([name, *(round(value, 4) for value in values)]) for name, values in part.weights.items())
+    features = ",\n      ".join(rows)
+    return f'{{\n    "bias": {round(part.bias, 4)},\n    "features": [\n      {features}\n    ]\n  }}'

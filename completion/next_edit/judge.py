@@ -1,0 +1,121 @@
+"""The model's judgement of a candidate: how likely it finds the changed lines, and the lines as they are.
+
+Both texts are scored in one forward pass after the same prompt: the edit history as a diff, then the document around
+the lines, suffix first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from completion.cache.kv_session import KVSession
+from completion.cancellation import CancelToken
+from completion.edits import LineEdit
+from completion.model.causal_model import CausalModel
+from completion.next_edit.candidates import Candidate
+from completion.prompt.pace import PromptBudget
+from completion.prompt.planner import Prompt, PromptPlanner, Tokenizer
+from completion.request import CacheMode, CompletionRequest
+from drafting.arrays import FloatArray
+
+BUDGET = PromptBudget(prefix_tokens=256, suffix_tokens=96, context_tokens=512)
+"""Maximum number of tokens of each part of a prompt; half of the context's is for the edit history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Log-probabilities of the tokens of two texts after one prompt, natural logarithm.
+
+    Attributes:
+        new: Of the changed lines.  # [tokens]
+        old: Of the lines as they are.  # [tokens]
+        shared: Number of tokens that both begin with.
+    """
+
+    new: FloatArray
+    old: FloatArray
+    shared: int
+
+    @property
+    def ratio(self) -> float:
+        """Log-likelihood ratio of the change."""
+        return float(self.new.sum() - self.old.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The prompt of a candidate, and the two texts that it compares."""
+
+    prompt: Prompt
+    new: tuple[int, ...]
+    old: tuple[int, ...]
+
+
+class Judge:
+    """Scores candidates with one model."""
+
+    def __init__(self, model: CausalModel, tokenizer: Tokenizer, planner: PromptPlanner) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._planner = planner
+
+    def question(
+        self, lines: Sequence[str], edits: Sequence[LineEdit], candidate: Candidate, *, path: str, language: str
+    ) -> Question:
+        """Return the prompt of a candidate and the tokens of both texts."""
+        end = candidate.line + len(candidate.old)
+        shown = end if candidate.new else min(end + 1, len(lines))  # without text the next line tells
+        below = lines[end:shown]
+        request = CompletionRequest(
+            prefix="".join(f"{line}\n" for line in lines[: candidate.line]),
+            suffix="\n".join(lines[shown:]),
+            language=language,
+            path=path,
+            history="".join(edit.hunk() for edit in edits),
+            outline=False,
+            healing=False,
+        )
+        prompt = self._planner.plan(request, BUDGET)
+        new, old = ("".join(f"{line}\n" for line in (*text, *below)) for text in (candidate.new, candidate.old))
+        return Question(prompt, tuple(self._tokenizer.encode(new or "\n")), tuple(self._tokenizer.encode(old)))
+
+    def judge(
+        self, question: Question, session: KVSession, cancel: CancelToken, cache: CacheMode = CacheMode.PIE
+    ) -> Judgement:
+        """Score both texts in one forward pass; the session has the prompt afterwards.
+
+        Raises:
+            CancelledError: Within one chunk of the prompt after `cancel`.
+            PromptTooLongError: The prompt does not fit the session.
+        """
+        session.prepare(question.prompt, cache, cancel)
+        shared = _shared(question.new, question.old)
+        tokens = [question.prompt.tokens[-1], *question.new[:-1], *question.old[shared:-1]]
+        parents = np.arange(-1, len(tokens) - 1, dtype=np.int32)
+        if len(question.old) > shared + 1:
+            parents[len(question.new)] = shared  # the row of the last shared token
+        logits = self._model.score(np.array(tokens, dtype=np.int32), parents, session.cache)
+        new_rows = range(len(question.new))
+        old_rows = [*range(shared + 1), *range(len(question.new), len(tokens))]
+        new, old = (
+            np.array([_log_probability(logits.row(row), token) for row, token in zip(rows, text, strict=True)])
+            for rows, text in ((new_rows, question.new), (old_rows, question.old))
+        )
+        session.truncate(len(question.prompt.tokens) - 1)  # drops the scored rows
+        return Judgement(new, old, shared)
+
+
+def _shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return the number of tokens that both begin with; the last token of neither counts."""
+    length = 0
+    while length < min(len(one), len(other)) - 1 and one[length] == other[length]:
+        length += 1
+    return length
+
+
+def _log_probability(logits: FloatArray, token: int) -> float:
+    top = float(logits.max())
+    return float(logits[token]) - top - float(np.log(np.exp(logits - top).sum()))

@@ -1,0 +1,83 @@
+"""Proposals: candidates with what the parse tree says about them, and their features for the gate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from completion.edits import LineEdit
+from completion.next_edit.candidates import Candidate, candidates
+from completion.next_edit.judge import Judgement
+from completion.syntax.edited_nodes import ChangeSyntax, LineChange, syntax_of_changes
+from completion.syntax.parser_process import Parsing
+
+_MAX_RATIO = 12.0  # a log-likelihood ratio beyond which more tells nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A candidate that leaves the document as well-formed as it is.
+
+    Attributes:
+        syntax: What the parse tree says about it.
+        age: Number of edits since the one that taught it.
+    """
+
+    candidate: Candidate
+    syntax: ChangeSyntax
+    age: int
+
+    def rule_features(self) -> dict[str, float]:
+        """Return the features that need no model, by name."""
+        candidate, syntax = self.candidate, self.syntax
+        bound = float(not syntax.orphan)  # what lost its definition must change, however far or frequent it is
+        return {
+            **{kind: float(kind in candidate.kinds) for kind in ("name", "tokens", "holes", "analogy")},
+            "occurrences": bound * math.log(candidate.occurrences),
+            "pattern": math.log1p(candidate.pattern),
+            "distance": bound * math.log1p(abs(candidate.line - candidate.taught_at[0])),
+            "age": bound * min(self.age, 3),
+            "grows": float(len(candidate.new) > len(candidate.old)),
+            "same_kind": float(syntax.same_kind),
+            "same_scope": float(syntax.same_scope),
+            "literal": float(syntax.literal),
+            "orphan": float(syntax.orphan),
+        }
+
+
+def judged_features(rules_logit: float, judgement: Judgement) -> dict[str, float]:
+    """Return the features of a proposal that the model judged, by name."""
+    new, old = judgement.new[judgement.shared :], judgement.old[judgement.shared :]
+    return {
+        "rules": rules_logit,
+        "ratio": max(-_MAX_RATIO, min(_MAX_RATIO, judgement.ratio)),
+        "first": max(-_MAX_RATIO, min(_MAX_RATIO, float(new[0] - old[0]))),
+    }
+
+
+def proposals(lines: Sequence[str], edits: Sequence[LineEdit], language: str, parsing: Parsing) -> list[Proposal]:
+    """Return what the last edits imply for the other lines, without what would add syntax errors.
+
+    Args:
+        lines: Lines of the document after the edits, without their ends.
+        edits: The edits, the latest last.
+        language: LSP language identifier.
+        parsing: Way to call functions that parse text.
+
+    Raises:
+        ParseLimitError: Parsing exceeded a bound.
+    """
+    found = candidates(lines, edits)
+    if not found:
+        return []
+    before = list(lines)
+    for edit in sorted(edits, key=lambda edit: -edit.line):
+        before[edit.line : edit.line + len(edit.new)] = edit.old
+    changes = [LineChange(c.line, len(c.old), c.new, c.column, c.taught_at, c.names) for c in found]
+    facts = parsing(syntax_of_changes, list(lines), before, language, changes)
+    return [
+        Proposal(candidate, syntax, len(edits) - 1 - candidate.edit)
+        for candidate, syntax in zip(found, facts, strict=True)
+        if not syntax.breaks
+    ]

@@ -1,0 +1,154 @@
+"""What the parse tree says about a change of lines: errors, kinds of nodes, scopes, names without a definition."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from completion.syntax.trees import ancestors, parse
+
+_MAX_OCCURRENCES = 64  # of a name that are looked at for its definition
+_WORD = re.compile(r"[^\W\d]\w*")
+_SCOPE_WORDS = ("function", "method", "class", "impl", "closure", "lambda")
+_DEFINING_FIELDS = ("name", "left", "pattern", "declarator", "alias", "parameter")
+_DEFINING_PARENTS = ("parameter", "import", "use_", "dotted_name", "scoped_use")
+
+
+@dataclass(frozen=True, slots=True)
+class LineChange:
+    """A change of lines that may be made.
+
+    Attributes:
+        line: First line, from 0.
+        count: Number of lines that are replaced.
+        new: Lines in their place.
+        column: Column of the first change in its first line.
+        taught_at: Line and column of a change that was made and that this one repeats.
+        names: Words that the change takes away.
+    """
+
+    line: int
+    count: int
+    new: tuple[str, ...]
+    column: int
+    taught_at: tuple[int, int]
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSyntax:
+    """Facts about a change.
+
+    Attributes:
+        breaks: Whether the document has more syntax errors after it.
+        same_kind: Whether the changed node has the type that it has where the change was taught.
+        same_scope: Whether both are in the same function or class.
+        literal: Whether it is in a comment or string.
+        orphan: Whether it takes away a name that was defined in the document before the user's edits and is not now,
+            and leaves no such name in its lines.
+    """
+
+    breaks: bool = False
+    same_kind: bool = True
+    same_scope: bool = False
+    literal: bool = False
+    orphan: bool = False
+
+
+def syntax_of_changes(
+    lines: Sequence[str], before: Sequence[str], language: str, changes: Sequence[LineChange]
+) -> list[ChangeSyntax]:
+    """Return the facts about each change, made alone; the defaults for a language without a grammar.
+
+    Args:
+        lines: Lines of the document.
+        before: Lines of the document before the user's edits.
+        language: LSP language identifier.
+        changes: Changes of the document.
+    """
+    document, earlier = _Parsed.of(lines, language), _Parsed.of(before, language)
+    if document is None or earlier is None:
+        return [ChangeSyntax() for _ in changes]
+    names = {name for change in changes for name in change.names}
+    orphans = {name for name in names if earlier.defines(name) and not document.defines(name)}
+    return [_facts(lines, document, language, change, orphans) for change in changes]
+
+
+def _facts(
+    lines: Sequence[str], document: _Parsed, language: str, change: LineChange, orphans: set[str]
+) -> ChangeSyntax:
+    made = _Parsed.of([*lines[: change.line], *change.new, *lines[change.line + change.count :]], language)
+    here, there = document.node(change.line, change.column), document.node(*change.taught_at)
+    literal = _is_literal(here)
+    left = {word for line in change.new for word in _WORD.findall(line)}
+    return ChangeSyntax(
+        breaks=made is not None and made.errors > document.errors,
+        same_kind=here.type == there.type,
+        same_scope=_scope(here) == _scope(there),
+        literal=literal,
+        orphan=not orphans.isdisjoint(change.names) and orphans.isdisjoint(left) and not literal,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """A document and its tree."""
+
+    lines: Sequence[str]
+    root: Node
+    errors: int
+
+    @classmethod
+    def of(cls, lines: Sequence[str], language: str) -> _Parsed | None:
+        tree = parse("\n".join(lines), language)
+        if tree is None:
+            return None
+        return cls(lines, tree.root_node, sum(1 for _ in _errors(tree.root_node)))
+
+    def node(self, line: int, column: int) -> Node:
+        """Return the innermost node of the character at a position."""
+        text = self.lines[line] if line < len(self.lines) else ""
+        at = (line, len(text[:column].encode("utf-8", "replace")))
+        return self.root.descendant_for_point_range(at, (at[0], at[1] + 1)) or self.root
+
+    def defines(self, name: str) -> bool:
+        """Return whether the document defines, imports or takes as parameter what has the name."""
+        pattern = re.compile(rf"\b{re.escape(name)}\b")
+        places = ((number, match.start()) for number, line in enumerate(self.lines) for match in pattern.finditer(line))
+        return any(_defines(self.node(*place)) for place, _ in zip(places, range(_MAX_OCCURRENCES), strict=False))
+
+
+def _defines(node: Node) -> bool:
+    parent = node.parent
+    if parent is None or "identifier" not in node.type:
+        return False
+    if any(word in parent.type for word in _DEFINING_PARENTS):
+        return True
+    return any(parent.child_by_field_name(name) == node for name in _DEFINING_FIELDS)
+
+
+def _scope(node: Node) -> int:
+    """Return the start of the innermost function or class around a node, -1 if there is none."""
+    for each in ancestors(node.parent):
+        if any(word in each.type for word in _SCOPE_WORDS) and each.child_count > 1:
+            return each.start_byte
+    return -1
+
+
+def _is_literal(node: Node) -> bool:
+    return any("comment" in each.type or "string" in each.type for each in ancestors(node)) and not any(
+        "interpolation" in each.type or "substitution" in each.type for each in ancestors(node)
+    )
+
+
+def _errors(node: Node) -> Iterator[Node]:
+    """Yield the erroneous and missing nodes of a tree."""
+    waiting = [node] if node.has_error else []
+    while waiting:
+        each = waiting.pop()
+        if each.is_error or each.is_missing:
+            yield each
+        waiting += [child for child in each.children if child.has_error or child.is_missing]

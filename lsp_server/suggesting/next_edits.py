@@ -1,0 +1,125 @@
+"""Next edits: finds them for a document, names them for the client, and remembers which ones the user refused."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from lsprotocol import types
+
+from completion.edits import NextEdit, NextEditRequest, NextEdits
+from lsp_server.documents.documents import Document
+from lsp_server.documents.position_encoding import PositionEncoding
+from lsp_server.documents.text_lines import Place
+from lsp_server.messages import ACCEPTED_EDIT_COMMAND
+
+MAX_REFUSED = 1_000
+"""Maximum number of refused edits that are remembered, and of edits that a client may still name."""
+
+Find = Callable[[NextEditRequest], Awaitable[NextEdits]]
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedEdit:
+    """An edit for one version of a document; it names the exact text that it replaces.
+
+    Attributes:
+        id: Its name in the client's messages.
+        old: Text that it replaces.
+        new: Text in its place.
+    """
+
+    id: str
+    uri: str
+    version: int
+    range: types.Range
+    old: str
+    new: str
+
+    def message(self) -> dict[str, Any]:
+        """Return the edit as clients of `draftline/nextEdit` and of `textDocument/copilotInlineEdit` read it."""
+        start, end = ({"line": at.line, "character": at.character} for at in (self.range.start, self.range.end))
+        return {
+            "id": self.id,
+            "textDocument": {"uri": self.uri, "version": self.version},
+            "range": {"start": start, "end": end},
+            "text": self.new,
+            "oldText": self.old,
+            "command": {"title": "Accept", "command": ACCEPTED_EDIT_COMMAND, "arguments": [self.id]},
+        }
+
+
+class NextEditor:
+    """The next edits of all documents.
+
+    Args:
+        find: Asks the engine.
+    """
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._refused: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._offered: OrderedDict[str, tuple[str, str]] = OrderedDict()
+
+    async def edits(self, document: Document, path: str, encoding: PositionEncoding) -> list[OfferedEdit]:
+        """Return the edits to propose for the document as it is now; none if it changes meanwhile."""
+        made = document.edits.edits(document.lines)
+        if not made:
+            return []
+        version = document.version
+        lines = tuple(document.lines.line(number) for number in range(document.lines.end.line + 1))
+        found = await self._find(NextEditRequest(lines, made, document.language, path, document.uri))
+        if document.version != version:
+            return []
+        offered = [_offer(document, edit, encoding) for edit in found.edits if _fits(document, edit)]
+        fresh = [(edit, key) for edit in offered if (key := _key(edit)) not in self._refused]
+        for edit, key in fresh:
+            _remember(self._offered, edit.id, key)
+        return [edit for edit, _ in fresh]
+
+    def refuse(self, id_: str) -> None:
+        """Never propose the edit again. An unknown id has no effect."""
+        key = self._offered.pop(id_, None)
+        if key is not None:
+            _remember(self._refused, key, None)
+
+    def accept(self, id_: str) -> None:
+        """Forget an edit that the client applied."""
+        self._offered.pop(id_, None)
+
+
+def _fits(document: Document, edit: NextEdit) -> bool:
+    """Return whether the document has the text that the edit names, where it names it."""
+    return edit.old == tuple(
+        document.lines.line(number)
+        for number in range(edit.line, min(edit.line + len(edit.old), document.lines.end.line + 1))
+    )
+
+
+def _offer(document: Document, edit: NextEdit, encoding: PositionEncoding) -> OfferedEdit:
+    """Return an edit with its range: the lines without the last one's end, or whole lines if nothing is left."""
+    lines = document.lines
+    line_end = "\r\n" if lines.first_after(Place(0, len(lines.line(0))), 2) == "\r\n" else "\n"
+    end_line = edit.line + len(edit.old)
+    start, end = Place(edit.line, 0), Place(end_line - 1, len(edit.old[-1]))
+    old, new = line_end.join(edit.old), line_end.join(edit.new)
+    if not edit.new and end_line <= lines.end.line:
+        old, end = old + line_end, Place(end_line, 0)
+    span = types.Range(document.position(start, encoding), document.position(end, encoding))
+    return OfferedEdit(uuid4().hex, document.uri, document.version, span, old, new)
+
+
+def _key(edit: OfferedEdit) -> tuple[str, str]:
+    """Return what a refused edit is remembered by, wherever its lines move: no source text."""
+    digest = hashlib.blake2b(f"{edit.old}\0{edit.new}".encode("utf-8", "surrogatepass"), digest_size=16)
+    return edit.uri, digest.hexdigest()
+
+
+def _remember(known: OrderedDict[Any, Any], key: object, value: object) -> None:
+    known[key] = value
+    if len(known) > MAX_REFUSED:
+        known.popitem(last=False)

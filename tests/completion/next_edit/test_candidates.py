@@ -1,0 +1,61 @@
+"""What edits teach, and where it applies."""
+
+import pytest
+
+from completion.edits import LineEdit
+from completion.next_edit.candidates import candidates
+
+
+def proposed(edit: tuple[str, str], *lines: str) -> set[tuple[str, str]]:
+    """Return what becomes of the other lines after a line was changed."""
+    old, new = edit
+    found = candidates([new, *lines], [LineEdit(0, (old,), (new,))])
+    return {(candidate.old[0], "\n".join(candidate.new)) for candidate in found}
+
+
+@pytest.mark.parametrize(
+    ("edit", "line", "expected"),
+    [
+        (("import zstd", "import zstandard"), "x = zstd.open(zstd)", "x = zstandard.open(zstandard)"),
+        (("a: Optional[str]", "a: str | None"), "b: Optional[list[int]] = 1", "b: list[int] | None = 1"),
+        (("a: Union[str, Path]", "a: str | Path"), "b: Union[int, None]", "b: int | None"),
+        (("f(self.port or 443)", "f(port)"), "g(self.port or 443)", "g(port)"),
+        (
+            ("ups.origin = processOrigin(ups.origin)", "ups.origin = style(processOrigin, ups.origin)"),
+            "  ups.shape = processShape(ups.shape)",
+            "  ups.shape = style(processShape, ups.shape)",
+        ),
+        (("add(new, doc.strip(), on)", "add(new, doc, on)"), "add(all, doc.strip(), on)", "add(all, doc, on)"),
+    ],
+)
+def test_an_edit_is_proposed_for_lines_like_the_edited_one(edit: tuple[str, str], line: str, expected: str) -> None:
+    assert (line, expected) in proposed(edit, line)
+
+
+@pytest.mark.parametrize(
+    ("edit", "line"),
+    [
+        (("count = 1", "total = 1"), "discount = counter"),
+        (("x = load(path)", "x = await load(path)"), "y = await load(path)"),
+        (("return a", "return b"), "return c"),
+        (("a = Optional[str]", "a = str | None"), "b = Optional[str"),
+    ],
+)
+def test_other_words_finished_lines_and_open_brackets_are_left_alone(edit: tuple[str, str], line: str) -> None:
+    assert proposed(edit, line) == set()
+
+
+def test_a_line_that_was_inserted_is_proposed_after_the_same_line_elsewhere() -> None:
+    lines = ["run(a, b)", "log(a, b)", "x", "  run(a, b)"]
+    (candidate,) = candidates(lines, [LineEdit(1, (), ("log(a, b)",))])
+    assert (candidate.line, candidate.new) == (3, ("  run(a, b)", "  log(a, b)"))
+
+
+def test_edited_lines_are_never_candidates() -> None:
+    lines = ["import zstandard", "x = zstd"]
+    edits = [LineEdit(1, ("y = zstd",), ("x = zstd",)), LineEdit(0, ("import zstd",), ("import zstandard",))]
+    assert candidates(lines, edits) == []
+
+
+def test_a_rule_that_matches_everywhere_proposes_nothing() -> None:
+    assert proposed(("if a in b:", "if a not in b:"), *(f"if a in c{number}:" for number in range(50))) == set()

@@ -1,0 +1,60 @@
+"""The engine's answer to a request for next edits, with a real model and grammar."""
+
+from dataclasses import replace
+
+import pytest
+
+from completion.cancellation import CancelToken
+from completion.edits import LineEdit, NextEdit, NextEditRequest
+from completion.engine import Engine
+from completion.errors import CancelledError
+from completion.model.loading import LoadedModel
+from completion.next_edit.finder import without_overlaps
+from completion.request import Closing, CompletionRequest
+
+REQUEST = NextEditRequest(
+    ("import zstandard", "", "x = zstd.open(1)", "y = zstd.read(x)"),
+    (LineEdit(0, ("import zstd",), ("import zstandard",)),),
+    "python",
+    "a.py",
+    "a document",
+)
+
+
+@pytest.fixture
+def engine(tiny_model: LoadedModel) -> Engine:
+    return Engine(tiny_model)
+
+
+def test_edits_name_lines_of_the_document_and_their_probability(engine: Engine) -> None:
+    for edit in engine.next_edits(REQUEST, CancelToken()).edits:
+        assert REQUEST.lines[edit.line : edit.line + len(edit.old)] == edit.old
+        assert "zstd" not in "".join(edit.new)
+        assert 0 < edit.probability < 1
+
+
+def test_without_edits_there_is_no_next_one(engine: Engine) -> None:
+    assert engine.next_edits(replace(REQUEST, edits=()), CancelToken()).edits == ()
+
+
+def test_the_cache_of_the_documents_completions_stays_as_it_is(engine: Engine) -> None:
+    request = CompletionRequest("x = ", "\n", "python", document=REQUEST.document, max_tokens=2)
+    first = list(engine.complete(request, CancelToken()))[-1]
+    engine.next_edits(REQUEST, CancelToken())
+    second = list(engine.complete(request, CancelToken()))[-1]
+    assert [each.text for each in first.suggestions] == [each.text for each in second.suggestions]
+    assert second.statistics is not None
+    assert second.statistics.computed_tokens <= 1
+    engine.forget(Closing((REQUEST.document,)))
+
+
+def test_a_cancelled_request_ends(engine: Engine) -> None:
+    cancel = CancelToken()
+    cancel.cancel()
+    with pytest.raises(CancelledError):
+        engine.next_edits(REQUEST, cancel)
+
+
+def test_of_edits_of_the_same_line_the_likeliest_is_kept() -> None:
+    low, high, apart = (NextEdit(line, ("a", "b"), ("c",), chance) for line, chance in ((1, 0.5), (2, 0.9), (4, 0.3)))
+    assert without_overlaps([low, high, apart]) == [high, apart]

@@ -1,0 +1,59 @@
+"""The model's judgement of two texts after one prompt."""
+
+import numpy as np
+import pytest
+
+from completion.cache.kv_session import KVSession, SessionSettings
+from completion.cancellation import CancelToken
+from completion.edits import LineEdit
+from completion.model.loading import LoadedModel
+from completion.next_edit.candidates import Candidate, candidates
+from completion.next_edit.judge import BUDGET, Judge, Question
+from completion.prompt.fim_format import detect_format
+from completion.prompt.planner import PromptPlanner
+
+LINES = ["import zstandard", "", "x = zstd.open(1)", "y = zstd.read(x)", "print(y)"]
+EDITS = [LineEdit(0, ("import zstd",), ("import zstandard",))]
+
+
+@pytest.fixture
+def judge(tiny_model: LoadedModel) -> Judge:
+    planner = PromptPlanner(tiny_model.tokenizer, detect_format(tiny_model.tokenizer.special, "tiny"), BUDGET)
+    return Judge(tiny_model.model, tiny_model.tokenizer, planner)
+
+
+def log_probability(model: LoadedModel, question: Question, text: tuple[int, ...]) -> float:
+    """Return the log-probability of a text after the prompt, by one plain pass over all tokens."""
+    tokens = np.array([*question.prompt.tokens, *text], dtype=np.int32)
+    first, cache = len(question.prompt.tokens) - 1, model.model.new_cache(len(tokens))
+    rows = range(first, len(tokens) - 1)
+    logits = model.model.prefill(tokens, np.arange(len(tokens), dtype=np.int32), cache, rows)
+    chances = [logits.row(index).astype(np.float64) for index in range(len(text))]
+    return float(sum(row[token] - np.logaddexp.reduce(row) for row, token in zip(chances, text, strict=True)))
+
+
+@pytest.mark.parametrize("candidate", candidates(LINES, EDITS), ids=lambda candidate: str(candidate.line))
+def test_both_texts_get_the_log_probability_that_each_has_alone(
+    judge: Judge, tiny_model: LoadedModel, candidate: Candidate
+) -> None:
+    session = KVSession(tiny_model.model, SessionSettings())
+    question = judge.question(LINES, EDITS, candidate, path="a.py", language="python")
+    judgement = judge.judge(question, session, CancelToken())
+    assert judgement.new.sum() == pytest.approx(log_probability(tiny_model, question, question.new), abs=0.05)
+    assert judgement.old.sum() == pytest.approx(log_probability(tiny_model, question, question.old), abs=0.05)
+    assert session.tokens == list(question.prompt.tokens[:-1])
+
+
+def test_a_deletion_at_the_end_of_the_document_is_judged(judge: Judge, tiny_model: LoadedModel) -> None:
+    session = KVSession(tiny_model.model, SessionSettings())
+    candidate = Candidate(4, ("print(y)",), (), frozenset({"analogy"}), 0)
+    question = judge.question(LINES, EDITS, candidate, path="a.py", language="python")
+    assert np.isfinite(judge.judge(question, session, CancelToken()).ratio)
+
+
+def test_the_prompt_has_the_edit_and_not_the_line_itself(judge: Judge, tiny_model: LoadedModel) -> None:
+    candidate = candidates(LINES, EDITS)[0]
+    question = judge.question(LINES, EDITS, candidate, path="a.py", language="python")
+    text = tiny_model.tokenizer.decode(question.prompt.tokens).decode()
+    assert "-import zstd\n+import zstandard\n" in text
+    assert "x = zstd.open(1)" not in text

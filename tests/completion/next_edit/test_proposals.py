@@ -1,0 +1,39 @@
+"""What the parse tree says about candidates, and the gate's opinion."""
+
+from completion.edits import LineEdit
+from completion.next_edit.gate import SHOWN_FROM, Gate
+from completion.next_edit.proposals import Proposal, proposals
+from completion.syntax.parser_process import IN_PROCESS
+
+
+def proposed(before: str, line: int, new: str, language: str = "python") -> list[Proposal]:
+    lines = before.splitlines()
+    edit = LineEdit(line, (lines[line],), (new,))
+    lines[line] = new
+    return proposals(lines, [edit], language, IN_PROCESS)
+
+
+def test_a_name_that_lost_its_definition_is_an_orphan_and_likely() -> None:
+    (proposal,) = proposed("import zstd\n\nx = zstd.open(1)\n", 0, "import zstandard")
+    assert proposal.syntax.orphan
+    assert Gate.shipped().rules.probability(proposal.rule_features()) >= SHOWN_FROM
+
+
+def test_a_name_that_is_still_defined_is_no_orphan() -> None:
+    found = proposed("def f(first, other):\n    g(first)\n    h(first)\n", 1, "    g(other)")
+    assert [proposal.syntax.orphan for proposal in found] == [False]
+
+
+def test_what_would_break_the_syntax_is_not_proposed() -> None:
+    before = "x = load(a, b)\ny = [load(a, b)]\n"
+    assert proposed(before, 0, "for x in load(a, b): pass") == []
+
+
+def test_comments_and_strings_are_known_as_such() -> None:
+    found = proposed("import zstd\nx = zstd\n# zstd\n", 0, "import zstandard")
+    assert [(proposal.candidate.line, proposal.syntax.literal) for proposal in found] == [(1, False), (2, True)]
+
+
+def test_an_unknown_language_has_proposals_without_syntax() -> None:
+    (proposal,) = proposed("use zstd\nopen zstd x\n", 0, "use zstandard", language="unknown")
+    assert not proposal.syntax.orphan

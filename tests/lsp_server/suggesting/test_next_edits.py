@@ -1,0 +1,70 @@
+"""An edit is offered only for the version and the text that it names, whatever happens to the document."""
+
+import asyncio
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lsprotocol import types
+
+from completion.edits import NextEditRequest, NextEdits
+from lsp_server.documents.documents import Document
+from lsp_server.documents.position_encoding import PositionEncoding
+from lsp_server.documents.text_lines import TextLines
+from lsp_server.suggesting.next_edits import NextEditor, OfferedEdit
+from tests.completion.host.paced_engine import likely_by_rules
+
+UTF16 = PositionEncoding.UTF16
+TEXT = "import zstd\n\nx = zstd.open(1)\ny = zstd.read(x)  # 𝄞 zstd\n\ndef f():\n    return zstd\n"
+
+edits = st.lists(
+    st.tuples(
+        st.integers(0, 9), st.integers(0, 12), st.integers(0, 12), st.sampled_from(["", "zstandard", "zstd", "\n", "𝄞"])
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def change(document: Document, line: int, start: int, end: int, text: str) -> None:
+    low, high = sorted((start, end))
+    span = types.Range(types.Position(line, low), types.Position(line, high))
+    document.apply([types.TextDocumentContentChangePartial(span, text)], document.version + 1, UTF16)
+
+
+def text_at(document: Document, span: types.Range) -> str:
+    return document.lines.between(document.place(span.start, UTF16), document.place(span.end, UTF16))
+
+
+@settings(deadline=None, max_examples=60)
+@given(before=edits, meanwhile=edits, line_end=st.sampled_from(["\n", "\r\n"]), changes=st.booleans())
+def test_offered_edits_replace_exactly_the_text_that_they_name(before, meanwhile, line_end, changes):
+    document = Document("file:///a.py", "python", 1, TextLines(TEXT.replace("\n", line_end)))
+
+    async def find(request: NextEditRequest) -> NextEdits:
+        if changes:
+            for each in meanwhile:
+                change(document, *each)
+        return likely_by_rules(request)
+
+    change(document, 0, 7, 11, "zstandard")
+    for each in before:
+        change(document, *each)
+        offered: list[OfferedEdit] = asyncio.run(NextEditor(find).edits(document, "a.py", UTF16))
+        assert not (changes and offered)
+        for edit in offered:
+            assert edit.version == document.version
+            assert text_at(document, edit.range) == edit.old
+
+
+def test_an_accepted_edit_leaves_the_other_lines_as_they_are():
+    document = Document("file:///a.py", "python", 1, TextLines(TEXT))
+
+    async def find(request: NextEditRequest) -> NextEdits:
+        return likely_by_rules(request)
+
+    change(document, 0, 7, 11, "zstandard")
+    editor = NextEditor(find)
+    for _ in range(3):
+        first = asyncio.run(editor.edits(document, "a.py", UTF16))[0]
+        document.apply([types.TextDocumentContentChangePartial(first.range, first.new)], document.version + 1, UTF16)
+    assert document.lines.text() == TEXT.replace("zstd", "zstandard")
