@@ -17,6 +17,7 @@ from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_start
+from lsp_server.editing.next_edits import NextEditor
 from lsp_server.editing.selection_edit import SelectionEditor
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.link import EngineLink
@@ -27,7 +28,6 @@ from lsp_server.settings.table import NextEditMode, Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 from lsp_server.suggesting import items
 from lsp_server.suggesting.inline_completion import InlineCompleter
-from lsp_server.suggesting.next_edits import NextEditor
 from lsp_server.suggesting.preparation import Preparer
 from lsp_server.suggesting.query import Answer, Query, situation_at
 from lsp_server.suggesting.quiet_controls import QuietControls

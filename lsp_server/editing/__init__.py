@@ -1,1 +1,1 @@
-"""Edits that the user asks for, besides suggestions at the cursor."""
+"""Edits of the document, besides suggestions at the cursor."""

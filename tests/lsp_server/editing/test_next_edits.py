@@ -10,7 +10,7 @@ from completion.edits import NextEditRequest, NextEdits
 from lsp_server.documents.documents import Document
 from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import TextLines
-from lsp_server.suggesting.next_edits import NextEditor, OfferedEdit
+from lsp_server.editing.next_edits import NextEditor, OfferedEdit
 from tests.completion.host.paced_engine import likely_by_rules
 
 UTF16 = PositionEncoding.UTF16
