@@ -21,7 +21,7 @@ def test_a_name_that_lost_its_definition_is_an_orphan_and_likely() -> None:
 
 def test_a_name_that_is_still_defined_is_no_orphan() -> None:
     found = proposed("def f(first, other):\n    g(first)\n    h(first)\n", 1, "    g(other)")
-    assert [proposal.syntax.orphan for proposal in found] == [False]
+    assert {proposal.syntax.orphan for proposal in found} == {False}
 
 
 def test_what_would_break_the_syntax_is_not_proposed() -> None:
