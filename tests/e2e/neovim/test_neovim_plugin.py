@@ -118,5 +118,5 @@ def test_keys_are_mapped_only_while_a_suggestion_is_shown(open_neovim):
 def test_the_command_reports_the_status_and_unknown_subcommands(open_neovim):
     neovim = open_neovim()
     assert neovim.request("nvim_exec2", "Draftline status", {"output": True})["output"].startswith("draftline: ")
-    with pytest.raises(NeovimError, match="no `:Draftline nonsense`; use one of automatic, disable, enable"):
+    with pytest.raises(NeovimError, match="no `:Draftline nonsense`; use one of automatic, disable, edit, enable"):
         neovim.command("Draftline nonsense")
