@@ -238,7 +238,7 @@ async def test_the_logs_at_the_default_level_contain_no_source_text(clients, run
     client = clients()
     request = CompletionRequest(f"def {secret}", suffix=secret, path=secret, document=secret, max_tokens=2)
     await suggested(client, request)
-    with pytest.raises(EngineUnavailableError):
+    with pytest.raises(DraftlineError, match="failed with ValueError"):
         await suggested(client, CompletionRequest("crash", suffix=secret))
     await client.prepare(CompletionRequest(secret))
     await client.update_workspace(WorkspaceUpdate(secret, removed=(secret,)))
