@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import IO, cast
 
 from completion.errors import ModelError
@@ -41,7 +41,7 @@ def run_apart(function: str, *arguments: object, progress: Progress, limit_s: fl
         try:
             calls.write(pickle.dumps(arguments))
             calls.close()
-            with _ended_after(limit_s, child):
+            with nullcontext() if limit_s is None else _ended_after(limit_s, child):
                 _follow(messages, progress)
         except (EOFError, BrokenPipeError):
             raise ModelError(
@@ -53,8 +53,8 @@ def run_apart(function: str, *arguments: object, progress: Progress, limit_s: fl
 
 
 @contextmanager
-def _ended_after(limit_s: float | None, child: subprocess.Popen[bytes]) -> Iterator[None]:
-    timer = threading.Timer(threading.TIMEOUT_MAX if limit_s is None else limit_s, child.kill)
+def _ended_after(limit_s: float, child: subprocess.Popen[bytes]) -> Iterator[None]:
+    timer = threading.Timer(limit_s, child.kill)
     timer.daemon = True
     timer.start()
     try:
