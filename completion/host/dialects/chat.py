@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from completion.host.dialects.openai import Stops, StreamOptions, stop_list, usage
+from completion.host.dialects.openai import GenerationBody, stop_list, usage
 from completion.host.dialects.reply_text import Answer, reply_with
 from completion.host.dialects.schema import parse_body
 from completion.host.errors import BodyInvalidError
@@ -45,19 +45,11 @@ class ChatMessage(BaseModel):
         return Message("system" if self.role == "developer" else self.role, content)
 
 
-class ChatBody(BaseModel, extra="allow"):
+class ChatBody(GenerationBody, extra="allow"):
     """The body of `/v1/chat/completions`: the fields that have an effect. `model` and others are ignored."""
 
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     max_completion_tokens: int | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    seed: int | None = None
-    n: int | None = None
-    stop: Stops = None
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
 
 
 _BODY: TypeAdapter[ChatBody] = TypeAdapter(ChatBody)

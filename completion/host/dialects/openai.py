@@ -35,11 +35,9 @@ class StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class CompletionBody(BaseModel):
-    """The body of `/v1/completions`: the fields that have an effect. `model` and others are accepted and ignored."""
+class GenerationBody(BaseModel):
+    """The fields that the bodies of `/v1/completions` and `/v1/chat/completions` share."""
 
-    prompt: str | list[str]
-    suffix: str | None = None
     max_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -48,6 +46,13 @@ class CompletionBody(BaseModel):
     stop: Stops = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+
+
+class CompletionBody(GenerationBody):
+    """The body of `/v1/completions`: the fields that have an effect. `model` and others are accepted and ignored."""
+
+    prompt: str | list[str]
+    suffix: str | None = None
     echo: bool | None = None
     logprobs: int | None = None
 
