@@ -29,6 +29,7 @@ class Round:
     Attributes:
         deaf_ms: The longest time that an event loop or an engine's thread did not listen, and where.
         answer_ms: The longest time that a request waited for its answer.
+        recovery_s: The longest time from a kill to the next suggestion.
     """
 
     part: str
@@ -38,6 +39,7 @@ class Round:
     deaf_ms: float = 0.0
     deaf_where: str = ""
     answer_ms: float = 0.0
+    recovery_s: float = 0.0
 
     def found(self, what: str) -> None:
         """Note a broken promise; the same one counts once in a round."""
@@ -48,6 +50,10 @@ class Round:
     def waited(self, since_s: float) -> None:
         """A request that was sent at this moment was answered now."""
         self.answer_ms = max(self.answer_ms, 1000 * (time.monotonic() - since_s))
+
+    def recovered(self, since_s: float) -> None:
+        """After what was killed at this moment there is a suggestion now."""
+        self.recovery_s = max(self.recovery_s, time.monotonic() - since_s)
 
     def deaf(self, ms: float, where: str) -> None:
         """Somebody did not listen for so long."""
@@ -71,6 +77,7 @@ class Tally:
             self.total.findings += done.findings
             self.total.deaf(done.deaf_ms, f"{done.part} {done.seed}: {done.deaf_where}")
             self.total.answer_ms = max(self.total.answer_ms, done.answer_ms)
+            self.total.recovery_s = max(self.total.recovery_s, done.recovery_s)
 
     def line(self) -> dict[str, object]:
         """The last line that is printed."""
@@ -80,5 +87,6 @@ class Tally:
             "findings": len(self.total.findings),
             "longest_deaf_ms": round(self.total.deaf_ms, 1),
             "longest_answer_ms": round(self.total.answer_ms, 1),
+            "longest_recovery_s": round(self.total.recovery_s, 1),
             "rounds": dict(self.rounds),
         }

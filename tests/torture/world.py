@@ -33,6 +33,7 @@ SERVER_BYTES = 250_000_000
 HOST_BYTES = 1_000_000_000
 FAREWELL_S = 45.0  # a host that nobody found ends after 30
 ANSWER_S = 30.0
+READY_S = 60.0  # loading took 25 s where four rounds shared two cores
 SETTINGS = {
     "model": "echo", "idleMinutes": 0.01, "debounceMs": 0, "quietMs": 0, "gate": "off", "prepareMs": 0,
     "suggestions": 1, "streaming": True,
