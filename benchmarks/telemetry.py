@@ -20,7 +20,8 @@ from rich.table import Table
 
 from completion.request import Statistics
 from lsp_server.telemetry.persistence import CHECKPOINTS_S
-from lsp_server.telemetry.report_data import Report, Selection, read_report
+from lsp_server.telemetry.report_data import read_report
+from lsp_server.telemetry.report_figures import Report, Selection
 from lsp_server.telemetry.schema import open_store
 from lsp_server.telemetry.store import SuggestionRecord, Telemetry
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lsp_server.telemetry.report_data import Report
+from lsp_server.telemetry.report_figures import Report
 from lsp_server.telemetry.report_statistics import Estimate, difference
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from completion.errors import ConfigurationError, StorageError
 
 if TYPE_CHECKING:
-    from lsp_server.telemetry.report_data import Report, Selection
+    from lsp_server.telemetry.report_figures import Report, Selection
 
 _SECONDS_PER_DAY = 86_400
 
@@ -67,7 +67,7 @@ def _reports(store: sqlite3.Connection, selections: Mapping[str, Selection]) -> 
 
 def _selections(store: sqlite3.Connection, options: argparse.Namespace, now: float) -> dict[str, Selection]:
     """Return one selection to report on, or two to compare, by name."""
-    from lsp_server.telemetry.report_data import Selection
+    from lsp_server.telemetry.report_figures import Selection
 
     if options.days <= 0:
         raise ConfigurationError(f"--days is {options.days:g}. Give a number above 0.")
@@ -105,7 +105,8 @@ def _by_setting(store: sqlite3.Connection, compare: str, recent: Selection) -> d
 
 def _sides(store: sqlite3.Connection, experiment: str) -> dict[str, Selection]:
     """Return a selection for each recorded side of an experiment, of the latest one for the name ""."""
-    from lsp_server.telemetry.report_data import Selection, arms_of
+    from lsp_server.telemetry.report_data import arms_of
+    from lsp_server.telemetry.report_figures import Selection
 
     arms = arms_of(store, experiment)
     return {

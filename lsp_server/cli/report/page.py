@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from lsp_server.telemetry.report_comparison import compare, winner_sentence
-from lsp_server.telemetry.report_data import QUANTILES, STAGES, Group, Report, day_of
+from lsp_server.telemetry.report_figures import QUANTILES, STAGES, Group, Report, day_of
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1080px; margin: 2em auto; padding: 0 1em; color: #1d2733 }

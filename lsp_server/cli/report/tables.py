@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lsp_server.telemetry.report_comparison import Row, compare, winner_sentence
-from lsp_server.telemetry.report_data import QUANTILES, STAGES, Group, Report, day_of
+from lsp_server.telemetry.report_figures import QUANTILES, STAGES, Group, Report, day_of
 from lsp_server.telemetry.report_statistics import Estimate
 
 _MAX_ROWS = 10
