@@ -1,10 +1,12 @@
-"""Takes large memory from the system directly, and returns what Python has freed."""
+"""Takes large memory from the system directly, and returns what is no longer needed."""
 
 from __future__ import annotations
 
 import ctypes
 import mmap
 import os
+import sys
+from pathlib import Path
 
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 
@@ -34,3 +36,17 @@ def trim_heap() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
+
+
+def drop_code(library: str) -> None:
+    """Return the code of a loaded library that was needed to start. What runs again is read from the file again.
+
+    Only pages of code are returned, which the process cannot have written. Without effect outside of Linux.
+    """
+    if sys.platform != "linux":
+        return
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        addresses, access, *_, path = line.split()
+        if access == "r-xp" and Path(path).name == library:
+            start, end = (int(address, 16) for address in addresses.split("-"))
+            ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), mmap.MADV_DONTNEED)

@@ -40,6 +40,7 @@ class SessionSettings:
         capacity: Maximum number of slots of a session, for the prompt and the tokens generated and drafted after it.
         spare_slots: Number of slots that a prompt leaves free for those tokens.
         budget_bytes: Maximum memory of all sessions when a request opens one; the least recently used is closed first.
+            The default has room for six documents with full prompts of the default model, or thirty with short ones.
         chunk_tokens: Number of tokens computed between two checks of the cancel token.
         repair_tokens: Number of first tokens of a reused run that are computed again.
         max_edits: Number of edits after which a reused token is computed again.
@@ -47,7 +48,7 @@ class SessionSettings:
 
     capacity: int = 4096
     spare_slots: int = 512
-    budget_bytes: int = 256 << 20
+    budget_bytes: int = 128 << 20
     chunk_tokens: int = 128
     repair_tokens: int = 16
     max_edits: int = 32

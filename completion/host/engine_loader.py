@@ -6,6 +6,7 @@ from functools import partial
 
 from completion.cancellation import CancelToken
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
+from completion.host.first_start import compile_once
 from completion.host.server import HostSettings
 from completion.progress import Progress, report_if_slow
 from completion.request import CompletionRequest
@@ -16,25 +17,35 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
 
     def load(progress: Progress) -> LoadedEngine:
         progress("Importing the libraries.", 0.0)
-        from completion.engine import Engine, product_settings  # noqa: PLC0415
-        from completion.model.devices import note_failure  # noqa: PLC0415
-        from completion.model.loading import FIRST_START, load_model  # noqa: PLC0415
-        from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
-
-        loaded = load_model(settings.model, backend=settings.backend, threads=settings.threads, progress=progress)
-        with report_if_slow(progress, FIRST_START, 0.95):
-            engine = Engine(loaded, product_settings(), parsing=ParserProcess())
-            warm_up(engine)
-        return LoadedEngine(
-            engine,
-            loaded.name,
-            loaded.device,
-            loaded.model.shape.max_positions,
-            loaded.remark,
-            partial(note_failure, loaded.folder),
-        )
+        compile_once(settings, progress)
+        return load_engine(settings, progress)
 
     return load
+
+
+def load_engine(settings: HostSettings, progress: Progress) -> LoadedEngine:
+    """Load the model and all that completes with it in this process.
+
+    Raises:
+        DraftlineError: The model cannot be loaded.
+    """
+    from completion.engine import Engine, product_settings  # noqa: PLC0415
+    from completion.model.devices import note_failure  # noqa: PLC0415
+    from completion.model.loading import FIRST_START, load_model  # noqa: PLC0415
+    from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
+
+    loaded = load_model(settings.model, backend=settings.backend, threads=settings.threads, progress=progress)
+    with report_if_slow(progress, FIRST_START, 0.95):
+        engine = Engine(loaded, product_settings(), parsing=ParserProcess())
+        warm_up(engine)
+    return LoadedEngine(
+        engine,
+        loaded.name,
+        loaded.device,
+        loaded.model.shape.max_positions,
+        loaded.remark,
+        partial(note_failure, loaded.folder),
+    )
 
 
 def warm_up(engine: EngineLike) -> None:

@@ -19,7 +19,7 @@ from completion.errors import CancelledError, DraftlineError, EngineUnavailableE
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.errors import EngineFailedError, QueueFullError
 from completion.host.metrics import HostMetrics
-from completion.memory import trim_heap
+from completion.memory import drop_code, trim_heap
 from completion.progress import Progress, silent
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
@@ -179,6 +179,7 @@ class EngineWorker:
             return
         gc.freeze()  # the model's objects live as long as the process, so garbage collections can skip them
         trim_heap()  # parsing the vocabulary leaves 60 MB
+        drop_code("libllvmlite.so")  # 50 MB that only the loading of kernels runs
         gc.set_threshold(*thresholds)
         self._loaded = True
         self._on_loaded(loaded)

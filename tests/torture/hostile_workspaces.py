@@ -128,13 +128,13 @@ def _junk(folder: Path, chance: random.Random) -> None:
 _HOSTILITIES: tuple[Hostility, ...] = (
     _links,
     _rule_files,
-    _special_files,
     _settings_files,
     _long_lines,
     _deep_texts,
     _odd_names,
     _many_files,
     _junk,
+    _special_files,  # last: what is written after it would go into a pipe, or through a link out of the folder
 )
 
 
@@ -149,7 +149,7 @@ def make_workspace(folder: Path, chance: random.Random) -> Path:
     for secret in _SECRET_NAMES:
         (folder / secret).parent.mkdir(exist_ok=True)
         (folder / secret).write_text(f"TOKEN={SECRET}\n")
-    for hostility in chance.sample(_HOSTILITIES, chance.randint(1, 4)):
+    for hostility in sorted(chance.sample(_HOSTILITIES, chance.randint(1, 4)), key=_HOSTILITIES.index):
         hostility(folder, chance)
     return folder
 
