@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import random
-import signal
 import statistics
 import tempfile
 import time
@@ -132,8 +130,7 @@ def lost_rows(folder: Path) -> int:
     committed = 0
     while committed < _KILL_AFTER_ROWS:
         committed = ears[0].recv()
-    assert writers[0].pid is not None
-    os.kill(writers[0].pid, signal.SIGKILL)
+    writers[0].kill()
     for writer in writers:
         writer.join()
     while ears[0].poll():

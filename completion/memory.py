@@ -16,10 +16,11 @@ def large_memory(size: int) -> mmap.mmap:
 
     glibc would put a large array among small objects once one of its size was freed, and then seldom returns it.
     """
-    if not hasattr(mmap, "MAP_ANONYMOUS"):
-        return mmap.mmap(-1, size)
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
+    if sys.platform == "win32":
+        memory = mmap.mmap(-1, size)
+    else:
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if sys.platform == "linux":
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
 

@@ -62,6 +62,13 @@ def first_line(text: str) -> str:
     return next((line.rstrip() for line in text.splitlines() if line.strip()), "")
 
 
+def _kill_with_children(child: subprocess.Popen[bytes]) -> None:
+    if sys.platform == "win32":  # it has no groups of processes
+        child.kill()
+    else:
+        os.killpg(child.pid, signal.SIGKILL)
+
+
 def runs_to_its_end(program: str) -> bool:
     """Run a Python program with limits on time, memory and files. Return whether it reached its last line.
 
@@ -84,6 +91,6 @@ def runs_to_its_end(program: str) -> bool:
         try:
             child.wait(timeout=TIME_LIMIT_S)
         except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGKILL)
+            _kill_with_children(child)
             child.wait()
         return child.returncode == 0 and proof.is_file() and proof.read_text() == token

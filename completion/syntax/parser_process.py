@@ -2,8 +2,8 @@
 
 tree-sitter's error recovery cannot be interrupted, and its time and memory can grow faster than the square of the
 text: 6 kB of `A=>` take the Java grammar ten seconds, 60 kB of `A<` more memory than a machine has. No scan of the
-text predicts it. The kernel ends the child at its bounds, the caller gets `ParseLimitError`, and the next call starts
-another child.
+text predicts it. The kernel, or elsewhere than on Linux the parent, ends the child at its bounds. The caller gets
+`ParseLimitError`, and the next call starts another child.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 import pickle
+import signal
 import struct
 import subprocess
 import sys
@@ -24,10 +25,11 @@ from completion.cancellation import CancelToken
 from completion.errors import ParseLimitError
 from completion.paths import module_environment
 
-if sys.platform != "win32":
+if sys.platform == "linux":
     import resource
-    import signal
 
+BY_KERNEL = sys.platform == "linux"
+"""Whether the kernel ends the child at its bounds. Only Linux bounds memory."""
 CPU_LIMIT_S = 1.0
 """CPU time of one call in seconds: several times that of the largest ordinary document."""
 MEMORY_LIMIT_BYTES = 512 << 20
@@ -37,7 +39,7 @@ WALL_LIMIT_S = 10.0
 REFUSED_CALLS = 100
 """Number of calls for a document that are refused after one exceeded a bound: they would exceed it too."""
 POLL_INTERVAL_S = 0.02
-"""Interval between two checks of the cancel token in seconds."""
+"""Interval between two checks of the cancel token, and of a child's bounds without the kernel, in seconds."""
 
 _MAX_REFUSED_DOCUMENTS = 64
 _LENGTH = struct.Struct("<Q")
@@ -97,8 +99,9 @@ class ParserProcess:
 
     Args:
         cpu_limit_s: CPU time of one call in seconds.
-        memory_limit_bytes: Address space of the child in bytes.
+        memory_limit_bytes: Address space of the child in bytes, without the kernel its resident memory.
         wall_limit_s: Maximum wait for one call in seconds.
+        by_kernel: Whether the kernel ends the child at its bounds; otherwise this process looks at it.
     """
 
     def __init__(
@@ -106,9 +109,13 @@ class ParserProcess:
         cpu_limit_s: float = CPU_LIMIT_S,
         memory_limit_bytes: int = MEMORY_LIMIT_BYTES,
         wall_limit_s: float = WALL_LIMIT_S,
+        *,
+        by_kernel: bool = BY_KERNEL,
     ) -> None:
-        self._limits = (str(cpu_limit_s), str(memory_limit_bytes))
+        self._limits = (cpu_limit_s, memory_limit_bytes)
         self._wall_limit_s = wall_limit_s
+        self._by_kernel = by_kernel
+        self._earlier_cpu_s = 0.0  # CPU time of the child before the current call
         self._cancel = CancelToken()
         self._document = ""
         self._refused: dict[str, int] = {}  # number of calls still to refuse, by document
@@ -177,14 +184,20 @@ class ParserProcess:
             with contextlib.suppress(TimeoutError):
                 return answer.result(POLL_INTERVAL_S)
             self.raise_if_cancelled()
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or (not self._by_kernel and self._exceeds_bounds()):
                 self._kill()  # the exchange ends with an error
+
+    def _exceeds_bounds(self) -> bool:
+        child = self._child
+        cpu_s, memory_bytes = (0.0, 0) if child is None else _used_by(child)
+        return cpu_s - self._earlier_cpu_s > self._limits[0] or memory_bytes > self._limits[1]
 
     def _exchange(self, call: bytes) -> Any:  # noqa: ANN401  what the function returns
         """Send a call and return its result. Runs on its own thread, because a pipe can block in both directions."""
         child = self._child = self._child or self._start()
         assert child.stdin is not None  # noqa: S101  both are pipes
         assert child.stdout is not None  # noqa: S101
+        self._earlier_cpu_s = 0.0 if self._by_kernel else _used_by(child)[0]
         try:
             _write(child.stdin, call)
             answer = _read(child.stdout)
@@ -196,8 +209,9 @@ class ParserProcess:
         return pickle.loads(answer)  # noqa: S301  from our own child
 
     def _start(self) -> subprocess.Popen[bytes]:
+        limits = self._limits if self._by_kernel else (0, 0)
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", __name__, *self._limits],
+            [sys.executable, "-P", "-m", __name__, *map(str, limits)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -208,6 +222,18 @@ class ParserProcess:
         child = self._child
         if child is not None:
             child.kill()
+
+
+def _used_by(child: subprocess.Popen[bytes]) -> tuple[float, int]:
+    """Return the CPU time of a child in seconds and its resident memory in bytes, zeros if it has ended."""
+    import psutil  # noqa: PLC0415 - Linux does without it
+
+    try:
+        process = psutil.Process(child.pid)
+        times = process.cpu_times()
+        return times.user + times.system, process.memory_info().rss
+    except psutil.Error:
+        return 0.0, 0
 
 
 def _write(pipe: IO[bytes], message: bytes) -> None:
@@ -230,10 +256,10 @@ def _read(pipe: IO[bytes]) -> bytes:
 
 
 def _serve(cpu_limit_s: float, memory_limit_bytes: int) -> None:
-    """Run calls until the parent ends."""
+    """Run calls until the parent ends. Limits of 0 are none."""
     calls, results = sys.stdin.buffer, sys.stdout.buffer
-    if sys.platform != "win32":
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C in a terminal
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C in a terminal
+    if sys.platform == "linux" and memory_limit_bytes:
         resource.setrlimit(resource.RLIMIT_AS, (memory_limit_bytes, memory_limit_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while True:
@@ -241,7 +267,7 @@ def _serve(cpu_limit_s: float, memory_limit_bytes: int) -> None:
             call = _read(calls)
         except EOFError:
             return
-        with _cpu_limit(cpu_limit_s):
+        with _linux_cpu_limit(cpu_limit_s):
             result = _result(call)
         _write(results, result)
 
@@ -260,15 +286,12 @@ def _result(call: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def _cpu_limit(seconds: float) -> Iterator[None]:
-    """Let the kernel kill this process if the block takes more CPU time."""
-    if sys.platform == "win32":
-        yield
-        return
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
+def _linux_cpu_limit(seconds: float) -> Iterator[None]:
+    """Let the kernel kill this process if the block takes more CPU time; 0 is no limit."""
+    if sys.platform == "linux":
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+    yield
+    if sys.platform == "linux":
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from completion.errors import EngineUnavailableError
 from completion.host.process.address import DEFAULT_MODEL_NAME, HostAddress, host_address, normal_model
@@ -136,7 +136,7 @@ class HostLauncher:
                 stderr=stderr,
                 cwd=address.runtime_folder,  # in the user's project, the host would keep its file system mounted
                 env=_environment(),
-                start_new_session=True,
+                **_detached(),
             )
         except OSError as error:
             raise EngineUnavailableError(
@@ -145,6 +145,14 @@ class HostLauncher:
             ) from error
         finally:
             stderr.close()
+
+
+def _detached() -> dict[str, Any]:
+    """Return what keeps a process alive when this one's terminal closes; on Windows, without a window of its own."""
+    if sys.platform == "win32":
+        return {"creationflags": subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP}
+    else:
+        return {"start_new_session": True}
 
 
 def _environment() -> dict[str, str]:

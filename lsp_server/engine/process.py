@@ -45,8 +45,8 @@ def end(processes: Sequence[psutil.Process], grace_s: float) -> None:
 def _is_host(process: psutil.Process, lock: str, words: set[str]) -> bool:
     try:
         return (
-            process.uids().real == os.getuid()
-            and not words.isdisjoint(process.cmdline())
+            not words.isdisjoint(process.cmdline())
+            and process.username() == psutil.Process().username()
             and any(file.path == lock for file in process.open_files())
         )
     except psutil.Error:

@@ -29,14 +29,14 @@ def _descriptor_of(process_id: int) -> int | None:
     Raises:
         ProcessLookupError: The process has ended already.
     """
-    if sys.platform != "linux":
-        return None
-    try:
-        return os.pidfd_open(process_id)
-    except ProcessLookupError:
-        raise
-    except OSError:  # a kernel older than 5.3, or a sandbox that forbids the call
-        return None
+    if sys.platform == "linux":
+        try:
+            return os.pidfd_open(process_id)
+        except ProcessLookupError:
+            raise
+        except OSError:  # a kernel older than 5.3, or a sandbox that forbids the call
+            return None
+    return None
 
 
 async def _wait_on(descriptor: int) -> None:

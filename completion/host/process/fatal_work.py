@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -59,6 +60,7 @@ class FatalWork:
         self._path = path
         self._clock = clock
         self._deaths: dict[str, _Deaths] = {}
+        self._writing = threading.Lock()  # the host closes this while the engine's thread may still write
         with writing_to(path.parent, "DRAFTLINE_RUNTIME_DIR"):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):  # damaged: start anew
@@ -89,7 +91,8 @@ class FatalWork:
         self._write(_NOTHING)
         self._file = -1  # not closed: the engine's thread may still write, and the process ends
         if not self._deaths:
-            self._path.unlink(missing_ok=True)
+            with suppress(PermissionError):  # Windows removes no open file
+                self._path.unlink(missing_ok=True)
 
     def _check(self, key: str, version: str) -> None:
         deaths = self._deaths.get(key)
@@ -103,7 +106,7 @@ class FatalWork:
             )
 
     def _read(self) -> None:
-        line, _, _ = os.pread(self._file, os.fstat(self._file).st_size, 0).partition(b"\n")
+        line, _, _ = os.read(self._file, os.fstat(self._file).st_size).partition(b"\n")
         found = json.loads(line or b"{}")
         now = self._clock()
         for key, fields in found.get("deaths", {}).items():
@@ -119,8 +122,9 @@ class FatalWork:
     def _write(self, serving: tuple[str, str]) -> None:
         """Write the file in place. Only its first line counts, so a shorter one may leave the end of a longer one."""
         message = {"serving": serving, "deaths": {key: asdict(deaths) for key, deaths in self._deaths.items()}}
-        with suppress(OSError):  # a full disk costs the count, not the request
-            os.pwrite(self._file, json.dumps(message).encode() + b"\n", 0)
+        with self._writing, suppress(OSError):  # a full disk costs the count, not the request
+            os.lseek(self._file, 0, os.SEEK_SET)
+            os.write(self._file, json.dumps(message).encode() + b"\n")
 
 
 class CountedEngine:

@@ -6,7 +6,7 @@ works with any number of threads, even if some arrive late or never.
 
 from __future__ import annotations
 
-import os
+import sys
 
 import numpy as np
 from llvmlite import ir
@@ -26,8 +26,8 @@ _add = operation(types.int64, types.int64, types.int64)(
 _read = operation(types.int64, types.int64)(lambda b, at: b.load_atomic(pointer(b, at, 0, LONG), "acquire", 8))
 _pause = operation(types.int64, types.int64)(lambda b, value: (call(b, "llvm.x86.sse2.pause", ir.VoidType()), value)[1])
 
-_yield_core = operation(types.int64, types.int64)(lambda b, value: (call(b, "sched_yield", INT), value)[1])
-_YIELDS = os.name == "posix"
+_YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+_yield_core = operation(types.int64, types.int64)(lambda b, value: (call(b, _YIELD, INT), value)[1])
 _SPINS = 1024
 """Number of pauses, some 20 µs, before a waiting thread yields: the thread it waits for may need this core."""
 
@@ -50,7 +50,7 @@ def wait(counters: int, stage: int, items: int) -> None:
     spins = 0
     while _read(counters + stage * 8 * COUNTERS + _FINISHED) < items:
         spins += 1
-        if _YIELDS and spins % _SPINS == 0:
+        if spins % _SPINS == 0:
             _yield_core(np.int64(0))
         else:
             _pause(np.int64(0))
