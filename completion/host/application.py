@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -58,12 +60,12 @@ _DIALECT_ROUTES = [
 ]
 
 
-def application(host: Host, *, token: str, allow_local: bool, body_limit_bytes: int) -> Starlette:
+def application(host: Host, *, tokens: AbstractSet[str], allow_local: bool, body_limit_bytes: int) -> Starlette:
     """Build the application of one host.
 
     Args:
         host: Services that the handlers use.
-        token: Token that TCP requests must have; "" refuses every TCP request.
+        tokens: Tokens of which TCP requests must have one; without any, every TCP request is refused.
         allow_local: Whether the interfaces of other servers need no token. draftline's own always needs one: its keys
             name documents and workspaces of other clients.
         body_limit_bytes: Maximum size of a request body.
@@ -71,7 +73,7 @@ def application(host: Host, *, token: str, allow_local: bool, body_limit_bytes: 
     open_paths = frozenset(route.path for route in _DIALECT_ROUTES) if allow_local else frozenset()
     app = Starlette(
         routes=[*_OWN_ROUTES, *_DIALECT_ROUTES],
-        middleware=[Middleware(Guard, token=token, open_paths=open_paths, body_limit_bytes=body_limit_bytes)],
+        middleware=[Middleware(Guard, tokens=tokens, open_paths=open_paths, body_limit_bytes=body_limit_bytes)],
         exception_handlers={
             DraftlineError: _on_error,
             ClientDisconnect: _client_disconnected,

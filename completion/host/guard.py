@@ -20,17 +20,19 @@ _TOKEN_PREFIX = b"/t/"
 class Guard:
     """ASGI middleware that checks the token and the body's size. The Unix socket needs no token: its mode is 0600."""
 
-    def __init__(self, app: ASGIApp, *, token: str, open_paths: AbstractSet[str], body_limit_bytes: int) -> None:
+    def __init__(
+        self, app: ASGIApp, *, tokens: AbstractSet[str], open_paths: AbstractSet[str], body_limit_bytes: int
+    ) -> None:
         """Create the guard.
 
         Args:
             app: The application.
-            token: Token that TCP requests must have; "" refuses every TCP request.
+            tokens: Tokens of which TCP requests must have one; without any, every TCP request is refused.
             open_paths: Paths that need no token, for requests that no browser sends.
             body_limit_bytes: Maximum size of a request body.
         """
         self._app = app
-        self._token = token.encode()
+        self._tokens = [token.encode() for token in tokens]
         self._open_paths = open_paths
         self._body_limit_bytes = body_limit_bytes
 
@@ -76,7 +78,7 @@ class Guard:
         )
 
     def _knows(self, token: bytes) -> bool:
-        return bool(self._token) and hmac.compare_digest(token, self._token)
+        return any(hmac.compare_digest(token, known) for known in self._tokens)
 
     def _check_length(self, length_bytes: int) -> None:
         if length_bytes > self._body_limit_bytes:

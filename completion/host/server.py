@@ -64,11 +64,16 @@ class HostSettings:
 class HostServer:
     """One host on the running event loop.
 
+    Args:
+        settings: Settings of the host.
+        load: Loads the engine; called on the model's thread.
+        own_token: Token of the user's own programs over TCP; "" if they use a Unix socket.
+
     Attributes:
         loading_failed: Whether the model failed to load. The host then stops once its clients have read the error.
     """
 
-    def __init__(self, settings: HostSettings, load: EngineLoader) -> None:
+    def __init__(self, settings: HostSettings, load: EngineLoader, own_token: str) -> None:
         self.loading_failed = False
         self._settings = settings
         self._state = HostState(settings.model)
@@ -76,7 +81,7 @@ class HostServer:
         self._worker = EngineWorker(load, self._metrics, queue_limit=settings.queue_limit)
         self._idle = IdleWatch(settings.idle_s, self.stop)
         self._stopped = asyncio.Event()
-        self._http = _QuietServer(self._configuration(), self._stopped)
+        self._http = _QuietServer(self._configuration(own_token), self._stopped)
 
     def stop(self) -> None:
         """Begin to shut down. Call this on the event loop."""
@@ -126,7 +131,7 @@ class HostServer:
         with suppress(EngineUnavailableError):  # an engine that stops frees everything
             self._worker.submit(Job(Urgency.WORKSPACE, closing, deliver=lambda _: None))
 
-    def _configuration(self) -> uvicorn.Config:
+    def _configuration(self, own_token: str) -> uvicorn.Config:
         settings = self._settings
         clients = HostClients(self._forget)
         host = Host(self._state, self._worker, clients, self._metrics, self._idle, started=time.monotonic())
@@ -138,7 +143,7 @@ class HostServer:
         return uvicorn.Config(
             application(
                 host,
-                token=tcp.token if tcp else "",
+                tokens=frozenset({own_token, tcp.token if tcp else ""}) - {""},
                 allow_local=tcp is not None and tcp.allow_local,
                 body_limit_bytes=settings.body_limit_bytes,
             ),

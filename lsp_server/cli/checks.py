@@ -16,7 +16,9 @@ from typing import Literal
 import psutil
 
 from completion.errors import DraftlineError
-from completion.host.process.address import check_private, host_address
+from completion.host.process.address import host_address
+from completion.host.process.endpoint import endpoint_at
+from completion.model.int8.kernels.processor import processor_features
 from completion.model.store import model_store
 from completion.paths import cache_dir
 from completion.version import version
@@ -27,9 +29,9 @@ _MODEL_MEMORY_BYTES = 2 * _GIB
 _CONVERSION_DISK_BYTES = 3 * _GIB
 """Disk space that the conversion of the default model takes."""
 _MIN_NEOVIM = (0, 11)
-_FAST_FLAGS = ("avx512_vnni", "avx_vnni", "amx_int8", "asimddp")
-"""Processor flags of fast integer products. Without them everything works, but more slowly."""
-_VECTOR_FLAGS = ("avx2", "asimd")
+_FAST_FLAGS = ("avx512vnni", "avxvnni", "amx-int8", "dotprod")
+"""LLVM's names of instruction sets with fast integer products. Without them everything works, but more slowly."""
+_VECTOR_FLAGS = ("avx2", "neon")
 _EDITORS = {
     "nvim": "Neovim",
     "code": "VS Code",
@@ -66,7 +68,7 @@ def machine_checks(model: str, backend: str) -> list[Check]:
         check_version(),
         check_model(model),
         check_memory(psutil.virtual_memory().available),
-        check_cpu(cpu_flags()),
+        check_cpu(processor_features()),
         check_device(_gpu_name()),
         check_disk(model, shutil.disk_usage(cache_dir()).free),
         check_socket(model, backend),
@@ -139,13 +141,13 @@ def check_disk(model: str, free_bytes: int) -> Check:
 def check_socket(model: str, backend: str) -> Check:
     """Check that no other user can access the engine's socket, and report whether an engine listens on it."""
     try:
-        path = host_address(model, backend).socket_path
-        if not path.exists():
-            return Check("socket", "ok", f"{path} (no engine is running)")
-        check_private(path)
+        path = host_address(model, backend).endpoint_path
+        endpoint = endpoint_at(path)
     except DraftlineError as error:
         return Check("socket", "fail", error.code, str(error))
-    return Check("socket", "ok", str(path))
+    if endpoint is None:
+        return Check("socket", "ok", f"{path} (no engine is running)")
+    return Check("socket", "ok", str(path) if endpoint.socket_path else f"{path} (TCP: {endpoint.url})")
 
 
 def check_editors(which: Callable[[str], str | None], first_line: Callable[[list[str]], str]) -> Check:
@@ -161,16 +163,6 @@ def check_editors(which: Callable[[str], str | None], first_line: Callable[[list
             advice = f"{line} is too old for the plugin. Install Neovim 0.11 or newer."
             return Check("editors", "warn", ", ".join(found), advice)
     return Check("editors", "ok", ", ".join(found))
-
-
-def cpu_flags() -> frozenset[str]:
-    """Return the processor's instruction sets; empty if the system does not list them."""
-    path = Path("/proc/cpuinfo")
-    if not path.exists():
-        return frozenset()
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    listed = (line.partition(":")[2].split() for line in lines if line.startswith(("flags", "Features")))
-    return frozenset(next(listed, ()))
 
 
 def _gpu_name() -> str:

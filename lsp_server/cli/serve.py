@@ -75,7 +75,7 @@ def _serve(options: argparse.Namespace) -> int:
     )
 
     def print_addresses(address: HostAddress) -> None:
-        print(f"Listening on {address.socket_path}; log: {address.log_path}", flush=True)
+        print(f"Listening on {address.endpoint_path}; log: {address.log_path}", flush=True)
         if tcp is not None:
             url_host = f"[{tcp.host}]" if ":" in tcp.host else tcp.host
             print(

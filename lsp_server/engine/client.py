@@ -8,11 +8,9 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
-from completion.host.process.address import check_private
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
 from lsp_server.engine.status import EngineStatus, status_of
@@ -163,13 +161,14 @@ class EngineClient:
         Raises:
             PermissionsError: Another user owns the socket or can access it.
         """
-        connection = self._connection or await self._open()
+        connection = self._connection
         try:
+            connection = connection or await self._open()
             return await connection.health(self._patience.answer_s)
         except EngineUnavailableError:
             return None
         finally:
-            if connection is not self._connection:
+            if connection is not None and connection is not self._connection:
                 await connection.close()
 
     async def close(self) -> None:
@@ -216,7 +215,10 @@ class EngineClient:
             DraftlineError: The host refuses the connection.
         """
         await self._disconnect()
-        connection = await self._open()
+        try:
+            connection = await self._open()
+        except HostGoneError:
+            return False
         self._check_open()
         self._connection = connection
         found: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -267,12 +269,9 @@ class EngineClient:
         self._note(EngineStatus("starting", sentence=sentence))
 
     async def _open(self) -> EngineConnection:
-        if self._options.url:
-            return await asyncio.to_thread(_connection, None, self._options)
-        path = self._launcher.address().socket_path
-        if path.exists():
-            check_private(path)
-        return await asyncio.to_thread(_connection, path, self._options)
+        options = self._options
+        path = None if options.url else self._launcher.address().endpoint_path
+        return await asyncio.to_thread(_connection, path, options)
 
     async def _lost(self, connection: EngineConnection) -> None:
         """Drop a broken connection, unless another request has already replaced it."""
@@ -298,7 +297,7 @@ class EngineClient:
             self._on_status(status)
 
 
-def _connection(socket_path: Path | None, options: EngineOptions) -> EngineConnection:
-    from lsp_server.engine.http import EngineConnection  # noqa: PLC0415 - `initialize` is answered without it
+def _connection(path: Path | None, options: EngineOptions) -> EngineConnection:
+    from lsp_server.engine.http import connection_to  # noqa: PLC0415 - `initialize` is answered without it
 
-    return EngineConnection(socket_path, options.url, options.token, uuid4().hex if options.is_editor else "")
+    return connection_to(path, options)

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import httpx
 from httpx_sse import EventSource, SSEError
@@ -16,9 +17,10 @@ from completion import errors
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import DraftlineError, EngineUnavailableError
 from completion.host.process.clients import CLIENT_HEADER
+from completion.host.process.endpoint import Endpoint, endpoint_at
 from completion.host.wire import decode_event, decode_next_edits, encode
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
-from lsp_server.engine.launcher import HostGoneError, HostSilentError
+from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostSilentError
 
 _CONNECT_S = 5.0
 _READ_S = 120.0
@@ -35,15 +37,16 @@ _T = TypeVar("_T")
 class EngineConnection:
     """A connection to one host over its Unix socket, or over TCP with a token."""
 
-    def __init__(self, socket_path: Path | None, url: str = "", token: str = "", client: str = "") -> None:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+    def __init__(self, endpoint: Endpoint, client: str = "") -> None:
+        headers = {"Authorization": f"Bearer {endpoint.token}"} if endpoint.token else {}
         headers |= {CLIENT_HEADER: client} if client else {}
         self._http = httpx.AsyncClient(
             # Loading the certificates takes 20 ms, and only https needs them.
             transport=httpx.AsyncHTTPTransport(
-                uds=str(socket_path) if socket_path else None, verify=url.startswith("https:")
+                uds=str(endpoint.socket_path) if endpoint.socket_path else None,
+                verify=endpoint.url.startswith("https:"),
             ),
-            base_url=url or "http://draftline",
+            base_url=endpoint.url,
             headers=headers,
             timeout=httpx.Timeout(_READ_S, connect=_CONNECT_S),
         )
@@ -159,6 +162,19 @@ class EngineConnection:
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
         return task
+
+
+def connection_to(path: Path | None, options: EngineOptions) -> EngineConnection:
+    """Return a connection to the host that listens at a path, or to the one at the options' URL.
+
+    Raises:
+        HostGoneError: No host listens.
+        PermissionsError: Another user owns the host's socket or file, or can access it.
+    """
+    endpoint = Endpoint(options.url, options.token) if path is None else endpoint_at(path)
+    if endpoint is None:
+        raise HostGoneError("No engine listens. The next request starts one.")
+    return EngineConnection(endpoint, uuid4().hex if options.is_editor else "")
 
 
 class _transport_errors:  # noqa: N801 - reads as a statement

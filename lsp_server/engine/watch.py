@@ -100,6 +100,8 @@ class HostWatch:
         """Return whether the host answers in time, None if nothing listens."""
         try:
             connection = await self._connect()
+        except HostGoneError:
+            return None
         except DraftlineError:
             return True
         try:

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from completion.host.process.address import host_address
-from completion.host.process.sockets import unix_socket
+from completion.host.process.sockets import own_socket
 from completion.host.server import HostServer, HostSettings
 from tests.completion.host.paced_engine import PacedEngine
 from tests.lsp_server.real_client import RealClient
@@ -35,8 +35,9 @@ async def pass_time(monkeypatch):
 async def paced(runtime):
     """Start a host where a server looks for the model "paced", and yield its engine. Each step needs a permit."""
     engine = PacedEngine(gated=True)
-    server = HostServer(HostSettings(model="paced"), engine.load)
-    task = asyncio.create_task(server.run([unix_socket(host_address("paced", "auto").socket_path)]))
+    own = own_socket(host_address("paced", "auto").endpoint_path)
+    server = HostServer(HostSettings(model="paced"), engine.load, own.token)
+    task = asyncio.create_task(server.run([own.listener]))
     yield engine
     engine.gated = False
     engine.permits.release(1000)

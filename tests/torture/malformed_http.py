@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from completion.errors import DraftlineError
+from completion.host.process.endpoint import Endpoint
 from completion.request import CompletionRequest
 from lsp_server.engine.http import EngineConnection
 from tests.torture.malformed_rpc import mutate
@@ -192,7 +193,7 @@ async def garbled_host(tally: Round, chance: random.Random, folder: Path) -> Non
 
     path = folder / "garbled.sock"
     server = await asyncio.start_unix_server(serve, path)
-    connection = EngineConnection(path)
+    connection = EngineConnection(Endpoint(socket_path=path))
     for _ in range(20):
         tally.counts["malformed_messages"] += 1
         for stream in (connection.complete(CompletionRequest("x")), connection.states()):

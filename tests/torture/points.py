@@ -23,7 +23,7 @@ SERVER_POINTS = (
 HOST_POINTS = (
     "completion.host.process.lifetime:_serve_locked",
     "completion.host.process.fatal_work:FatalWork._write",
-    "completion.host.process.sockets:unix_socket",
+    "completion.host.process.sockets:own_socket",
     "completion.host.server:HostServer.run",
     "completion.host.server:HostServer._note_loaded",
     "completion.host.server:HostServer.stop",

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import socket
 import stat
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from completion.errors import EngineUnavailableError, PermissionsError
+from completion.errors import PermissionsError
 from completion.paths import runtime_dir, state_dir, writing_to
 from completion.version import version
 
 DEFAULT_MODEL_NAME = "default"
-_MAX_SOCKET_PATH_BYTES = 103
-"""Maximum length of a socket's path: sun_path has 104 bytes on macOS and 108 on Linux, including a final zero byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +28,8 @@ class HostAddress:
     log_folder: Path
 
     @property
-    def socket_path(self) -> Path:
-        """The Unix socket that the host listens on."""
+    def endpoint_path(self) -> Path:
+        """The Unix socket that the host listens on, or the file that says where it listens on TCP."""
         return self.runtime_folder / f"{self.name}.sock"
 
     @property
@@ -60,27 +58,15 @@ def host_address(model: str, backend: str) -> HostAddress:
 
     Raises:
         PermissionsError: Another user owns the folder or can access it.
-        EngineUnavailableError: The system has no Unix sockets, or the socket's path is too long.
         StorageError: A folder cannot be created.
     """
-    if not hasattr(socket, "AF_UNIX"):
-        raise EngineUnavailableError(
-            "Python has no Unix sockets on this system, and the engine listens on one. On Windows, run draftline and "
-            "the editor's language server in WSL."
-        )
     key = hashlib.sha256("\0".join((version(), normal_model(model), backend)).encode()).hexdigest()[:12]
     folder = runtime_dir()
     check_private(folder)
     logs = state_dir() / "logs"
     with writing_to(logs, "DRAFTLINE_STATE_DIR"):
         logs.mkdir(mode=0o700, exist_ok=True)
-    address = HostAddress(name=f"engine-{key}", runtime_folder=folder, log_folder=logs)
-    if len(os.fsencode(address.socket_path)) > _MAX_SOCKET_PATH_BYTES:
-        raise EngineUnavailableError(
-            f"The engine's socket {address.socket_path} has a path of more than {_MAX_SOCKET_PATH_BYTES} bytes. "
-            "Set DRAFTLINE_RUNTIME_DIR to a folder with a shorter path."
-        )
-    return address
+    return HostAddress(name=f"engine-{key}", runtime_folder=folder, log_folder=logs)
 
 
 def normal_model(model: str) -> str:
@@ -100,14 +86,15 @@ def check_private(path: Path) -> None:
     Raises:
         PermissionsError: The owner is another user, group or others have a permission, or the path is a symbolic link.
     """
-    if os.name == "nt":  # an access list protects a Windows profile folder; mode bits have no meaning there
-        return
     facts = path.lstat()
     if stat.S_ISLNK(facts.st_mode):
         raise PermissionsError(f"{path} is a symbolic link. Give the path of its target instead: {path.resolve()}")
-    if facts.st_uid != os.getuid():
-        raise PermissionsError(f"{path} belongs to user {facts.st_uid}, not to you. Remove it or choose another path.")
-    mode = stat.S_IMODE(facts.st_mode)
-    if mode & 0o077:
-        wanted = "700" if stat.S_ISDIR(facts.st_mode) else "600"
-        raise PermissionsError(f"Other users can access {path} (mode {mode:o}). Run: chmod {wanted} '{path}'")
+    if sys.platform != "win32":  # there the folder's access list protects it; owner and mode bits have no meaning
+        if facts.st_uid != os.getuid():
+            raise PermissionsError(
+                f"{path} belongs to user {facts.st_uid}, not to you. Remove it or choose another path."
+            )
+        mode = stat.S_IMODE(facts.st_mode)
+        if mode & 0o077:
+            wanted = "700" if stat.S_ISDIR(facts.st_mode) else "600"
+            raise PermissionsError(f"Other users can access {path} (mode {mode:o}). Run: chmod {wanted} '{path}'")

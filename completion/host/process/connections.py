@@ -21,8 +21,8 @@ class ConnectionLimits:
     """Limits that keep one client from blocking the others.
 
     Attributes:
-        tcp_connections: Maximum number of open TCP connections. A process has 256 file descriptors on macOS and 1,024
-            on Linux, and the Unix socket needs some of them.
+        tcp_connections: Maximum number of open connections to one TCP port. A process has 256 file descriptors on macOS
+            and 1,024 on Linux, and the Unix socket needs some of them.
         request_s: Maximum seconds from a request's first byte to its last; for a connection's first request, from the
             connection on.
         unread_s: Maximum seconds that a reply waits for a client that does not read it.
@@ -44,7 +44,8 @@ class LimitedProtocol(H11Protocol):
         """Accept a connection, or refuse it if it exceeds the limit of TCP connections."""
         super().connection_made(transport)
         limit = self.limits.tcp_connections
-        if self.is_tcp and sum(each.is_tcp for each in self.connections if isinstance(each, LimitedProtocol)) > limit:
+        others = [each.tcp_port for each in self.connections if isinstance(each, LimitedProtocol)]
+        if self.tcp_port is not None and others.count(self.tcp_port) > limit:
             self._refuse(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 ConnectionsFullError(
@@ -76,9 +77,9 @@ class LimitedProtocol(H11Protocol):
         _cancel(self._unread)
 
     @property
-    def is_tcp(self) -> bool:
-        """Whether the client is connected over TCP, not over the Unix socket."""
-        return self.server is not None and self.server[1] is not None
+    def tcp_port(self) -> int | None:
+        """The host's port that the client is connected to, None for the Unix socket."""
+        return self.server[1] if self.server is not None else None
 
     def _watch_request(self) -> None:
         """Run one timer from a request's first byte to its last."""

@@ -16,7 +16,7 @@ from completion.host.process.address import HostAddress, host_address
 from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
 from completion.host.process.fatal_work import CountedEngine, FatalWork
 from completion.host.process.log import configure_log
-from completion.host.process.sockets import tcp_socket, unix_socket
+from completion.host.process.sockets import own_socket, tcp_socket
 from completion.host.server import HostServer, HostSettings
 from completion.paths import writing_to
 from completion.progress import Progress
@@ -87,18 +87,19 @@ def _serve_locked(
 
     async def run() -> bool:
         on_listening(address)
-        server = HostServer(settings, load_counted)
+        server = HostServer(settings, load_counted, own.token)
         await server.run(sockets)
         return server.loading_failed
 
     configure_log(address.log_path, settings.log_level)
     fatal = FatalWork(address.fatal_path)
-    sockets = [unix_socket(address.socket_path)]
+    own = own_socket(address.endpoint_path)
+    sockets = [own.listener]
     try:
         if settings.tcp is not None:
             sockets.append(tcp_socket(settings.tcp))
         return asyncio.run(run())
     finally:
-        address.socket_path.unlink(missing_ok=True)
+        address.endpoint_path.unlink(missing_ok=True)
         fatal.close()
         logger.info("Stopped")

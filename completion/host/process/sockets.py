@@ -1,4 +1,4 @@
-"""The sockets that the host listens on: a Unix socket with mode 0600, and TCP with a token."""
+"""The sockets that the host listens on: a Unix socket with mode 0600, or TCP with a token."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ipaddress
 import os
 import secrets
 import socket
+import sys
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,8 +14,13 @@ from pathlib import Path
 
 from completion.errors import ConfigurationError, EngineUnavailableError, StorageError
 from completion.host.process.address import check_private
+from completion.host.process.endpoint import LOOPBACK, write_endpoint
 from completion.paths import writing_to
 
+TRANSPORT_VARIABLE = "DRAFTLINE_TRANSPORT"
+"""Environment variable that makes a host listen on "tcp" although the system has Unix sockets."""
+_MAX_SOCKET_PATH_BYTES = 103
+"""Maximum length of a socket's path: sun_path has 104 bytes on macOS and 108 on Linux, including a final zero byte."""
 _MIN_TOKEN_CHARACTERS = 16
 BACKLOG = 128
 """Maximum number of connections waiting to be accepted. asyncio accepts that many at once before it checks a limit."""
@@ -35,24 +41,53 @@ class TcpAddress:
     allow_local: bool = False
 
 
-def unix_socket(path: Path) -> socket.socket:
-    """Listen on a Unix socket, which has mode 0600 from the moment it exists.
+@dataclass(frozen=True, slots=True)
+class OwnSocket:
+    """A socket that the user's own programs find by its path.
+
+    Attributes:
+        token: The token that they must send; "" for a Unix socket, which nobody else can open.
+    """
+
+    listener: socket.socket
+    token: str
+
+
+def own_socket(path: Path) -> OwnSocket:
+    """Listen for the user's own programs: on a Unix socket, or on TCP where there is none or its path is too long.
 
     The caller holds the host's lock, so an existing file is left over from a host that was killed.
 
     Raises:
-        StorageError: The socket cannot be created.
+        StorageError: The socket or the file that names it cannot be created.
+        EngineUnavailableError: The loopback address is not available.
     """
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    previous = os.umask(0o177)
-    try:
-        with writing_to(path.parent, "DRAFTLINE_RUNTIME_DIR"):
+    with writing_to(path.parent, "DRAFTLINE_RUNTIME_DIR"):
+        if sys.platform != "win32" and hasattr(socket, "AF_UNIX") and _wants_unix(path):
+            return OwnSocket(_unix_socket(path), "")
+        token = secrets.token_urlsafe(32)
+        listener = tcp_socket(TcpAddress(LOOPBACK, 0, token))
+        write_endpoint(path, listener.getsockname()[1], token)
+        return OwnSocket(listener, token)
+
+
+def _wants_unix(path: Path) -> bool:
+    return os.environ.get(TRANSPORT_VARIABLE) != "tcp" and len(os.fsencode(path)) <= _MAX_SOCKET_PATH_BYTES
+
+
+if sys.platform != "win32":
+
+    def _unix_socket(path: Path) -> socket.socket:
+        """Listen on a Unix socket, which has mode 0600 from the moment it exists."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        previous = os.umask(0o177)
+        try:
             path.unlink(missing_ok=True)
             listener.bind(os.fspath(path))
-    finally:
-        os.umask(previous)
-    listener.listen(BACKLOG)
-    return listener
+        finally:
+            os.umask(previous)
+        listener.listen(BACKLOG)
+        return listener
 
 
 def tcp_socket(address: TcpAddress) -> socket.socket:

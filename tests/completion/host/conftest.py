@@ -1,6 +1,7 @@
-"""A host on a private socket inside the event loop of the test."""
+"""A host on a private socket inside the event loop of the test, and its clients over either transport."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -9,22 +10,41 @@ import httpx
 import pytest
 
 from completion.host.engine_protocol import EngineLoader
-from completion.host.process.sockets import tcp_socket, unix_socket
+from completion.host.process.endpoint import Endpoint, endpoint_at
+from completion.host.process.sockets import own_socket, tcp_socket
 from completion.host.server import HostServer, HostSettings
 from tests.completion.host.paced_engine import PacedEngine
 
 
+def authorization(endpoint: Endpoint) -> dict[str, str]:
+    return {"Authorization": f"Bearer {endpoint.token}"} if endpoint.token else {}
+
+
+def http_client(endpoint: Endpoint) -> httpx.AsyncClient:
+    transport = httpx.AsyncHTTPTransport(uds=str(endpoint.socket_path) if endpoint.socket_path else None)
+    headers = authorization(endpoint)
+    return httpx.AsyncClient(transport=transport, base_url=endpoint.url, headers=headers, timeout=20)
+
+
+def raw_connection(endpoint: Endpoint) -> socket.socket:
+    if endpoint.socket_path is None:
+        url = httpx.URL(endpoint.url)
+        return socket.create_connection((url.host, url.port))
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(str(endpoint.socket_path))
+    return connection
+
+
 @asynccontextmanager
 async def running_host(folder: Path, load: EngineLoader, settings: HostSettings) -> AsyncIterator[httpx.AsyncClient]:
-    path = folder / "test.sock"
-    sockets = [unix_socket(path)]
+    own = own_socket(folder / "test.sock")
+    sockets = [own.listener]
     if settings.tcp:
         sockets.append(tcp_socket(settings.tcp))
-    server = HostServer(settings, load)
+    server = HostServer(settings, load, own.token)
     task = asyncio.create_task(server.run(sockets))
-    transport = httpx.AsyncHTTPTransport(uds=str(path))
     try:
-        async with httpx.AsyncClient(transport=transport, base_url="http://draftline", timeout=20) as client:
+        async with http_client(endpoint_at(folder / "test.sock")) as client:
             yield client
     finally:
         server.stop()

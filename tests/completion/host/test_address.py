@@ -1,10 +1,5 @@
 """The address of the host for a model."""
 
-import socket
-
-import pytest
-
-from completion.errors import EngineUnavailableError
 from completion.host.process.address import host_address, normal_model
 
 
@@ -29,9 +24,3 @@ def test_a_hub_id_stays_unchanged():
 def test_every_pair_of_model_and_backend_has_its_own_host(runtime):
     names = {host_address(model, backend).name for model in ("default", "other") for backend in ("auto", "fp32")}
     assert len(names) == 4
-
-
-def test_a_system_without_unix_sockets_gets_an_error_that_names_wsl(runtime, monkeypatch):
-    monkeypatch.delattr(socket, "AF_UNIX")
-    with pytest.raises(EngineUnavailableError, match="WSL"):
-        host_address("default", "auto")

@@ -21,8 +21,12 @@ from tests.completion.host.test_requests import acquire, body, read_events, unti
 
 _LEASE = """
 import sys, httpx
-transport = httpx.HTTPTransport(uds=sys.argv[1])
-client = httpx.Client(transport=transport, base_url="http://draftline", headers={sys.argv[2]: "gone"})
+from pathlib import Path
+from completion.host.process.endpoint import endpoint_at
+endpoint = endpoint_at(Path(sys.argv[1]))
+transport = httpx.HTTPTransport(uds=str(endpoint.socket_path) if endpoint.socket_path else None)
+headers = {sys.argv[2]: "gone", "Authorization": f"Bearer {endpoint.token}"}
+client = httpx.Client(transport=transport, base_url=endpoint.url, headers=headers)
 with client.stream("GET", "/v1/lease") as lease:
     for line in lease.iter_lines():
         client.post("/v1/workspace", json={"workspace": "folder"})

@@ -36,7 +36,7 @@ def blocked(path):
     ("name", "variable"),
     [
         ("lock_path", "DRAFTLINE_RUNTIME_DIR"),
-        ("socket_path", "DRAFTLINE_RUNTIME_DIR"),
+        ("endpoint_path", "DRAFTLINE_RUNTIME_DIR"),
         ("log_path", "DRAFTLINE_STATE_DIR"),
     ],
 )

@@ -8,8 +8,9 @@ import threading
 
 import pytest
 
+from completion.host.process.endpoint import endpoint_at
 from completion.host.server import HostSettings
-from tests.completion.host.conftest import running_host
+from tests.completion.host.conftest import authorization, raw_connection, running_host
 from tests.completion.host.paced_engine import PacedEngine
 
 LONG = 100
@@ -26,12 +27,13 @@ REQUESTS = {
 
 def ask(folder, address):
     """Send a request and return its socket, which resets the connection when it is closed."""
-    client = socket.socket(socket.AF_UNIX)
+    endpoint = endpoint_at(folder / "test.sock")
+    client = raw_connection(endpoint)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    client.connect(str(folder / "test.sock"))
     body = json.dumps(REQUESTS[address]).encode()
-    head = f"POST {address.partition('#')[0]} HTTP/1.1\r\nHost: d\r\nContent-Length: {len(body)}\r\n\r\n"
-    client.sendall(head.encode() + body)
+    head = f"POST {address.partition('#')[0]} HTTP/1.1\r\nHost: d\r\nContent-Length: {len(body)}\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in authorization(endpoint).items())
+    client.sendall(f"{head}\r\n".encode() + body)
     return client
 
 

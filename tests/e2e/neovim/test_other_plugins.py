@@ -16,7 +16,7 @@ import pytest
 
 from completion.engine import Engine
 from completion.host.engine_protocol import LoadedEngine
-from completion.host.process.sockets import TcpAddress, tcp_socket, unix_socket
+from completion.host.process.sockets import TcpAddress, own_socket, tcp_socket
 from completion.host.server import HostServer, HostSettings
 from completion.model.loading import load_model
 from completion.request import Closing
@@ -31,6 +31,7 @@ SOURCES = {
     "llama.vim": ("https://github.com/ggml-org/llama.vim", "a1c8e6e40cb45df59b78add5b65d575386832465"),
     "blink.cmp": ("https://github.com/saghen/blink.cmp", "4b18c32adef2898f95cdef6192cbd5796c1a332d"),
     "nvim-cmp": ("https://github.com/hrsh7th/nvim-cmp", "a1d504892f2bc56c2e79b65c6faded2fd21f3eca"),
+    "lazy.nvim": ("https://github.com/folke/lazy.nvim", "306a05526ada86a7b30af95c5cc81ffba93fef97"),
     "minuet-ai.nvim": ("https://github.com/milanglacier/minuet-ai.nvim", "479487c34041f53aad3184597428e42d9f3333b5"),
 }
 FETCHED = Path(__file__).resolve().parents[3] / ".cache" / "clients"
@@ -77,11 +78,11 @@ class ClientHost:
 
     async def _serve(self, loaded, folder):
         engine = LoadedEngine(self.engine, loaded.name, loaded.device, loaded.model.shape.max_positions)
-        sockets = [unix_socket(folder / "clients.sock"), tcp_socket(self.address)]
-        self._server = HostServer(HostSettings(idle_s=0, tcp=self.address), lambda _: engine)
+        own = own_socket(folder / "clients.sock")
+        self._server = HostServer(HostSettings(idle_s=0, tcp=self.address), lambda _: engine, own.token)
         self._loop = asyncio.get_running_loop()
         self._listening.set()
-        await self._server.run(sockets)
+        await self._server.run([own.listener, tcp_socket(self.address)])
 
     def text(self, prefix, suffix, **fields):
         """Return what `/v1/complete` gives with an empty cache, as a client inserts it."""

@@ -8,7 +8,7 @@ import threading
 import httpx
 import pytest
 
-from completion.host.process.sockets import TcpAddress, tcp_socket, unix_socket
+from completion.host.process.sockets import TcpAddress, own_socket, tcp_socket
 from completion.host.server import HostServer, HostSettings
 from tests.completion.host.paced_engine import PacedEngine
 
@@ -84,11 +84,11 @@ def open_host(tmp_path):
     running = {}
 
     async def serve():
-        sockets = [unix_socket(tmp_path / "h.sock"), tcp_socket(address)]
-        running["server"] = HostServer(HostSettings(idle_s=0, tcp=address), engine.load)
+        own = own_socket(tmp_path / "h.sock")
+        running["server"] = HostServer(HostSettings(idle_s=0, tcp=address), engine.load, own.token)
         running["loop"] = asyncio.get_running_loop()
         started.set()
-        await running["server"].run(sockets)
+        await running["server"].run([own.listener, tcp_socket(address)])
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()

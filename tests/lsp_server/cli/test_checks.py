@@ -2,7 +2,7 @@
 
 import pytest
 
-from lsp_server.cli import checks
+from completion.model.int8.kernels.processor import processor_features
 from lsp_server.cli.checks import check_cpu, check_disk, check_editors, check_memory, check_model, check_socket
 
 GIB = 1 << 30
@@ -15,7 +15,7 @@ def test_less_free_memory_than_the_model_needs_is_a_warning_and_much_less_a_fail
 
 @pytest.mark.parametrize(
     ("flags", "state"),
-    [({"avx2", "avx512_vnni"}, "ok"), ({"asimd", "asimddp"}, "ok"), ({"avx2"}, "warn"), ({"sse2"}, "warn"), ((), "ok")],
+    [({"avx2", "avx512vnni"}, "ok"), ({"neon", "dotprod"}, "ok"), ({"avx2"}, "warn"), ({"sse2"}, "warn"), ((), "ok")],
 )
 def test_a_processor_without_fast_integer_products_is_a_warning(flags, state):
     assert check_cpu(frozenset(flags)).state == state
@@ -55,4 +55,4 @@ def test_a_socket_folder_that_other_users_can_access_fails_with_what_to_do(tmp_p
 
 
 def test_this_processor_has_flags():
-    assert checks.cpu_flags()
+    assert processor_features()

@@ -5,6 +5,8 @@ import asyncio
 import pytest
 
 from completion.errors import DraftlineError, EngineUnavailableError
+from completion.host.process.endpoint import endpoint_at
+from completion.host.process.sockets import own_socket
 from completion.request import CompletionRequest
 from lsp_server.engine.http import EngineConnection
 
@@ -27,8 +29,8 @@ async def test_an_answer_that_is_not_ours_is_an_error_of_ours(runtime, said):
         writer.write(HEAD + said)
         writer.close()
 
-    server = await asyncio.start_unix_server(serve, runtime / "s")
-    connection = EngineConnection(runtime / "s")
+    server = await asyncio.start_server(serve, sock=own_socket(runtime / "s").listener)
+    connection = EngineConnection(endpoint_at(runtime / "s"))
     for stream in (connection.complete(CompletionRequest("x")), connection.states()):
         with pytest.raises(EngineUnavailableError if b"error" not in said else DraftlineError):
             async for _ in stream:

@@ -3,12 +3,12 @@
 import asyncio
 from contextlib import aclosing
 
-import httpx
-
 from completion.host.process.address import host_address
+from completion.host.process.endpoint import endpoint_at
 from completion.request import CompletionRequest
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
+from tests.completion.host.conftest import http_client
 
 
 async def suggested(client, request):
@@ -20,8 +20,7 @@ async def test_a_cancelled_request_that_arrives_late_does_not_end_its_successor(
     client = EngineClient(EngineOptions(model="paced"))
     await client.connect()
     request = CompletionRequest("x = ", document="a", max_tokens=3)
-    transport = httpx.AsyncHTTPTransport(uds=str(host_address("paced", "auto").socket_path))
-    async with httpx.AsyncClient(transport=transport, base_url="http://draftline", timeout=20) as host:
+    async with http_client(endpoint_at(host_address("paced", "auto").endpoint_path)) as host:
 
         async def waiting_jobs(count):
             while f"draftline_queue_length {count}.0" not in (await host.get("/metrics")).text:
