@@ -4,7 +4,7 @@ The implementations take turns in one run: draftline with the weights that it ch
 int8, llama.cpp with Q8_0 and Q4_K_M. The benchmark prints medians of a step with 1 to 32 rows on a past of 1,232 tokens
 and of a prefill of 1,232 tokens. It also prints the load time and the resident memory of an engine host with a session
 of 2,000 tokens. The last line is JSON. `ratio_` compares draftline with the better of llama.cpp's two, `q4_ratio_`
-blocks with int8.
+blocks with int8. `--features avx2,fma` limits all of them to these instruction sets.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from benchmarks.data import read_records
+from benchmarks.engine.instruction_sets import FEATURES, check_llama, limited, run_limited
 from benchmarks.engine.paths import ForwardPath, LlamaCpp, Ours, Tokens, TransformersEager
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
@@ -152,7 +153,12 @@ def main() -> None:
         action="store_true",
         help="skip transformers, which takes minutes on a processor without bfloat16 instructions",
     )
+    parser.add_argument("--features", choices=FEATURES, help="the instruction sets that all engines may use")
     arguments = parser.parse_args()
+    if arguments.features and not limited(arguments.features):
+        raise SystemExit(run_limited(arguments.features))
+    if arguments.features and not arguments.without_llama:
+        check_llama(arguments.features)
     cost = host_cost(arguments.threads)  # before the other models, whose memory would slow the loading
     tokens = real_tokens(arguments.data_dir, PAST + max(ROWS))
     own = [Ours(arguments.threads, backend) for backend in BACKENDS]
