@@ -5,16 +5,20 @@ BIN := $(VENV)/bin
 MINUTES ?= 10
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check test-editors test-clients torture clean
+.PHONY: demo test check test-editors test-transports test-clients torture dist check-dist clean
 
 demo: $(VENV)/.demo                 ## complete real code with the default model and print drafts and times
 	$(BIN)/draftline demo
 
 test: check test-editors            ## all checks of CI; the editor tests come first because they install the browser
-	$(BIN)/python -m pytest -m "not (neovim or vscode or clients or torture)"
+	$(BIN)/python -m pytest -m "not (neovim or vscode or clients or torture or release)"
 
 test-editors: $(VENV)/.dev          ## tests in the real Neovim and VS Code, which are unpacked first
 	PYTHON=$(CURDIR)/$(BIN)/python scripts/test_editors.sh
+
+test-transports: $(VENV)/.dev       ## the suites of host and server over each transport; both print the same counts
+	for transport in unix tcp; do DRAFTLINE_TRANSPORT=$$transport $(BIN)/python -m pytest -q -p no:cacheprovider \
+		-m "not (neovim or vscode or clients or torture or release)" tests/completion/host tests/lsp_server || exit 1; done
 
 test-clients: $(VENV)/.dev          ## requests and plugins of existing clients give what /v1/complete gives; fetches the plugins
 	$(BIN)/python -m pytest -m clients tests/completion/host/dialects tests/e2e/neovim
@@ -22,10 +26,16 @@ test-clients: $(VENV)/.dev          ## requests and plugins of existing clients 
 torture: $(VENV)/.dev               ## attack the whole product; MINUTES=60 SEED=1 for a long, repeatable run
 	$(BIN)/python -m tests.torture --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-check: $(VENV)/.dev                 ## lint, format, types, layers of imports
+dist: $(VENV)/.dev                  ## wheel, sdist, VS Code extension and Neovim plugin in dist/; needs npm
+	PYTHON=$(CURDIR)/$(BIN)/python scripts/build_dist.sh
+
+check-dist: dist                    ## install each part of dist/ in a clean place, and complete code there
+	$(BIN)/python -m pytest -s -m release tests/e2e
+
+check: $(VENV)/.dev                 ## lint, format, types on three systems, layers of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	for system in linux darwin win32; do $(BIN)/mypy --platform $$system --cache-dir .mypy_cache/$$system || exit 1; done
 	$(BIN)/lint-imports
 
 $(VENV)/.demo: pyproject.toml constraints.txt

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -83,3 +89,50 @@ def engine_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineRoom
     room = EngineRoom(tmp_path_factory.mktemp("engine"))
     yield room
     room.close()
+
+
+@dataclass(frozen=True)
+class Released:
+    """An environment with the wheel of dist/ and its model, and folders of its own."""
+
+    environment: Path
+    folders: dict[str, str]
+
+    def program(self, name: str) -> Path:
+        """Return the path of a program of the environment."""
+        return self.environment / "bin" / name
+
+    def run(self, name: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment in a folder."""
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | self.folders
+        command = [self.program(name), *arguments]
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def dist() -> Path:
+    """Return the folder that `make dist` wrote."""
+    folder = REPOSITORY / "dist"
+    assert (folder / "draftline.nvim").is_dir(), "dist/ has no release. Run: make dist"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheel(dist: Path) -> Path:
+    """Return the wheel of the release."""
+    [one] = dist.glob("*.whl")
+    return one
+
+
+@pytest.fixture(scope="session")
+def released(wheel: Path) -> Iterator[Released]:
+    """Install the wheel and the default model in a fresh environment. Its engine ends with the session."""
+    root = Path(tempfile.mkdtemp(prefix="dl-"))  # short: a socket's path has a limit
+    folders = {f"DRAFTLINE_{name}_DIR": str(root / name.lower()) for name in ("RUNTIME", "STATE", "CACHE")}
+    one = Released(root / "environment", {**folders, "XDG_CONFIG_HOME": str(root / "config")})
+    subprocess.run([sys.executable, "-m", "venv", one.environment], check=True)
+    installed = one.run("python", "-m", "pip", "install", "--quiet", f"{wheel}[default-model]", folder=root)
+    assert installed.returncode == 0, installed.stderr
+    yield one
+    one.run("draftline", "serve", "--stop", folder=root)
+    shutil.rmtree(root)

@@ -1,7 +1,7 @@
 // Finds the Python that runs the server: the chosen one, one that has draftline, or a new private environment.
 
 import { execFile } from "node:child_process";
-import { mkdir } from "node:fs/promises";
+import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import * as vscode from "vscode";
@@ -42,6 +42,7 @@ async function selectedInterpreter(): Promise<string | undefined> {
 export class PythonFinder {
   private readonly folder: string;
   private readonly environment: string;
+  private readonly bundle: string;
 
   constructor(
     context: vscode.ExtensionContext,
@@ -49,6 +50,7 @@ export class PythonFinder {
   ) {
     this.folder = join(context.globalStorageUri.fsPath, "run");
     this.environment = join(context.globalStorageUri.fsPath, "environment");
+    this.bundle = join(context.extensionPath, "dist");
   }
 
   /** Return an empty folder in which processes run. */
@@ -99,7 +101,7 @@ export class PythonFinder {
         await run(base, moduleArguments("venv", this.environment), { cwd, signal: abort.signal });
         progress.report({ message: "installing draftline and its model; this takes some minutes" });
         const python = programOf(this.environment);
-        const source = setting("installFrom");
+        const source = setting("installFrom") || (await this.ownVersion());
         const words = moduleArguments("pip", "install", "--disable-pip-version-check", "--upgrade", source);
         const { stdout } = await run(python, words, { cwd, signal: abort.signal, maxBuffer: 64 * 1024 * 1024 });
         this.log.info(stdout);
@@ -110,6 +112,12 @@ export class PythonFinder {
       void vscode.window.showErrorMessage("draftline could not be installed; “draftline: Show Log” says why.");
       return undefined;
     }
+  }
+
+  /** Return what pip installs: the wheel in this extension, or the latest version if it was built without one. */
+  private async ownVersion(): Promise<string> {
+    const wheel = (await readdir(this.bundle)).find((name) => name.endsWith(".whl"));
+    return `${wheel === undefined ? "draftline" : join(this.bundle, wheel)}[default-model]`;
   }
 
   private async basePython(cwd: string): Promise<string> {

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Builds a release into dist/: wheel, sdist, the VS Code extension with the wheel in it, and the Neovim plugin as a root folder.
+# PYTHON names an interpreter with the extra "dev" of draftline (default: python). npm must be on the PATH.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+rm -rf dist ide_clients/vscode/dist
+"${PYTHON:-python}" -m build --outdir dist
+
+mkdir -p ide_clients/vscode/dist
+cp dist/*.whl ide_clients/vscode/dist/
+printed=$(cd ide_clients/vscode && npm ci --silent && npm run package 2>&1)
+echo "$printed"
+if grep -q WARNING <<<"$printed"; then
+  echo "build_dist: packaging the extension printed a warning. Mend what it names." >&2
+  exit 1
+fi
+mv ide_clients/vscode/draftline.vsix dist/
+
+mkdir dist/draftline.nvim
+cp -r ide_clients/neovim/. LICENSE dist/draftline.nvim/
+ls -l dist

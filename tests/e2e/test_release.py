@@ -1,0 +1,50 @@
+"""The wheel of dist/ in a fresh environment: what it downloads, and that it completes without torch."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+import pytest
+
+pytestmark = [pytest.mark.release, pytest.mark.timeout(3000)]
+
+MOST_MB = 250
+
+
+def test_a_cpu_installation_downloads_no_torch_and_little_else(wheel, tmp_path):
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--dest", tmp_path]
+    subprocess.run([*pip, wheel], check=True)
+    files = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    total_mb = sum(files.values()) / 1e6
+    largest = sorted(files, key=files.get, reverse=True)[:3]
+    print(f"\nA CPU installation downloads {len(files)} packages, {total_mb:.0f} MB; largest: {', '.join(largest)}")
+    assert total_mb <= MOST_MB
+    assert not [name for name in files if name.startswith(("torch", "transformers", "nvidia_cu"))]
+
+
+def test_the_demo_completes_in_an_empty_folder_outside_the_checkout(released, tmp_path):
+    done = released.run("draftline", "demo", folder=tmp_path)
+    print(done.stdout[-2500:])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []
+    lacks_torch = released.run("python", "-c", "import torch", folder=tmp_path)
+    assert "No module named 'torch'" in lacks_torch.stderr
+
+
+def test_the_sdist_builds_the_wheel(wheel, tmp_path):
+    [sdist] = wheel.parent.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    [folder] = tmp_path.iterdir()
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path / "built"), str(folder)]
+    subprocess.run(build, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": ""})
+    [built] = (tmp_path / "built").iterdir()
+    assert names_in(built) == names_in(wheel)
+    assert {"lsp_server/cli/data/inventory.py.txt", "drafting/data/common_tokens.npz"} <= names_in(wheel)
+
+
+def names_in(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
