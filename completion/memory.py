@@ -44,10 +44,9 @@ def drop_code(library: str) -> None:
 
     Only pages of code are returned, which the process cannot have written. Without effect outside of Linux.
     """
-    if sys.platform != "linux":
-        return
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        addresses, access, *_, path = line.split()
-        if access == "r-xp" and Path(path).name == library:
-            start, end = (int(address, 16) for address in addresses.split("-"))
-            ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), mmap.MADV_DONTNEED)
+    if sys.platform == "linux":
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            addresses, access, *_, path = line.split()
+            if access == "r-xp" and Path(path).name == library:
+                start, end = (int(address, 16) for address in addresses.split("-"))
+                ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), mmap.MADV_DONTNEED)

@@ -16,6 +16,7 @@ if grep -q WARNING <<<"$printed"; then
   exit 1
 fi
 mv ide_clients/vscode/draftline.vsix dist/
+rm ide_clients/vscode/dist/*.whl  # a later build without this script must not contain an old server
 
 mkdir dist/draftline.nvim
 cp -r ide_clients/neovim/. LICENSE dist/draftline.nvim/

@@ -55,6 +55,7 @@ def endpoint_at(path: Path) -> Endpoint | None:
 
 def write_endpoint(path: Path, port: int, token: str) -> None:
     """Write where this process listens, to a file that only this user can read and that appears whole."""
+    path.unlink(missing_ok=True)  # a file of a host that was killed
     unfinished = path.with_suffix(".new")
     with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
         json.dump({"pid": os.getpid(), "port": port, "token": token}, file)
