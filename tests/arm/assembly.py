@@ -12,7 +12,7 @@ from llvmlite import binding, ir
 from completion.model.int8.kernels.block_kinds import KINDS, BlockKind
 from completion.model.int8.kernels.block_product import StripProduct
 from completion.model.int8.kernels.instructions.arm import Arm, ArmWithMatrices
-from completion.model.int8.kernels.int8_product import CHANNELS, emit_tile
+from completion.model.int8.kernels.int8_product import emit_tile
 from completion.model.int8.kernels.vector import LONG
 
 PROCESSORS = {"cortex-a76": Arm(), "neoverse-v1": ArmWithMatrices()}
@@ -24,10 +24,12 @@ class Loop(NamedTuple):
 
     Attributes:
         instructions: Number of each instruction.
+        spills: Number of them that read or write the stack.
         products: Number of products of two bytes in a round.
     """
 
     instructions: Counter[str]
+    spills: int
     products: int
 
     @property
@@ -40,14 +42,14 @@ def tile_loop(processor: str, rows: int) -> Loop:
     """Return the loop of int8 panels; a round has sixteen columns of some channels."""
     described = PROCESSORS[processor]
     assembly = _assembly(partial(emit_tile, rows, described), 7, processor)
-    return Loop(_inner_loop(assembly), rows * described.tile_columns * described.tile_channels(rows))
+    return Loop(*_inner_loop(assembly), rows * described.tile_columns * described.tile_channels(rows))
 
 
 def strip_loop(processor: str, kind: BlockKind, *, one_row: bool) -> Loop:
-    """Return the loop of a strip: over 32 columns if there is one row, else over rows, with 32 columns of 8 channels."""
+    """Return the loop of a strip: over 32 columns of one row, or over rows, with 32 columns of 8 channels."""
     described = PROCESSORS[processor]
     assembly = _assembly(partial(StripProduct(kind, described).emit, one_row=one_row), 6, processor)
-    return Loop(_inner_loop(assembly), 32 * (16 if one_row else 8 * described.strip_rows))
+    return Loop(*_inner_loop(assembly), 32 * (16 if one_row else 8 * described.strip_rows))
 
 
 def _assembly(emit: partial[None], count: int, processor: str) -> str:
@@ -68,8 +70,8 @@ def _assembly(emit: partial[None], count: int, processor: str) -> str:
     return machine.emit_assembly(parsed)
 
 
-def _inner_loop(assembly: str) -> Counter[str]:
-    """Return the instructions of the first loop without another loop that has products of bytes."""
+def _inner_loop(assembly: str) -> tuple[Counter[str], int]:
+    """Return the instructions, and how many use the stack, of the first innermost loop with products of bytes."""
     lines = [line.partition("//")[0].strip() for line in assembly.splitlines()]
     labels = {line[:-1]: number for number, line in enumerate(lines) if line.endswith(":")}
     for end, line in enumerate(lines):
@@ -77,24 +79,25 @@ def _inner_loop(assembly: str) -> Counter[str]:
         start = labels.get(jump[1], end) if jump else end
         body = [word for word in lines[start + 1 : end + 1] if word and not word.startswith(".")]
         if any(word.startswith(("sdot", "smmla")) for word in body):
-            return Counter(word.split()[0] + (" sp" if "[sp" in word else "") for word in body)
+            return Counter(word.split()[0] for word in body), sum("[sp" in word for word in body)
     raise AssertionError("There is no loop with products of bytes.")
 
 
 def main() -> None:
     """Print the instructions of each loop for each product of two bytes."""
     for processor in PROCESSORS:
-        for rows in range(1, 5):
-            _show(processor, f"int8, {rows} rows together", tile_loop(processor, rows))
+        loops = {f"int8, {rows} rows": tile_loop(processor, rows) for rows in range(1, 5)}
         for kind in KINDS:
-            for one_row in (True, False):
-                _show(processor, f"{kind.name}, {'one row' if one_row else 'more'}", strip_loop(processor, kind, one_row=one_row))
-
-
-def _show(processor: str, name: str, loop: Loop) -> None:
-    products = sum(count for name, count in loop.instructions.items() if name in {"sdot", "smmla"})
-    print(f"{processor:12} {name:24} {sum(loop.instructions.values()):4} instructions, {products:3} of products,"
-          f" {loop.products:5} products, {loop.per_product:.4f} each", dict(loop.instructions.most_common(12)))
+            loops |= {
+                f"{kind.name}, {'1 row' if one else 'more rows'}": strip_loop(processor, kind, one_row=one)
+                for one in (True, False)
+            }
+        for name, loop in loops.items():
+            multiplying = loop.instructions["sdot"] + loop.instructions["smmla"]
+            print(
+                f"{processor:12} {name:16} {loop.per_product:.3f} instructions a product: "
+                f"{sum(loop.instructions.values())} for {loop.products}, of which {multiplying} multiply"
+            )
 
 
 if __name__ == "__main__":

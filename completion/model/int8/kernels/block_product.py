@@ -33,7 +33,6 @@ ROWS = 32
 _AHEAD = 2048
 """Bytes from the weights that are multiplied to those that are prefetched; 1024 to 4096 were alike."""
 
-_SHORT = ir.IntType(16)
 _FIRST_OF_256 = 2  # kinds from this number on have units of 256 columns
 _Product = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]  # (addresses of lines, sums) -> sums
 
@@ -50,7 +49,8 @@ class StripProduct:
         self.kind, self.instructions = kind, instructions
         self._width = instructions.strip_channels
         self._floats, self._ints = ir.VectorType(FLOAT, self._width), ir.VectorType(INT, self._width)
-        self._bytes, self._shorts = ir.VectorType(BYTE, 4 * self._width), ir.VectorType(_SHORT, 2 * self._width)
+        self._bytes, bits = ir.VectorType(BYTE, 4 * self._width), instructions.shift_bits
+        self._shifted = ir.VectorType(ir.IntType(bits), 32 * self._width // bits)
 
     def emit(
         self,
@@ -82,7 +82,7 @@ class StripProduct:
             with cgutils.for_range(b, LONG(parts), intp=LONG) as part:
                 columns = b.add(b.add(at, LONG(kind.factors_bytes)), b.mul(part.index, LONG(kind.columns_bytes)))
                 line = b.add(lines, b.mul(b.add(b.mul(unit.index, LONG(parts)), part.index), LONG(LINE_BYTES)))
-                if kind.bits < 8:  # noqa: PLR2004
+                if kind.bits < 8:
                     _prefetch(b, columns, kind.columns_bytes)
                 for half, slot in enumerate(only):
                     product = self._product(b, columns, factors[half], half, together=not one_row)
@@ -153,7 +153,7 @@ class StripProduct:
 
     def _sums(self, b: ir.IRBuilder, values: list[ir.Value], lines: list[ir.Value], first: int) -> list[ir.Value]:
         """Return Σ x · (value − offset) of a block's steps; the block starts at step `first` of the line.  # int32."""
-        offset = self.kind.offset if self.kind.bits < 8 else self.instructions.byte_offset  # noqa: PLR2004
+        offset = self.kind.offset if self.kind.bits < 8 else self.instructions.byte_offset
         zero = ir.Constant(self._ints, [0] * self._width)
         starts = [
             _everywhere(b, line, MINUS_SUM_BY_OFFSET[offset] + first, self._ints) if offset else zero for line in lines
@@ -164,18 +164,17 @@ class StripProduct:
         """Return the values of the eight steps of 32 columns as bytes.  # [channels, 4] each."""
         bits = self.kind.bits
         rows = [_load(b, at, 64 * row + 4 * self._width * half, self._bytes) for row in range(bits)]
-        if bits == 8:  # noqa: PLR2004
+        if bits == 8:
             offset = ir.Constant(self._bytes, [self.instructions.byte_offset] * 4 * self._width)
             return [b.xor(row, offset) for row in rows]
         return [reduce(b.or_, [self._bits(b, rows[piece.row], piece) for piece in step]) for step in PIECES[bits]]
 
     def _bits(self, b: ir.IRBuilder, row: ir.Value, piece: Piece) -> ir.Value:
-        """Return a piece's bits in their place. Shifts are of 16 bits; the mask removes a neighbouring byte's bits."""
-        left = piece.place - piece.shift
-        pairs, amount = b.bitcast(row, self._shorts), ir.Constant(self._shorts, [abs(left)] * 2 * self._width)
-        moved = pairs if left == 0 else b.shl(pairs, amount) if left > 0 else b.lshr(pairs, amount)
-        mask = (2**piece.width - 1) << piece.place
-        return b.and_(b.bitcast(moved, self._bytes), ir.Constant(self._bytes, [mask] * 4 * self._width))
+        """Return a piece's bits in their place; the mask removes their neighbours, also of the next byte."""
+        left, mask = piece.place - piece.shift, (2**piece.width - 1) << piece.place
+        shift, amount = b.shl if left > 0 else b.lshr, ir.Constant(self._shifted, [abs(left)] * self._shifted.count)
+        moved = b.bitcast(shift(b.bitcast(row, self._shifted), amount), self._bytes) if left else row
+        return b.and_(moved, ir.Constant(self._bytes, [mask] * 4 * self._width))
 
     def _fma(self, b: ir.IRBuilder, x: ir.Value, y: ir.Value, z: ir.Value) -> ir.Value:
         return call(b, f"llvm.fma.v{self._width}f32", self._floats, x, y, z)

@@ -1,8 +1,8 @@
 """Products of int8 rows with packed matrices. Integer sums are exact: a row's result never depends on its batch.
 
-A matrix W [out, in] is packed in panels of 64 output channels. In a panel, neighbouring inputs of a channel are adjacent,
-as many as the processor's product adds (a run): [panel][in / run][64][run]. Weights are stored as w + 128 where the
-product takes unsigned ones, and 128 · Σx is subtracted again: `instructions`.
+A matrix W [out, in] is packed in panels of 64 output channels. In a panel, neighbouring inputs of a channel are
+adjacent, as many as the processor's product adds (a run): [panel][in / run][64][run]. Weights are stored as w + 128
+where the product takes unsigned ones, and 128 · Σx is subtracted again: `instructions`.
 A matrix of blocks has four strips a panel: `block_product`.
 """
 
@@ -44,6 +44,8 @@ from completion.model.int8.kernels.vector import (
 
 CHANNELS = 64
 """Number of output channels in a panel: four registers of sums a row."""
+TILE_ROWS = INSTRUCTIONS.tile_rows
+"""Maximum number of rows multiplied together."""
 STORE, ADD, GATE, LOGITS, GATE_GELU, GELU = 0, 1, 2, 3, 4, 5
 """Kinds of target: what happens to a panel's results; see `finish_row`."""
 _GELU_LINEAR = np.float32(2 * np.sqrt(2 / np.pi))
@@ -159,7 +161,7 @@ class Target(NamedTuple):
 @njit
 def multiply_panel(rows: int, panel: int, inputs: Inputs, matrix: Matrix, target: Target, sums_at: int) -> None:
     """Multiply all rows by one panel, in tiles of equal height.  sums_at: a thread's scratch, float32 [32, 64]."""
-    highest = ROWS if inputs.group_width == LINES else INSTRUCTIONS.tile_rows
+    highest = ROWS if inputs.group_width == LINES else TILE_ROWS
     tiles = (rows + highest - 1) // highest
     first = 0
     for tile in range(tiles):

@@ -22,7 +22,8 @@ class Arm(Instructions):
     """A processor with `sdot`, which is of signed bytes. It has 32 registers."""
 
     blocks_are_faster = False
-    weight_offset, byte_offset, tile_rows, tile_columns, tile_queries, strip_channels = 0, 0, 4, 16, 1, 8
+    weight_offset, byte_offset, shift_bits = 0, 0, 8
+    tile_rows, tile_columns, tile_queries, strip_channels = 4, 16, 1, 8
     run, strip_rows = 4, 1
     _features = _FEATURES.format("")
 
@@ -83,7 +84,7 @@ class ArmWithMatrices(Arm):
     _features = _FEATURES.format(",+i8mm")
 
     def tile_channels(self, rows: int) -> int:  # 16 registers of sums
-        return 32 if rows <= 2 else 16  # noqa: PLR2004
+        return 32 if rows <= 2 else 16
 
     def empty_sums(self, rows: int) -> list[ir.Constant]:
         return [_ZERO] * ((rows + 1) // 2 * self.tile_channels(rows) // 2)
@@ -118,9 +119,7 @@ class ArmWithMatrices(Arm):
         for left, right in zip(steps[::2], steps[1::2], strict=True):
             for start in (0, 4):
                 indices = [index for n in range(start, start + 4) for index in (n, n + 8)]
-                pairs = b.shuffle_vector(
-                    b.bitcast(left, fours), b.bitcast(right, fours), ir.Constant(fours, indices)
-                )
+                pairs = b.shuffle_vector(b.bitcast(left, fours), b.bitcast(right, fours), ir.Constant(fours, indices))
                 found.append(b.bitcast(pairs, left.type))
         return found
 

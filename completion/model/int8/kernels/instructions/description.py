@@ -23,6 +23,7 @@ class Instructions(ABC):
         tile_queries: Maximum number of queries of attention together.
         strip_channels: Number of channels of a strip together, whose 32 columns fit the registers.
         strip_rows: Number of rows of a strip's product together.
+        shift_bits: Size of the smallest numbers that it shifts.
         byte_offset: Number that is added to Q8_0's int8 values: as `weight_offset`.
     """
 
@@ -34,6 +35,7 @@ class Instructions(ABC):
     tile_queries: int
     strip_channels: int
     strip_rows: int
+    shift_bits: int
     byte_offset: int
 
     @abstractmethod

@@ -14,7 +14,7 @@ _WIDE = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
 class X86(Instructions):
     """A processor with at least AVX2. Products of bytes are of unsigned by signed ones."""
 
-    weight_offset, run, tile_columns, strip_rows = 128, 4, 4, 1
+    weight_offset, run, tile_columns, strip_rows, shift_bits = 128, 4, 4, 1, 16
 
     def __init__(self, features: frozenset[str]) -> None:
         wide = features >= _WIDE  # 32 registers of sixteen numbers, not 16 of eight
@@ -38,9 +38,7 @@ class X86(Instructions):
     ) -> list[ir.Value]:
         panel = [b.load(pointer(b, weights, 64 * n, BYTES), align=64) for n in range(_REGISTERS)]
         inputs = [b.bitcast(splat(b, b.load(pointer(b, row, 0, INT), align=4), INTS), BYTES) for row in rows]
-        return [
-            self._sixteen(b, total, panel[n % _REGISTERS], inputs[n // _REGISTERS]) for n, total in enumerate(sums)
-        ]
+        return [self._sixteen(b, total, panel[n % _REGISTERS], inputs[n // _REGISTERS]) for n, total in enumerate(sums)]
 
     def tile_sums(self, _b: ir.IRBuilder, sums: list[ir.Value], rows: int) -> list[list[ir.Value]]:
         return [sums[_REGISTERS * row : _REGISTERS * (row + 1)] for row in range(rows)]
