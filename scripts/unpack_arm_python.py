@@ -40,13 +40,20 @@ def download(architecture: str | None, packages: tuple[str, ...], work: Path, ro
         run(["dpkg", "-x", archive, root])
 
 
+def dependencies() -> list[str]:
+    """Return what a CPU installation of draftline depends on."""
+    found: list[str] = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "dependencies"
+    ]
+    return found
+
+
 def install_wheels(target: Path) -> None:
-    """Install what a CPU installation of draftline depends on, with the tested versions, as wheels for Arm."""
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    """Install the dependencies as wheels for Arm, with the tested versions."""
     platforms = [word for version in WHEELS for word in ("--platform", f"manylinux_{version}_aarch64")]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", target]
     choice = ["--constraint", CHECKOUT / "constraints.txt", "--only-binary=:all:", "--python-version", "3.11"]
-    run([*pip, *choice, *platforms, *project["dependencies"]])
+    run([*pip, *choice, *platforms, *dependencies()])
 
 
 def write_program(folder: Path) -> Path:
@@ -90,7 +97,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Unpack an emulated 64-bit Arm Python with draftline's dependencies.")
     parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="target folder (default: %(default)s)")
     folder: Path = parser.parse_args().folder.resolve()
-    wanted = "".join((CHECKOUT / name).read_text(encoding="utf-8") for name in ("pyproject.toml", "constraints.txt"))
+    wanted = "\n".join(dependencies()) + (CHECKOUT / "constraints.txt").read_text(encoding="utf-8")
     stamp, program = folder / "dependencies", folder / "python"
     try:
         if not (stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted and os.access(program, os.X_OK)):

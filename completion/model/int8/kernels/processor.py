@@ -9,11 +9,13 @@ import sys
 from llvmlite import binding
 from numba.core import config
 
+from completion.model.worker_threads import macos_number
+
 ON_ARM = platform.machine().lower() in {"aarch64", "arm64"}
 _HWCAPS = {"dotprod": (16, 1 << 20), "i8mm": (26, 1 << 13)}
 """Entry of Linux's auxiliary vector, AT_HWCAP or AT_HWCAP2, and the bit in it; from its auxvec.h and hwcap.h."""
-_SYSCTLS = {"dotprod": b"hw.optional.arm.FEAT_DotProd", "i8mm": b"hw.optional.arm.FEAT_I8MM"}
-"""macOS's names."""
+_SYSCTLS = {"dotprod": "hw.optional.arm.FEAT_DotProd", "i8mm": "hw.optional.arm.FEAT_I8MM"}
+"""macOS's names of the numbers that are 1 where a processor has the feature."""
 
 
 def processor_features() -> frozenset[str]:
@@ -31,15 +33,8 @@ def _arm_features() -> set[str]:
         ask.argtypes, ask.restype = [ctypes.c_ulong], ctypes.c_ulong
         return {name for name, (entry, bit) in _HWCAPS.items() if ask(entry) & bit}
     if sys.platform == "darwin":
-        return {name for name, key in _SYSCTLS.items() if _sysctl(key)}
+        return {name for name, key in _SYSCTLS.items() if macos_number(key)}
     return set()
-
-
-def _sysctl(key: bytes) -> bool:
-    """Return a flag of macOS; False if the system does not know it."""
-    value, size = ctypes.c_int(0), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
-    failed = ctypes.CDLL(None).sysctlbyname(key, ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0))
-    return not failed and value.value != 0
 
 
 FEATURES = processor_features()
