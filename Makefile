@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MINUTES ?= 10
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check test-editors test-transports test-clients torture dist check-dist clean
+.PHONY: demo test check test-editors test-transports test-clients test-arm torture dist check-dist clean
 
 demo: $(VENV)/.demo                 ## complete real code with the default model and print drafts and times
 	$(BIN)/draftline demo
@@ -22,6 +22,11 @@ test-transports: $(VENV)/.dev       ## the suites of host and server over each t
 
 test-clients: $(VENV)/.dev          ## requests and plugins of existing clients give what /v1/complete gives; fetches the plugins
 	$(BIN)/python -m pytest -m clients tests/completion/host/dialects tests/e2e/neovim
+
+test-arm: $(VENV)/.dev              ## products and tiny models on two emulated Arm processors, bit for bit as here; takes minutes
+	$(BIN)/python scripts/unpack_arm_python.py
+	$(BIN)/python -m tests.arm.assembly
+	$(BIN)/python -m tests.arm
 
 torture: $(VENV)/.dev               ## attack the whole product; MINUTES=60 SEED=1 for a long, repeatable run
 	$(BIN)/python -m tests.torture --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -74,8 +74,11 @@ def debian_mirrors() -> list[str]:
     return found
 
 
-def private_apt(folder: Path, mirror: str, suite: str) -> list[str]:
-    """Write a private apt configuration into `folder` and return the apt-get options that select it."""
+def private_apt(folder: Path, mirror: str, suite: str, architecture: str | None = None) -> list[str]:
+    """Write a private apt configuration into `folder` and return the apt-get options that select it.
+
+    Packages are for this machine unless an architecture is named.
+    """
     for name in ("state/lists/partial", "cache/archives/partial", "parts"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "status").touch()  # empty, so that all dependencies come from the newer suite, the C library included
@@ -93,6 +96,8 @@ def private_apt(folder: Path, mirror: str, suite: str) -> list[str]:
         "APT::Install-Recommends": "false",
         "APT::Update::Post-Invoke-Success::": "true",
     }
+    if architecture is not None:
+        settings |= {"APT::Architecture": architecture, "APT::Architectures": architecture}
     if os.geteuid() == 0:
         settings["APT::Sandbox::User"] = "root"  # the user of apt may have no access to a private folder
     return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]

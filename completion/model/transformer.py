@@ -15,6 +15,8 @@ from completion.paths import cache_dir
 
 TORCH_EXTRA = ("torch", "transformers")
 """Libraries of the extra `torch`: for GPUs, bfloat16, float32 and families that only transformers runs."""
+NEEDED_PROCESSOR = "an x86 processor with AVX2 and FMA, or a 64-bit Arm with dot products (ARMv8.2)"
+"""What int8 and q4 run on."""
 Backend = Literal["auto", "q4", "int8", "bf16", "fp32"]
 
 
@@ -34,10 +36,10 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
         StorageError: The packed weights cannot be written to the cache.
     """
     if backend in {"q4", "int8"} and not has_int8_instructions():
-        raise ModelError(f"The {backend} backend needs an x86 processor with AVX2 and FMA. Use the backend bf16.")
+        raise ModelError(f"The {backend} backend needs {NEEDED_PROCESSOR}. Use the backend bf16.")
     if backend in {"q4", "int8"}:
         return _load_int8(folder, backend, threads)
-    needed_by = f"The backend {backend}" if backend != "auto" else "A processor without AVX2 and FMA"
+    needed_by = f"The backend {backend}" if backend != "auto" else f"This processor is not {NEEDED_PROCESSOR}. It"
     if backend == "auto" and has_int8_instructions():
         try:
             return _load_int8(folder, backend, threads)
@@ -69,7 +71,7 @@ def require_torch(user: str) -> None:
 
 
 def has_int8_instructions() -> bool:
-    """Return whether the processor runs the int8 kernels: x86 with AVX2. VNNI makes them fast."""
+    """Return whether the processor runs the int8 kernels: `NEEDED_PROCESSOR`."""
     from completion.model.int8.kernels.processor import RUNS_INT8  # noqa: PLC0415  (other backends do not need numba)
 
     return RUNS_INT8
@@ -95,7 +97,7 @@ def load_on_gpu(folder: Path, device: str) -> CausalModel:
 
 
 def _load_int8(folder: Path, backend: Backend, threads: int | None) -> CausalModel:
-    from completion.model.int8.kernels.processor import BLOCKS_ARE_FASTER  # noqa: PLC0415
+    from completion.model.int8.kernels.instructions import INSTRUCTIONS  # noqa: PLC0415
     from completion.model.int8.packed_weights import load_packed  # noqa: PLC0415
     from completion.model.int8.quantized import QuantizedTransformer  # noqa: PLC0415
     from completion.model.worker_threads import usable_threads  # noqa: PLC0415
@@ -103,7 +105,8 @@ def _load_int8(folder: Path, backend: Backend, threads: int | None) -> CausalMod
     packed = cache_dir() / "packed"
     with storage_errors(packed):
         packed.mkdir(exist_ok=True)
-    in_blocks = backend == "q4" or (backend == "auto" and BLOCKS_ARE_FASTER and (folder / GGUF_NAME).is_file())
+    prefers_blocks = backend == "auto" and INSTRUCTIONS.blocks_are_faster
+    in_blocks = backend == "q4" or (prefers_blocks and (folder / GGUF_NAME).is_file())
     weights = load_packed(folder, packed, "q4" if in_blocks else "int8")
     model = QuantizedTransformer(weights, threads or usable_threads())
     model.warm_up()

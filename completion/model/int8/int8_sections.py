@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from completion.model.architecture import Architecture
 from completion.model.families import family_of, layer_names
+from completion.model.int8.kernels.instructions import INSTRUCTIONS
 from completion.model.int8.kernels.int8_product import CHANNELS
 from completion.model.weights import StoredTensors, head_name
 from drafting.arrays import FloatArray, IntArray
@@ -67,12 +68,13 @@ def pack_matrix(weight: FloatArray) -> tuple[Section, FloatArray]:
         weight: The matrix.  # [out, in]
 
     Returns:
-        weights + 128 as uint8 [panels, in / 4, 64, 4], and scales [panels · 64].
+        weights + weight_offset as bytes [panels, in / run, 64, run], and scales [panels · 64].
     """
     largest = np.abs(weight).max(axis=1)
     scales = (np.where(largest > 0, largest, 1.0) / 127.0).astype(np.float32)
-    quantised = _padded(np.rint(weight / scales[:, None]).astype(np.int16) + 128).astype(np.uint8)
-    panels = quantised.reshape(-1, CHANNELS, weight.shape[1] // 4, 4).transpose(0, 2, 1, 3)
+    offset, run = INSTRUCTIONS.weight_offset, INSTRUCTIONS.run
+    quantised = _padded(np.rint(weight / scales[:, None]).astype(np.int16) + offset).astype(np.uint8)
+    panels = quantised.reshape(-1, CHANNELS, weight.shape[1] // run, run).transpose(0, 2, 1, 3)
     return np.ascontiguousarray(panels), _padded(scales)
 
 

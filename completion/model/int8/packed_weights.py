@@ -32,6 +32,7 @@ from completion.model.int8.block_sums import (
     unsealed,
 )
 from completion.model.int8.kernels.attention_product import VALUE_CHANNELS
+from completion.model.int8.kernels.instructions import INSTRUCTIONS
 from completion.model.int8.kernels.int8_product import CHANNELS
 from completion.model.int8.kernels.vector import LANES
 from completion.model.store.apart import run_apart
@@ -124,10 +125,11 @@ def load_packed(folder: Path, cache_folder: Path, form: Form = "int8") -> Packed
 
 
 def _fingerprint(folder: Path, form: Form) -> str:
-    """Return a digest of the model files' paths, sizes and times, so that a changed model is packed again."""
+    """Return a digest of the model files' paths, sizes and times, and of the layout, so that a change packs again."""
     files = sorted([*folder.glob("*.safetensors"), folder / "config.json"])
     state = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
-    return hashlib.sha256(repr((FORMAT, form, state)).encode()).hexdigest()[:16]
+    layout = [] if form == "q4" else [INSTRUCTIONS.weight_offset, INSTRUCTIONS.run]
+    return hashlib.sha256(repr((FORMAT, form, *layout, state)).encode()).hexdigest()[:16]
 
 
 def _pack_atomically(folder: Path, target: Path, form: Form) -> None:

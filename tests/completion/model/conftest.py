@@ -116,21 +116,21 @@ VARIANTS = {
 @pytest.fixture(scope="session", params=VARIANTS)
 def tiny(request, tmp_path_factory):
     """A tiny random model: its folder, and transformers' own float32 module."""
-    return _save(request.param, tmp_path_factory)
+    return save_variant(request.param, tmp_path_factory.mktemp(request.param))
 
 
 @pytest.fixture(scope="session")
 def tiny_qwen(tmp_path_factory):
-    return _save("qwen2", tmp_path_factory)
+    return save_variant("qwen2", tmp_path_factory.mktemp("qwen2"))
 
 
-def _save(name, tmp_path_factory):
+def save_variant(name, folder):
+    """Write a model of `VARIANTS`; return its folder and module."""
     torch.manual_seed(sum(name.encode()))
     kind, config = VARIANTS[name]
     module = kind(config).float().eval()
     for parameter_name, parameter in module.named_parameters():
         if parameter_name.endswith(("bias", "norm.weight", "layernorm.weight")):
             torch.nn.init.normal_(parameter, mean=float(parameter.mean().round()), std=0.3)
-    folder = tmp_path_factory.mktemp(name)
     module.save_pretrained(folder)
     return folder, module

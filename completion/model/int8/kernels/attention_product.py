@@ -18,7 +18,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 
-from completion.model.int8.kernels.processor import WIDE_REGISTERS
+from completion.model.int8.kernels.instructions import INSTRUCTIONS
 from completion.model.int8.kernels.vector import (
     FLOAT,
     FLOATS,
@@ -31,7 +31,7 @@ from completion.model.int8.kernels.vector import (
     splat,
 )
 
-TILE_QUERIES = 6 if WIDE_REGISTERS else 1
+TILE_QUERIES = INSTRUCTIONS.tile_queries
 """Maximum number of queries computed together; their sums fill the registers."""
 BLOCK_SLOTS = 16
 """Number of slots in a block of keys."""

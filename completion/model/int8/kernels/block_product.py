@@ -9,8 +9,8 @@ A row is a sequence of lines, one for each 32 columns: 32 int8 and the numbers t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
 from typing import Any
 
 from llvmlite import ir
@@ -18,7 +18,8 @@ from numba import njit, types
 from numba.core import cgutils
 
 from completion.model.int8.kernels.block_kinds import COLUMNS, KINDS, PIECES, STEPS, STRIP, BlockKind, Piece
-from completion.model.int8.kernels.processor import NARROW_VNNI, WIDE_VNNI
+from completion.model.int8.kernels.instructions import INSTRUCTIONS
+from completion.model.int8.kernels.instructions.description import Instructions
 from completion.model.int8.kernels.vector import BYTE, FLOAT, INT, LONG, call, operation, pointer, splat
 
 LINE_BYTES = 64
@@ -32,14 +33,151 @@ ROWS = 32
 _AHEAD = 2048
 """Bytes from the weights that are multiplied to those that are prefetched; 1024 to 4096 were alike."""
 
-_WIDTH = STRIP if WIDE_VNNI else STRIP // 2
-_HALVES = STRIP // _WIDTH
-_FLOATS, _INTS = ir.VectorType(FLOAT, _WIDTH), ir.VectorType(INT, _WIDTH)
-_SHORTS, _BYTES = ir.VectorType(ir.IntType(16), 2 * _WIDTH), ir.VectorType(BYTE, 4 * _WIDTH)
-_SMALL, _HALFS = ir.VectorType(BYTE, _WIDTH), ir.VectorType(ir.HalfType(), _WIDTH)
 _FIRST_OF_256 = 2  # kinds from this number on have units of 256 columns
-_Product = Callable[[ir.Value, ir.Value], ir.Value]  # (address of a line, sums) -> sums
-_VNNI = "llvm.x86.avx512.vpdpbusd.512" if WIDE_VNNI else "llvm.x86.avx512.vpdpbusd.256" if NARROW_VNNI else None
+_Product = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]  # (addresses of lines, sums) -> sums
+
+
+class StripProduct:
+    """Emits the product of rows with a strip of one kind, for one processor.
+
+    Attributes:
+        kind: Kind of the strip's blocks.
+        instructions: The processor.
+    """
+
+    def __init__(self, kind: BlockKind, instructions: Instructions) -> None:
+        self.kind, self.instructions = kind, instructions
+        self._width = instructions.strip_channels
+        self._floats, self._ints = ir.VectorType(FLOAT, self._width), ir.VectorType(INT, self._width)
+        self._bytes, bits = ir.VectorType(BYTE, 4 * self._width), instructions.shift_bits
+        self._shifted = ir.VectorType(ir.IntType(bits), 32 * self._width // bits)
+
+    def emit(
+        self,
+        b: ir.IRBuilder,
+        rows: ir.Value,
+        lines: ir.Value,
+        stride: ir.Value,
+        weights: ir.Value,
+        units: ir.Value,
+        out: ir.Value,
+        *,
+        one_row: bool,
+    ) -> None:
+        """Emit float32 [rows, 64], of which 16 columns are increased. One row keeps its sums in registers.
+
+        The other arguments are those of `multiply_strip`, and the bytes from a row's lines to the next one's.
+        """
+        kind, parts, halves = self.kind, self.kind.unit // COLUMNS, range(STRIP // self._width)
+
+        def sums(row: ir.Value, half: int) -> ir.Value:
+            return pointer(b, b.add(out, b.mul(row, LONG(256))), 4 * self._width * half, self._floats)
+
+        only = [cgutils.alloca_once(b, self._floats) for _ in halves]
+        for half, slot in enumerate(only):
+            b.store(b.load(sums(LONG(0), half), align=4), slot)
+        with cgutils.for_range(b, units, intp=LONG) as unit:
+            at = b.add(weights, b.mul(unit.index, LONG(kind.unit_bytes)))
+            factors = [self._factors(b, at, half) for half in halves]
+            with cgutils.for_range(b, LONG(parts), intp=LONG) as part:
+                columns = b.add(b.add(at, LONG(kind.factors_bytes)), b.mul(part.index, LONG(kind.columns_bytes)))
+                line = b.add(lines, b.mul(b.add(b.mul(unit.index, LONG(parts)), part.index), LONG(LINE_BYTES)))
+                if kind.bits < 8:
+                    _prefetch(b, columns, kind.columns_bytes)
+                for half, slot in enumerate(only):
+                    product = self._product(b, columns, factors[half], half, together=not one_row)
+                    if one_row:
+                        b.store(product([line], [b.load(slot)])[0], slot)
+                        # Without this fence, LLVM keeps the inputs of both halves in more registers than there are.
+                        b.asm(ir.FunctionType(ir.VoidType(), []), "", "~{memory}", [], side_effect=True)
+                        continue
+                    for chosen in self._row_groups(b, rows):
+                        at_rows = [sums(row, half) for row in chosen]
+                        here = [b.add(line, b.mul(stride, row)) for row in chosen]
+                        results = product(here, [b.load(at_row, align=4) for at_row in at_rows])
+                        for at_row, result in zip(at_rows, results, strict=True):
+                            b.store(result, at_row, align=4)
+        if one_row:
+            for half, slot in enumerate(only):
+                b.store(b.load(slot), sums(LONG(0), half), align=4)
+
+    def _row_groups(self, b: ir.IRBuilder, rows: ir.Value) -> Iterator[list[ir.Value]]:
+        """Emit a loop over groups of rows; yield a group once. The last one repeats the last row to be complete."""
+        size = self.instructions.strip_rows
+        with cgutils.for_range(b, b.udiv(b.add(rows, LONG(size - 1)), LONG(size)), intp=LONG) as loop:
+            first = b.mul(loop.index, LONG(size))
+            others = [b.add(first, LONG(n)) for n in range(1, size)]
+            last = b.sub(rows, LONG(1))
+            yield [first, *(b.select(b.icmp_signed("<", row, last), row, last) for row in others)]
+
+    def _factors(self, b: ir.IRBuilder, at: ir.Value, half: int) -> list[ir.Value]:
+        """Load a unit's factors."""
+        halfs = ir.VectorType(ir.HalfType(), self._width)
+        offsets = [2 * (STRIP * n + self._width * half) for n in range(1 + self.kind.has_minimum)]
+        return [b.fpext(_load(b, at, offset, halfs), self._floats) for offset in offsets]
+
+    def _product(
+        self, b: ir.IRBuilder, at: ir.Value, factors: list[ir.Value], half: int, *, together: bool
+    ) -> _Product:
+        """Widen 32 columns of half a strip; return a function that adds their product with lines to sums."""
+        kind, small = self.kind, ir.VectorType(BYTE, self._width)
+
+        def integers(index: int, *, signed: bool) -> ir.Value:
+            found = _load(b, at, STRIP * index + self._width * half, small)
+            return b.sitofp(b.sext(found, self._ints) if signed else b.zext(found, self._ints), self._floats)
+
+        blocks = COLUMNS // kind.block
+        scales = (
+            [b.fmul(factors[0], integers(n, signed=True)) for n in range(blocks)] if kind.scales_bytes else factors[:1]
+        )
+        minimum = b.fmul(factors[1], integers(blocks, signed=False)) if kind.has_minimum else None
+        steps, count = self._widened(b, b.add(at, LONG(kind.scales_bytes)), half), STEPS // blocks
+        if together:
+            steps = self.instructions.for_rows(b, steps)
+
+        def product(lines: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
+            totals = [
+                None if minimum is None else b.fmul(minimum, _everywhere(b, line, MINUS_SUM, self._floats))
+                for line in lines
+            ]
+            for n, scale in enumerate(scales):
+                for row, whole in enumerate(self._sums(b, steps[count * n : count * (n + 1)], lines, count * n)):
+                    exact, total = b.sitofp(whole, self._floats), totals[row]
+                    totals[row] = b.fmul(exact, scale) if total is None else self._fma(b, exact, scale, total)
+            return [
+                self._fma(b, total, _everywhere(b, line, SCALE, self._floats), before)
+                for total, line, before in zip(totals, lines, sums, strict=True)
+            ]
+
+        return product
+
+    def _sums(self, b: ir.IRBuilder, values: list[ir.Value], lines: list[ir.Value], first: int) -> list[ir.Value]:
+        """Return Σ x · (value − offset) of a block's steps; the block starts at step `first` of the line.  # int32."""
+        offset = self.kind.offset if self.kind.bits < 8 else self.instructions.byte_offset
+        zero = ir.Constant(self._ints, [0] * self._width)
+        starts = [
+            _everywhere(b, line, MINUS_SUM_BY_OFFSET[offset] + first, self._ints) if offset else zero for line in lines
+        ]
+        return self.instructions.block_sums(b, values, lines, first, starts, self.kind.bits)
+
+    def _widened(self, b: ir.IRBuilder, at: ir.Value, half: int) -> list[ir.Value]:
+        """Return the values of the eight steps of 32 columns as bytes.  # [channels, 4] each."""
+        bits = self.kind.bits
+        rows = [_load(b, at, 64 * row + 4 * self._width * half, self._bytes) for row in range(bits)]
+        if bits == 8:
+            offset = ir.Constant(self._bytes, [self.instructions.byte_offset] * 4 * self._width)
+            return [b.xor(row, offset) for row in rows]
+        return [reduce(b.or_, [self._bits(b, rows[piece.row], piece) for piece in step]) for step in PIECES[bits]]
+
+    def _bits(self, b: ir.IRBuilder, row: ir.Value, piece: Piece) -> ir.Value:
+        """Return a piece's bits in their place; the mask removes their neighbours, also of the next byte."""
+        left, mask = piece.place - piece.shift, (2**piece.width - 1) << piece.place
+        shift, amount = b.shl if left > 0 else b.lshr, ir.Constant(self._shifted, [abs(left)] * self._shifted.count)
+        moved = b.bitcast(shift(b.bitcast(row, self._shifted), amount), self._bytes) if left else row
+        return b.and_(moved, ir.Constant(self._bytes, [mask] * 4 * self._width))
+
+    def _fma(self, b: ir.IRBuilder, x: ir.Value, y: ir.Value, z: ir.Value) -> ir.Value:
+        return call(b, f"llvm.fma.v{self._width}f32", self._floats, x, y, z)
 
 
 def _load(b: ir.IRBuilder, address: ir.Value, offset: int, kind: ir.Type) -> ir.Value:
@@ -59,134 +197,9 @@ def _prefetch(b: ir.IRBuilder, address: ir.Value, size: int) -> None:
         b.call(prefetch, [pointer(b, address, offset, BYTE), INT(0), INT(3), INT(1)])
 
 
-def _fma(b: ir.IRBuilder, x: ir.Value, y: ir.Value, z: ir.Value) -> ir.Value:
-    return call(b, f"llvm.fma.v{_WIDTH}f32", _FLOATS, x, y, z)
-
-
-def _bits(b: ir.IRBuilder, row: ir.Value, piece: Piece) -> ir.Value:
-    """Return a piece's bits in their place. Shifts are of 16 bits; the mask removes a neighbouring byte's bits."""
-    left = piece.place - piece.shift
-    pairs, amount = b.bitcast(row, _SHORTS), ir.Constant(_SHORTS, [abs(left)] * 2 * _WIDTH)
-    moved = pairs if left == 0 else b.shl(pairs, amount) if left > 0 else b.lshr(pairs, amount)
-    mask = (2**piece.width - 1) << piece.place
-    return b.and_(b.bitcast(moved, _BYTES), ir.Constant(_BYTES, [mask] * 4 * _WIDTH))
-
-
-def _widened(b: ir.IRBuilder, at: ir.Value, kind: BlockKind, half: int) -> list[ir.Value]:
-    """Return the values of the eight steps of 32 columns as bytes.  # [channels, 4] each."""
-    rows = [_load(b, at, 64 * row + 4 * _WIDTH * half, _BYTES) for row in range(kind.bits)]
-    if kind.bits == 8:
-        flip = ir.Constant(_BYTES, [128] * 4 * _WIDTH)
-        return [b.xor(row, flip) for row in rows] if _VNNI else rows
-    return [reduce(b.or_, [_bits(b, rows[piece.row], piece) for piece in step]) for step in PIECES[kind.bits]]
-
-
-def _sum(b: ir.IRBuilder, values: list[ir.Value], line: ir.Value, first: int, kind: BlockKind) -> ir.Value:
-    """Return Σ x · (value − offset) of a block's steps; the block starts at step `first` of the line.  # int32."""
-    inputs = [b.bitcast(_everywhere(b, line, 4 * (first + step), _INTS), _BYTES) for step in range(len(values))]
-    offset = 128 if _VNNI and kind.bits == 8 else kind.offset
-    total = _everywhere(b, line, MINUS_SUM_BY_OFFSET[offset] + first, _INTS) if offset else _INTS([0] * _WIDTH)
-    if _VNNI:
-        for value, x in zip(values, inputs, strict=True):
-            total = call(b, _VNNI, _INTS, total, value, x)
-        return total
-    if kind.bits == 8:
-        pairs = [_signed_pairs(b, value, x) for value, x in zip(values, inputs, strict=True)]
-    else:
-        pairs = [
-            call(b, "llvm.x86.avx2.pmadd.ub.sw", _SHORTS, value, x) for value, x in zip(values, inputs, strict=True)
-        ]
-    added = max(1, 32767 // (2 * 127 * (2**kind.bits - 1)))  # products of a pair that 16 bits hold
-    ones = ir.Constant(_SHORTS, [1] * 2 * _WIDTH)
-    for start in range(0, len(pairs), added):
-        exact = pairs[start]
-        for pair in pairs[start + 1 : start + added]:
-            exact = b.add(exact, pair)
-        total = b.add(total, call(b, "llvm.x86.avx2.pmadd.wd", _INTS, exact, ones))
-    return total
-
-
-def _signed_pairs(b: ir.IRBuilder, value: ir.Value, x: ir.Value) -> ir.Value:
-    """Return sums of two products of signed bytes, |value| · (sign(value) · x), which 16 bits hold."""
-    size = call(b, "llvm.abs.v32i8", _BYTES, value, ir.IntType(1)(0))
-    return call(b, "llvm.x86.avx2.pmadd.ub.sw", _SHORTS, size, call(b, "llvm.x86.avx2.psign.b", _BYTES, x, value))
-
-
-def _products(b: ir.IRBuilder, kind: BlockKind, at: ir.Value, factors: list[ir.Value], half: int) -> _Product:
-    """Widen 32 columns of half a strip; return a function that adds their product with a line to sums."""
-
-    def integers(index: int, *, signed: bool) -> ir.Value:
-        small = _load(b, at, STRIP * index + _WIDTH * half, _SMALL)
-        return b.sitofp(b.sext(small, _INTS) if signed else b.zext(small, _INTS), _FLOATS)
-
-    blocks = COLUMNS // kind.block
-    scales = [b.fmul(factors[0], integers(n, signed=True)) for n in range(blocks)] if kind.scales_bytes else factors[:1]
-    minimum = b.fmul(factors[1], integers(blocks, signed=False)) if kind.has_minimum else None
-    steps, count = _widened(b, b.add(at, LONG(kind.scales_bytes)), kind, half), STEPS // blocks
-
-    def product(line: ir.Value, sums: ir.Value) -> ir.Value:
-        total = None if minimum is None else b.fmul(minimum, _everywhere(b, line, MINUS_SUM, _FLOATS))
-        for n, scale in enumerate(scales):
-            exact = b.sitofp(_sum(b, steps[count * n : count * (n + 1)], line, count * n, kind), _FLOATS)
-            total = b.fmul(exact, scale) if total is None else _fma(b, exact, scale, total)
-        return _fma(b, total, _everywhere(b, line, SCALE, _FLOATS), sums)
-
-    return product
-
-
 def _tile(kind: BlockKind, *, one_row: bool) -> Any:  # noqa: ANN401  (a numba intrinsic)
-    """Emit the product of rows with a strip of one kind: float32 [rows, 64], of which 16 columns are increased.
-
-    One row keeps its sums in registers.
-    """
-
-    @operation(types.void, *[types.int64] * 6)
-    def emit(
-        b: ir.IRBuilder,
-        rows: ir.Value,
-        lines: ir.Value,
-        stride: ir.Value,
-        weights: ir.Value,
-        units: ir.Value,
-        out: ir.Value,
-    ) -> None:
-        def sums(row: ir.Value, half: int) -> ir.Value:
-            return pointer(b, b.add(out, b.mul(row, LONG(256))), 4 * _WIDTH * half, _FLOATS)
-
-        only = [cgutils.alloca_once(b, _FLOATS) for _ in range(_HALVES)]
-        for half, slot in enumerate(only):
-            b.store(b.load(sums(LONG(0), half), align=4), slot)
-        parts = kind.unit // COLUMNS
-        with cgutils.for_range(b, units, intp=LONG) as unit:
-            at = b.add(weights, b.mul(unit.index, LONG(kind.unit_bytes)))
-            factors = [
-                [
-                    b.fpext(_load(b, at, 2 * (STRIP * n + _WIDTH * half), _HALFS), _FLOATS)
-                    for n in range(1 + kind.has_minimum)
-                ]
-                for half in range(_HALVES)
-            ]
-            with cgutils.for_range(b, LONG(parts), intp=LONG) as part:
-                columns = b.add(b.add(at, LONG(kind.factors_bytes)), b.mul(part.index, LONG(kind.columns_bytes)))
-                line = b.add(lines, b.mul(b.add(b.mul(unit.index, LONG(parts)), part.index), LONG(LINE_BYTES)))
-                if kind.bits < 8:
-                    _prefetch(b, columns, kind.columns_bytes)
-                for half, slot in enumerate(only):
-                    product = _products(b, kind, columns, factors[half], half)
-                    if one_row:
-                        b.store(product(line, b.load(slot)), slot)
-                        # Without this fence, LLVM keeps the inputs of both halves in more registers than there are.
-                        b.asm(ir.FunctionType(ir.VoidType(), []), "", "~{memory}", [], side_effect=True)
-                        continue
-                    with cgutils.for_range(b, rows, intp=LONG) as loop:
-                        at_row = sums(loop.index, half)
-                        here = b.add(line, b.mul(stride, loop.index))
-                        b.store(product(here, b.load(at_row, align=4)), at_row, align=4)
-        if one_row:
-            for half, slot in enumerate(only):
-                b.store(b.load(slot), sums(LONG(0), half), align=4)
-
-    return emit
+    emit = partial(StripProduct(kind, INSTRUCTIONS).emit, one_row=one_row)
+    return operation(types.void, *[types.int64] * 6)(emit)
 
 
 _q5_0, _q8_0, _q4_k, _q6_k = (_tile(kind, one_row=False) for kind in KINDS)

@@ -1,13 +1,14 @@
 """Products of int8 rows with packed matrices. Integer sums are exact: a row's result never depends on its batch.
 
-A matrix W [out, in] is packed in panels of 64 output channels. In a panel, four neighbouring inputs of a channel are
-adjacent: [panel][in / 4][64][4]. `byte_products` multiplies unsigned by signed bytes and adds four products to each
-of sixteen sums. Weights are the unsigned side, stored as w + 128, and 128 · Σx is subtracted again.
+A matrix W [out, in] is packed in panels of 64 output channels. In a panel, neighbouring inputs of a channel are
+adjacent, as many as the processor's product adds (a run): [panel][in / run][64][run]. Weights are stored as w + 128
+where the product takes unsigned ones, and 128 · Σx is subtracted again: `instructions`.
 A matrix of blocks has four strips a panel: `block_product`.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +18,9 @@ from numba.core import cgutils
 
 from completion.model.int8.kernels.block_kinds import STRIP
 from completion.model.int8.kernels.block_product import ROWS, multiply_strip
-from completion.model.int8.kernels.byte_products import add_products
-from completion.model.int8.kernels.processor import WIDE_REGISTERS
+from completion.model.int8.kernels.instructions import INSTRUCTIONS
+from completion.model.int8.kernels.instructions.description import Instructions
 from completion.model.int8.kernels.vector import (
-    BYTES,
     FLOAT,
     FLOATS,
     INT,
@@ -44,53 +44,54 @@ from completion.model.int8.kernels.vector import (
 
 CHANNELS = 64
 """Number of output channels in a panel: four registers of sums a row."""
-TILE_ROWS = 6 if WIDE_REGISTERS else 1
-"""Maximum number of rows multiplied together: 6 · 4 sums, 4 weights and a row's inputs fill 32 wide registers."""
+TILE_ROWS = INSTRUCTIONS.tile_rows
+"""Maximum number of rows multiplied together."""
 STORE, ADD, GATE, LOGITS, GATE_GELU, GELU = 0, 1, 2, 3, 4, 5
 """Kinds of target: what happens to a panel's results; see `finish_row`."""
 _GELU_LINEAR = np.float32(2 * np.sqrt(2 / np.pi))
 _GELU_CUBIC = np.float32(2 * np.sqrt(2 / np.pi) * 0.044715)
 
 
-def _tile(rows: int) -> Any:  # noqa: ANN401  (a numba intrinsic)
+def emit_tile(
+    rows: int,
+    instructions: Instructions,
+    b: ir.IRBuilder,
+    x: ir.Value,
+    stride: ir.Value,
+    weights: ir.Value,
+    depth: ir.Value,
+    factors: ir.Value,
+    factors_stride: ir.Value,
+    out: ir.Value,
+) -> None:
     """Emit the inner loop for a fixed number of rows: float32 [rows, 64] += scale_x · (rows × a group of a panel)."""
-    count = CHANNELS // LANES
+    channels, columns = instructions.tile_channels(rows), instructions.tile_columns
+    empty = instructions.empty_sums(rows)
+    sums = [cgutils.alloca_once(b, zero.type) for zero in empty]
+    for first in range(0, CHANNELS, channels):
+        for slot, zero in zip(sums, empty, strict=True):
+            b.store(zero, slot)
+        with cgutils.for_range(b, b.udiv(depth, LONG(columns)), intp=LONG) as loop:
+            at = b.add(weights, b.mul(loop.index, LONG(columns * CHANNELS)))
+            inputs = [
+                b.add(b.add(x, b.mul(stride, LONG(row))), b.mul(loop.index, LONG(columns))) for row in range(rows)
+            ]
+            before = [b.load(slot) for slot in sums]
+            after = instructions.add_columns(b, before, b.add(at, LONG(first * instructions.run)), inputs)
+            for slot, total in zip(sums, after, strict=True):
+                b.store(total, slot)
+        for row, totals in enumerate(instructions.tile_sums(b, [b.load(slot) for slot in sums], rows)):
+            factor = b.add(factors, b.mul(factors_stride, LONG(row)))
+            scale = splat(b, b.load(pointer(b, factor, 0, FLOAT), align=4), FLOATS)
+            offset = splat(b, b.load(pointer(b, factor, 4, INT), align=4), INTS)
+            for n, total in enumerate(totals):
+                result = pointer(b, out, 4 * (row * CHANNELS + first + n * LANES), FLOATS)
+                exact = b.sitofp(b.sub(total, offset), FLOATS)
+                b.store(call(b, "llvm.fma.v16f32", FLOATS, exact, scale, b.load(result, align=4)), result, align=4)
 
-    @operation(types.void, *[types.int64] * 7)
-    def emit(
-        builder: ir.IRBuilder,
-        x: ir.Value,
-        stride: ir.Value,
-        weights: ir.Value,
-        depth: ir.Value,
-        factors: ir.Value,
-        factors_stride: ir.Value,
-        out: ir.Value,
-    ) -> None:
-        sums = [[cgutils.alloca_once(builder, INTS) for _ in range(count)] for _ in range(rows)]
-        for row in sums:
-            for slot in row:
-                builder.store(ir.Constant(INTS, [0] * LANES), slot)
-        with cgutils.for_range(builder, builder.udiv(depth, LONG(4)), intp=LONG) as loop:
-            at = builder.add(weights, builder.mul(loop.index, LONG(4 * CHANNELS)))
-            panel = [builder.load(pointer(builder, at, 64 * n, BYTES), align=64) for n in range(count)]
-            for index, row in enumerate(sums):
-                inputs = builder.add(builder.add(x, builder.mul(stride, LONG(index))), builder.mul(loop.index, LONG(4)))
-                four = builder.load(pointer(builder, inputs, 0, INT), align=4)
-                wide = builder.bitcast(splat(builder, four, INTS), BYTES)
-                for slot, packed in zip(row, panel, strict=True):
-                    builder.store(add_products(builder, builder.load(slot), packed, wide), slot)
-        for index, row in enumerate(sums):
-            factor = builder.add(factors, builder.mul(factors_stride, LONG(index)))
-            scale = splat(builder, builder.load(pointer(builder, factor, 0, FLOAT), align=4), FLOATS)
-            offset = splat(builder, builder.load(pointer(builder, factor, 4, INT), align=4), INTS)
-            for n, slot in enumerate(row):
-                result = pointer(builder, out, 4 * (index * CHANNELS + n * LANES), FLOATS)
-                exact = builder.sitofp(builder.sub(builder.load(slot), offset), FLOATS)
-                total = call(builder, "llvm.fma.v16f32", FLOATS, exact, scale, builder.load(result, align=4))
-                builder.store(total, result, align=4)
 
-    return emit
+def _tile(rows: int) -> Any:  # noqa: ANN401  (a numba intrinsic)
+    return operation(types.void, *[types.int64] * 7)(partial(emit_tile, rows, INSTRUCTIONS))
 
 
 _tile_1, _tile_2, _tile_3, _tile_4, _tile_5, _tile_6 = (_tile(rows) for rows in range(1, 7))
@@ -100,13 +101,13 @@ _tile_1, _tile_2, _tile_3, _tile_4, _tile_5, _tile_6 = (_tile(rows) for rows in 
 def multiply_tile(
     rows: int, x: int, stride: int, weights: int, depth: int, factors: int, factors_stride: int, out: int
 ) -> None:
-    """Add the product of 1 to 6 rows with one group of a panel to float32 sums.
+    """Add the product of 1 to tile_rows rows with one group of a panel to float32 sums.
 
     Args:
         rows: Number of rows.
         x: Address of the rows' group.  # int8 [rows, depth]
         stride: Bytes from one row's inputs to the next one's.
-        weights: Address of the panel's group.  # uint8 [depth / 4, 64, 4]
+        weights: Address of the panel's group.  # bytes [depth / run, 64, run]
         depth: Number of inputs in the group.
         factors: Address of the first row's scale and offset; see `Inputs.factors_at`.
         factors_stride: Bytes from one row's factors to the next one's.
@@ -134,7 +135,7 @@ class Inputs(NamedTuple):
     """Quantised rows, by address: x ≈ scale · int8, with one scale for each group of a row's columns."""
 
     bytes_at: int  # int8 [rows, width]; or lines of 32 columns, see `block_product`
-    factors_at: int  # [rows, groups] pairs: float32 scale, int32 128 · Σ of the group's int8
+    factors_at: int  # [rows, groups] pairs: float32 scale, int32 weight_offset · Σ of the group's int8
     width: int
     group_width: int  # LINES for lines, which multiply a matrix of strips
 
@@ -142,7 +143,7 @@ class Inputs(NamedTuple):
 class Matrix(NamedTuple):
     """Packed matrix, by address."""
 
-    weights_at: int  # uint8 [panels, width / 4, 64, 4]; or int64 [strips, 2]: a strip's address and kind
+    weights_at: int  # bytes [panels, width / run, 64, run]; or int64 [strips, 2]: a strip's address and kind
     scales_at: int  # float32 [panels · 64]
     bias_at: int  # float32 [panels · 64]
 

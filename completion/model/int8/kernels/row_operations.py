@@ -7,6 +7,7 @@ from numba import njit
 
 from completion.model.int8.kernels.block_kinds import COLUMNS
 from completion.model.int8.kernels.block_product import LINE_BYTES, MINUS_SUM, MINUS_SUM_BY_OFFSET, SCALE
+from completion.model.int8.kernels.instructions import INSTRUCTIONS
 from completion.model.int8.kernels.int8_product import LINES, Inputs
 from completion.model.int8.kernels.vector import (
     LANES,
@@ -28,6 +29,7 @@ from completion.model.int8.kernels.vector import (
 from drafting.arrays import IntArray
 
 _MAX_INT8 = np.float32(127.0)
+_WEIGHT_OFFSET = np.int32(INSTRUCTIONS.weight_offset)
 _TINY = np.float32(1e-30)  # lower bound on a row's maximum, so that a row of zeros has a scale
 _OFFSET_5, _OFFSET_6, _OFFSET_8 = MINUS_SUM_BY_OFFSET[16], MINUS_SUM_BY_OFFSET[32], MINUS_SUM_BY_OFFSET[128]
 
@@ -105,7 +107,7 @@ def quantise_lines(x_at: int, row: int, width: int, lines_at: int) -> None:
 def quantise_row(x_at: int, row: int, inputs: Inputs) -> None:
     """Quantise each group of a row's columns: int8 = nearest(x · 127 / max |x|).
 
-    Writes the scale max |x| / 127 and 128 · Σ int8 of each group as well.
+    Writes the scale max |x| / 127 and weight_offset · Σ int8 of each group as well.
     """
     if inputs.group_width == LINES:
         quantise_lines(x_at, row, inputs.width, inputs.bytes_at)
@@ -127,4 +129,4 @@ def quantise_row(x_at: int, row: int, inputs: Inputs) -> None:
             total = total + values
         factor_at = inputs.factors_at + 8 * (row * groups + group)
         store_float(factor_at, greatest / _MAX_INT8)
-        store_int(factor_at + 4, np.int32(128) * sum_of_ints(total))
+        store_int(factor_at + 4, _WEIGHT_OFFSET * sum_of_ints(total))

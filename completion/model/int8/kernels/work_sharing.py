@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from llvmlite import ir
 from numba import njit, types
 
+from completion.model.int8.kernels.instructions import INSTRUCTIONS
 from completion.model.int8.kernels.vector import INT, LONG, call, operation, pointer
 from drafting.arrays import IntArray
 
@@ -24,7 +24,7 @@ _add = operation(types.int64, types.int64, types.int64)(
     lambda b, at, value: b.atomic_rmw("add", pointer(b, at, 0, LONG), value, "acq_rel")
 )
 _read = operation(types.int64, types.int64)(lambda b, at: b.load_atomic(pointer(b, at, 0, LONG), "acquire", 8))
-_pause = operation(types.int64, types.int64)(lambda b, value: (call(b, "llvm.x86.sse2.pause", ir.VoidType()), value)[1])
+_pause = operation(types.int64, types.int64)(lambda b, value: (INSTRUCTIONS.pause(b), value)[1])
 
 _YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
 _yield_core = operation(types.int64, types.int64)(lambda b, value: (call(b, _YIELD, INT), value)[1])
