@@ -24,19 +24,26 @@ _FENCE = re.compile(r"`{3,}")
 
 
 def instruct_request(
-    messages: Iterable[Message], *, start: str = "", max_tokens: int = MAX_TOKENS_LIMIT, sampling: Sampling = _GREEDY
+    messages: Iterable[Message],
+    *,
+    start: str = "",
+    last_line: str = "",
+    max_tokens: int = MAX_TOKENS_LIMIT,
+    sampling: Sampling = _GREEDY,
 ) -> CompletionRequest:
     """Return the request for the model's turn after a conversation, up to the token that ends a turn.
 
     Args:
         messages: The conversation.
         start: Text that the turn starts with, which the reply leaves out.
+        last_line: Start of the line with which the turn ends; "" to go on to the model's own end.
         max_tokens: Maximum number of generated tokens. The cache's capacity bounds them, too.
         sampling: Parameters of drawing a token.
     """
     return CompletionRequest(
         start,
         messages=tuple(messages),
+        last_line=last_line,
         outline=False,
         mode=Mode.BLOCK,
         max_tokens=max_tokens,
@@ -53,7 +60,8 @@ def edit_request(code: str, instruction: str, language: str) -> CompletionReques
     """Return the request for an edited code. The reply is the code and a closing fence; see `edited_code`."""
     fence = fence_of(code)
     asked = f"{fence}{language}\n{code}\n{fence}\n\nInstruction: {instruction}"
-    return instruct_request((Message("system", _EDITOR), Message("user", asked)), start=f"{fence}{language}\n")
+    talk = Message("system", _EDITOR), Message("user", asked)
+    return instruct_request(talk, start=f"{fence}{language}\n", last_line=fence)
 
 
 def fence_of(code: str) -> str:

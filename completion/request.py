@@ -112,6 +112,7 @@ class CompletionRequest:
         document: Opaque key of the document, which the host tells apart by client. Its requests share a KV session.
         workspace: Opaque key of the workspace. Drafts come from this workspace's index only.
         messages: Conversation that the model answers; `completion.instruct.instruct_request` makes such requests.
+        last_line: Start of the line with which the turn of a conversation ends, and which it includes; "" for none.
         context: Snippets of other files in a stable order, the most useful last; empty to let the engine choose them.
         history: What the user changed in the document, as hunks that start with a line `@@`, the latest last.
         outline: Whether the prompt contains the imports and open scopes of a long document above its window.
@@ -145,6 +146,7 @@ class CompletionRequest:
     document: str = ""
     workspace: str = ""
     messages: tuple[Message, ...] = ()
+    last_line: str = ""
     context: tuple[ContextFile, ...] = ()
     history: str = ""
     outline: bool = True

@@ -1,9 +1,9 @@
 """`python -m benchmarks.instruct`: instructed edits with and without drafts, and against transformers in float32.
 
 Each record is edited by the request that the editors' command sends. With and without drafts, one after the other on
-one cached prompt, the model writes its whole turn. One pass of transformers in float32 over the prompt and the drafted
-turn gives the token that its greedy decoding would have written at each position; up to the first other one, both texts
-are the same. There, the gap is the lead of transformers' token over ours, in logits.
+one cached prompt, the model writes the edited code. One pass of transformers in float32 over the prompt and what was
+drafted gives the token that its greedy decoding would have written at each position; up to the first other one, both
+texts are the same. There, the gap is the lead of transformers' token over ours, in logits.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Result:
     Attributes:
         plain: Statistics without drafts.
         drafted: Statistics with drafts.
-        lossless: Whether both runs wrote the same tokens.
+        lossless: Whether both runs wrote the same text.
         gap: Gap at the first token that transformers would not have written; None if there is none.
     """
 
@@ -70,10 +70,10 @@ class Bench:
             drafting: recorded(self._engine, self._drafters, request, drafting=drafting)
             for drafting in (drafted_first, not drafted_first)
         }
-        (_, plain_turn, plain), (prompt, turn, drafted) = runs[False], runs[True]
+        (_, _, plain), (prompt, turn, drafted) = runs[False], runs[True]
         assert plain.statistics is not None
         assert drafted.statistics is not None
-        lossless = plain_turn[: self._max_tokens] == turn[: self._max_tokens]
+        lossless = plain.suggestions[0].text == drafted.suggestions[0].text
         return Result(plain.statistics, drafted.statistics, lossless, self._gap(prompt, turn[: self._max_tokens]))
 
     def _gap(self, prompt: Sequence[int], turn: Sequence[int]) -> float | None:
@@ -90,7 +90,7 @@ def summary(results: Sequence[Result]) -> dict[str, float | int]:
     gaps = [result.gap for result in results if result.gap is not None]
     plain_s = sum(result.plain.decode_ms for result in results) / 1e3
     drafted_s = sum(result.drafted.decode_ms for result in results) / 1e3
-    tokens = sum(result.drafted.generated_tokens for result in results)
+    tokens = sum(result.plain.generated_tokens for result in results)  # the last drafted step may pass the end
     return {
         "records": len(results),
         "identical": len(results) - len(gaps),
@@ -120,12 +120,12 @@ def main() -> None:
     for number, record in enumerate(read_records("open_editeval.jsonl.gz", arguments.data_dir)[: arguments.records]):
         result = bench.measure(record, drafted_first=number % 2 == 1)
         results.append(result)
-        drafted = result.drafted
+        plain, drafted = result.plain, result.drafted
         gap = "" if result.gap is None else f"  gap {result.gap:.3f}"
         changed = "" if result.lossless else "  CHANGED BY DRAFTS"
-        speedup = result.plain.decode_ms / drafted.decode_ms
+        speedup = plain.decode_ms / drafted.decode_ms
         print(
-            f"{record['id']:14}{drafted.generated_tokens:5} tokens{drafted.steps:5} steps{speedup:7.2f}x{gap}{changed}",
+            f"{record['id']:14}{plain.generated_tokens:5} tokens{drafted.steps:5} steps{speedup:7.2f}x{gap}{changed}",
             flush=True,
         )
     print(json.dumps({"benchmark": "instruct", **summary(results), **bench.facts}))

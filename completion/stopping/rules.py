@@ -53,11 +53,17 @@ class StopRules:
         return StopRules(replace(self._request, max_tokens=max_tokens), self._context, first)
 
     def text_end(self, text: str) -> Stop | None:
-        """Return the first end by a rule about the text, None if no rule applies, as in a conversation."""
+        """Return the first end by a rule about the text, None if no rule applies; a conversation has one rule."""
         if self._request.messages:
-            return None
+            return self._turn_end(text)
         found, limit = self._own_end(text), self._lines_end(text)
         return Stop(limit, StopReason.MAX_LINES) if limit < (found.length if found else len(text)) else found
+
+    def _turn_end(self, text: str) -> Stop | None:
+        """Return the end after the start of a turn's last line; None while there is none."""
+        line = self._request.last_line
+        at = f"\n{text}".find(f"\n{line}") if line else -1
+        return Stop(at + len(line), StopReason.BLOCK_END) if at >= 0 else None
 
     def _own_end(self, text: str) -> Stop | None:
         """Return the end of the line or block, or before text that repeats; None if there is none."""

@@ -12,6 +12,8 @@ from completion.engine import Engine
 from completion.instruct import edit_request, edited_code, fence_of, instruct_request
 from completion.model.loading import load_model
 from completion.request import Message, Sampling, StopReason
+from completion.stopping.mode import cursor_context
+from completion.stopping.rules import StopRules
 from tests.completion.chat_models import chat_model
 
 CODE = "def total(items):\n    result = 0\n    for item in items:\n        result += item.price\n    return result"
@@ -88,6 +90,17 @@ def test_code_of_a_growing_reply_only_grows():
     assert codes[-1] == "a = 1\n\n`x`\n``y\nb = 2"
 
 
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [("a = 1\n``", None), ("a = '```'\nb", None), ("a = 1\n```", 9), ("a = 1\n\n```\nDone.", 10), ("``` is", 3)],
+)
+def test_an_edit_ends_with_its_closing_fence(text, end):
+    request = edit_request(CODE, "shorten it", "python")
+    stop = StopRules(request, cursor_context(request)).text_end(text)
+    assert (stop and stop.length) == end
+    assert StopRules(instruct_request(TALK), cursor_context(request)).text_end(text) is None
+
+
 def test_the_fence_is_longer_than_those_in_the_code():
     code = 'text = """\n```\nx\n````\n"""'
     assert fence_of(code) == "`" * 5
@@ -102,6 +115,7 @@ def test_the_default_model_edits_a_function_and_drafts_most_of_it():
     request = edit_request(CODE, "Rename the variable result to amount.", "python")
     drafted, plain = last(engine, request), last(engine, dataclasses.replace(request, drafting=False))
     assert drafted.suggestions[0].text == plain.suggestions[0].text
+    assert drafted.stop_reason is StopReason.BLOCK_END
     assert edited_code(drafted.suggestions[0].text, "```") == (CODE.replace("result", "amount"), True)
     # How much is drafted depends on what a step costs on this machine; nearly all of the text is there to be copied.
     assert drafted.statistics.steps * 3 <= plain.statistics.steps * 2

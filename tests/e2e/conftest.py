@@ -40,15 +40,17 @@ class EngineRoom:
         """Return this session's engine hosts."""
         return [one for one in self._processes() if "completion.host" in one.cmdline()]
 
-    def completions(self) -> int:
-        """Return the number of completions that the hosts have served or are serving, by their own metrics."""
-        return sum(self._count(socket) for socket in Path(self.environment["DRAFTLINE_RUNTIME_DIR"]).glob("*.sock"))
+    def completions(self, outcome: str = "") -> int:
+        """Return the number of completions that the hosts have ended, by their own metrics; all, or of one outcome."""
+        sockets = Path(self.environment["DRAFTLINE_RUNTIME_DIR"]).glob("*.sock")
+        return sum(self._count(socket, outcome) for socket in sockets)
 
     @staticmethod
-    def _count(socket: Path) -> int:
+    def _count(socket: Path, outcome: str) -> int:
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://host") as client:
             text = client.get("/metrics").text
-        found = re.findall(r'^draftline_requests_total\{kind="complete",.*\} (\d+)', text, re.MULTILINE)
+        counted = rf'^draftline_requests_total\{{kind="complete",outcome="{outcome or "[a-z_]+"}"\}} (\d+)'
+        found = re.findall(counted, text, re.MULTILINE)
         return sum(map(int, found))
 
     def kept_away(self, reason: str) -> int:

@@ -3,38 +3,30 @@
 The plugins come from their public addresses at pinned revisions. DRAFTLINE_CLIENTS names a folder that has them.
 """
 
-import asyncio
 import json
 import os
 import subprocess
-import threading
 import time
 from pathlib import Path
 
-import httpx
 import pytest
 
-from completion.engine import Engine
-from completion.host.engine_protocol import LoadedEngine
-from completion.host.process.sockets import TcpAddress, own_socket, tcp_socket
-from completion.host.server import HostServer, HostSettings
-from completion.model.loading import load_model
-from completion.request import Closing
+from tests.completion.host.dialects.client_host import FETCHED, TOKEN, ClientHost
 from tests.completion.host.dialects.client_requests import minuet_parts, vim_parts
-from tests.completion.host.dialects.test_replays import cursors, inserted
+from tests.completion.host.dialects.test_replays import cursors
 from tests.e2e.sample_documents import MULTIPLY
 
 pytestmark = [pytest.mark.clients, pytest.mark.real_model, pytest.mark.timeout(900)]
 
-TOKEN = "a-token-of-enough-length"
 SOURCES = {
     "llama.vim": ("https://github.com/ggml-org/llama.vim", "a1c8e6e40cb45df59b78add5b65d575386832465"),
     "blink.cmp": ("https://github.com/saghen/blink.cmp", "4b18c32adef2898f95cdef6192cbd5796c1a332d"),
     "nvim-cmp": ("https://github.com/hrsh7th/nvim-cmp", "a1d504892f2bc56c2e79b65c6faded2fd21f3eca"),
     "lazy.nvim": ("https://github.com/folke/lazy.nvim", "306a05526ada86a7b30af95c5cc81ffba93fef97"),
+    "cmp-ai": ("https://github.com/tzachar/cmp-ai", "996c76519fa92abab8071e3a732f4c07265eb554"),
+    "plenary.nvim": ("https://github.com/nvim-lua/plenary.nvim", "b9fd5226c2f76c951fc8ed5923d85e4de065e509"),
     "minuet-ai.nvim": ("https://github.com/milanglacier/minuet-ai.nvim", "479487c34041f53aad3184597428e42d9f3333b5"),
 }
-FETCHED = Path(__file__).resolve().parents[3] / ".cache" / "clients"
 
 
 def git(*arguments, folder):
@@ -59,43 +51,6 @@ def plugin_folder(name):
             pytest.skip(f"{name} cannot be fetched from {address}: {getattr(error, 'stderr', error)}")
     git("checkout", "--quiet", revision, folder=folder)
     return folder
-
-
-class ClientHost:
-    """A host with the default model on TCP, in a thread."""
-
-    def __init__(self, folder):
-        loaded = load_model("default")
-        self.engine = Engine(loaded)
-        with tcp_socket(TcpAddress("127.0.0.1", 0, TOKEN)) as probe:
-            self.address = TcpAddress("127.0.0.1", probe.getsockname()[1], TOKEN)
-        self.url = f"http://127.0.0.1:{self.address.port}"
-        self.http = httpx.Client(base_url=f"{self.url}/t/{TOKEN}", timeout=120)
-        self._listening = threading.Event()
-        self._thread = threading.Thread(target=asyncio.run, args=(self._serve(loaded, folder),))
-        self._thread.start()
-        assert self._listening.wait(60)
-
-    async def _serve(self, loaded, folder):
-        engine = LoadedEngine(self.engine, loaded.name, loaded.device, loaded.model.shape.max_positions)
-        own = own_socket(folder / "clients.sock")
-        self._server = HostServer(HostSettings(idle_s=0, tcp=self.address), lambda _: engine, own.token)
-        self._loop = asyncio.get_running_loop()
-        self._listening.set()
-        await self._server.run([own.listener, tcp_socket(self.address)])
-
-    def text(self, prefix, suffix, **fields):
-        """Return what `/v1/complete` gives with an empty cache, as a client inserts it."""
-        while self.http.get("/health").json()["busy"]:
-            pass
-        self.engine.forget(Closing(documents=("",)))
-        reply = self.http.post("/v1/complete?wait=1", json={"prefix": prefix, "suffix": suffix, **fields})
-        event = json.loads(reply.text.strip().splitlines()[-1].removeprefix("data: "))
-        return inserted(event["suggestions"][0], suffix, ()) if event["suggestions"] else ""
-
-    def close(self):
-        self._loop.call_soon_threadsafe(self._server.stop)
-        self._thread.join(30)
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +183,48 @@ def test_minuet_inserts_what_v1_complete_gives(client_host, open_neovim, tmp_pat
     assert compared >= 20
 
 
+def poll(neovim, expression):
+    """Wait between calls: nvim-cmp acts through typed keys, which Neovim does not read during a call."""
+    deadline = time.monotonic() + 30
+    while not neovim.lua(f"return ({expression}) and true"):
+        assert time.monotonic() < deadline, expression
+
+
+CMP_AIS_FOLDERS = {"cmp": "nvim-cmp", "plenary": "plenary.nvim", "cmp_ai": "cmp-ai"}
+CMP_AI = """
+for _, folder in ipairs({{ "{cmp}", "{plenary}", "{cmp_ai}" }}) do vim.opt.runtimepath:prepend(folder) end
+local cmp = require("cmp")
+require("cmp_ai").setup()
+require("cmp_ai.config"):setup {{
+  provider = "Ollama", max_lines = 1000, notify = false, run_on_every_keystroke = false,
+  provider_options = {{ base_url = "{url}/t/{token}/api/generate" }},
+}}
+cmp.setup {{ completion = {{ autocomplete = false }}, sources = {{ {{ name = "cmp_ai" }} }} }}
+function menu_item()
+  local entry = cmp.visible() and cmp.get_entries()[1]
+  return entry and entry.completion_item
+end
+"""
+
+
+def test_cmp_ai_offers_what_v1_complete_gives(client_host, open_neovim, tmp_path):
+    folders = {name: plugin_folder(plugin) for name, plugin in CMP_AIS_FOLDERS.items()}
+    neovim = open_neovim(CMP_AI.format(url=client_host.url, token=TOKEN, **folders), tmp_path / "shop.py")
+    compared = 0
+    for prefix, suffix in cursors():
+        expected = client_host.text(prefix, suffix, sampling={"temperature": 0.2, "top_p": 1.0})
+        if not expected.strip():
+            continue
+        put_cursor(neovim, prefix, suffix)
+        neovim.lua("require('cmp').complete()")
+        poll(neovim, "menu_item()")
+        label = neovim.lua("return menu_item().label")
+        assert label.endswith(expected)
+        assert prefix.endswith(label.removesuffix(expected))  # the word before the cursor
+        compared += 1
+    assert compared >= 20
+
+
 MENU_ONLY = 'require("draftline").setup({ filetypes = { ["*"] = false }, COMMAND })'
 BLINK = """
 vim.opt.runtimepath:prepend("{folder}")
@@ -257,13 +254,6 @@ function has_documentation()
   return cmp.visible_docs()
 end
 """
-
-
-def poll(neovim, expression):
-    """Wait between calls: nvim-cmp acts through typed keys, which Neovim does not read during a call."""
-    deadline = time.monotonic() + 30
-    while not neovim.lua(f"return ({expression}) and true"):
-        assert time.monotonic() < deadline, expression
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ ZED_OLLAMA_STOPS = (
     '"<fim_prefix>","<fim_middle>","<fim_suffix>","<PRE>","<SUF>","<MID>","[PREFIX]","[SUFFIX]"]'
 )
 MINUET_COMMENT = "# language: python\n# indentation: use 4 spaces for a tab\n"
-TWINNY_HEADER = "\n''' Language: Python (python) '''\n''' File uri: file:///work/shop.py (python) '''\n"
+TWINNY_HEADER = "\n''' Language: Python (python) '''\n''' File uri: file:///home/ada/shop.py (python) '''\n"
 
 
 def line_parts(prefix: str) -> tuple[str, str]:

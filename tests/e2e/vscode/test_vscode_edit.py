@@ -1,0 +1,66 @@
+"""An edit by an instruction in the real VS Code with the real server and model: a diff, accepted or rejected."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytestmark = [pytest.mark.vscode, pytest.mark.real_model]
+
+CODE = [
+    "def total(items):",
+    "    result = 0",
+    "    for item in items:",
+    "        result += item.price",
+    "    return result",
+]
+NEW = [line.replace("result", "amount") for line in CODE]
+BOTH = [*CODE, *NEW[1:]]
+COLOURED = """(() => {
+  const colour = (row) => getComputedStyle(row).backgroundColor;
+  const rows = [...document.querySelectorAll('.part.editor .view-overlays .cdr')].map(colour);
+  const shown = rows.filter((one) => one && one !== 'rgba(0, 0, 0, 0)');
+  return Object.values(shown.reduce((count, one) => ({ ...count, [one]: (count[one] || 0) + 1 }), {}));
+})()"""
+
+
+def ask_for_edit(window) -> None:
+    """Select everything and ask for an edit."""
+    window.press("Control+a")
+    window.command("Edit Selection with an Instruction")
+    window.page.wait_for_selector(".quick-input-widget:visible >> text=How should the selected lines change")
+    window.type("Rename the variable result to amount.")
+    window.press("Enter")
+
+
+def wait_for_lines(window, lines: list[str]) -> None:
+    shown = json.dumps(lines, separators=(",", ":"))
+    window.wait_for(f"JSON.stringify(linesShown()) === {json.dumps(shown)}", f"{lines}")
+
+
+def test_an_edit_is_rejected_with_escape_or_accepted_with_tab_and_undone_in_one_step(edit):
+    window = edit("\n".join(CODE))
+    ask_for_edit(window)
+    wait_for_lines(window, BOTH)
+    assert window.page.evaluate(COLOURED).count(4) == 2, "old and new lines have the colours of a diff"
+    window.press("Escape")
+    wait_for_lines(window, CODE)
+    assert window.page.evaluate(COLOURED).count(4) == 0
+    ask_for_edit(window)
+    wait_for_lines(window, BOTH)
+    window.press("Tab")
+    wait_for_lines(window, NEW)
+    window.press("Control+z")
+    wait_for_lines(window, CODE)
+
+
+def test_escape_cancels_an_edit_while_it_is_generated(edit, engine_room):
+    window = edit("\n".join(CODE * 6))
+    before = engine_room.completions("cancelled")
+    ask_for_edit(window)
+    window.page.wait_for_selector(".statusbar-item:has-text('Escape cancels')")
+    window.press("Escape")
+    while engine_room.completions("cancelled") == before:
+        pass
+    assert not any("amount" in line for line in window.lines())
