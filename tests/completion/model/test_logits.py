@@ -28,3 +28,14 @@ def test_torch_logits_rank_as_dense_logits_do():
     np.testing.assert_array_equal(tokens, DenseLogits(values).top(8)[0])
     np.testing.assert_array_equal(best, DenseLogits(values).top(8)[1])
     assert TorchLogits(torch.from_numpy(values)).argmax().tolist() == DenseLogits(values).argmax().tolist()
+
+
+def test_the_best_tokens_of_all_rows_leave_the_device_in_one_copy(monkeypatch):
+    copies, copy = [], torch.Tensor.cpu
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: copies.append(tensor.shape) or copy(tensor))
+    logits = TorchLogits(torch.randn(5, 1000))
+    first = logits.top(8)[0][:, 0]
+    np.testing.assert_array_equal(logits.argmax(), first)
+    assert copies == [(5, 17)]
+    assert logits.row(2)[first[2]] == logits.row(2).max()
+    assert copies == [(5, 17), (1000,)]
