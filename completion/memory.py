@@ -1,10 +1,11 @@
-"""Takes large memory from the system directly, and returns what Python has freed."""
+"""Takes large memory from the system directly, and returns what Python and torch have freed."""
 
 from __future__ import annotations
 
 import ctypes
 import mmap
 import os
+import sys
 
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 
@@ -34,3 +35,10 @@ def trim_heap() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
+
+
+def trim_gpu() -> None:
+    """Return freed memory of the GPU to the driver. torch keeps it for its next tensors."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
