@@ -1,10 +1,10 @@
 """`python -m benchmarks.gpu`: correctness of the GPU path, and the speed of its steps relative to the memory bandwidth.
 
-It needs only torch, numpy and safetensors and downloads nothing. The weights are random, in the shapes of the coders of
-0.5B, 1.5B and 7B parameters. It scores trees on a small model and compares them with the plain float32 decoder on the
-CPU. Then it times steps of 1 to 64 rows on 1,024 and 8,192 tokens of past, and compares them with the time that reading
-the weights and the cache takes, and with `generate` of transformers where that is installed. Without a GPU the same
-code runs without graphs on a few layers of the smallest shape. The last line is JSON.
+It downloads nothing. On a small random model, in each format of weights and cache, it compares a prefill, trees,
+branches, moved text and superposed rows with the plain decoder on the CPU, and with float32. Then it times steps of 1
+to 64 rows on 1,024 to 32,000 tokens of past in the shapes of the coders of 0.5B, 1.5B and 7B parameters, and compares
+them with the time that reading the weights and the cache takes, and with `generate` of transformers where that is
+installed. Without a GPU the same code runs without graphs on a few layers of the smallest shape. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import math
 import statistics
 import time
 from collections.abc import Callable
@@ -21,91 +20,30 @@ from functools import partial
 import numpy as np
 import torch
 
-from completion.model.architecture import Architecture, RotaryScaling
+from benchmarks.gpu.real_model import losses
+from benchmarks.gpu.weights import SHAPES, coder, moved, random_weights
+from completion.model.architecture import Architecture
 from completion.model.causal_model import CausalModel
 from completion.model.dense.cuda_graphs import GraphedTransformer
 from completion.model.dense.dense_transformer import DenseTransformer
 from completion.model.dense.kv_cache import TorchCache
-from completion.model.dense.weights import LayerWeights, Linear, Norm, Weights
-from drafting.arrays import IntArray
+from completion.model.dense.weights import Weights
+from completion.model.devices import divergence
+from completion.model.gpu_memory import WeightFormat
+from drafting.arrays import FloatArray, IntArray
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
-PASTS = (1024, 8192)
-_ROTARY = RotaryScaling("default", 1_000_000.0, {})
-
-
-def coder(layers: int, hidden: int, heads: int, kv_heads: int, intermediate: int, head_dim: int) -> Architecture:
-    """Return a shape of Qwen2.5-Coder."""
-    return Architecture(
-        family="qwen2",
-        hidden_size=hidden,
-        layers=layers,
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
-        intermediate_size=intermediate,
-        vocabulary_size=151_936,
-        max_positions=32_768,
-        norm_epsilon=1e-6,
-        tied_head=False,
-        attention_scale=head_dim**-0.5,
-        rotary=_ROTARY,
-    )
-
-
-SHAPES = {
-    "0.5B": coder(24, 896, 14, 2, 4864, 64),
-    "1.5B": coder(28, 1536, 12, 2, 8960, 128),
-    "7B": coder(28, 3584, 28, 4, 18944, 128),
+PASTS = (1024, 8192, 32_000)
+FORMATS_TIMED: tuple[WeightFormat, ...] = ("plain", "int8", "q4")
+DIVERGENCE_BOUNDS: dict[tuple[WeightFormat, bool], float] = {
+    ("plain", False): 1e-3,
+    ("plain", True): 5e-3,
+    ("int8", False): 5e-3,
+    ("q4", False): 0.1,
+    ("q4", True): 0.1,
 }
-
-
-def random_weights(architecture: Architecture, dtype: torch.dtype, device: str) -> Weights:
-    """Return random weights of a realistic scale, drawn on the device."""
-    generator = torch.Generator(device).manual_seed(0)
-
-    def matrix(out: int, width: int) -> torch.Tensor:
-        drawn = torch.randn(out, width, generator=generator, device=device, dtype=dtype)
-        return drawn.mul_(1 / math.sqrt(width))
-
-    def linear(out: int, width: int, *, bias: bool = False) -> Linear:
-        return Linear(matrix(out, width), matrix(1, out)[0] if bias else None)
-
-    hidden, attention = architecture.hidden_size, architecture.heads * architecture.head_dim
-    qkv = attention + 2 * architecture.kv_heads * architecture.head_dim
-    norm = Norm(torch.ones(hidden, device=device, dtype=dtype))
-    layers = tuple(
-        LayerWeights(
-            norm,
-            linear(qkv, hidden, bias=True),
-            linear(hidden, attention),
-            norm,
-            linear(2 * architecture.intermediate_size, hidden),
-            linear(hidden, architecture.intermediate_size),
-        )
-        for _ in range(architecture.layers)
-    )
-    embeddings = matrix(architecture.vocabulary_size, hidden)
-    return Weights(embeddings, layers, norm, matrix(architecture.vocabulary_size, hidden))
-
-
-def moved(weights: Weights, dtype: torch.dtype, device: str) -> Weights:
-    """Return the weights with another type, on another device."""
-
-    def convert(value: object) -> object:
-        if isinstance(value, torch.Tensor):
-            return value.to(device, dtype)
-        if isinstance(value, tuple):
-            return tuple(convert(item) for item in value)
-        if isinstance(value, Linear | Norm | LayerWeights | Weights):
-            names = [field.name for field in dataclasses.fields(value)]
-            return type(value)(**{name: convert(getattr(value, name)) for name in names})  # type: ignore[arg-type]
-        return value
-
-    converted = convert(weights)
-    if not isinstance(converted, Weights):
-        raise TypeError(f"The converted weights are a {type(converted).__name__}; this is a bug of the benchmark.")
-    return converted
+"""Largest mean divergence of each format, weights and whether the cache has 8 bits, from float32, in nats."""
+_VOCABULARY = 2048
 
 
 def random_tree(count: int, rng: np.random.Generator) -> IntArray:
@@ -113,34 +51,61 @@ def random_tree(count: int, rng: np.random.Generator) -> IntArray:
     return np.array([i - 1 if i < count // 2 else rng.integers(-1, i) for i in range(count)], dtype=np.int32)
 
 
-def correctness(device: str, dtype: torch.dtype) -> dict[str, float | bool]:
-    """Compare fixed-shape steps of trees on the device with plain float32 on the CPU, on a small model."""
-    architecture = dataclasses.replace(coder(4, 256, 4, 2, 704, 64), vocabulary_size=2048, max_positions=4096)
-    weights = random_weights(architecture, torch.float32, "cpu")
-    models: list[CausalModel] = [
-        DenseTransformer(architecture, weights),
-        GraphedTransformer(architecture, moved(weights, dtype, device)),
-    ]
-    rng, largest, agreed, rows_seen = np.random.default_rng(0), 0.0, 0, 0
-    caches = [model.new_cache(2200) for model in models]
-    past = rng.integers(0, 2048, 1500).astype(np.int32)
-    for model, cache in zip(models, caches, strict=True):
-        model.prefill(past, np.arange(1500, dtype=np.int32), cache)
+def exercise(model: CausalModel) -> list[FloatArray]:
+    """Return the logits of every kind of call: a prefill, trees, branches, moved text, superposed rows."""
+    rng = np.random.default_rng(0)
+    cache = model.new_cache(2200)
+    found: list[FloatArray] = []
+
+    def score(rows: int, parents: IntArray) -> None:
+        logits = model.score(rng.integers(0, _VOCABULARY, rows).astype(np.int32), parents, cache)
+        found.extend(logits.row(row) for row in range(rows))
+
+    past = rng.integers(0, _VOCABULARY, 1500).astype(np.int32)
+    found.append(model.prefill(past, np.arange(1500, dtype=np.int32), cache, [1499]).row(0))
     for rows in (*ROWS, 3, 17, 50):
-        tokens, parents = rng.integers(0, 2048, rows).astype(np.int32), random_tree(rows, rng)
-        expected, found = (model.score(tokens, parents, cache) for model, cache in zip(models, caches, strict=True))
-        for row in range(rows):
-            largest = float(np.maximum(largest, np.abs(expected.row(row) - found.row(row)).max()))  # keeps a NaN
-        agreed, rows_seen = agreed + int((expected.argmax() == found.argmax()).sum()), rows_seen + rows
-        path = list(range(max(1, rows // 2)))
-        for cache in caches:
-            cache.commit(path)
+        score(rows, random_tree(rows, rng))
+        cache.commit(list(range(max(1, rows // 2))))
+    score(3, np.array([-1, -1, -1], dtype=np.int32))
+    cache.keep([0, 1, 2])
+    for _ in range(4):  # three branches grow by a token a step
+        score(3, np.arange(cache.kept - 3, cache.kept, dtype=np.int32))
+        cache.keep(list(range(cache.kept + 3)))
+    cache.truncate(cache.length)
+    cache.rearrange(np.concatenate((np.arange(700, 1400), np.arange(650))).astype(np.int32))
+    score(5, random_tree(5, rng))
+    tokens = rng.integers(0, _VOCABULARY, (4, 3)).astype(np.int32)
+    weights = rng.dirichlet((1.0, 1.0, 1.0), 4).astype(np.float32)
+    superposed = model.superpose(tokens, weights, random_tree(4, rng), cache)
+    return found + [superposed.row(row) for row in range(4)]
+
+
+def correctness(device: str, dtype: torch.dtype) -> dict[str, float | bool]:
+    """Compare fixed-shape steps on the device with plain ones on the CPU, on a small model in each format.
+
+    The same format on the CPU tells whether the arithmetic is right; plain float32 tells what the format costs.
+    """
+    architecture = dataclasses.replace(coder(4, 256, 4, 2, 704, 64), vocabulary_size=_VOCABULARY, max_positions=4096)
+    weights = random_weights(architecture, torch.float32, "cpu")
+    exact = exercise(DenseTransformer(architecture, weights))
+    result: dict[str, float | bool] = {"correct": True}
     bound = 1e-3 if dtype == torch.float32 else 0.25  # logits have a standard deviation of about 1
-    return {
-        "correct": largest < bound and agreed >= 0.95 * rows_seen,
-        "max_logit_difference": largest,
-        "argmax_agreement": agreed / rows_seen,
-    }
+    for (kind, int8_cache), most in DIVERGENCE_BOUNDS.items():
+        plain = DenseTransformer(architecture, moved(weights, kind, dtype, "cpu"), int8_cache=int8_cache)
+        graphed = GraphedTransformer(architecture, moved(weights, kind, dtype, device), int8_cache=int8_cache)
+        expected, found = np.stack(exercise(plain)), np.stack(exercise(graphed))
+        name = kind + ("_int8_cache" if int8_cache else "")
+        difference = float(np.abs(expected - found).max())
+        agreement = float((expected.argmax(1) == found.argmax(1)).mean())
+        lost = divergence(exact, list(found))
+        result |= {
+            f"max_logit_difference_{name}": difference,
+            f"argmax_agreement_{name}": agreement,
+            f"logit_error_{name}": float(np.abs(np.stack(exact) - found).max()),
+            f"divergence_{name}": lost,
+        }
+        result["correct"] = bool(result["correct"] and difference < bound and agreement >= 0.95 and lost < most)
+    return result
 
 
 def milliseconds(action: Callable[[], object], device: str, repeats: int) -> float:
@@ -167,24 +132,19 @@ def bandwidth_gb_s(device: str) -> float:
     return size / 1e6 / milliseconds(block.sum, device, 10)
 
 
-def floor_ms(architecture: Architecture, weights: Weights, past: int, bandwidth: float) -> float:
+def floor_ms(weights: Weights, cache: TorchCache, past: int, bandwidth: float) -> float:
     """Return the time to read all weights of a step and the keys and values of the past once."""
-    element = weights.head.element_size()
-    matrices = sum(
-        linear.weight.numel()
-        for layer in weights.layers
-        for linear in (layer.qkv, layer.attention_out, layer.up, layer.down)
-    )
-    cached = 2 * architecture.layers * architecture.kv_heads * architecture.head_dim * past
-    return (matrices + weights.head.numel() + cached) * element / 1e6 / bandwidth
+    read = sum(tensor.nbytes for name, tensor in cache.store.tensors.items() if name != "plain_keys")
+    return (weights.step_bytes + read * past / cache.slots) / 1e6 / bandwidth
 
 
 def filled_cache(model: GraphedTransformer, past: int) -> TorchCache:
     """Return a cache with a random past. The time of a step does not depend on the values."""
     cache = model.new_cache(past + 128)
     cache.reserve(past + 128)
-    for store in (cache.keys, cache.values):
-        store.normal_()
+    for tensor in cache.store.tensors.values():
+        if tensor.is_floating_point():
+            tensor.normal_()
     cache.length = past
     return cache
 
@@ -194,12 +154,10 @@ def _step(model: GraphedTransformer, tokens: IntArray, parents: IntArray, cache:
 
 
 def step_times(
-    name: str, architecture: Architecture, pasts: tuple[int, ...], device: str, dtype: torch.dtype, bandwidth: float
+    name: str, model: GraphedTransformer, pasts: tuple[int, ...], device: str, bandwidth: float
 ) -> dict[str, float]:
     """Print a line for each past. Return times, floor over time at one row, and the cost of 32 rows over one."""
-    weights = random_weights(architecture, dtype, device)
     found: dict[str, float] = {}
-    model = GraphedTransformer(architecture, weights)
     for past in pasts:
         cache = filled_cache(model, past)
         times = {}
@@ -207,11 +165,11 @@ def step_times(
             tokens, parents = np.arange(rows, dtype=np.int32), random_tree(rows, np.random.default_rng(rows))
             step = partial(_step, model, tokens, parents, cache)
             times[rows] = milliseconds(step, device, 10 if device == "cuda" else 3)
-        floor = floor_ms(architecture, weights, past, bandwidth)
-        print(f"{name:>6}{past:>7}{floor:>9.2f}" + "".join(f"{times[rows]:>9.2f}" for rows in ROWS))
+        floor = floor_ms(model.weights, cache, past, bandwidth)
+        print(f"{name:>10}{past:>7}{floor:>9.2f}" + "".join(f"{times[rows]:>9.2f}" for rows in ROWS))
         key = f"{name}_past_{past}"
         found |= {f"ms_{key}_rows_{rows}": ms for rows, ms in times.items()}
-        found |= {f"floor_share_{key}": floor / times[1], f"ratio_32_rows_{key}": times[32] / times[1]}
+        found |= {f"share_of_bandwidth_rows_1_{key}": floor / times[1], f"ratio_rows_32_{key}": times[32] / times[1]}
     return found
 
 
@@ -235,6 +193,7 @@ def generate_ms(architecture: Architecture, device: str, dtype: torch.dtype) -> 
 
     def run(count: int) -> float:
         options = {"max_new_tokens": count, "min_new_tokens": count, "do_sample": False}
+        options |= {"cache_implementation": "static"}  # which transformers compiles on a GPU
         return milliseconds(lambda: module.generate(prompt, **options), device, 2)
 
     return (run(24) - run(8)) / 16
@@ -246,6 +205,7 @@ def main() -> None:
     parser.add_argument(
         "--layers", type=int, default=2, help="number of layers of the 0.5B shape without a GPU (default: %(default)s)"
     )
+    parser.add_argument("--model", help="measure also what the formats cost this model, for example: default")
     arguments = parser.parse_args()
     on_gpu = torch.cuda.is_available()
     device, dtype = ("cuda", torch.bfloat16) if on_gpu else ("cpu", torch.float32)
@@ -259,15 +219,21 @@ def main() -> None:
         "graphs": on_gpu,
         **correctness(device, dtype),
     }
+    if arguments.model:
+        result |= losses(arguments.model, DIVERGENCE_BOUNDS, dtype, device)
     bandwidth = bandwidth_gb_s(device)
     result["bandwidth_gb_s"] = bandwidth
-    print(f"{'shape':>6}{'past':>7}{'floor':>9}" + "".join(f"{f'{rows} rows':>9}" for rows in ROWS) + "   ms")
-    for name, architecture in shapes.items():
-        result |= step_times(name, architecture, PASTS if on_gpu else PASTS[:1], device, dtype, bandwidth)
+    print(f"{'shape':>10}{'past':>7}{'floor':>9}" + "".join(f"{f'{rows} rows':>9}" for rows in ROWS) + "   ms")
+    for size, architecture in shapes.items():
+        for kind in FORMATS_TIMED:
+            model = GraphedTransformer(architecture, random_weights(architecture, dtype, device, kind))
+            name = size if kind == "plain" else f"{size}_{kind}"
+            result |= step_times(name, model, PASTS if on_gpu else PASTS[:1], device, bandwidth)
+            del model
         if on_gpu:
-            result[f"generate_ms_{name}"] = generate_ms(architecture, device, dtype)
+            result[f"generate_ms_{size}"] = generate_ms(architecture, device, dtype)
             torch.cuda.empty_cache()
-    print(json.dumps({key: round(value, 4) if isinstance(value, float) else value for key, value in result.items()}))
+    print(json.dumps({key: round(value, 6) if isinstance(value, float) else value for key, value in result.items()}))
 
 
 if __name__ == "__main__":
