@@ -4,7 +4,8 @@ It downloads nothing. On a small random model, in each format of weights and cac
 branches, moved text and superposed rows with the plain decoder on the CPU, and with float32. Then it times steps of 1
 to 64 rows on 1,024 to 32,000 tokens of past in the shapes of the coders of 0.5B, 1.5B and 7B parameters, and compares
 them with the time that reading the weights and the cache takes, and with `generate` of transformers where that is
-installed. Without a GPU the same code runs without graphs on a few layers of the smallest shape. The last line is JSON.
+installed. Without a GPU the same code runs without graphs, and times a few layers of the smallest shape in float32. The
+last line is JSON.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ def correctness(device: str, dtype: torch.dtype) -> dict[str, float | bool]:
     weights = random_weights(architecture, torch.float32, "cpu")
     exact = exercise(DenseTransformer(architecture, weights))
     result: dict[str, float | bool] = {"correct": True}
+    print(f"{'format':>18}{'difference':>12}{'argmax':>8}{'divergence':>12}")
     bound = 1e-3 if dtype == torch.float32 else 0.25  # logits have a standard deviation of about 1
     for (kind, int8_cache), most in DIVERGENCE_BOUNDS.items():
         plain = DenseTransformer(architecture, moved(weights, kind, dtype, "cpu"), int8_cache=int8_cache)
@@ -98,6 +100,7 @@ def correctness(device: str, dtype: torch.dtype) -> dict[str, float | bool]:
         difference = float(np.abs(expected - found).max())
         agreement = float((expected.argmax(1) == found.argmax(1)).mean())
         lost = divergence(exact, list(found))
+        print(f"{name:>18}{difference:>12.6f}{agreement:>8.3f}{lost:>12.5f} of at most {most}", flush=True)
         result |= {
             f"max_logit_difference_{name}": difference,
             f"argmax_agreement_{name}": agreement,
@@ -225,7 +228,7 @@ def main() -> None:
     result["bandwidth_gb_s"] = bandwidth
     print(f"{'shape':>10}{'past':>7}{'floor':>9}" + "".join(f"{f'{rows} rows':>9}" for rows in ROWS) + "   ms")
     for size, architecture in shapes.items():
-        for kind in FORMATS_TIMED:
+        for kind in FORMATS_TIMED if on_gpu else FORMATS_TIMED[:1]:
             model = GraphedTransformer(architecture, random_weights(architecture, dtype, device, kind))
             name = size if kind == "plain" else f"{size}_{kind}"
             result |= step_times(name, model, PASTS if on_gpu else PASTS[:1], device, bandwidth)

@@ -7,8 +7,7 @@ import math
 import torch
 
 from completion.model.architecture import Architecture, RotaryScaling
-from completion.model.dense.quantized_linear import Int4Linear, Int8Linear
-from completion.model.dense.weights import AnyLinear, LayerWeights, Linear, Norm, Weights
+from completion.model.dense.weights import AnyLinear, LayerWeights, Linear, Norm, Weights, stored_linear, stored_table
 from completion.model.gpu_memory import WeightFormat
 
 _ROTARY = RotaryScaling("default", 1_000_000.0, {})
@@ -40,24 +39,6 @@ SHAPES = {
 }
 
 
-def stored(
-    weight: torch.Tensor, bias: torch.Tensor | None, kind: WeightFormat, dtype: torch.dtype, device: str
-) -> AnyLinear:
-    """Return a layer with a matrix in a format."""
-    if bias is not None:
-        bias = bias.to(device, dtype)
-    if kind == "plain":
-        return Linear(weight.to(device, dtype), bias)
-    return (Int8Linear if kind == "int8" else Int4Linear).rounded([weight], bias, dtype, device)
-
-
-def stored_table(weight: torch.Tensor, kind: WeightFormat, dtype: torch.dtype, device: str) -> Linear | Int8Linear:
-    """Return embeddings or a head, which never have 4 bits."""
-    if kind == "plain":
-        return Linear(weight.to(device, dtype))
-    return Int8Linear.rounded([weight], None, dtype, device)
-
-
 def random_weights(
     architecture: Architecture, dtype: torch.dtype, device: str, kind: WeightFormat = "plain"
 ) -> Weights:
@@ -69,7 +50,7 @@ def random_weights(
         return drawn.mul_(1 / math.sqrt(width))
 
     def linear(out: int, width: int, *, bias: bool = False) -> AnyLinear:
-        return stored(matrix(out, width), matrix(1, out)[0] if bias else None, kind, dtype, device)
+        return stored_linear([matrix(out, width)], matrix(1, out)[0] if bias else None, kind, dtype, device)
 
     hidden, attention = architecture.hidden_size, architecture.heads * architecture.head_dim
     qkv = attention + 2 * architecture.kv_heads * architecture.head_dim
@@ -95,7 +76,7 @@ def moved(weights: Weights, kind: WeightFormat, dtype: torch.dtype, device: str)
     """Return plain weights in another format, with another type, on another device."""
 
     def linear(given: AnyLinear) -> AnyLinear:
-        return stored(_plain(given), given.bias, kind, dtype, device)
+        return stored_linear([_plain(given)], given.bias, kind, dtype, device)
 
     def norm(given: Norm) -> Norm:
         return Norm(given.weight.to(device, dtype))

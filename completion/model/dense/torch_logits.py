@@ -14,11 +14,12 @@ _MIN_KEPT = 8
 class TorchLogits:
     """Logits of several rows.  # [rows, vocabulary_size]."""
 
-    __slots__ = ("_best", "_lowest", "_rows", "_tokens", "_values")
+    __slots__ = ("_best", "_log_sums", "_lowest", "_rows", "_tokens", "_values")
 
     def __init__(self, values: torch.Tensor) -> None:
         self._values = values
         self._lowest = np.zeros(0, dtype=np.int32)  # best token of each row
+        self._log_sums = np.zeros(0, dtype=np.float32)
         self._tokens = np.zeros((len(values), 0), dtype=np.int32)
         self._best = np.zeros((len(values), 0), dtype=np.float32)
         self._rows: dict[int, FloatArray] = {}
@@ -33,6 +34,11 @@ class TorchLogits:
         self._keep(count)
         return self._tokens[:, :count], self._best[:, :count]
 
+    def log_sum(self, index: int) -> float:
+        """Return log Σ exp of one row."""
+        self._keep(1)
+        return float(self._log_sums[index])
+
     def row(self, index: int) -> FloatArray:
         """Return one row, read-only.  # [vocabulary_size]."""
         if index not in self._rows:
@@ -42,17 +48,17 @@ class TorchLogits:
         return self._rows[index]
 
     def _keep(self, count: int) -> None:
-        """Find the best tokens of each row, and copy them at once. Token ids are exact in float32."""
+        """Find the best tokens of each row and the sums, and copy all at once. Token ids are exact in float32."""
         if self._tokens.shape[1] >= count:
             return
-        vocabulary = self._values.shape[1]
+        wide, vocabulary = self._values.float(), self._values.shape[1]
         ids = torch.arange(vocabulary, device=self._values.device)
-        largest = self._values.amax(dim=1, keepdim=True)
-        lowest = torch.where(self._values == largest, ids, vocabulary).amin(dim=1, keepdim=True)
-        best, tokens = self._values.float().topk(min(max(count, _MIN_KEPT), vocabulary), dim=1)
-        copied = torch.cat((lowest.float(), tokens.float(), best), dim=1).cpu().numpy()
-        found, values = np.split(copied[:, 1:], 2, axis=1)
+        lowest = torch.where(wide == wide.amax(dim=1, keepdim=True), ids, vocabulary).amin(dim=1, keepdim=True)
+        best, tokens = wide.topk(min(max(count, _MIN_KEPT), vocabulary), dim=1)
+        log_sums = wide.logsumexp(dim=1, keepdim=True)
+        copied = torch.cat((lowest.float(), log_sums, tokens.float(), best), dim=1).cpu().numpy()
+        found, values = np.split(copied[:, 2:], 2, axis=1)
         order = np.lexsort((found, -values), axis=-1)  # the lowest id first among equals
-        self._lowest = copied[:, 0].astype(np.int32)
+        self._lowest, self._log_sums = copied[:, 0].astype(np.int32), copied[:, 1]
         self._tokens = np.take_along_axis(found, order, 1).astype(np.int32)
         self._best = np.take_along_axis(values, order, 1)

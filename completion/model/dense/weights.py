@@ -89,6 +89,30 @@ class Weights:
         )
 
 
+def stored_linear(
+    weights: Sequence[torch.Tensor], bias: torch.Tensor | None, kind: WeightFormat, dtype: torch.dtype, device: str
+) -> AnyLinear:
+    """Return a layer with matrices, which become one, in a format on a device.
+
+    Raises:
+        UnsupportedModelError: The shape has no product of 4-bit weights.
+    """
+    if bias is not None:
+        bias = bias.to(device, dtype)
+    if kind == "q4":
+        return Int4Linear.rounded(weights, bias, dtype, device)
+    if kind == "int8":
+        return Int8Linear.rounded(weights, bias, dtype, device)
+    return Linear(torch.cat([weight.to(device, dtype) for weight in weights]), bias)
+
+
+def stored_table(weight: torch.Tensor, kind: WeightFormat, dtype: torch.dtype, device: str) -> Linear | Int8Linear:
+    """Return embeddings or a head, which never have 4 bits."""
+    if kind == "plain":
+        return Linear(weight.to(device, dtype))
+    return Int8Linear.rounded([weight], None, dtype, device)
+
+
 def read_weights(
     folder: Path, architecture: Architecture, dtype: torch.dtype, device: str = "cpu", kind: WeightFormat = "plain"
 ) -> Weights:
@@ -108,19 +132,12 @@ def read_weights(
         values = (_mapped(weight).to(device, exact) + family.norm_offset) * scale
         return Norm(values, None if bias is None else _mapped(bias).to(device, dtype) * scale)
 
-    def table(name: str) -> Linear | Int8Linear:
-        weight = _mapped(tensors[name])
-        if kind == "plain":
-            return Linear(weight.to(device, dtype))
-        return Int8Linear.rounded([weight], None, dtype, device)
-
     def linear(names: Sequence[str]) -> AnyLinear:
         weights = [_mapped(tensors[f"{name}.weight"]) for name in names]
-        if (bias := _joined_bias(tensors, names, weights)) is not None:
-            bias = bias.to(device, dtype)
-        if kind == "plain":
-            return Linear(torch.cat([weight.to(device, dtype) for weight in weights]), bias)
-        return (Int8Linear if kind == "int8" else Int4Linear).rounded(weights, bias, dtype, device)
+        return stored_linear(weights, _joined_bias(tensors, names, weights), kind, dtype, device)
+
+    def table(name: str) -> Linear | Int8Linear:
+        return stored_table(_mapped(tensors[name]), kind, dtype, device)
 
     embeddings = table("model.embed_tokens.weight")
     head = head_name(tensors, tied=architecture.tied_head)

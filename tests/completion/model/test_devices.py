@@ -48,6 +48,11 @@ def note_failure_of(folder, gpu):
         assert note_failure(folder, PLAN, torch.OutOfMemoryError("full"))
 
 
+def full(*_size, **_options):
+    """Stand for an allocator without memory."""
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 6 GiB.\nmore")
+
+
 def computed(seconds=1.0, cpu_seconds=2.0, divergence=0.001):
     return Trial("card", seconds, cpu_seconds, divergence)
 
@@ -109,15 +114,12 @@ def test_a_gpu_that_agrees_and_is_quicker_runs_the_model(tiny_qwen2, monkeypatch
 
 
 def test_a_gpu_whose_memory_is_taken_after_its_trial_leaves_the_model_on_the_processor(tiny_qwen2, monkeypatch):
-    def full(*_arguments):
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 MiB.\nmore")
-
     monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
     monkeypatch.setattr(Trial, "refusal", property(lambda trial: trial.failure))
     monkeypatch.setattr(transformer, "load_on_gpu", full)
     loaded = load_model(str(tiny_qwen2), threads=1)
     assert len(next_tokens(loaded, "def add(first")) == loaded.model.shape.vocabulary_size
-    assert loaded.remark == "OutOfMemoryError, CUDA out of memory. Tried to allocate 20 MiB."
+    assert loaded.remark == "OutOfMemoryError, CUDA out of memory. Tried to allocate 6 GiB."
 
 
 @pytest.mark.parametrize("backend", ["int8", "q4"])
@@ -142,9 +144,6 @@ def test_a_share_of_zero_looks_for_no_gpu(tiny_qwen2, monkeypatch):
 
 
 def test_memory_that_is_missing_shows_before_the_weights_are_read(tiny_qwen2, monkeypatch):
-    def full(*_size, **_options):
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 6 GiB.")
-
     monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
     monkeypatch.setattr(torch, "empty", full)
     monkeypatch.setattr(weights, "read_weights", None)  # a reading would call it
@@ -195,6 +194,22 @@ def test_a_gpu_that_fails_in_a_request_is_left_out_for_an_hour(tiny_qwen2, monke
     now = devices.time.time()
     monkeypatch.setattr(devices.time, "time", lambda: now + 3601)
     assert trial_of(folder, STAND_IN).failure == ""
+
+
+def test_a_cache_that_the_gpu_has_no_memory_for_ends_on_the_processor(tiny_qwen2, monkeypatch):
+    monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
+    monkeypatch.setattr(devices, "find_gpu", lambda: STAND_IN)
+    monkeypatch.setattr(Trial, "refusal", property(lambda trial: trial.failure))
+    loaded = load_model(str(tiny_qwen2), threads=1)
+    assert loaded.plan == PLAN
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "zeros", full)
+        with pytest.raises(torch.OutOfMemoryError) as raised:
+            next_tokens(loaded, "def add(first")
+    assert note_failure(loaded.folder, loaded.plan, raised.value)
+    again = load_model(str(tiny_qwen2), threads=1)
+    assert (again.plan, again.remark) == (None, "OutOfMemoryError, CUDA out of memory. Tried to allocate 6 GiB.")
+    assert len(next_tokens(again, "def add(first")) == again.model.shape.vocabulary_size
 
 
 def forever(_progress):

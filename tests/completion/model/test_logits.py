@@ -1,6 +1,7 @@
 """Logits rank tokens by value, then by id, on the host and in torch."""
 
 import numpy as np
+import pytest
 import torch
 
 from completion.model.dense.torch_logits import TorchLogits
@@ -36,6 +37,7 @@ def test_the_best_tokens_of_all_rows_leave_the_device_in_one_copy(monkeypatch):
     logits = TorchLogits(torch.randn(5, 1000))
     first = logits.top(8)[0][:, 0]
     np.testing.assert_array_equal(logits.argmax(), first)
-    assert copies == [(5, 17)]
+    assert logits.log_sum(2) == pytest.approx(DenseLogits(logits.row(2)[None]).log_sum(0), abs=1e-5)
+    assert copies == [(5, 18), (1000,)]
     assert logits.row(2)[first[2]] == logits.row(2).max()
-    assert copies == [(5, 17), (1000,)]
+    assert copies == [(5, 18), (1000,)]
