@@ -50,3 +50,10 @@ def drop_code(library: str) -> None:
             if access == "r-xp" and Path(path).name == library:
                 start, end = (int(address, 16) for address in addresses.split("-"))
                 ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), mmap.MADV_DONTNEED)
+
+
+def trim_gpu() -> None:
+    """Return freed memory of the GPU to the driver. torch keeps it for its next tensors."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()

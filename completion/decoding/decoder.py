@@ -163,10 +163,14 @@ class Decoder:
         self, logits: Logits, path: AcceptedPath, states: Sequence[ConstraintState]
     ) -> tuple[float, ...]:
         """Return the log-probability of each emitted token among those that the forced bytes allow."""
-        return tuple(
-            log_probability(logits.row(row), token, self.constraints.candidates(states[row]))
-            for row, token in zip(path.rows, path.tokens, strict=True)
-        )
+
+        def of(row: int, token: int) -> float:
+            candidates = self.constraints.candidates(states[row])
+            if candidates is None and token != NO_TOKEN:
+                return _score(logits, row, token) - logits.log_sum(row)
+            return log_probability(logits.row(row), token, candidates)
+
+        return tuple(of(row, token) for row, token in zip(path.rows, path.tokens, strict=True))
 
     def _guess(self, state: ConstraintState, shared: SharedStep) -> DraftTree:
         """Draft a tree: first the most likely tokens of the forced bytes, then the drafters' guesses."""
@@ -243,6 +247,10 @@ class RowSlice:
         ids, scores = self.logits.top(count)
         return ids[self.first : self.first + self.count], scores[self.first : self.first + self.count]
 
+    def log_sum(self, index: int) -> float:
+        """See `Logits`."""
+        return self.logits.log_sum(self.first + index)
+
     def row(self, index: int) -> FloatArray:
         """See `Logits`."""
         return self.logits.row(self.first + index)
@@ -276,10 +284,17 @@ def _top_tokens(
     """Return the likeliest tokens at the position of each token of a path, except NO_TOKEN."""
     ids, scores = logits.top(RECYCLED_TOKENS)
     return tuple(
-        TopTokens(token, ids[row], scores[row] - (logits.row(row)[token] - log_probability), states[row])
+        TopTokens(token, ids[row], scores[row] - (_score(logits, row, token) - log_probability), states[row])
         for row, token, log_probability in zip(path.rows, path.tokens, log_probabilities, strict=True)
         if token != NO_TOKEN
     )
+
+
+def _score(logits: Logits, row: int, token: int) -> float:
+    """Return the logit of a token. One of the best tokens needs no copy of the row."""
+    ids, scores = logits.top(RECYCLED_TOKENS)
+    found = np.flatnonzero(ids[row] == token)
+    return float(scores[row][found[0]] if len(found) else logits.row(row)[token])
 
 
 def log_probability(row: FloatArray, token: int, candidates: IntArray | None = None) -> float:

@@ -34,7 +34,13 @@ def load_engine(settings: HostSettings, progress: Progress) -> LoadedEngine:
     from completion.model.loading import FIRST_START, load_model  # noqa: PLC0415
     from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
 
-    loaded = load_model(settings.model, backend=settings.backend, threads=settings.threads, progress=progress)
+    loaded = load_model(
+        settings.model,
+        backend=settings.backend,
+        threads=settings.threads,
+        gpu_memory_share=settings.gpu_memory_share,
+        progress=progress,
+    )
     with report_if_slow(progress, FIRST_START, 0.95):
         engine = Engine(loaded, product_settings(), parsing=ParserProcess())
         warm_up(engine)
@@ -44,7 +50,7 @@ def load_engine(settings: HostSettings, progress: Progress) -> LoadedEngine:
         loaded.device,
         loaded.model.shape.max_positions,
         loaded.remark,
-        partial(note_failure, loaded.folder),
+        partial(note_failure, loaded.folder, loaded.plan),
     )
 
 

@@ -13,7 +13,7 @@ from types import FrameType
 
 import uvicorn
 
-from completion.backend import Backend
+from completion.backend import GPU_MEMORY_SHARE, Backend
 from completion.errors import DraftlineError, EngineUnavailableError
 from completion.host.application import application
 from completion.host.engine_protocol import EngineLoader, LoadedEngine
@@ -42,6 +42,7 @@ class HostSettings:
         model: "default", a local folder, a .gguf file or a hub id.
         backend: Implementation that runs the model; "auto" chooses one.
         threads: Number of CPU threads for the model; None lets the implementation choose.
+        gpu_memory_share: Share of a GPU's memory that the model may take; 0 for no GPU.
         idle_s: Seconds without a client after which the host exits; 0 means never.
         queue_limit: Maximum number of waiting requests; further ones are refused.
         body_limit_bytes: Maximum size of a request body.
@@ -53,6 +54,7 @@ class HostSettings:
     model: str = DEFAULT_MODEL_NAME
     backend: Backend = "auto"
     threads: int | None = None
+    gpu_memory_share: float = GPU_MEMORY_SHARE
     idle_s: float = 600.0
     queue_limit: int = 16
     body_limit_bytes: int = 16 << 20

@@ -19,7 +19,7 @@ from completion.errors import CancelledError, DraftlineError, EngineUnavailableE
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.errors import EngineFailedError, QueueFullError
 from completion.host.metrics import HostMetrics
-from completion.memory import drop_code, trim_heap
+from completion.memory import drop_code, trim_gpu, trim_heap
 from completion.progress import Progress, silent
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
@@ -29,7 +29,7 @@ _WORKSPACE_FACTOR = 8
 """How many times `queue_limit` workspace updates may wait: they come in bursts, even before the model is loaded."""
 
 _IDLE_S = 60.0
-"""Time without a job after which freed memory is returned to the system."""
+"""Time without a job after which freed memory is returned to the system, and to the GPU's driver."""
 _NEVER = 1 << 30
 """Threshold of a generation of the garbage collector that is not reached."""
 
@@ -194,6 +194,7 @@ class EngineWorker:
             while not self._jobs and not self._stopped:
                 if not self._changed.wait(trim_after_s):
                     trim_heap()
+                    trim_gpu()
                     trim_after_s = None
             if not self._jobs:
                 return None

@@ -38,6 +38,9 @@ class Logits(Protocol):
     def top(self, count: int) -> tuple[IntArray, FloatArray]:
         """Return the best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
 
+    def log_sum(self, index: int) -> float:
+        """Return log Σ exp of one row, which normalises its logits to log-probabilities."""
+
     def row(self, index: int) -> FloatArray:
         """Return one row, read-only.  # [vocabulary_size]."""
 

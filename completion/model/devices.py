@@ -1,7 +1,7 @@
 """Chooses the device of the backend "auto": a GPU serves if it predicts what the processor predicts, and sooner.
 
 A GPU is tried once, in a process of its own: a driver that crashes or hangs costs only the trial. The outcome is kept
-in the cache folder. It belongs to these weights, this GPU, its driver, and these versions of torch and draftline.
+in the cache folder. It belongs to a model in its formats, a GPU, its driver, and the versions of torch and draftline.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from completion.errors import ModelError
 from completion.model.causal_model import CausalModel, KVCache
+from completion.model.gpu_memory import GpuPlan
 from completion.model.store.apart import run_apart
 from completion.model.tokenizer import CodeTokenizer
 from completion.paths import cache_dir, writing_to
@@ -53,11 +55,13 @@ class Gpu:
         device: Its name in torch.
         name: Its name for users.
         driver: The version of its driver.
+        memory_bytes: Its memory.
     """
 
     device: str
     name: str
     driver: str
+    memory_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,50 +107,59 @@ class Trial:
 def find_gpu() -> Gpu | None:
     """Return the GPU that the system's drivers report, without loading torch."""
     if sys.platform == "darwin":
-        return Gpu("mps", platform.processor(), platform.mac_ver()[0]) if platform.machine() == "arm64" else None
+        if platform.machine() != "arm64":
+            return None
+        return Gpu("mps", platform.processor(), platform.mac_ver()[0], psutil.virtual_memory().total)
     import pynvml  # noqa: PLC0415  (a file of 300 kB that most commands do not need)
 
     with contextlib.suppress(pynvml.NVMLError):  # no driver, or no GPU that it can use
         pynvml.nvmlInit()
-        name = pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(0))
-        return Gpu("cuda", name, pynvml.nvmlSystemGetDriverVersion())
+        card = pynvml.nvmlDeviceGetHandleByIndex(0)
+        memory_bytes = pynvml.nvmlDeviceGetMemoryInfo(card).total
+        return Gpu("cuda", pynvml.nvmlDeviceGetName(card), pynvml.nvmlSystemGetDriverVersion(), memory_bytes)
     return None
 
 
-def tried(folder: Path, gpu: Gpu, threads: int | None, progress: Progress) -> Trial:
+def tried(folder: Path, gpu: Gpu, plan: GpuPlan, threads: int | None, progress: Progress) -> Trial:
     """Return the outcome of a GPU's trial, from the cache or from a new trial of some seconds.
 
     Args:
         folder: Folder of the converted model.
         gpu: The GPU.
+        plan: How the model is stored on it.
         threads: Threads of the processor, to which it is compared.
         progress: Told when a trial begins.
     """
     record = _record(folder, gpu)
-    if (known := _read(record, gpu)) is not None:
+    if (known := _read(record, gpu, plan)) is not None:
         return known
     progress(f"Trying the GPU {gpu.name}: once, some seconds", 0.0)
     try:
-        run_apart(f"{__name__}:try_gpu", folder, gpu, threads, record, progress=progress, limit_s=_LIMIT_S)
+        run_apart(f"{__name__}:try_gpu", folder, gpu, plan, threads, record, progress=progress, limit_s=_LIMIT_S)
     except ModelError as error:
-        _write(record, Trial.of_failure(gpu, error), gpu)
-    return _read(record, gpu) or Trial(gpu.name, failure="The outcome of its trial cannot be read.")
+        _write(record, Trial.of_failure(gpu, error), gpu, plan)
+    return _read(record, gpu, plan) or Trial(gpu.name, failure="The outcome of its trial cannot be read.")
 
 
-def note_failure(folder: Path, error: Exception) -> bool:
+def note_failure(folder: Path, plan: GpuPlan | None, error: Exception) -> bool:
     """Return whether an error means that the GPU failed: no memory left, or a fault of its driver.
 
     If so, the model's next loading takes the processor, and says why.
+
+    Args:
+        folder: Folder of the converted model.
+        plan: How the model is stored on the GPU, None if the model runs on the processor.
+        error: The error.
     """
     torch = sys.modules.get("torch")  # loaded if a GPU is in use
-    if torch is None or not isinstance(error, (torch.OutOfMemoryError, torch.AcceleratorError)):
+    if plan is None or torch is None or not isinstance(error, (torch.OutOfMemoryError, torch.AcceleratorError)):
         return False
     if (gpu := find_gpu()) is not None:
-        _write(_record(folder, gpu), Trial.of_failure(gpu, error), gpu)
+        _write(_record(folder, gpu), Trial.of_failure(gpu, error), gpu, plan)
     return True
 
 
-def try_gpu(folder: Path, gpu: Gpu, threads: int | None, record: Path, progress: Progress) -> None:
+def try_gpu(folder: Path, gpu: Gpu, plan: GpuPlan, threads: int | None, record: Path, progress: Progress) -> None:
     """Run the trial in this process, and write its outcome."""
     from completion.model.transformer import load_on_gpu, load_transformer  # noqa: PLC0415  (it imports this module)
 
@@ -155,13 +168,13 @@ def try_gpu(folder: Path, gpu: Gpu, threads: int | None, record: Path, progress:
     expected, paths, cpu_seconds = _run(load_transformer(folder, "auto", threads), prompts, None)
     progress(f"Trying the GPU {gpu.name}: once, some seconds", 0.5)
     try:
-        found, _, seconds = _run(load_on_gpu(folder, gpu.device), prompts, paths)
+        found, _, seconds = _run(load_on_gpu(folder, gpu.device, plan), prompts, paths)
     # The boundary to a driver: whatever it raises, the processor serves.
     except Exception as error:  # noqa: BLE001
         trial = Trial.of_failure(gpu, error)
     else:
         trial = Trial(gpu.name, seconds, cpu_seconds, divergence(expected, found), at=time.time())
-    _write(record, trial, gpu)
+    _write(record, trial, gpu, plan)
 
 
 def divergence(expected: Sequence[FloatArray], found: Sequence[FloatArray]) -> float:
@@ -234,27 +247,27 @@ def _record(folder: Path, gpu: Gpu) -> Path:
     return path / f"{folder.name}-{gpu.device}.json"
 
 
-def _machine(gpu: Gpu) -> dict[str, object]:
-    """What a trial's outcome depends on, besides the weights."""
+def _machine(gpu: Gpu, plan: GpuPlan) -> dict[str, object]:
+    """What a trial's outcome depends on, besides the model."""
     try:
         torch = version_of("torch")
     except PackageNotFoundError:
         torch = ""
-    return {**asdict(gpu), "torch": torch, "draftline": version()}
+    return {**asdict(gpu), **asdict(plan), "torch": torch, "draftline": version()}
 
 
-def _read(record: Path, gpu: Gpu) -> Trial | None:
+def _read(record: Path, gpu: Gpu, plan: GpuPlan) -> Trial | None:
     try:
         kept = json.loads(record.read_text(encoding="utf-8"))
         trial = Trial(**kept["trial"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     is_old = trial.failure and abs(time.time() - trial.at) > _FAILURE_S
-    return None if is_old or kept["machine"] != _machine(gpu) else trial
+    return None if is_old or kept["machine"] != _machine(gpu, plan) else trial
 
 
-def _write(record: Path, trial: Trial, gpu: Gpu) -> None:
+def _write(record: Path, trial: Trial, gpu: Gpu, plan: GpuPlan) -> None:
     unfinished = record.with_suffix(".new")
     with writing_to(record, "DRAFTLINE_CACHE_DIR"):
-        unfinished.write_text(json.dumps({"machine": _machine(gpu), "trial": asdict(trial)}), encoding="utf-8")
+        unfinished.write_text(json.dumps({"machine": _machine(gpu, plan), "trial": asdict(trial)}), encoding="utf-8")
         unfinished.replace(record)

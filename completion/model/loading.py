@@ -10,11 +10,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from completion.backend import Backend
-from completion.errors import DraftlineError, UnsupportedModelError
+from completion.backend import GPU_MEMORY_SHARE, Backend
+from completion.errors import UnsupportedModelError
 from completion.model import transformer
+from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
 from completion.model.devices import Trial, find_gpu, tried
+from completion.model.gpu_memory import FORMATS, GpuPlan, plan_for
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import load_transformer, require_torch
@@ -39,6 +41,7 @@ class LoadedModel:
         folder: Folder of the converted model.
         device: Where it runs, as torch names it.
         remark: A sentence on why it does not run on this machine's GPU; "" if it does, or if there is none.
+        plan: How it is stored on the GPU, None if it runs on the processor.
     """
 
     model: CausalModel
@@ -48,18 +51,25 @@ class LoadedModel:
     folder: Path
     device: str
     remark: str = ""
+    plan: GpuPlan | None = None
 
 
 def load_model(
-    spec: str, *, backend: Backend = "auto", threads: int | None = None, progress: Progress = silent
+    spec: str,
+    *,
+    backend: Backend = "auto",
+    threads: int | None = None,
+    gpu_memory_share: float = GPU_MEMORY_SHARE,
+    progress: Progress = silent,
 ) -> LoadedModel:
     """Find a model, convert it if necessary, and load it.
 
     Args:
         spec: A model as `model_store.prepare` takes it: "default", a name, a folder, a `.gguf` file, a hub id.
         backend: "auto" takes a GPU that proves itself (see `devices`), and transformers for a family without a forward
-            pass of our own.
+            pass of our own. "int8" and "q4" take such a GPU, too; "bf16" takes any.
         threads: Threads of a forward pass; None leaves the choice to the backend.
+        gpu_memory_share: Share of a GPU's memory that the model may take; 0 for no GPU.
         progress: Called with a sentence and the finished fraction.
 
     Raises:
@@ -71,10 +81,10 @@ def load_model(
     # In parallel: parsing the vocabulary takes as long as reading the weights.
     with report_if_slow(progress, FIRST_START, PREPARATION_SHARE), ThreadPoolExecutor(1) as executor:
         tokenizer = executor.submit(_load_tokenizer, prepared.folder)
-        model, remark = _load_on_gpu(prepared.folder, backend, threads, progress)
+        model, plan, remark = _load_on_gpu(prepared.folder, backend, threads, gpu_memory_share, progress)
         model = model or _load_weights(prepared.folder, backend, threads)
     device = str(getattr(model, "device", "cpu"))
-    return LoadedModel(model, tokenizer.result(), prepared.name, prepared.digest, prepared.folder, device, remark)
+    return LoadedModel(model, tokenizer.result(), prepared.name, prepared.digest, prepared.folder, device, remark, plan)
 
 
 def _load_tokenizer(folder: Path) -> CodeTokenizer:
@@ -92,20 +102,25 @@ def _map_torch() -> None:
 
 
 def _load_on_gpu(
-    folder: Path, backend: Backend, threads: int | None, progress: Progress
-) -> tuple[CausalModel | None, str]:
-    """Return the model on the GPU: None if there is no GPU that it can use, with a sentence on why not."""
-    if backend not in {"auto", "bf16"} or find_spec("torch") is None or (gpu := find_gpu()) is None:
-        return None, ""
-    if backend == "auto" and (refusal := tried(folder, gpu, threads, progress).refusal):
-        return None, refusal
+    folder: Path, backend: Backend, threads: int | None, memory_share: float, progress: Progress
+) -> tuple[CausalModel | None, GpuPlan | None, str]:
+    """Return the model on the GPU and its plan: None if there is no GPU that it can use, with a sentence on why not."""
+    if backend not in FORMATS or not memory_share or find_spec("torch") is None or (gpu := find_gpu()) is None:
+        return None, None, ""
     try:
-        return transformer.load_on_gpu(folder, gpu.device), ""
-    except DraftlineError:
-        raise
+        plan = plan_for(read_architecture(folder), backend, gpu.memory_bytes, memory_share)
+        if plan is None:
+            return (
+                None,
+                None,
+                f"The GPU {gpu.name} is not used: the model needs more than {memory_share:.0%} of its memory.",
+            )
+        if backend != "bf16" and (refusal := tried(folder, gpu, plan, threads, progress).refusal):
+            return None, None, refusal
+        return transformer.load_on_gpu(folder, gpu.device, plan), plan, ""
     # The boundary to torch and a driver: without the GPU, the processor runs the model.
     except Exception as error:  # noqa: BLE001
-        return None, Trial.of_failure(gpu, error).refusal
+        return None, None, Trial.of_failure(gpu, error).refusal
 
 
 def _load_weights(folder: Path, backend: Backend, threads: int | None) -> CausalModel:

@@ -47,6 +47,12 @@ class DenseLogits:
             self._find(self._tokens, self._best)
         return self._tokens[:, :count], self._best[:, :count]
 
+    def log_sum(self, index: int) -> float:
+        """Return log Σ exp of one row."""
+        row = self.row(index)
+        best = row.max()
+        return float(best + np.log(np.exp(row - best).sum()))
+
     def row(self, index: int) -> FloatArray:
         """Return one row, read-only.  # [vocabulary_size]."""
         row = self.values[index, : self.size]

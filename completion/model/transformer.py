@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from completion.errors import ModelError, TorchMissingError, UnsupportedModelError
+from completion.memory import trim_gpu
 from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
+from completion.model.gpu_memory import GpuPlan, needed_bytes
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.disk import storage_errors
 from completion.paths import cache_dir
@@ -77,8 +79,10 @@ def has_int8_instructions() -> bool:
     return RUNS_INT8
 
 
-def load_on_gpu(folder: Path, device: str) -> CausalModel:
-    """Load a converted model in bfloat16 on a device of torch, with graphs where the device has them.
+def load_on_gpu(folder: Path, device: str, plan: GpuPlan) -> CausalModel:
+    """Load a converted model on a device of torch, with graphs where the device has them.
+
+    All memory that it will need is allocated once and freed, so that a lack of it shows now and not in a request.
 
     Raises:
         UnsupportedModelError: There is no forward pass for this family or these sizes.
@@ -92,8 +96,14 @@ def load_on_gpu(folder: Path, device: str) -> CausalModel:
     from completion.model.dense.weights import read_weights  # noqa: PLC0415
 
     architecture = read_architecture(folder)
+    if device == "cuda":
+        torch.cuda.set_per_process_memory_fraction(plan.memory_share)
+    needed = needed_bytes(architecture, plan.weights, int8_cache=plan.int8_cache)
+    torch.empty(needed, dtype=torch.uint8, device=device)
+    trim_gpu()
+    weights = read_weights(folder, architecture, torch.bfloat16, device, plan.weights)
     decoder = GraphedTransformer if device == "cuda" else DenseTransformer
-    return decoder(architecture, read_weights(folder, architecture, torch.bfloat16, device))
+    return decoder(architecture, weights, int8_cache=plan.int8_cache)
 
 
 def _load_int8(folder: Path, backend: Backend, threads: int | None) -> CausalModel:

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from completion.backend import GPU_MEMORY_SHARE
 from completion.errors import ConfigurationError, DraftlineError, EngineUnavailableError
 
 _DEFAULT_PORT = 8012
@@ -34,6 +35,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="let every program of this computer complete over TCP without a token; web pages are refused",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="number of CPU threads for the model")
+    parser.add_argument(
+        "--gpu-memory-share",
+        type=float,
+        default=GPU_MEMORY_SHARE,
+        metavar="SHARE",
+        help="share of a GPU's memory that the model may take; 0 for no GPU (default: %(default)s)",
+    )
     parser.add_argument(
         "--idle-minutes", type=float, default=0, metavar="N", help="exit after N minutes without clients; 0: never"
     )
@@ -70,6 +78,7 @@ def _serve(options: argparse.Namespace) -> int:
         model=options.model,
         backend=options.backend,
         threads=options.threads,
+        gpu_memory_share=options.gpu_memory_share,
         idle_s=60 * options.idle_minutes,
         tcp=tcp,
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from completion.backend import GPU_MEMORY_SHARE
 from completion.errors import EngineUnavailableError
 from completion.host.process.address import DEFAULT_MODEL_NAME, HostAddress, host_address, normal_model
 from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
@@ -41,6 +42,7 @@ class EngineOptions:
         model: "default", a local folder, a .gguf file or a hub id.
         backend: Implementation that runs the model; "auto" chooses one.
         threads: Number of CPU threads for the model; 0 lets the implementation choose.
+        gpu_memory_share: Share of a GPU's memory that the model may take; 0 for no GPU.
         idle_s: Seconds that the host outlives its last client. Only the client that starts the host sets it.
         url: Address of a host on another machine, for example "http://10.0.0.2:8012"; "" means the local host, which
             is started on demand.
@@ -53,6 +55,7 @@ class EngineOptions:
     model: str = DEFAULT_MODEL_NAME
     backend: str = "auto"
     threads: int = 0
+    gpu_memory_share: float = GPU_MEMORY_SHARE
     idle_s: float = 600.0
     url: str = ""
     token: str = ""
@@ -122,7 +125,7 @@ class HostLauncher:
     def _start(self) -> subprocess.Popen[bytes]:
         address, options = self.address(), self._options
         arguments = ["--model", normal_model(options.model), "--backend", options.backend]
-        arguments += ["--idle-seconds", str(options.idle_s)]
+        arguments += ["--idle-seconds", str(options.idle_s), "--gpu-memory-share", str(options.gpu_memory_share)]
         if options.threads:
             arguments += ["--threads", str(options.threads)]
         mode = "ab" if address.crash_path.exists() and address.crash_path.stat().st_size < _MAX_STDERR_BYTES else "wb"

@@ -50,6 +50,7 @@ class EngineLink:
             model=settings.model,
             backend=settings.backend,
             threads=settings.threads,
+            gpu_memory_share=settings.gpu_memory_share,
             idle_s=settings.idle_minutes * 60,
             is_editor=True,
         )

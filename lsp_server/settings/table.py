@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from completion.backend import Backend
+from completion.backend import GPU_MEMORY_SHARE, Backend
 from completion.request import Alternatives, CacheMode, GrammarMode, Layout, Mode
 from lsp_server.gate.acceptance_model import Strictness
 
@@ -116,6 +116,14 @@ class Settings:
         high=1024,
         scope=Scope.MACHINE,
         description="Number of CPU threads of the engine; 0 lets the engine choose.",
+    )
+    gpu_memory_share: float = _setting(
+        default=GPU_MEMORY_SHARE,
+        low=0,
+        high=1,
+        scope=Scope.MACHINE,
+        description="Share of a GPU's memory that the engine may take; 0 leaves the GPU to other programs. The backend "
+        "`auto` takes the most exact format of the weights that fits: bfloat16, 8 or 4 bits.",
     )
     idle_minutes: float = _setting(
         default=10.0,

@@ -31,6 +31,7 @@ def parse_settings(arguments: Sequence[str]) -> HostSettings:
     parser.add_argument("--model", default=defaults.model)
     parser.add_argument("--backend", choices=BACKENDS, default=defaults.backend)
     parser.add_argument("--threads", type=int, default=defaults.threads)
+    parser.add_argument("--gpu-memory-share", type=float, default=defaults.gpu_memory_share)
     parser.add_argument("--idle-seconds", type=float, default=defaults.idle_s)
     parser.add_argument("--log-level", default=defaults.log_level)
     chosen = parser.parse_args(arguments)
@@ -38,6 +39,7 @@ def parse_settings(arguments: Sequence[str]) -> HostSettings:
         model=chosen.model,
         backend=chosen.backend,
         threads=chosen.threads,
+        gpu_memory_share=chosen.gpu_memory_share,
         idle_s=chosen.idle_seconds,
         log_level=chosen.log_level.upper(),
     )

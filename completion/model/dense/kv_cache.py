@@ -1,13 +1,18 @@
-"""Cache of keys and values in torch: one tensor for all layers; slots are positions."""
+"""Cache of keys and values in torch, exact or in 8 bits: one tensor for all layers; slots are positions."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from completion.model.causal_model import ModelShape
+from completion.model.dense.quantized_linear import rounded_rows
 from completion.model.draft_rows import TreeCache
 from drafting.arrays import IntArray
 
@@ -60,59 +65,174 @@ def lengthened(tensor: torch.Tensor, dimension: int, length: int) -> torch.Tenso
     return longer
 
 
-class TorchCache(TreeCache):
-    """Keys and values of one sequence.
-
-    Keys are also stored before rotation. A moved key is rotated from that original, so no error adds up.
+class Store(ABC):
+    """Tensors of keys and values, by name.
 
     Attributes:
-        keys: Rotated keys.  # [layers, kv_heads, slots, head_dim]
-        plain_keys: Keys before rotation.  # same shape
-        values: Values.  # same shape
+        tensors: Each with a row a slot.  # [layers or 1, kv_heads or 1, slots, width]
     """
 
-    __slots__ = ("_angles", "keys", "plain_keys", "values")
+    __slots__ = ("angles", "tensors")
 
-    def __init__(self, shape: ModelShape, capacity: int, dtype: torch.dtype, angles: Angles) -> None:
-        empty = (shape.layers, shape.kv_heads, 0, shape.head_dim)
-        self.keys, self.plain_keys, self.values = (
-            torch.zeros(empty, dtype=dtype, device=angles.cosines.device) for _ in range(3)
-        )
-        super().__init__(min(capacity, shape.max_positions))
-        self._angles = angles
+    def __init__(self, shape: ModelShape, angles: Angles, kinds: Mapping[str, tuple[int, torch.dtype]]) -> None:
+        device = angles.cosines.device
+        self.angles = angles
+        self.tensors = {
+            name: torch.zeros((shape.layers, shape.kv_heads, 0, width), dtype=dtype, device=device)
+            for name, (width, dtype) in kinds.items()
+        }
 
     @property
     def size_bytes(self) -> int:
         """Allocated memory."""
-        return 3 * self.keys.nbytes
+        return sum(tensor.nbytes for tensor in self.tensors.values())
 
     def resize(self, slots: int) -> None:
         """Allocate slots, and copy the content of the old ones."""
-        stores = (self.keys, self.plain_keys, self.values)
-        self.keys, self.plain_keys, self.values = (lengthened(store, 2, slots) for store in stores)
+        self.tensors = {name: lengthened(tensor, 2, slots) for name, tensor in self.tensors.items()}
+
+    def copy(self, sources: torch.Tensor, targets: torch.Tensor) -> None:
+        """Copy slots as if all at once.  # [slots] twice."""
+        for tensor in self.tensors.values():
+            tensor[:, :, targets] = tensor[:, :, sources]
+
+    @abstractmethod
+    def turn(self, slots: torch.Tensor) -> None:
+        """Turn the keys of moved slots to the positions that equal them.  # [slots]."""
+
+    @abstractmethod
+    def write(
+        self,
+        layer: int,
+        slots: torch.Tensor,
+        positions: torch.Tensor,
+        plain: torch.Tensor,
+        rotated: torch.Tensor,
+        v: torch.Tensor,
+    ) -> None:
+        """Write rows of one layer.  slots, positions: # [rows]; the others: # [kv_heads, rows, head_dim]."""
+
+    @abstractmethod
+    def read(self, layer: int, span: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the rotated keys and the values of the first slots.  # [kv_heads, span, head_dim] twice."""
+
+
+class ExactStore(Store):
+    """Keys and values as they were computed.
+
+    Keys are also stored before rotation. A moved key is rotated from that original, so no error adds up.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, shape: ModelShape, dtype: torch.dtype, angles: Angles) -> None:
+        super().__init__(shape, angles, dict.fromkeys(("keys", "plain_keys", "values"), (shape.head_dim, dtype)))
+
+    def turn(self, slots: torch.Tensor) -> None:
+        """See `Store`."""
+        plain = self.tensors["plain_keys"][:, :, slots]
+        self.tensors["keys"][:, :, slots] = rotate(plain, *self.angles.of_all(slots))
 
     def write(
-        self, layer: int, slots: torch.Tensor, plain: torch.Tensor, rotated: torch.Tensor, v: torch.Tensor
+        self,
+        layer: int,
+        slots: torch.Tensor,
+        positions: torch.Tensor,  # noqa: ARG002
+        plain: torch.Tensor,
+        rotated: torch.Tensor,
+        v: torch.Tensor,
     ) -> None:
-        """Write rows of one layer to their slots.  slots: # [rows]; the others: # [kv_heads, rows, head_dim]."""
-        self.plain_keys[layer].index_copy_(1, slots, plain)
-        self.keys[layer].index_copy_(1, slots, rotated)
-        self.values[layer].index_copy_(1, slots, v)
+        """See `Store`."""
+        for name, rows in (("keys", rotated), ("plain_keys", plain), ("values", v)):
+            self.tensors[name][layer].index_copy_(1, slots, rows)
+
+    def read(self, layer: int, span: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `Store`."""
+        return self.tensors["keys"][layer, :, :span], self.tensors["values"][layer, :, :span]
+
+
+class Int8Store(Store):
+    """Keys before rotation and values in 8 bits, with a scale a token and head; keys are rotated when they are read.
+
+    A model's key bias makes a few channels large and constant (Qwen2's most of all), which would leave few steps for
+    the others. It is therefore removed before keys are rounded.
+
+    Args:
+        shape: Sizes of the model.
+        dtype: Type of keys and values that are read.
+        angles: Rotary angles.
+        biases: Biases of the keys.  # [layers, kv_heads, 1, head_dim]
+    """
+
+    __slots__ = ("_biases", "_dtype")
+
+    def __init__(self, shape: ModelShape, dtype: torch.dtype, angles: Angles, biases: torch.Tensor) -> None:
+        rounded, scales = (shape.head_dim, torch.int8), (1, torch.float32)
+        super().__init__(
+            shape, angles, {"keys": rounded, "key_scales": scales, "values": rounded, "value_scales": scales}
+        )
+        self.tensors["positions"] = torch.zeros((1, 1, 0, 1), dtype=torch.int64, device=angles.cosines.device)
+        self._dtype, self._biases = dtype, biases.float()
+
+    def turn(self, slots: torch.Tensor) -> None:
+        """See `Store`."""
+        self.tensors["positions"][0, 0, slots, 0] = slots
+
+    def write(
+        self,
+        layer: int,
+        slots: torch.Tensor,
+        positions: torch.Tensor,
+        plain: torch.Tensor,
+        rotated: torch.Tensor,  # noqa: ARG002
+        v: torch.Tensor,
+    ) -> None:
+        """See `Store`."""
+        self.tensors["positions"][0, 0, :, 0].index_copy_(0, slots, positions)
+        for name, rows in (("key", plain.float() - self._biases[layer]), ("value", v.float())):
+            values, scales = rounded_rows(rows)
+            self.tensors[f"{name}s"][layer].index_copy_(1, slots, values)
+            self.tensors[f"{name}_scales"][layer].index_copy_(1, slots, scales)
+
+    def read(self, layer: int, span: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `Store`."""
+        parts = ("keys", "key_scales", "values", "value_scales")
+        keys, key_scales, values, value_scales = (self.tensors[name][layer, :, :span] for name in parts)
+        plain = keys * key_scales + self._biases[layer]
+        angles = self.angles.of_layer(layer, self.tensors["positions"][0, 0, :span, 0])
+        return rotate(plain, *angles).to(self._dtype), (values * value_scales).to(self._dtype)
+
+
+class TorchCache(TreeCache):
+    """Keys and values of one sequence in a store."""
+
+    __slots__ = ("store",)
+
+    def __init__(self, shape: ModelShape, capacity: int, store: Store) -> None:
+        self.store = store
+        super().__init__(min(capacity, shape.max_positions))
+
+    @property
+    def size_bytes(self) -> int:
+        """Allocated memory."""
+        return self.store.size_bytes
+
+    def resize(self, slots: int) -> None:
+        """Allocate slots, and copy the content of the old ones."""
+        self.store.resize(slots)
 
     def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
         """Copy slots as if all at once.  # [slots] twice."""
-        source, to = (torch.as_tensor(slots.astype(np.int64), device=self.keys.device) for slots in (sources, targets))
-        for store in (self.keys, self.plain_keys, self.values):
-            store[:, :, to] = store[:, :, source]
+        self.store.copy(self._indices(sources), self._indices(targets))
 
     def rearrange(self, sources: IntArray) -> None:
         """Fill slots 0 .. len(sources)-1 from old slots; keys are rotated from their unrotated originals."""
         self.reserve(len(sources))
         moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources))))
-        to = torch.as_tensor(moved, device=self.keys.device)
-        source = torch.as_tensor(sources[moved].astype(np.int64), device=self.keys.device)
-        self.values[:, :, to] = self.values[:, :, source]
-        plain = self.plain_keys[:, :, source]
-        self.plain_keys[:, :, to] = plain
-        self.keys[:, :, to] = rotate(plain, *self._angles.of_all(to))
+        targets = self._indices(moved)
+        self.store.copy(self._indices(sources[moved]), targets)
+        self.store.turn(targets)
         self.settle(len(sources))
+
+    def _indices(self, slots: npt.NDArray[np.integer[Any]]) -> torch.Tensor:
+        return torch.as_tensor(slots.astype(np.int64), device=self.store.angles.cosines.device)

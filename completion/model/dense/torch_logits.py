@@ -1,4 +1,4 @@
-"""Logits in a torch tensor; only requested values leave its device."""
+"""Logits in a torch tensor; only requested values leave its device, the best tokens of all rows in one copy."""
 
 from __future__ import annotations
 
@@ -7,31 +7,58 @@ import torch
 
 from drafting.arrays import FloatArray, IntArray
 
+_MIN_KEPT = 8
+"""Minimum number of best tokens of a row that are copied at once: most callers want a few more than the best."""
+
 
 class TorchLogits:
     """Logits of several rows.  # [rows, vocabulary_size]."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_best", "_log_sums", "_lowest", "_rows", "_tokens", "_values")
 
     def __init__(self, values: torch.Tensor) -> None:
         self._values = values
+        self._lowest = np.zeros(0, dtype=np.int32)  # best token of each row
+        self._log_sums = np.zeros(0, dtype=np.float32)
+        self._tokens = np.zeros((len(values), 0), dtype=np.int32)
+        self._best = np.zeros((len(values), 0), dtype=np.float32)
+        self._rows: dict[int, FloatArray] = {}
 
     def argmax(self) -> IntArray:
         """Return the best token of each row, the lowest id among equals.  # [rows]."""
-        vocabulary = self._values.shape[1]
-        tokens = torch.arange(vocabulary, device=self._values.device)
-        best = self._values.amax(dim=1, keepdim=True)
-        lowest = torch.where(self._values == best, tokens, vocabulary).amin(dim=1)
-        return lowest.cpu().numpy().astype(np.int32)
+        self._keep(1)
+        return self._lowest
 
     def top(self, count: int) -> tuple[IntArray, FloatArray]:
         """Return the best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
-        best, tokens = (found.cpu().numpy() for found in self._values.float().topk(count, dim=1))
-        order = np.lexsort((tokens, -best), axis=-1)  # the lowest id first among equals
-        return np.take_along_axis(tokens, order, 1).astype(np.int32), np.take_along_axis(best, order, 1)
+        self._keep(count)
+        return self._tokens[:, :count], self._best[:, :count]
+
+    def log_sum(self, index: int) -> float:
+        """Return log Σ exp of one row."""
+        self._keep(1)
+        return float(self._log_sums[index])
 
     def row(self, index: int) -> FloatArray:
         """Return one row, read-only.  # [vocabulary_size]."""
-        row: FloatArray = self._values[index].float().cpu().numpy()
-        row.flags.writeable = False
-        return row
+        if index not in self._rows:
+            row: FloatArray = self._values[index].float().cpu().numpy()
+            row.flags.writeable = False
+            self._rows[index] = row
+        return self._rows[index]
+
+    def _keep(self, count: int) -> None:
+        """Find the best tokens of each row and the sums, and copy all at once. Token ids are exact in float32."""
+        if self._tokens.shape[1] >= count:
+            return
+        wide, vocabulary = self._values.float(), self._values.shape[1]
+        ids = torch.arange(vocabulary, device=self._values.device)
+        lowest = torch.where(wide == wide.amax(dim=1, keepdim=True), ids, vocabulary).amin(dim=1, keepdim=True)
+        best, tokens = wide.topk(min(max(count, _MIN_KEPT), vocabulary), dim=1)
+        log_sums = wide.logsumexp(dim=1, keepdim=True)
+        copied = torch.cat((lowest.float(), log_sums, tokens.float(), best), dim=1).cpu().numpy()
+        found, values = np.split(copied[:, 2:], 2, axis=1)
+        order = np.lexsort((found, -values), axis=-1)  # the lowest id first among equals
+        self._lowest, self._log_sums = copied[:, 0].astype(np.int32), copied[:, 1]
+        self._tokens = np.take_along_axis(found, order, 1).astype(np.int32)
+        self._best = np.take_along_axis(values, order, 1)

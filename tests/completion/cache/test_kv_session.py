@@ -198,7 +198,7 @@ def test_defect_1_forty_short_documents_stay_within_the_budget(model, text):
 def test_defect_1_a_closed_document_holds_no_memory(model, text):
     sessions = KVSessions(model, SETTINGS)
     sessions.open("a").prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
-    keys = weakref.ref(sessions.open("a").cache.keys)
+    keys = weakref.ref(sessions.open("a").cache.store.tensors["keys"])
     sessions.close("a")
     assert len(sessions) == 0
     assert keys() is None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
@@ -82,3 +83,15 @@ def test_the_probabilities_of_the_candidates_sum_to_one():
     assert sum(among) == pytest.approx(1)
     assert math.exp(log_probability(row, 2)) < 0.01 < among[1]
     assert log_probability(row, NO_TOKEN) == -math.inf
+
+
+def test_a_greedy_step_copies_from_the_device_once(tiny_model, monkeypatch):
+    copies, copy = [], torch.Tensor.cpu
+    decoder = decoder_at(tiny_model, "def add(first, second):\n    return ", b"")
+    steps = decoder.steps(CancelToken())
+    next(steps)  # reads the prompt
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: copies.append(tensor.shape) or copy(tensor))
+    taken = list(itertools.islice(steps, 5))
+    assert len(copies) == len(taken) == 5
+    rows = tiny_model.model.shape.vocabulary_size
+    assert all(width < rows for _, width in copies)

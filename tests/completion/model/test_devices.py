@@ -5,6 +5,7 @@ There is no GPU here: torch's own CPU device stands in for one, in bfloat16, as 
 
 import json
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,13 +13,16 @@ import torch
 
 from completion.errors import ModelError
 from completion.model import devices, loading, transformer
+from completion.model.dense import weights
 from completion.model.devices import MAX_DIVERGENCE, Gpu, Trial, divergence, note_failure, tried, try_gpu
+from completion.model.gpu_memory import GpuPlan
 from completion.model.loading import load_model
 from completion.model.store.apart import run_apart
 from tests.completion.model.test_loading import next_tokens
 
-STAND_IN = Gpu("cpu", "stand-in", "1.0")
-NO_CUDA = Gpu("cuda", "card without a driver", "1.0")
+STAND_IN = Gpu("cpu", "stand-in", "1.0", 8 << 30)
+NO_CUDA = Gpu("cuda", "card without a driver", "1.0", 8 << 30)
+PLAN = GpuPlan("plain", int8_cache=False, memory_share=0.8)
 
 
 @pytest.fixture(autouse=True)
@@ -33,13 +37,20 @@ def reports():
 
 
 def trial_of(folder, gpu, reports=None):
-    return tried(folder, gpu, 1, lambda sentence, _share: reports.append(sentence) if reports is not None else None)
+    return tried(
+        folder, gpu, PLAN, 1, lambda sentence, _share: reports.append(sentence) if reports is not None else None
+    )
 
 
 def note_failure_of(folder, gpu):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(devices, "find_gpu", lambda: gpu)
-        assert note_failure(folder, torch.OutOfMemoryError("full"))
+        assert note_failure(folder, PLAN, torch.OutOfMemoryError("full"))
+
+
+def full(*_size, **_options):
+    """Stand for an allocator without memory."""
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 6 GiB.\nmore")
 
 
 def computed(seconds=1.0, cpu_seconds=2.0, divergence=0.001):
@@ -61,7 +72,7 @@ def test_another_driver_is_tried_anew_and_a_damaged_record_too(tiny_qwen2, cache
     note_failure_of(tiny_qwen2, STAND_IN)
     assert trial_of(tiny_qwen2, STAND_IN, reports).failure == "OutOfMemoryError, full"
     assert reports == []
-    assert trial_of(tiny_qwen2, Gpu("cpu", "stand-in", "1.1"), reports).failure == ""
+    assert trial_of(tiny_qwen2, replace(STAND_IN, driver="1.1"), reports).failure == ""
     (record,) = (cache / "devices").iterdir()
     record.write_text('{"machine": ', encoding="utf-8")
     assert trial_of(tiny_qwen2, STAND_IN).failure == ""
@@ -92,33 +103,60 @@ def test_a_gpu_that_agrees_and_is_quicker_runs_the_model(tiny_qwen2, monkeypatch
     monkeypatch.setattr(Trial, "refusal", property(lambda _trial: ""))  # which is quicker here is chance
     taken, load_on_gpu = [], transformer.load_on_gpu
 
-    def noted(folder, device):
-        taken.append(device)
-        return load_on_gpu(folder, device)
+    def noted(folder, device, plan):
+        taken.append((device, plan))
+        return load_on_gpu(folder, device, plan)
 
     monkeypatch.setattr(transformer, "load_on_gpu", noted)
-    assert load_model(str(tiny_qwen2), threads=1).remark == ""
-    assert taken == ["cpu"]
+    loaded = load_model(str(tiny_qwen2), threads=1)
+    assert (loaded.remark, loaded.plan) == ("", PLAN)
+    assert taken == [("cpu", PLAN)]
 
 
 def test_a_gpu_whose_memory_is_taken_after_its_trial_leaves_the_model_on_the_processor(tiny_qwen2, monkeypatch):
-    def full(*_arguments):
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 MiB.\nmore")
-
     monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
     monkeypatch.setattr(Trial, "refusal", property(lambda trial: trial.failure))
     monkeypatch.setattr(transformer, "load_on_gpu", full)
     loaded = load_model(str(tiny_qwen2), threads=1)
     assert len(next_tokens(loaded, "def add(first")) == loaded.model.shape.vocabulary_size
-    assert loaded.remark == "OutOfMemoryError, CUDA out of memory. Tried to allocate 20 MiB."
+    assert loaded.remark == "OutOfMemoryError, CUDA out of memory. Tried to allocate 6 GiB."
+
+
+@pytest.mark.parametrize("backend", ["int8", "q4"])
+def test_a_gpu_runs_the_rounded_backends_too(tiny_qwen2, monkeypatch, backend):
+    monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
+    monkeypatch.setattr(Trial, "refusal", property(lambda trial: trial.failure))
+    loaded = load_model(str(tiny_qwen2), backend=backend, threads=1)
+    assert (loaded.remark, loaded.plan.weights) == ("", backend)
+    assert len(next_tokens(loaded, "def add(first")) == loaded.model.shape.vocabulary_size
+
+
+def test_a_model_too_large_for_its_share_runs_on_the_processor(tiny_qwen2, monkeypatch):
+    monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
+    loaded = load_model(str(tiny_qwen2), threads=1, gpu_memory_share=0.05)
+    assert loaded.remark == "The GPU stand-in is not used: the model needs more than 5% of its memory."
+    assert loaded.plan is None
+
+
+def test_a_share_of_zero_looks_for_no_gpu(tiny_qwen2, monkeypatch):
+    monkeypatch.setattr(loading, "find_gpu", None)  # a look would call it
+    assert load_model(str(tiny_qwen2), threads=1, gpu_memory_share=0).remark == ""
+
+
+def test_memory_that_is_missing_shows_before_the_weights_are_read(tiny_qwen2, monkeypatch):
+    monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
+    monkeypatch.setattr(torch, "empty", full)
+    monkeypatch.setattr(weights, "read_weights", None)  # a reading would call it
+    loaded = load_model(str(tiny_qwen2), backend="bf16", threads=1)
+    assert loaded.remark.endswith("is not used: OutOfMemoryError, CUDA out of memory. Tried to allocate 6 GiB.")
 
 
 def test_a_gpu_that_predicts_something_else_is_refused(tiny_qwen2, tiny_llama, cache, monkeypatch):
-    other = transformer.load_on_gpu(tiny_llama, "cpu")
-    monkeypatch.setattr(transformer, "load_on_gpu", lambda _folder, _device: other)
+    other = transformer.load_on_gpu(tiny_llama, "cpu", PLAN)
+    monkeypatch.setattr(transformer, "load_on_gpu", lambda *_arguments: other)
     (cache / "devices").mkdir(parents=True)
     record = cache / "devices" / "record.json"
-    try_gpu(tiny_qwen2, STAND_IN, 1, record, lambda *_report: None)
+    try_gpu(tiny_qwen2, STAND_IN, PLAN, 1, record, lambda *_report: None)
     trial = Trial(**json.loads(record.read_text(encoding="utf-8"))["trial"])
     assert trial.divergence > MAX_DIVERGENCE
     assert trial.refusal == "The GPU stand-in is not used: its predictions differ from the processor's."
@@ -149,12 +187,29 @@ def test_divergence_is_zero_for_equal_predictions_and_the_entropy_difference_oth
 def test_a_gpu_that_fails_in_a_request_is_left_out_for_an_hour(tiny_qwen2, monkeypatch):
     monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
     folder = load_model(str(tiny_qwen2), backend="fp32", threads=1).folder
-    assert not note_failure(folder, ValueError("a fault of ours"))
+    assert not note_failure(folder, PLAN, ValueError("a fault of ours"))
+    assert not note_failure(folder, None, torch.OutOfMemoryError("of the processor"))
     note_failure_of(folder, STAND_IN)
     assert load_model(str(tiny_qwen2), threads=1).remark == "The GPU stand-in is not used: OutOfMemoryError, full"
     now = devices.time.time()
     monkeypatch.setattr(devices.time, "time", lambda: now + 3601)
     assert trial_of(folder, STAND_IN).failure == ""
+
+
+def test_a_cache_that_the_gpu_has_no_memory_for_ends_on_the_processor(tiny_qwen2, monkeypatch):
+    monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
+    monkeypatch.setattr(devices, "find_gpu", lambda: STAND_IN)
+    monkeypatch.setattr(Trial, "refusal", property(lambda trial: trial.failure))
+    loaded = load_model(str(tiny_qwen2), threads=1)
+    assert loaded.plan == PLAN
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "zeros", full)
+        with pytest.raises(torch.OutOfMemoryError) as raised:
+            next_tokens(loaded, "def add(first")
+    assert note_failure(loaded.folder, loaded.plan, raised.value)
+    again = load_model(str(tiny_qwen2), threads=1)
+    assert (again.plan, again.remark) == (None, "OutOfMemoryError, CUDA out of memory. Tried to allocate 6 GiB.")
+    assert len(next_tokens(again, "def add(first")) == again.model.shape.vocabulary_size
 
 
 def forever(_progress):

@@ -1,6 +1,7 @@
 """Logits rank tokens by value, then by id, on the host and in torch."""
 
 import numpy as np
+import pytest
 import torch
 
 from completion.model.dense.torch_logits import TorchLogits
@@ -28,3 +29,15 @@ def test_torch_logits_rank_as_dense_logits_do():
     np.testing.assert_array_equal(tokens, DenseLogits(values).top(8)[0])
     np.testing.assert_array_equal(best, DenseLogits(values).top(8)[1])
     assert TorchLogits(torch.from_numpy(values)).argmax().tolist() == DenseLogits(values).argmax().tolist()
+
+
+def test_the_best_tokens_of_all_rows_leave_the_device_in_one_copy(monkeypatch):
+    copies, copy = [], torch.Tensor.cpu
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: copies.append(tensor.shape) or copy(tensor))
+    logits = TorchLogits(torch.randn(5, 1000))
+    first = logits.top(8)[0][:, 0]
+    np.testing.assert_array_equal(logits.argmax(), first)
+    assert logits.log_sum(2) == pytest.approx(DenseLogits(logits.row(2)[None]).log_sum(0), abs=1e-5)
+    assert copies == [(5, 18), (1000,)]
+    assert logits.row(2)[first[2]] == logits.row(2).max()
+    assert copies == [(5, 18), (1000,)]

@@ -99,7 +99,9 @@ def test_moved_keys_equal_computed_keys_of_the_new_positions_in_the_first_layer(
     fresh = model.new_cache(128)
     model.prefill(ids[np.where(sources < 0, 0, sources)], slots(67), fresh)
     kept = sources >= 0
-    np.testing.assert_allclose(cache.keys[0][:, :67][:, kept], fresh.keys[0][:, :67][:, kept], atol=1e-4)
+    np.testing.assert_allclose(
+        cache.store.tensors["keys"][0][:, :67][:, kept], fresh.store.tensors["keys"][0][:, :67][:, kept], atol=1e-4
+    )
     assert cache.length == 67
 
 

@@ -12,6 +12,7 @@ return {
   "model",
   "backend",
   "threads",
+  "gpu_memory_share",
   "idle_minutes",
   "debounce_ms",
   "mode",

@@ -9,8 +9,9 @@ import torch
 from completion.model.architecture import read_architecture
 from completion.model.dense import cuda_graphs
 from completion.model.dense.cuda_graphs import GraphedTransformer
-from completion.model.dense.dense_transformer import load_dense
+from completion.model.dense.dense_transformer import DenseTransformer
 from completion.model.dense.weights import read_weights
+from tests.completion.model.rows import rows_of
 
 TOLERANCE = 5e-4  # float32 with products of other shapes
 
@@ -18,12 +19,11 @@ TOLERANCE = 5e-4  # float32 with products of other shapes
 NODES = (np.array([5, 6], dtype=np.int32), np.array([-1, 0], dtype=np.int32))
 
 
-@pytest.fixture(scope="module")
-def both(tiny_qwen):
-    folder = tiny_qwen[0]
-    architecture = read_architecture(folder)
-    graphed = GraphedTransformer(architecture, read_weights(folder, architecture, torch.float32))
-    return load_dense(folder, torch.float32, 1), graphed
+@pytest.fixture(scope="module", params=[False, True], ids=["exact cache", "cache in 8 bits"])
+def both(tiny_qwen, request):
+    architecture = read_architecture(tiny_qwen[0])
+    weights = read_weights(tiny_qwen[0], architecture, torch.float32)
+    return [kind(architecture, weights, int8_cache=request.param) for kind in (DenseTransformer, GraphedTransformer)]
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +62,28 @@ def test_steps_after_a_commit_give_the_logits_of_the_plain_decoder(both):
     np.testing.assert_allclose(found[1], found[0], atol=TOLERANCE)
 
 
+@pytest.mark.parametrize("most_kept", [(0, 8, 64), (0, 8)], ids=["in fixed shapes", "beyond them"])
+def test_branches_that_grow_on_kept_rows_give_the_logits_of_the_plain_decoder(both, monkeypatch, most_kept):
+    monkeypatch.setattr(cuda_graphs, "MAX_KEPT", most_kept)
+    found, past = [], np.arange(60, dtype=np.int32)
+    for model in both:
+        cache, rng = filled(model, past), np.random.default_rng(4)
+        model.score(rng.integers(0, 384, 4).astype(np.int32), np.array([-1, 0, -1, -1], dtype=np.int32), cache)
+        cache.keep([0, 1, 3])
+        tips = [1, 2]  # a branch of two rows, and one of one
+        for _ in range(5):
+            tree = np.array([tips[0], tips[1], cache.kept, cache.kept + 1, tips[0]], dtype=np.int32)
+            logits = model.score(rng.integers(0, 384, 5).astype(np.int32), tree, cache)
+            found.append(rows_of(logits, 5))
+            kept = cache.kept
+            cache.keep([*range(kept), kept, kept + 1, kept + 2, kept + 3])
+            tips = [kept + 2, kept + 3]
+        cache.commit([0, 1, 3, 5])
+        found.append(model.score(*NODES, cache).row(1)[None])
+    for plain, graphed in zip(found[:6], found[6:], strict=True):
+        np.testing.assert_allclose(graphed, plain, atol=TOLERANCE)
+
+
 def test_a_tree_at_the_end_of_the_cache_has_room_for_its_padding(both):
     _, graphed = both
     cache = graphed.new_cache(70)
@@ -78,7 +100,7 @@ def test_a_cache_that_grows_drops_the_steps_captured_on_its_old_tensors(both):
         for start in range(0, 300, 100):  # grows at 300 slots
             model.prefill(np.arange(100, dtype=np.int32), np.arange(start, start + 100, dtype=np.int32), cache)
             found.append(model.score(*NODES, cache).row(1))
-    assert list(cache.steps) == [(2, 320)]
+    assert list(cache.steps) == [(2, 0, 320)]
     for plain, graphed in zip(found[:3], found[3:], strict=True):
         np.testing.assert_allclose(graphed, plain, atol=TOLERANCE)
 
@@ -87,6 +109,6 @@ def test_defect_1_an_unused_cache_is_freed_with_its_steps(both):
     _, graphed = both
     cache = graphed.new_cache(70)
     graphed.score(*NODES, cache)
-    keys = weakref.ref(cache.keys)
+    keys = weakref.ref(cache.store.tensors["keys"])
     del cache
     assert keys() is None

@@ -1,0 +1,1 @@
+"""Correctness and speed of the GPU path."""
