@@ -13,7 +13,8 @@ pytestmark = [pytest.mark.vscode, pytest.mark.real_model]
 # What decorations add to the lines on the screen.
 ADDED = r"""[...document.querySelectorAll('.part.editor .view-lines span')]
   .map((span) => getComputedStyle(span, '::after').content)
-  .filter((content) => /^"[^]+"$/.test(content)).map((content) => content.slice(1, -1).replaceAll('\u00a0', ' ')).join('|')"""
+  .filter((content) => /^"[^]+"$/.test(content))
+  .map((content) => content.slice(1, -1).replaceAll('\u00a0', ' ')).join('|')"""
 IMPORT = "import jsonlib\n"
 
 
