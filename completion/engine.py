@@ -162,8 +162,9 @@ class Engine:
         Raises:
             CancelledError: Within one chunk of a prompt after `cancel`.
         """
-        self._parsing.watch(cancel, request.document)
-        session = self._sessions.open(request.document + _NEXT_EDIT)
+        own = request.document + _NEXT_EDIT  # a bound that is exceeded here refuses no completion its grammar
+        self._parsing.watch(cancel, own)
+        session = self._sessions.open(own)
         with suppress(ParseLimitError):
             return NextEdits(next_edits(request, self._judge, self._gate, session, self._parsing, cancel))
         return NextEdits()

@@ -75,11 +75,16 @@ def line_pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, str]]:
         return list(zip(old, new, strict=True))
     pairs, start = [], 0
     for line in old:
-        scored = [(SequenceMatcher(None, line, other, autojunk=False).ratio(), -at) for at, other in enumerate(new)]
-        best, at = max(((score, at) for score, at in scored if -at >= start), default=(0.0, 0))
-        if best >= _MIN_SIMILARITY:
-            pairs.append((line, new[-at]))
-            start = 1 - at
+        best, found = _MIN_SIMILARITY, -1
+        matcher = SequenceMatcher(None, line, "", autojunk=False)
+        for at in range(start, len(new)):
+            matcher.set_seq2(new[at])
+            least = best if found < 0 else best + 1e-9  # of two that are as similar, the first
+            if matcher.real_quick_ratio() >= least and matcher.quick_ratio() >= least and matcher.ratio() >= least:
+                best, found = matcher.ratio(), at
+        if found >= 0:
+            pairs.append((line, new[found]))
+            start = found + 1
     return pairs
 
 
