@@ -38,7 +38,7 @@ def apply(neovim, line: int) -> None:
 def renamed(edit):
     """Neovim after an import was renamed, with the first edit on the screen."""
     neovim = edit("import jsonlib\n" + USES)
-    neovim.type("ggwciwfastjson<Esc>")
+    neovim.type("gg0wciwfastjson<Esc>")
     wait_for_edit(neovim, 5)
     return neovim
 
@@ -77,7 +77,7 @@ def test_typing_elsewhere_removes_it_and_gives_the_keys_back(renamed):
 
 def test_an_edit_off_the_screen_is_a_hint_with_its_line(edit):
     neovim = edit("import jsonlib\n" + "\n" * 60 + USES)
-    neovim.type("ggwciwfastjson<Esc>")
+    neovim.type("gg0wciwfastjson<Esc>")
     wait_for_edit(neovim, 1)
     hint = "import fastjson  → line 65: return fastjson.load(path)"
     neovim.wait_for(lambda: hint in neovim.screen.lines(), "hint at the cursor")
@@ -102,7 +102,7 @@ def test_the_suggestion_at_the_cursor_goes_first(renamed):
 
 def test_without_automatic_edits_a_command_requests_one(edit):
     neovim = edit("import jsonlib\n" + USES, options="settings = { next_edit = 'manual' }")
-    neovim.type("ggwciwfastjson<Esc>")
+    neovim.type("gg0wciwfastjson<Esc>")
     neovim.wait_for_lua("vim.list_contains(sent, 'draftline/nextEdit')", "automatic request")
     wait_for_none(neovim)
     neovim.command("Draftline next_edit")

@@ -33,7 +33,7 @@ def marks(space: str) -> str:
 def rename(edit, lua: str):
     """Open a file and rename its import."""
     neovim = edit("import jsonlib\n" + USES, lua=lua)
-    neovim.type("ggwciwfastjson<Esc>")
+    neovim.type("gg0wciwfastjson<Esc>")
     return neovim
 
 
