@@ -34,7 +34,7 @@ export class NextEdits implements vscode.Disposable {
   private isApplying = false;
   private passed = ""; // the edit that was on the screen when the user typed elsewhere; not shown again by itself
   private readonly old = vscode.window.createTextEditorDecorationType({ textDecoration: "line-through", opacity: "0.6" });
-  private readonly added = vscode.window.createTextEditorDecorationType({ after: { color: GHOST } });
+  private readonly added = vscode.window.createTextEditorDecorationType({});
   private readonly subscriptions = vscode.Disposable.from(
     vscode.workspace.onDidChangeTextDocument((event) => { this.onChange(event); }),
     vscode.window.onDidChangeActiveTextEditor(() => { this.hide(); }),
@@ -192,7 +192,7 @@ function hintOf({ editor, range, raw }: Shown): vscode.DecorationOptions {
 }
 
 function textAfter(position: vscode.Position, contentText: string): vscode.DecorationOptions {
-  return { range: new vscode.Range(position, position), renderOptions: { after: { contentText } } };
+  return { range: new vscode.Range(position, position), renderOptions: { after: { contentText, color: GHOST } } };
 }
 
 function setShown(isShown: boolean): void {
