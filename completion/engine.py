@@ -20,7 +20,7 @@ from completion.errors import ParseLimitError
 from completion.model.loading import LoadedModel
 from completion.next_edit.finder import next_edits
 from completion.next_edit.gate import Gate
-from completion.next_edit.judge import Judge
+from completion.next_edit.judge import CHUNK_TOKENS, Judge
 from completion.postprocess import Dropped
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
@@ -162,8 +162,9 @@ class Engine:
         Raises:
             CancelledError: Within one chunk of a prompt after `cancel`.
         """
-        self._parsing.watch(cancel, request.document)
-        session = self._sessions.open(request.document + _NEXT_EDIT)
+        own = request.document + _NEXT_EDIT  # a bound that is exceeded here refuses no completion its grammar
+        self._parsing.watch(cancel, own)
+        session = self._sessions.open(own, CHUNK_TOKENS)
         with suppress(ParseLimitError):
             return NextEdits(next_edits(request, self._judge, self._gate, session, self._parsing, cancel))
         return NextEdits()

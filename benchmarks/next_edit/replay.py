@@ -92,26 +92,51 @@ class State:
         return done
 
 
-def states(record: Mapping[str, Any]) -> Iterator[State]:
-    """Yield the states of a release replay, whose changes are made from the top to the bottom."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of lines: those from `start` to before `end`, in the document as it is then, become `new`."""
+
+    start: int
+    end: int
+    new: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A file that is edited from one release to the next, from the top to the bottom."""
+
+    text: str
+    changes: tuple[Change, ...]
+
+
+def session(record: Mapping[str, Any]) -> Session:
+    """Return the session of a release replay."""
     before, after = (TextLines(record[key]) for key in ("before", "after"))
     old = [before.line(number) for number in range(before.end.line + 1)]
     new = [after.line(number) for number in range(after.end.line + 1)]
-    changes = [
-        op[1:] for op in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if op[0] != "equal"
-    ]
-    document = Document("", record["language"], 0, TextLines("\n".join(old)))
-    for number, (start, end, new_start, new_end) in enumerate(changes):
-        replace_lines(document, new_start, end - start, new[new_start:new_end])
-        shift = new_end - end
-        later = tuple(
-            Later(number + 1 + index, i + shift, j + shift, tuple(new[x:y]))
-            for index, (i, j, x, y) in enumerate(changes[number + 1 :])
-        )
+    operations = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    changes = tuple(
+        Change(new_start, new_start + end - start, tuple(new[new_start:new_end]))
+        for kind, start, end, new_start, new_end in operations
+        if kind != "equal"
+    )
+    return Session("\n".join(old), changes)
+
+
+def states(record: Mapping[str, Any]) -> Iterator[State]:
+    """Yield the states of a release replay, whose changes are made from the top to the bottom."""
+    found = session(record)
+    document = Document("", record["language"], 0, TextLines(found.text))
+    for number, change in enumerate(found.changes):
+        replace_lines(document, change.start, change.end - change.start, list(change.new))
+        later, ahead = list[Later](), 0
+        for each, following in enumerate(found.changes[number + 1 :], number + 1):
+            later.append(Later(each, following.start - ahead, following.end - ahead, following.new))
+            ahead += len(following.new) - (following.end - following.start)
         lines = tuple(document.lines.line(at) for at in range(document.lines.end.line + 1))
         edits = document.edits.edits(document.lines)
         package = record["source"].partition("==")[0]
-        yield State(record["id"], package, record["language"], record["path"], number, lines, edits, later)
+        yield State(record["id"], package, record["language"], record["path"], number, lines, edits, tuple(later))
 
 
 def replace_lines(document: Document, first: int, count: int, new: list[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,8 @@ from completion.next_edit.proposals import Proposal, judged_features
 
 PENALTY = 3.0
 """Penalty of squared weights."""
+FOLDS = 5
+"""Number of parts of the packages of one half, to choose a threshold by packages outside the gate's training."""
 
 
 @dataclass(slots=True)
@@ -47,6 +49,17 @@ Features = Callable[[Row], dict[str, float]]
 def half(row: Row) -> int:
     """Return the half of the data, 0 or 1, that a row's package belongs to."""
     return hashlib.sha256(row.state.package.encode()).digest()[0] % 2
+
+
+def folds(rows: Sequence[Row]) -> Iterator[tuple[list[Row], list[Row]]]:
+    """Yield the rows for training and those for testing, by package, so that each row is tested once."""
+    numbers = [hashlib.sha256(row.state.package.encode()).digest()[1] % FOLDS for row in rows]
+    for fold in range(FOLDS):
+        parts: tuple[list[Row], list[Row]] = ([], [])
+        for row, number in zip(rows, numbers, strict=True):
+            parts[number == fold].append(row)
+        if all(parts):
+            yield parts
 
 
 def train_gate(rows: Sequence[Row]) -> Gate:

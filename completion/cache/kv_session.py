@@ -6,7 +6,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -231,9 +231,15 @@ class KVSessions:
         self._note_chunk = note_chunk
         self._sessions: OrderedDict[str, KVSession] = OrderedDict()
 
-    def open(self, document: str) -> KVSession:
-        """Return the session of a document, a new one if it has none; it becomes the most recently used one."""
-        session = self._sessions.pop(document, None) or KVSession(self._model, self._settings, self._note_chunk)
+    def open(self, document: str, chunk_tokens: int = 0) -> KVSession:
+        """Return the session of a document, a new one if it has none; it becomes the most recently used one.
+
+        Args:
+            document: Key of the session.
+            chunk_tokens: Maximum number of tokens between two checks of the cancel token; 0: that of the settings.
+        """
+        settings = replace(self._settings, chunk_tokens=chunk_tokens or self._settings.chunk_tokens)
+        session = self._sessions.pop(document, None) or KVSession(self._model, settings, self._note_chunk)
         self._sessions[document] = session
         self._evict()
         return session

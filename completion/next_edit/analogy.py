@@ -16,20 +16,30 @@ MAX_LINES = 6
 _MIN_SAME = 0.5  # share of the tokens of two analogous texts that agree
 _MIN_TOKENS = 4  # of a text: shorter ones are alike by chance
 _WORD = re.compile(r"[^\W\d]\w*")
+_NO_PUNCTUATION = re.compile(r"[\w\s]+")
 
 
-def analogies(old: Sequence[str], new: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+def punctuation(line: str) -> str:
+    """Return the characters that are neither words nor blanks: lines that are built alike have the same ones."""
+    return _NO_PUNCTUATION.sub("", line)
+
+
+def analogies(
+    old: Sequence[str], new: Sequence[str], lines: Sequence[str], marks: Sequence[str]
+) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Yield the first line of each text of `lines` that is built like `old`, and what becomes of it.
 
-    If `new` is nothing, or `old` with lines before or after it, only texts with the same words qualify.
+    If `new` is nothing, or `old` with lines before or after it, only texts with the same words qualify. `marks` is the
+    `punctuation` of each line.
     """
     shapes = [_shape(line) for line in old]
     if sum(map(len, shapes)) < _MIN_TOKENS or not any(_WORD.search(line) for line in old) or len(old) > MAX_LINES:
         return
     same = 1.0 if not new or old in (new[: len(old)], new[-len(old) :]) else _MIN_SAME
     first = next(number for number, shape in enumerate(shapes) if shape)
+    wanted = punctuation(old[first])
     for at in range(len(lines) - len(old) + 1):
-        if _shape(lines[at + first]) == shapes[first]:
+        if marks[at + first] == wanted:
             there = lines[at : at + len(old)]
             if all(_shape(line) == shape for line, shape in zip(there, shapes, strict=True)):
                 names = _names(old, there, same)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from completion.edits import LineEdit
-from completion.next_edit.analogy import analogies
-from completion.next_edit.rewrites import Rewrite, RewriteKind, apply, is_word, line_pairs, rewrites, tokenise
+from completion.next_edit.analogy import analogies, punctuation
+from completion.next_edit.rewrites import Rewrite, RewriteKind, Token, apply, is_word, line_pairs, rewrites, tokenise
 
 MAX_EDITS = 6
 """Maximum number of edits that candidates are made from: the last ones."""
@@ -15,6 +16,8 @@ _MAX_HUNK_LINES = 12  # of an edit that teaches rewrites
 _MAX_LINE = 300  # characters of a line; a longer one is data
 _MAX_OCCURRENCES = 16  # of a rule in the document; one that matches more often is not about the edit
 _MAX_NAMES = 40  # the same for one name that becomes another
+_CHECKED_LINES = 1_000  # lines of a document between two checks of the cancellation
+_WORDS = re.compile(r"[^\W\d]\w+")
 _SINGLE_WORD_KINDS = frozenset({RewriteKind.CONTEXT, RewriteKind.CALL})  # need two edits that teach them
 
 
@@ -68,18 +71,23 @@ class _Rule:
     votes: set[int] = field(default_factory=set)
 
 
-def candidates(lines: Sequence[str], edits: Sequence[LineEdit]) -> list[Candidate]:
+def _ignore() -> None:
+    """Check nothing: a direct caller does not cancel."""
+
+
+def candidates(lines: Sequence[str], edits: Sequence[LineEdit], check: Callable[[], None] = _ignore) -> list[Candidate]:
     """Return what the last edits imply for the other lines of a document, in the order of the lines.
 
     Args:
         lines: Lines of the document after the edits, without their ends.
         edits: The edits, the latest last.
+        check: Called often; it raises if nobody waits for the candidates any more.
     """
     edits = edits[-MAX_EDITS:]
     edited = {number for edit in edits for number in range(edit.line, edit.line + len(edit.new))}
     free = [number for number, line in enumerate(lines) if number not in edited and len(line) <= _MAX_LINE]
     found: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Candidate] = {}
-    for candidate in (*_rewritten(lines, edits, free), *_analogous(lines, edits, edited)):
+    for candidate in (*_rewritten(lines, edits, free, check), *_analogous(lines, edits, edited, check)):
         key = (candidate.line, candidate.old, candidate.new)
         other = found.get(key)
         found[key] = candidate if other is None else _merged(other, candidate)
@@ -94,7 +102,7 @@ def _merged(one: Candidate, other: Candidate) -> Candidate:
     )  # fmt: skip
 
 
-def _rules(edits: Sequence[LineEdit]) -> list[_Rule]:
+def _rules(edits: Sequence[LineEdit], check: Callable[[], None]) -> list[_Rule]:
     """Return the rewrites that the edits teach, the latest first."""
     rules: dict[tuple[tuple[str, ...], tuple[str | int, ...]], _Rule] = {}
     for index in range(len(edits) - 1, -1, -1):
@@ -102,6 +110,7 @@ def _rules(edits: Sequence[LineEdit]) -> list[_Rule]:
         if not edit.old or not edit.new or max(len(edit.old), len(edit.new)) > _MAX_HUNK_LINES:
             continue
         for old, new in line_pairs(edit.old, edit.new):
+            check()
             for rewrite in rewrites(old, new):
                 place = (edit.line + edit.new.index(new), rewrite.column)
                 rule = rules.setdefault((rewrite.old, rewrite.new), _Rule(rewrite, index, place))
@@ -109,30 +118,47 @@ def _rules(edits: Sequence[LineEdit]) -> list[_Rule]:
     return [rule for rule in rules.values() if len(rule.votes) > 1 or rule.rewrite.kind not in _SINGLE_WORD_KINDS]
 
 
-def _rewritten(lines: Sequence[str], edits: Sequence[LineEdit], free: Sequence[int]) -> Iterator[Candidate]:
-    tokens = {number: tokenise(lines[number]) for number in free}
-    words = {number: {token.text for token in tokens[number]} for number in free}
+def _rewritten(
+    lines: Sequence[str], edits: Sequence[LineEdit], free: Sequence[int], check: Callable[[], None]
+) -> Iterator[Candidate]:
+    rules = _rules(edits, check)
+    having = _lines_with({text for rule in rules for text in rule.rewrite.old if is_word(text)}, lines, free, check)
+    tokens: dict[int, list[Token]] = {}
     matched: dict[int, list[_Rule]] = {}
-    for rule in _rules(edits):
-        needed = {text for text in rule.rewrite.old if text}
-        places = []
-        for number in free:
-            if needed <= words[number]:
-                new, columns = apply(rule.rewrite, lines[number], tokens[number])
-                if columns and new != lines[number]:
-                    places.append((number, new, columns))
-        occurrences = sum(len(columns) for *_, columns in places)
-        if occurrences > (_MAX_NAMES if rule.rewrite.kind is RewriteKind.NAME else _MAX_OCCURRENCES):
-            continue
-        for number, new, columns in places:
+    for rule in rules:
+        most = _MAX_NAMES if rule.rewrite.kind is RewriteKind.NAME else _MAX_OCCURRENCES
+        places, occurrences = [], 0
+        for number in min((having[text] for text in rule.rewrite.old if is_word(text)), key=len):
+            check()
+            tokens[number] = tokens.get(number) or tokenise(lines[number])
+            new, columns = apply(rule.rewrite, lines[number], tokens[number])
+            if columns and new != lines[number]:
+                places.append((number, new, columns))
+                occurrences += len(columns)
+            if occurrences > most:
+                break
+        for number, new, columns in places if occurrences <= most else ():
             matched.setdefault(number, []).append(rule)
             yield Candidate(
                 number, (lines[number],), (new,), frozenset({rule.rewrite.kind.value}), rule.edit, columns[0],
                 rule.taught_at, occurrences, len(rule.rewrite.old), len(rule.votes),
             )  # fmt: skip
-    for number, rules in matched.items():
-        if len(rules) > 1:
-            yield from _combined(number, lines[number], rules)
+    for number, here in matched.items():
+        if len(here) > 1:
+            yield from _combined(number, lines[number], here)
+
+
+def _lines_with(
+    words: set[str], lines: Sequence[str], free: Sequence[int], check: Callable[[], None]
+) -> dict[str, list[int]]:
+    """Return the numbers of the lines that have each word."""
+    found: dict[str, list[int]] = {word: [] for word in words}
+    for at, number in enumerate(free):
+        if at % _CHECKED_LINES == 0:
+            check()
+        for word in words.intersection(_WORDS.findall(lines[number])):
+            found[word].append(number)
+    return found
 
 
 def _combined(number: int, line: str, rules: Sequence[_Rule]) -> Iterator[Candidate]:
@@ -150,19 +176,27 @@ def _combined(number: int, line: str, rules: Sequence[_Rule]) -> Iterator[Candid
         )  # fmt: skip
 
 
-def _analogous(lines: Sequence[str], edits: Sequence[LineEdit], edited: set[int]) -> Iterator[Candidate]:
+def _analogous(
+    lines: Sequence[str], edits: Sequence[LineEdit], edited: set[int], check: Callable[[], None]
+) -> Iterator[Candidate]:
+    marks: list[str] = []
+    for start in range(0, len(lines), _CHECKED_LINES):
+        check()
+        marks += map(punctuation, lines[start : start + _CHECKED_LINES])
     for index, edit in enumerate(edits):
         for old, new, place in _with_anchors(lines, edit):
-            found = [
-                (at, tuple(lines[at : at + len(old)]), made)
-                for at, made in analogies(old, new, lines)
-                if edited.isdisjoint(range(at, at + len(old)))
-            ]
-            found = [each for each in found if each[1] != each[2] and not _is_made(lines, *each)]
+            check()
+            found = []
+            for at, made in analogies(old, new, lines, marks):
+                check()
+                there = tuple(lines[at : at + len(old)])
+                is_free = edited.isdisjoint(range(at, at + len(old)))
+                if is_free and there != made and not _is_made(lines, at, there, made):
+                    found.append((at, there, made))
+                if len(found) > _MAX_OCCURRENCES:
+                    break
             pattern = sum(len(tokenise(line)) for line in old)
-            if len(found) > _MAX_OCCURRENCES:
-                continue
-            for at, there, made in found:
+            for at, there, made in found if len(found) <= _MAX_OCCURRENCES else ():
                 yield Candidate(
                     at, there, made, frozenset({"analogy"}), index, 0, (place, 0), len(found), pattern
                 )  # fmt: skip

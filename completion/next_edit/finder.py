@@ -36,6 +36,8 @@ def next_edits(
         cancel.raise_if_cancelled()
         candidate = proposal.candidate
         question = judge.question(request.lines, request.edits, candidate, path=request.path, language=request.language)
+        if question.is_too_long:
+            continue
         judgement = judge.judge(question, session, cancel)
         chance = gate.both.probability(judged_features(gate.rules.logit(proposal.rule_features()), judgement))
         found.append(NextEdit(candidate.line, candidate.old, candidate.new, chance))

@@ -24,6 +24,11 @@ from drafting.arrays import FloatArray
 BUDGET = PromptBudget(prefix_tokens=256, suffix_tokens=96, context_tokens=512)
 """Maximum number of tokens of each part of a prompt; half of the context's is for the edit history."""
 
+MAX_SCORED_TOKENS = 128
+"""Maximum number of tokens of both texts together: they are scored in one pass, which no cancellation interrupts."""
+CHUNK_TOKENS = 32
+"""Number of prompt tokens between two checks of the cancel token, because a completion may wait for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -52,6 +57,11 @@ class Question:
     prompt: Prompt
     new: tuple[int, ...]
     old: tuple[int, ...]
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the texts have more than `MAX_SCORED_TOKENS` tokens, so that they are not scored."""
+        return len(self.new) + len(self.old) > MAX_SCORED_TOKENS
 
 
 class Judge:

@@ -67,8 +67,9 @@ def proposals(lines: Sequence[str], edits: Sequence[LineEdit], language: str, pa
 
     Raises:
         ParseLimitError: Parsing exceeded a bound.
+        CancelledError: The token that `parsing` watches was cancelled.
     """
-    found = candidates(lines, edits)
+    found = candidates(lines, edits, parsing.raise_if_cancelled)
     if not found:
         return []
     before = list(lines)

@@ -75,11 +75,16 @@ def line_pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, str]]:
         return list(zip(old, new, strict=True))
     pairs, start = [], 0
     for line in old:
-        scored = [(SequenceMatcher(None, line, other, autojunk=False).ratio(), -at) for at, other in enumerate(new)]
-        best, at = max(((score, at) for score, at in scored if -at >= start), default=(0.0, 0))
-        if best >= _MIN_SIMILARITY:
-            pairs.append((line, new[-at]))
-            start = 1 - at
+        best, found = _MIN_SIMILARITY, -1
+        matcher = SequenceMatcher(None, line, "", autojunk=False)
+        for at in range(start, len(new)):
+            matcher.set_seq2(new[at])
+            least = best if found < 0 else best + 1e-9  # of two that are as similar, the first
+            if matcher.real_quick_ratio() >= least and matcher.quick_ratio() >= least and matcher.ratio() >= least:
+                best, found = matcher.ratio(), at
+        if found >= 0:
+            pairs.append((line, new[found]))
+            start = found + 1
     return pairs
 
 
@@ -141,7 +146,9 @@ class _Change:
             single = len(gone) == len(came) == 1 and is_word(came[0].text)
             yield from self._made(first, last, 0, 0, RewriteKind.NAME if single else RewriteKind.TOKENS, holes=False)
         else:
-            left, right = self._context(start, -1), self._context(end, 1)
+            low = self.blocks[first - 1][1] if first else 0
+            high = self.blocks[last + 1][0] if last + 1 < len(self.blocks) else len(self.ours)
+            left, right = self._context(range(start - 1, low - 1, -1)), self._context(range(end, high))
             for before, after in {(left, 0), (0, right), (left, right)}:
                 yield from self._made(first, last, before, after, RewriteKind.CONTEXT, holes=False)
         if start == end:
@@ -188,12 +195,9 @@ class _Change:
             old = (head, self.ours[opener].text, HOLE, closer)
             yield Rewrite(old, (inside, *parts, closer), RewriteKind.CALL, self.ours[opener - 1].start)
 
-    def _context(self, at: int, step: int) -> int:
-        """Return the number of tokens from `at` on, in one direction, up to the first word; 0 if none is near."""
-        for count in range(1, _MAX_CONTEXT + 1):
-            index = at - count if step < 0 else at + count - 1
-            if not 0 <= index < len(self.ours):
-                return 0
+    def _context(self, unchanged: range) -> int:
+        """Return the number of the unchanged tokens up to the first word, nearest first; 0 if none is near."""
+        for count, index in enumerate(unchanged[:_MAX_CONTEXT], 1):
             if is_word(self.ours[index].text):
                 return count
         return 0

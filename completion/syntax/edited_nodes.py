@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-from tree_sitter import Node
+from tree_sitter import Node, Tree
 
 from completion.syntax.trees import ancestors, parse
 
@@ -74,18 +75,15 @@ def syntax_of_changes(
         return [ChangeSyntax() for _ in changes]
     names = {name for change in changes for name in change.names}
     orphans = {name for name in names if earlier.defines(name) and not document.defines(name)}
-    return [_facts(lines, document, language, change, orphans) for change in changes]
+    return [_facts(document, change, orphans) for change in changes]
 
 
-def _facts(
-    lines: Sequence[str], document: _Parsed, language: str, change: LineChange, orphans: set[str]
-) -> ChangeSyntax:
-    made = _Parsed.of([*lines[: change.line], *change.new, *lines[change.line + change.count :]], language)
+def _facts(document: _Parsed, change: LineChange, orphans: set[str]) -> ChangeSyntax:
     here, there = document.node(change.line, change.column), document.node(*change.taught_at)
     literal = _is_literal(here)
     left = {word for line in change.new for word in _WORD.findall(line)}
     return ChangeSyntax(
-        breaks=made is not None and made.errors > document.errors,
+        breaks=document.errors_after(change) > document.errors,
         same_kind=here.type == there.type,
         same_scope=_scope(here) == _scope(there),
         literal=literal,
@@ -95,29 +93,53 @@ def _facts(
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """A document and its tree."""
+    """A document and its tree.
+
+    Attributes:
+        starts: Offset of each line in the source, in bytes.
+    """
 
     lines: Sequence[str]
-    root: Node
+    language: str
+    source: bytes
+    starts: list[int]
+    tree: Tree
     errors: int
 
     @classmethod
     def of(cls, lines: Sequence[str], language: str) -> _Parsed | None:
-        tree = parse("\n".join(lines), language)
-        if tree is None:
-            return None
-        return cls(lines, tree.root_node, sum(1 for _ in _errors(tree.root_node)))
+        encoded = [line.encode("utf-8", "replace") for line in lines]
+        source = b"\n".join(encoded)
+        starts = list(accumulate((len(line) + 1 for line in encoded), initial=0))[:-1]
+        tree = parse(source, language)
+        return None if tree is None else cls(lines, language, source, starts, tree, _error_count(tree))
+
+    def errors_after(self, change: LineChange) -> int:
+        """Return the number of errors after a change; only what it touches is parsed again."""
+        end_line = change.line + change.count
+        new = "\n".join(change.new).encode("utf-8", "replace")
+        start, end = self.starts[change.line], len(self.source)
+        last = (len(self.lines) - 1, end - self.starts[-1])
+        new_last = (change.line + max(0, len(change.new) - 1), len(new) - (new.rfind(b"\n") + 1))
+        if end_line < len(self.lines):  # whole lines with their ends
+            new += b"\n" if change.new else b""
+            end, last, new_last = self.starts[end_line], (end_line, 0), (change.line + len(change.new), 0)
+        tree = self.tree.copy()
+        tree.edit(start, end, start + len(new), (change.line, 0), last, new_last)
+        made = parse(self.source[:start] + new + self.source[end:], self.language, tree)
+        return 0 if made is None else _error_count(made)
 
     def node(self, line: int, column: int) -> Node:
         """Return the innermost node of the character at a position."""
         text = self.lines[line] if line < len(self.lines) else ""
         at = (line, len(text[:column].encode("utf-8", "replace")))
-        return self.root.descendant_for_point_range(at, (at[0], at[1] + 1)) or self.root
+        return self.tree.root_node.descendant_for_point_range(at, (at[0], at[1] + 1)) or self.tree.root_node
 
     def defines(self, name: str) -> bool:
         """Return whether the document defines, imports or takes as parameter what has the name."""
         pattern = re.compile(rf"\b{re.escape(name)}\b")
-        places = ((number, match.start()) for number, line in enumerate(self.lines) for match in pattern.finditer(line))
+        having = ((number, line) for number, line in enumerate(self.lines) if name in line)
+        places = ((number, match.start()) for number, line in having for match in pattern.finditer(line))
         return any(_defines(self.node(*place)) for place, _ in zip(places, range(_MAX_OCCURRENCES), strict=False))
 
 
@@ -144,11 +166,11 @@ def _is_literal(node: Node) -> bool:
     )
 
 
-def _errors(node: Node) -> Iterator[Node]:
-    """Yield the erroneous and missing nodes of a tree."""
-    waiting = [node] if node.has_error else []
+def _error_count(tree: Tree) -> int:
+    """Return the number of erroneous and missing nodes of a tree."""
+    count, waiting = 0, [tree.root_node] if tree.root_node.has_error else []
     while waiting:
         each = waiting.pop()
-        if each.is_error or each.is_missing:
-            yield each
+        count += each.is_error or each.is_missing
         waiting += [child for child in each.children if child.has_error or child.is_missing]
+    return count

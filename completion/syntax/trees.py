@@ -9,12 +9,20 @@ from tree_sitter import Node, Parser, Tree
 from completion.syntax.languages import LANGUAGES, tree_sitter_language
 
 
-def parse(text: str, language: str) -> Tree | None:
-    """Return the tree of a whole or partial document, with offsets in UTF-8 bytes; None without a grammar."""
+def parse(text: str | bytes, language: str, old: Tree | None = None) -> Tree | None:
+    """Return the tree of a whole or partial document, with offsets in UTF-8 bytes; None without a grammar.
+
+    Args:
+        text: The document; bytes are UTF-8.
+        language: LSP language identifier.
+        old: Tree of an earlier text, edited to the document's offsets; its unchanged parts are not parsed again.
+    """
     row = LANGUAGES.get(language)
     if row is None:
         return None
-    return Parser(tree_sitter_language(row.package, row.entry)).parse(text.encode("utf-8", "replace"))
+    source = text.encode("utf-8", "replace") if isinstance(text, str) else text
+    parser = Parser(tree_sitter_language(row.package, row.entry))
+    return parser.parse(source) if old is None else parser.parse(source, old)
 
 
 def ancestors(node: Node | None) -> Iterator[Node]:

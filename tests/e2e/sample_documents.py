@@ -23,3 +23,17 @@ LIBRARY = '''class Library:
         '''
 ADD = "def add(a, b):\n    return a + b\n\n\n"
 MULTIPLY = "def add(a, b):\n    return a + b\n\n\ndef multiply(a, b):\n    "
+USES = """
+
+def load(path):
+    return jsonlib.load(path)
+
+
+def loads(text):
+    return jsonlib.loads(text)
+
+
+def dumps(value):
+    return jsonlib.dumps(value)
+"""
+RENAMED = USES.replace("jsonlib", "fastjson")

@@ -52,6 +52,9 @@ local commands = {
       selection.start(given.line1, given.line2, instruction)
     end
   end,
+  next_edit = function()
+    require("draftline.next_edit").request()
+  end,
   log = function()
     vim.cmd.tabedit(vim.lsp.log.get_filename())
   end,

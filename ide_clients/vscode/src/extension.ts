@@ -3,6 +3,7 @@
 import * as vscode from "vscode";
 import { terminalArguments } from "./launch.js";
 import { SECTION } from "./manifest.js";
+import { NextEdits } from "./nextEdit.js";
 import { Server } from "./server.js";
 import { type Scope, endSnooze, snooze, switchScope, toggleTrigger } from "./quiet.js";
 import { SelectionEdits } from "./selectionEdit.js";
@@ -25,6 +26,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     (milliseconds) => { status.latency(milliseconds); },
   );
   const edits = new SelectionEdits(() => server.current());
+  const nextEdits = new NextEdits(() => server.current());
   context.subscriptions.push(
     log,
     status,
@@ -32,7 +34,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     signals,
     suggestions,
     edits,
-    ...commands(server, suggestions, edits, log),
+    nextEdits,
+    ...commands(server, suggestions, edits, nextEdits, log),
     vscode.workspace.onDidChangeConfiguration((event) => { void onSettingsChanged(event, server); }),
   );
   await server.start();
@@ -50,6 +53,7 @@ function commands(
   server: Server,
   suggestions: Suggestions,
   edits: SelectionEdits,
+  nextEdits: NextEdits,
   log: vscode.LogOutputChannel,
 ): vscode.Disposable[] {
   const document = () => vscode.window.activeTextEditor?.document;
@@ -69,6 +73,9 @@ function commands(
     "draftline.editSelection": () => edits.start(),
     "draftline.acceptEdit": () => edits.accept(),
     "draftline.rejectEdit": () => edits.reject(),
+    "draftline.requestNextEdit": () => nextEdits.request(vscode.InlineCompletionTriggerKind.Invoke),
+    "draftline.acceptNextEdit": () => nextEdits.accept(),
+    "draftline.refuseNextEdit": () => nextEdits.refuse(),
     "draftline.dismiss": () => suggestions.dismiss(),
     "draftline.showMenu": () => showMenu(document()?.languageId),
   };

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changedLines, linesOf } from "./lines.js";
+import { changedLines, changedText, linesOf } from "./lines.js";
 
 const CASES: [string, string, number, number, string[]][] = [
   ["a b c", "a x c", 1, 1, ["x"]],
@@ -25,4 +25,10 @@ test("a last line end begins no line", () => {
   assert.deepEqual(linesOf("a\r\nb\r\n"), ["a", "b"]);
   assert.deepEqual(linesOf("a\n\n"), ["a", ""]);
   assert.deepEqual(linesOf(""), []);
+});
+
+test("a changed text has whole words", () => {
+  assert.deepEqual(changedText("x = foo_bar(1)", "x = foo_baz(1)"), { start: 4, end: 11, text: "foo_baz" });
+  assert.deepEqual(changedText("f(a)", "f(a, b)"), { start: 3, end: 3, text: ", b" });
+  assert.deepEqual(changedText("a 😀 b", "a 😁 b"), { start: 2, end: 4, text: "😁" });
 });

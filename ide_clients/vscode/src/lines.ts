@@ -25,3 +25,18 @@ export function changedLines(before: readonly string[], after: readonly string[]
 export function linesOf(text: string): string[] {
   return text === "" ? [] : text.replace(/\r?\n$/, "").split(/\r?\n/);
 }
+
+/** Return where a line differs from its new version, and the new text there. Words stay whole. */
+export function changedText(before: string, after: string): { start: number; end: number; text: string } {
+  const changed = changedLines(before.split(""), after.split(""));
+  let { start } = changed;
+  let same = before.length - start - changed.removed;
+  const splitsWord = (text: string, at: number) => /^[\w\u0080-\uffff]{2}$/.test(text.slice(at - 1, at + 1));
+  while (start > 0 && (splitsWord(before, start) || splitsWord(after, start))) {
+    start--;
+  }
+  while (same > 0 && (splitsWord(before, before.length - same) || splitsWord(after, after.length - same))) {
+    same--;
+  }
+  return { start, end: before.length - same, text: after.slice(start, after.length - same) };
+}

@@ -3,6 +3,7 @@
 import pytest
 
 from completion.edits import LineEdit
+from completion.errors import CancelledError
 from completion.next_edit.candidates import candidates
 
 
@@ -59,3 +60,22 @@ def test_edited_lines_are_never_candidates() -> None:
 
 def test_a_rule_that_matches_everywhere_proposes_nothing() -> None:
     assert proposed(("if a in b:", "if a not in b:"), *(f"if a in c{number}:" for number in range(50))) == set()
+
+
+def test_the_context_of_an_edit_stays_within_unchanged_text() -> None:
+    assert ("x = ab + 2", "x = ab - 2") in proposed(("ab + 1, cd", "ab - 1,"), "x = ab + 2", "y = cd + 2")
+
+
+def test_a_large_document_is_searched_with_many_checks_for_a_cancellation() -> None:
+    lines = ["import zstandard", *(f"value_{number} = {number}" for number in range(10_000)), "x = zstd.open(1)"]
+    checks = []
+    edits = [LineEdit(0, ("import zstd",), ("import zstandard",))]
+    (candidate,) = candidates(lines, edits, lambda: checks.append(1))
+    assert candidate.new == ("x = zstandard.open(1)",)
+    assert len(checks) > 10_000 // 1_000
+
+    def cancelled() -> None:
+        raise CancelledError("nobody waits")
+
+    with pytest.raises(CancelledError):
+        candidates(lines, edits, cancelled)

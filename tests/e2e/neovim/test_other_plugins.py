@@ -1,56 +1,17 @@
-"""Plugins of others in the real Neovim, unchanged, with this host: they show what `/v1/complete` gives.
-
-The plugins come from their public addresses at pinned revisions. DRAFTLINE_CLIENTS names a folder that has them.
-"""
+"""Plugins of others in the real Neovim, unchanged, with this host: they show what `/v1/complete` gives."""
 
 import json
-import os
-import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
-from tests.completion.host.dialects.client_host import FETCHED, TOKEN, ClientHost
+from tests.completion.host.dialects.client_host import TOKEN, ClientHost
 from tests.completion.host.dialects.client_requests import minuet_parts, vim_parts
 from tests.completion.host.dialects.test_replays import cursors
+from tests.e2e.neovim.plugins import plugin_folder
 from tests.e2e.sample_documents import MULTIPLY
 
 pytestmark = [pytest.mark.clients, pytest.mark.real_model, pytest.mark.timeout(900)]
-
-SOURCES = {
-    "llama.vim": ("https://github.com/ggml-org/llama.vim", "a1c8e6e40cb45df59b78add5b65d575386832465"),
-    "blink.cmp": ("https://github.com/saghen/blink.cmp", "4b18c32adef2898f95cdef6192cbd5796c1a332d"),
-    "nvim-cmp": ("https://github.com/hrsh7th/nvim-cmp", "a1d504892f2bc56c2e79b65c6faded2fd21f3eca"),
-    "lazy.nvim": ("https://github.com/folke/lazy.nvim", "306a05526ada86a7b30af95c5cc81ffba93fef97"),
-    "cmp-ai": ("https://github.com/tzachar/cmp-ai", "996c76519fa92abab8071e3a732f4c07265eb554"),
-    "plenary.nvim": ("https://github.com/nvim-lua/plenary.nvim", "b9fd5226c2f76c951fc8ed5923d85e4de065e509"),
-    "minuet-ai.nvim": ("https://github.com/milanglacier/minuet-ai.nvim", "479487c34041f53aad3184597428e42d9f3333b5"),
-}
-
-
-def git(*arguments, folder):
-    return subprocess.run(["git", "-C", folder, *arguments], capture_output=True, text=True, timeout=120, check=True)
-
-
-def plugin_folder(name):
-    """Return the folder of a plugin at its pinned revision. Skip the test if its source cannot be had."""
-    address, revision = SOURCES[name]
-    given = os.environ.get("DRAFTLINE_CLIENTS")
-    folder = Path(given) / name if given else FETCHED / f"{name}-{revision[:12]}"
-    try:
-        if not folder.exists():
-            folder.mkdir(parents=True)
-            git("init", "--quiet", folder=folder)
-        if git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", folder=folder).stdout.strip() != revision:
-            raise FileNotFoundError(revision)
-    except subprocess.CalledProcessError:
-        try:
-            git("fetch", "--quiet", "--depth=1", address, revision, folder=folder)
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            pytest.skip(f"{name} cannot be fetched from {address}: {getattr(error, 'stderr', error)}")
-    git("checkout", "--quiet", revision, folder=folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from benchmarks.editor_latency.neovim_driver import Neovim
-from tests.e2e.neovim.test_other_plugins import git, plugin_folder
+from tests.e2e.neovim.plugins import git, plugin_folder
 from tests.e2e.sample_documents import MULTIPLY
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(3000)]

@@ -4,44 +4,61 @@ local config = require("draftline.config")
 
 local M = {}
 
-local previous = {} -- buffer -> key -> its earlier mapping in this buffer, or false
 local actions = { "accept", "accept_word", "accept_line", "next", "previous", "dismiss" }
+local restores = {} ---@type table<integer, fun()> buffer -> gives its keys back
 
---- Map the keys in a buffer.
+--- Map keys in a buffer. Return a function that restores its earlier mappings.
+---@param mode string
+---@param bufnr integer
+---@param wanted table<string, fun()> key -> action
+---@return fun()
+function M.take(mode, bufnr, wanted)
+  local previous = {} ---@type table<string, table|false> key -> its earlier mapping in this buffer
+  for key, action in pairs(wanted) do
+    local before = vim.fn.maparg(key, mode, false, true)
+    previous[key] = before.buffer == 1 and before or false
+    vim.keymap.set(mode, key, action, { buffer = bufnr, nowait = true, desc = "draftline" })
+  end
+  return function()
+    if not vim.api.nvim_buf_is_valid(bufnr) then
+      return
+    end
+    for key, mapping in pairs(previous) do
+      pcall(vim.keymap.del, mode, key, { buffer = bufnr }) -- the user may have unmapped it
+      if mapping then
+        vim.api.nvim_buf_call(bufnr, function()
+          vim.fn.mapset(mode, false, mapping)
+        end)
+      end
+    end
+  end
+end
+
+--- Map the keys of a suggestion in a buffer.
 ---@param bufnr integer
 function M.map(bufnr)
-  if previous[bufnr] then
+  if restores[bufnr] then
     return
   end
-  previous[bufnr] = {}
+  local wanted = {}
   for _, action in ipairs(actions) do
     local key = config.options.keys[action]
     if key then
-      local before = vim.fn.maparg(key, "i", false, true)
-      local is_local = before.buffer == 1
-      previous[bufnr][key] = is_local and before or false
-      vim.keymap.set("i", key, function()
+      wanted[key] = function()
         require("draftline")[action]()
-      end, { buffer = bufnr, nowait = true, desc = "draftline: " .. action:gsub("_", " ") })
+      end
     end
   end
+  restores[bufnr] = M.take("i", bufnr, wanted)
 end
 
 --- Restore the earlier mappings of a buffer.
 ---@param bufnr integer
 function M.restore(bufnr)
-  local before = previous[bufnr]
-  previous[bufnr] = nil
-  if not before or not vim.api.nvim_buf_is_valid(bufnr) then
-    return
-  end
-  for key, mapping in pairs(before) do
-    pcall(vim.keymap.del, "i", key, { buffer = bufnr }) -- the user may have unmapped it
-    if mapping then
-      vim.api.nvim_buf_call(bufnr, function()
-        vim.fn.mapset("i", false, mapping)
-      end)
-    end
+  local restore = restores[bufnr]
+  restores[bufnr] = nil
+  if restore then
+    restore()
   end
 end
 

@@ -2,6 +2,7 @@
 -- user accepts it. There is at most one edit.
 
 local config = require("draftline.config")
+local keys = require("draftline.keys")
 local server = require("draftline.server")
 
 local M = {}
@@ -17,7 +18,7 @@ local M = {}
 ---@field client vim.lsp.Client
 ---@field request integer? the ID of the running LSP request
 ---@field id string
----@field previous table<string, table|false> the buffer's earlier mappings
+---@field restore fun() gives the keys back
 
 local namespace = vim.api.nvim_create_namespace("draftline.edit")
 local current = nil ---@type draftline.Edit?
@@ -66,12 +67,6 @@ local function draw(edit)
   end
 end
 
-local function map(edit, key, action)
-  local before = vim.fn.maparg(key, "n", false, true)
-  edit.previous[key] = before.buffer == 1 and before or false
-  vim.keymap.set("n", key, action, { buffer = edit.bufnr, nowait = true, desc = "draftline: edit" })
-end
-
 -- Remove the edit from the screen and stop its request. Return it, or nil if there is none.
 local function close()
   local edit = current
@@ -84,14 +79,7 @@ local function close()
   if edit.request then
     edit.client:cancel_request(edit.request)
   end
-  for key, mapping in pairs(edit.previous) do
-    pcall(vim.keymap.del, "n", key, { buffer = edit.bufnr })
-    if mapping then
-      vim.api.nvim_buf_call(edit.bufnr, function()
-        vim.fn.mapset("n", false, mapping)
-      end)
-    end
-  end
+  edit.restore()
   return edit
 end
 
@@ -160,6 +148,7 @@ end
 ---@param instruction string
 function M.start(first, last, instruction)
   close()
+  require("draftline.next_edit").hide()
   local bufnr = vim.api.nvim_get_current_buf()
   local client = server.client(bufnr)
   if not client then
@@ -176,7 +165,6 @@ function M.start(first, last, instruction)
     is_done = false,
     client = client,
     id = tostring(count),
-    previous = {},
   }
   current = edit
   define_highlights()
@@ -186,8 +174,7 @@ function M.start(first, last, instruction)
     buffer = bufnr,
     callback = M.reject,
   })
-  map(edit, config.options.keys.accept or "<Tab>", M.accept)
-  map(edit, "<Esc>", M.reject)
+  edit.restore = keys.take("n", bufnr, { [config.options.keys.accept or "<Tab>"] = M.accept, ["<Esc>"] = M.reject })
   local range = { start = { line = first - 1, character = 0 }, ["end"] = { line = last, character = 0 } }
   local params = {
     id = edit.id,

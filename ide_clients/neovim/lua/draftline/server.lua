@@ -12,6 +12,7 @@ local function on_attach(client, bufnr)
   end
   if config.is_set_up or not vim.lsp.inline_completion then
     require("draftline.session").attach(bufnr)
+    require("draftline.next_edit").attach(bufnr)
   else
     require("draftline.builtin").attach(client, bufnr)
   end

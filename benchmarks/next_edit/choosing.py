@@ -1,0 +1,157 @@
+"""Ways to choose among proposals, and the figures of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.gate.__main__ import auc
+from benchmarks.next_edit.replay import Outcome, State
+from benchmarks.next_edit.training import Row, folds, half, judged_by, train_gate
+from completion.edits import NextEdit
+from completion.next_edit.candidates import Candidate
+from completion.next_edit.finder import without_overlaps
+from completion.next_edit.gate import JUDGED_FROM, SHOWN_FROM, Gate
+
+THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(2, 19))
+"""Thresholds to choose from."""
+MIN_PRECISION = 0.65
+"""Precision for which a threshold is chosen: the bound of 0.55 and a margin for other packages."""
+MIN_QUIET_RATE = 0.95
+"""Quiet rate for which a threshold is chosen."""
+
+Key = tuple[int, tuple[str, ...], tuple[str, ...]]
+"""What stays the same of a proposal while lines above it change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to choose: a number for each proposal, and the number from which it is shown, which may differ by row."""
+
+    chance: Callable[[Row], float]
+    shown_from: Callable[[Row], float]
+
+    def shows(self, row: Row) -> bool:
+        """Return whether a proposal is shown."""
+        return self.chance(row) >= self.shown_from(row)
+
+
+def constant(value: float) -> Callable[[Row], float]:
+    """Return a function that gives the same number for every row."""
+    return lambda _: value
+
+
+def ratio(row: Row) -> float:
+    """Return the model's log-likelihood ratio of a proposal, the smallest number if it did not judge."""
+    return row.judgement.ratio if row.judgement else -math.inf
+
+
+def by_rules(gate: Gate) -> Callable[[Row], float]:
+    """Return the probabilities of a gate by the rules alone."""
+    return lambda row: gate.rules.probability(row.proposal.rule_features())
+
+
+def by_both(gate: Gate) -> Callable[[Row], float]:
+    """Return the probabilities of a gate, which are low for proposals that the model did not judge."""
+    judged = judged_by(gate.rules)
+    return lambda row: gate.both.probability(judged(row)) if row.judgement else JUDGED_FROM * by_rules(gate)(row)
+
+
+def crossed(
+    rows: Sequence[Row], chance: Callable[[Gate], Callable[[Row], float]], shown_from: Callable[[Row], float]
+) -> Way:
+    """Return the way of gates that were trained on the half without a proposal's package."""
+    chances = [chance(train_gate([row for row in rows if half(row) != own])) for own in (0, 1)]
+    return Way(lambda row: chances[half(row)](row), shown_from)
+
+
+def chosen_thresholds(replays: Sequence[Sequence[State]], rows: Sequence[Row]) -> tuple[float, float]:
+    """Return the thresholds for both halves of the packages, each chosen on the other half only.
+
+    Gates of parts of that half give the probabilities, so none of them is trained on the packages that it is tested on.
+    """
+    return _chosen(replays, rows, 1), _chosen(replays, rows, 0)
+
+
+def _chosen(replays: Sequence[Sequence[State]], rows: Sequence[Row], own: int) -> float:
+    """Return the lowest threshold that keeps both bounds in one half, the highest one if none does."""
+    rows = [row for row in rows if half(row) == own]
+    known = {row.state.record for row in rows}
+    replays = [replay for replay in replays if replay and replay[0].record in known]
+    chances: dict[int, float] = {}
+    for training, testing in folds(rows):
+        chance = by_both(train_gate(training))
+        chances |= {id(row): chance(row) for row in testing}
+    for threshold in THRESHOLDS:
+        figures = report(replays, rows, Way(lambda row: chances[id(row)], constant(threshold)))
+        if figures["precision_exact"] >= MIN_PRECISION and figures["quiet_rate"] >= MIN_QUIET_RATE:
+            return threshold
+    return THRESHOLDS[-1]
+
+
+def shipped() -> Way:
+    """Return the way of the gate that ships."""
+    return Way(by_both(Gate.shipped()), constant(SHOWN_FROM))
+
+
+def report(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way) -> dict[str, float]:
+    """Return the figures of one way to choose; a proposal that was shown once is not shown again."""
+    by_state: dict[tuple[str, int], list[Row]] = {}
+    for row in rows:
+        by_state.setdefault((row.state.record, row.state.number), []).append(row)
+    outcomes: list[Outcome] = []
+    later = covered = complete = quiet = 0
+    for replay in replays:
+        seen: set[Key] = set()
+        done: set[int] = set()
+        for state in replay:
+            visible = shown(by_state.get((state.record, state.number), ()), way)
+            done |= state.covered([row.proposal.candidate for row in visible if row.outcome is Outcome.EXACT])
+            outcomes += [row.outcome for row in visible if key(state, row.proposal.candidate) not in seen]
+            seen |= {key(state, row.proposal.candidate) for row in visible}
+            complete += not state.later
+            quiet += not state.later and not visible
+        later += len({each.number for state in replay for each in state.later})
+        covered += len(done)
+    exact, place = outcomes.count(Outcome.EXACT), outcomes.count(Outcome.PLACE)
+    return {
+        "shown": len(outcomes),
+        "exact": exact,
+        "precision_exact": round(exact / max(1, len(outcomes)), 3),
+        "precision_place": round((exact + place) / max(1, len(outcomes)), 3),
+        "coverage_exact": round(covered / max(1, later), 4),
+        "quiet_rate": round(quiet / max(1, complete), 3),
+    }
+
+
+def ranking(rows: Sequence[Row], ways: Mapping[str, Way], best: str) -> dict[str, float]:
+    """Return how well right proposals rank above others; those that the model does not judge rank by the rules."""
+    first = [row for row in rows if row.is_first]
+    right = np.array([row.is_right for row in first])
+    figures: dict[str, float] = {"proposals": len(first)}
+    for name, way in (("judge_auc", ways[best]), ("rules_auc", ways["rules_gate"])):
+        figures[name] = round(auc(np.array([way.chance(row) for row in first]), right), 4)
+    judged = np.array([row.judgement is not None for row in first])
+    if judged.any():
+        ratios = np.array([ratio(row) for row in first])
+        figures |= {"judged": int(judged.sum()), "ratio_auc_judged": round(auc(ratios[judged], right[judged]), 4)}
+    return figures
+
+
+def shown(rows: Sequence[Row], way: Way) -> list[Row]:
+    """Return what is shown of the proposals of one state."""
+    edits = {
+        id(row): NextEdit(candidate.line, candidate.old, candidate.new, way.chance(row))
+        for row in rows
+        if way.shows(row) and (candidate := row.proposal.candidate)
+    }
+    kept = without_overlaps(list(edits.values()))
+    return [row for row in rows if id(row) in edits and edits[id(row)] in kept]
+
+
+def key(state: State, candidate: Candidate) -> Key:
+    """Return what stays the same of a proposal while lines above it change."""
+    return len(state.lines) - candidate.line, candidate.old, candidate.new

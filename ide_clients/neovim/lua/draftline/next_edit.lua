@@ -1,0 +1,241 @@
+-- The next edit: what the user's last edits imply for other lines, shown as a dim diff in normal mode. The first Tab jumps
+-- to it, the next one applies it, Escape refuses it for good. In insert mode the suggestion at the cursor goes first.
+
+local config = require("draftline.config")
+local keys = require("draftline.keys")
+local server = require("draftline.server")
+
+local M = {}
+
+local AUTOMATIC, INVOKED = 2, 1 -- LSP 3.18, InlineCompletionTriggerKind
+local METHOD = "draftline/nextEdit"
+local PAUSE_MS = 100 -- after a change in normal mode, which may be one of several
+local namespace = vim.api.nvim_create_namespace("draftline.next_edit")
+
+---@class draftline.NextEdit
+---@field bufnr integer
+---@field first integer first row
+---@field old string[] text that it replaces, from the first column of `first` on
+---@field new string[] text in its place
+---@field command lsp.Command
+---@field id string
+---@field tick integer the changedtick of the buffer
+---@field restore fun() gives the keys back
+
+local shown = nil ---@type draftline.NextEdit?
+local pending = nil ---@type { bufnr: integer, tick: integer, cancel: fun() }? the running request
+local timer = assert(vim.uv.new_timer())
+
+local function lines_of(text)
+  return vim.split((text:gsub("\r\n", "\n")), "\n", { plain = true })
+end
+
+local function last_row(edit)
+  return edit.first + #edit.old - 1
+end
+
+-- Return whether the buffer has exactly the text that an edit replaces.
+local function is_current(edit)
+  local last = last_row(edit)
+  local is_read, text = pcall(vim.api.nvim_buf_get_text, edit.bufnr, edit.first, 0, last, #edit.old[#edit.old], {})
+  return is_read and vim.deep_equal(text, edit.old)
+end
+
+-- Return whether a word goes on at a byte of a line.
+local function splits_word(line, at)
+  return line:sub(at, at + 1):match("^[%w_\128-\255][%w_\128-\255]$") ~= nil
+end
+
+-- Return where a line differs from its new version: start and end in bytes, and the new text there. Words stay whole.
+local function changed(old, new)
+  local shorter, start, same = math.min(#old, #new), 0, 0
+  while start < shorter and old:byte(start + 1) == new:byte(start + 1) do
+    start = start + 1
+  end
+  while same < shorter - start and old:byte(#old - same) == new:byte(#new - same) do
+    same = same + 1
+  end
+  while start > 0 and (splits_word(old, start) or splits_word(new, start)) do
+    start = start - 1
+  end
+  while same > 0 and (splits_word(old, #old - same) or splits_word(new, #new - same)) do
+    same = same - 1
+  end
+  return start, #old - same, new:sub(start + 1, #new - same)
+end
+
+local function mark(edit, row, column, options)
+  vim.api.nvim_buf_set_extmark(edit.bufnr, namespace, row, column, options)
+end
+
+local function draw_line(edit)
+  local start, stop, text = changed(edit.old[1], edit.new[1])
+  mark(edit, edit.first, start, { end_col = stop, hl_group = "DraftlineEditOld" })
+  mark(edit, edit.first, stop, { virt_text = { { text, "DraftlineEditNew" } }, virt_text_pos = "inline" })
+end
+
+local function draw_lines(edit)
+  local last = last_row(edit)
+  mark(edit, edit.first, 0, { end_row = last, end_col = #edit.old[#edit.old], hl_group = "DraftlineEditOld" })
+  local tab = (" "):rep(vim.bo[edit.bufnr].tabstop)
+  local below = vim.tbl_map(function(line)
+    return { { line:gsub("\t", tab) .. " ", "DraftlineEditNew" } }
+  end, edit.new)
+  if not vim.deep_equal(edit.new, { "" }) then
+    mark(edit, last, 0, { virt_lines = below })
+  end
+end
+
+local function draw(edit)
+  vim.api.nvim_buf_clear_namespace(edit.bufnr, namespace, 0, -1)
+  local is_visible = vim.fn.line("w0") <= edit.first + 1 and edit.first + 1 <= vim.fn.line("w$")
+  if not is_visible then
+    local hint = ("  → line %d: %s"):format(edit.first + 1, vim.trim(edit.new[1]))
+    mark(edit, vim.fn.line(".") - 1, 0, { virt_text = { { hint, "DraftlineEditNew" } } })
+  elseif #edit.old == 1 and #edit.new == 1 then
+    draw_line(edit)
+  else
+    draw_lines(edit)
+  end
+end
+
+--- Remove the edit from the screen and stop the request for one. Return the edit, nil if there was none.
+---@return draftline.NextEdit?
+function M.hide()
+  local edit = shown
+  shown = nil
+  timer:stop()
+  if pending then
+    pending.cancel()
+    pending = nil
+  end
+  if edit and vim.api.nvim_buf_is_valid(edit.bufnr) then
+    edit.restore()
+    vim.api.nvim_buf_clear_namespace(edit.bufnr, namespace, 0, -1)
+  end
+  return edit
+end
+
+--- Return whether an edit is being requested, or will be after a pause.
+---@return boolean
+function M.is_waiting()
+  return pending ~= nil or timer:is_active()
+end
+
+-- Run a command about an edit that left the screen, then request the next one.
+local function tell(edit, command)
+  local client = server.client(edit.bufnr)
+  if client then
+    client:exec_cmd(command, { bufnr = edit.bufnr })
+    M.request(AUTOMATIC)
+  end
+end
+
+--- Jump to the edit. If the cursor is there, apply it; one undo takes it back.
+function M.accept()
+  local edit = shown
+  if not edit or not is_current(edit) then
+    M.hide()
+  elseif vim.fn.line(".") ~= edit.first + 1 then
+    vim.cmd("normal! m'")
+    vim.api.nvim_win_set_cursor(0, { edit.first + 1, 0 })
+    draw(edit)
+  else
+    M.hide()
+    vim.api.nvim_buf_set_text(edit.bufnr, edit.first, 0, last_row(edit), #edit.old[#edit.old], edit.new)
+    tell(edit, edit.command)
+  end
+end
+
+--- Refuse the edit: it never comes back.
+function M.refuse()
+  local edit = M.hide()
+  if edit then
+    tell(edit, { title = "Refuse", command = "draftline.nextEditRefused", arguments = { edit.id } })
+  end
+end
+
+local function show(edit)
+  shown = edit
+  draw(edit)
+  local actions = { [config.options.keys.accept or "<Tab>"] = M.accept, ["<Esc>"] = M.refuse }
+  edit.restore = keys.take("n", edit.bufnr, actions)
+end
+
+local function on_reply(bufnr, result)
+  local is_here = vim.api.nvim_get_current_buf() == bufnr and vim.api.nvim_get_mode().mode == "n"
+  local given = result and result.edits[1]
+  local is_free = require("draftline.selection").state() == nil -- an edit by an instruction has the same keys
+  if not given or not is_here or not is_free or given.textDocument.version ~= vim.lsp.util.buf_versions[bufnr] then
+    return
+  end
+  local edit = { bufnr = bufnr, first = given.range.start.line, id = given.id, command = given.command }
+  edit.tick = vim.api.nvim_buf_get_changedtick(bufnr)
+  edit.old, edit.new = lines_of(given.oldText), lines_of(given.text)
+  if is_current(edit) then
+    show(edit)
+  end
+end
+
+--- Request the next edit.
+---@param kind integer? nil: a manual request
+function M.request(kind)
+  M.hide()
+  local bufnr = vim.api.nvim_get_current_buf()
+  local client = server.client(bufnr)
+  if not client or not config.is_enabled then
+    return
+  end
+  local params = { textDocument = { uri = vim.uri_from_bufnr(bufnr) }, context = { triggerKind = kind or INVOKED } }
+  local this = { bufnr = bufnr, tick = vim.api.nvim_buf_get_changedtick(bufnr) }
+  pending = this
+  local _, request = client:request(METHOD, params, function(_, result)
+    if pending == this then
+      pending = nil
+      on_reply(bufnr, result)
+    end
+  end, bufnr)
+  this.cancel = function()
+    if request then
+      client:cancel_request(request)
+    end
+  end
+end
+
+local function on_change()
+  local tick = vim.api.nvim_buf_get_changedtick(0)
+  local known = pending or shown
+  if known and known.bufnr == vim.api.nvim_get_current_buf() and known.tick == tick then
+    return -- this text's edit is requested or shown already: an edit was applied
+  end
+  M.hide()
+  timer:start(
+    PAUSE_MS,
+    0,
+    vim.schedule_wrap(function()
+      if vim.api.nvim_get_mode().mode == "n" then
+        M.request(AUTOMATIC)
+      end
+    end)
+  )
+end
+
+--- Watch a buffer and propose edits in it.
+---@param bufnr integer
+function M.attach(bufnr)
+  local group = vim.api.nvim_create_augroup("draftline.next_edit." .. bufnr, {})
+  local function on(events, callback)
+    vim.api.nvim_create_autocmd(events, { group = group, buffer = bufnr, callback = callback })
+  end
+  on({ "TextChanged", "InsertLeave" }, on_change)
+  on({ "InsertEnter", "BufLeave", "BufUnload" }, function()
+    M.hide()
+  end)
+  on({ "CursorMoved", "WinScrolled" }, function()
+    if shown then
+      draw(shown)
+    end
+  end)
+end
+
+return M

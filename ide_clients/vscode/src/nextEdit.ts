@@ -1,0 +1,200 @@
+// The next edit: what the user's last edits imply for other lines, shown as a dim diff. The first Tab jumps to it, the
+// next one applies it, Escape refuses it for good. A suggestion at the cursor goes first: package.json binds the keys.
+
+import * as vscode from "vscode";
+import type { LanguageClient, Range } from "vscode-languageclient/node";
+import { changedText } from "./lines.js";
+
+const STATE = "draftline.nextEdit"; // whether an edit is on the screen
+const METHOD = "draftline/nextEdit";
+const PAUSE_MS = 100; // after a key that may not be the last one
+const GHOST = new vscode.ThemeColor("editorGhostText.foreground");
+
+/** An edit as the server sends it: for one version of a document, and for the text that it names. */
+interface RawEdit {
+  readonly id: string;
+  readonly textDocument: { readonly uri: string; readonly version: number };
+  readonly range: Range;
+  readonly text: string;
+  readonly oldText: string;
+  readonly command: { readonly command: string; readonly arguments?: readonly unknown[] };
+}
+
+/** An edit on the screen. */
+interface Shown {
+  readonly editor: vscode.TextEditor;
+  readonly range: vscode.Range;
+  readonly raw: RawEdit;
+}
+
+export class NextEdits implements vscode.Disposable {
+  private shown: Shown | undefined;
+  private running: vscode.CancellationTokenSource | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private isApplying = false;
+  private passed = ""; // the edit that was on the screen when the user typed elsewhere; not shown again by itself
+  private readonly old = vscode.window.createTextEditorDecorationType({ textDecoration: "line-through", opacity: "0.6" });
+  private readonly added = vscode.window.createTextEditorDecorationType({});
+  private readonly subscriptions = vscode.Disposable.from(
+    vscode.workspace.onDidChangeTextDocument((event) => { this.onChange(event); }),
+    vscode.window.onDidChangeActiveTextEditor(() => { this.hide(); }),
+    vscode.window.onDidChangeTextEditorSelection(() => { this.draw(); }),
+    vscode.window.onDidChangeTextEditorVisibleRanges(() => { this.draw(); }),
+  );
+
+  constructor(private readonly client: () => LanguageClient | undefined) {}
+
+  /** Request the next edit and show it. */
+  async request(kind: vscode.InlineCompletionTriggerKind): Promise<void> {
+    this.hide();
+    const [client, editor] = [this.client(), vscode.window.activeTextEditor];
+    if (!client?.isRunning() || !editor) {
+      return;
+    }
+    const { document } = editor;
+    const running = new vscode.CancellationTokenSource();
+    this.running = running;
+    const uri = client.code2ProtocolConverter.asUri(document.uri);
+    // The protocol's numbers are the editor's and one more.
+    const params = { textDocument: { uri, version: document.version }, context: { triggerKind: kind + 1 } };
+    try {
+      const { edits } = await client.sendRequest<{ edits: RawEdit[] }>(METHOD, params, running.token);
+      const [raw] = edits;
+      const isPassed = kind === vscode.InlineCompletionTriggerKind.Automatic && raw && nameOf(raw) === this.passed;
+      if (raw && !isPassed && this.running === running && editor === vscode.window.activeTextEditor) {
+        this.show({ editor, range: client.protocol2CodeConverter.asRange(raw.range), raw });
+      }
+    } catch (error) {
+      if (!running.token.isCancellationRequested) {
+        client.debug(`next edit: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    } finally {
+      running.dispose();
+    }
+  }
+
+  /** Jump to the edit. If the cursor is there, apply it; one undo takes it back. */
+  async accept(): Promise<void> {
+    const { shown } = this;
+    if (!shown || !isCurrent(shown)) {
+      this.hide();
+      return;
+    }
+    const { editor, range, raw } = shown;
+    if (editor.selection.active.line !== range.start.line) {
+      editor.selection = new vscode.Selection(range.start, range.start);
+      editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+      return;
+    }
+    this.hide();
+    this.isApplying = true;
+    try {
+      await editor.edit((builder) => { builder.replace(range, raw.text); });
+    } finally {
+      this.isApplying = false;
+    }
+    await this.tell(raw.command.command, raw.command.arguments ?? []);
+  }
+
+  /** Refuse the edit: it never comes back. */
+  async refuse(): Promise<void> {
+    const { shown } = this;
+    this.hide();
+    if (shown) {
+      await this.tell("draftline.nextEditRefused", [shown.raw.id]);
+    }
+  }
+
+  /** Remove the edit from the screen and stop the request for one. */
+  hide(): void {
+    clearTimeout(this.timer);
+    this.running?.cancel();
+    this.running = undefined;
+    const { shown } = this;
+    this.shown = undefined;
+    if (shown) {
+      shown.editor.setDecorations(this.old, []);
+      shown.editor.setDecorations(this.added, []);
+      setShown(false);
+    }
+  }
+
+  dispose(): void {
+    this.hide();
+    this.subscriptions.dispose();
+    this.old.dispose();
+    this.added.dispose();
+  }
+
+  /** Run a command about an edit that left the screen, then request the next one. */
+  private async tell(command: string, words: readonly unknown[]): Promise<void> {
+    await vscode.commands.executeCommand(command, ...words);
+    await this.request(vscode.InlineCompletionTriggerKind.Automatic);
+  }
+
+  private show(shown: Shown): void {
+    if (isCurrent(shown)) {
+      this.shown = shown;
+      this.draw();
+      setShown(true);
+    }
+  }
+
+  private draw(): void {
+    if (!this.shown) {
+      return;
+    }
+    const { editor, range } = this.shown;
+    const isVisible = editor.visibleRanges.some((part) => part.start.line <= range.start.line && range.start.line <= part.end.line);
+    const { old, added } = isVisible ? diffOf(this.shown) : { old: [], added: [hintOf(this.shown)] };
+    editor.setDecorations(this.old, old);
+    editor.setDecorations(this.added, added);
+  }
+
+  private onChange({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
+    if (contentChanges.length === 0 || document !== vscode.window.activeTextEditor?.document || this.isApplying) {
+      return;
+    }
+    this.passed = this.shown ? nameOf(this.shown.raw) : this.passed;
+    this.hide();
+    this.timer = setTimeout(() => { void this.request(vscode.InlineCompletionTriggerKind.Automatic); }, PAUSE_MS);
+  }
+}
+
+/** Return what stays the same of an edit while its line moves. */
+function nameOf({ textDocument, oldText, text }: RawEdit): string {
+  return [textDocument.uri, oldText, text].join("\0");
+}
+
+/** Return whether the document has the version and the text that an edit names. */
+function isCurrent({ editor: { document }, range, raw }: Shown): boolean {
+  return document.version === raw.textDocument.version && document.getText(range) === raw.oldText;
+}
+
+/** Return the ranges that the edit removes, and its new text after them: in each line, or after the last one. */
+function diffOf({ range, raw }: Shown): { old: vscode.Range[]; added: vscode.DecorationOptions[] } {
+  const [before, after] = [raw.oldText.split(/\r?\n/), raw.text.split(/\r?\n/)];
+  if (before.length !== after.length) {
+    return { old: [range], added: [textAfter(range.end, ` ${after.map((line) => line.trim()).join(" ⏎ ")}`)] };
+  }
+  const changes = before.map((line, row) => ({ line: range.start.line + row, ...changedText(line, after[row] ?? "") }));
+  return {
+    old: changes.map(({ line, start, end }) => new vscode.Range(line, start, line, end)),
+    added: changes.map(({ line, end, text }) => textAfter(new vscode.Position(line, end), text)),
+  };
+}
+
+/** Return a hint at the cursor for an edit that is off the screen. */
+function hintOf({ editor, range, raw }: Shown): vscode.DecorationOptions {
+  const { line } = editor.selection.active;
+  const [first = ""] = raw.text.split(/\r?\n/);
+  return textAfter(editor.document.lineAt(line).range.end, `  → line ${range.start.line + 1}: ${first.trim()}`);
+}
+
+function textAfter(position: vscode.Position, contentText: string): vscode.DecorationOptions {
+  return { range: new vscode.Range(position, position), renderOptions: { after: { contentText, color: GHOST } } };
+}
+
+function setShown(isShown: boolean): void {
+  void vscode.commands.executeCommand("setContext", STATE, isShown);
+}

@@ -1,0 +1,83 @@
+"""The benchmark of next edits: its division of the data, scenarios in folders, and random edits."""
+
+import pytest
+
+from benchmarks.next_edit.choosing import Way, constant, report
+from benchmarks.next_edit.replay import Outcome, states
+from benchmarks.next_edit.scenarios import history_edits, scenarios
+from benchmarks.next_edit.staleness import run
+from benchmarks.next_edit.training import FOLDS, Row, folds
+from completion.edits import LineEdit
+from completion.next_edit.candidates import Candidate
+from completion.next_edit.proposals import Proposal
+from completion.syntax.edited_nodes import ChangeSyntax
+
+USES = "\nx = {0}.open(1)\ny = {0}.read(x)\n"
+BUFFER = "import zstandard\n" + USES.format("zstd")
+HISTORY = "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n-import zstd\n+import zstandard\n \n"
+
+
+def record(package: str, path: str = "a.py") -> dict[str, str]:
+    """Return a release replay in which a name is renamed in three lines."""
+    before, after = (f"import {name}\n{USES.format(name)}" for name in ("zstd", "zstandard"))
+    source = f"{package}==1.0"
+    return {"id": source, "source": source, "language": "python", "path": path, "before": before, "after": after}
+
+
+def row(state) -> Row:
+    """Return the proposal for the first line that still has the old name."""
+    line = next((number for number, text in enumerate(state.lines) if "zstd." in text), 2)
+    old = state.lines[line]
+    candidate = Candidate(line, (old,), (old.replace("zstd.", "zstandard."),), frozenset({"name"}), 0)
+    return Row(state, Proposal(candidate, ChangeSyntax(), 0), state.outcome(candidate), is_first=True)
+
+
+def test_each_row_is_tested_once_by_a_gate_without_its_package():
+    rows = [row(state) for number in range(20) for state in states(record(f"package{number}"))]
+    parts = list(folds(rows))
+    assert len(parts) == FOLDS
+    assert sorted(id(each) for _, testing in parts for each in testing) == sorted(map(id, rows))
+    for training, testing in parts:
+        packages = ({each.state.package for each in part} for part in (training, testing))
+        assert set.isdisjoint(*packages)
+
+
+def test_the_report_counts_right_edits_covered_changes_and_silence():
+    replay = list(states(record("p")))
+    rows = [row(state) for state in replay[:-1]]
+    assert [each.outcome for each in rows] == [Outcome.EXACT, Outcome.EXACT]
+    figures = report([replay], rows, Way(constant(1.0), constant(0.5)))
+    assert (figures["shown"], figures["precision_exact"], figures["quiet_rate"]) == (2, 1.0, 1.0)
+    assert figures["coverage_exact"] == 1.0
+    silent = report([replay], rows, Way(constant(0.0), constant(0.5)))
+    assert (silent["shown"], silent["coverage_exact"], silent["quiet_rate"]) == (0, 0.0, 1.0)
+
+
+def test_a_scenario_is_a_state_with_what_is_expected_later(tmp_path):
+    folder = tmp_path / "rename"
+    folder.mkdir()
+    (folder / "buffer.py").write_text(BUFFER)
+    (folder / "history.diff").write_text(HISTORY)
+    (folder / "expected.py").write_text("import zstandard\n" + USES.format("zstandard"))
+    ((state,),) = scenarios(tmp_path)
+    assert state.language == "python"
+    assert state.edits == (LineEdit(0, ("import zstd",), ("import zstandard",)),)
+    assert [(later.start, later.end, later.new[0]) for later in state.later] == [(2, 4, "x = zstandard.open(1)")]
+    (folder / "buffer.py").write_text("import json\n")
+    with pytest.raises(SystemExit, match=r"the buffer has other lines at 1 than history\.diff"):
+        scenarios(tmp_path)
+    with pytest.raises(SystemExit, match="has no scenarios"):
+        scenarios(folder)
+
+
+def test_the_hunks_of_a_history_name_lines_of_the_buffer():
+    diff = ["@@ -7,2 +7,3 @@", " def f():", "+    log()", "     pass", "@@ -3,1 +2,0 @@", "-import os"]
+    assert list(history_edits(diff)) == [LineEdit(7, (), ("    log()",)), LineEdit(2, ("import os",), ())]
+
+
+def test_random_edits_never_meet_an_edit_for_another_text():
+    counts = run([record("p"), record("q", "b.py")], edits=600, seed=1)
+    assert counts["wrong_text"] == 0
+    assert counts["same_text"] == counts["pauses"], "the server has the text of the client"
+    assert counts["applied"] > 20
+    assert counts["dropped"] > 0

@@ -1,0 +1,109 @@
+"""Next edits in the real Neovim with the real server and model: shown, applied, refused, undone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.sample_documents import RENAMED, USES
+
+pytestmark = [pytest.mark.neovim, pytest.mark.real_model]
+
+ROW = """(function()
+  local space = vim.api.nvim_get_namespaces()["draftline.next_edit"]
+  local marks = space and vim.api.nvim_buf_get_extmarks(0, space, 0, -1, {}) or {}
+  return marks[1] and marks[1][2] + 1 or 0
+end)()"""
+MAPPED = "vim.fn.maparg('<Tab>', 'n') .. vim.fn.maparg('<Esc>', 'n')"
+
+
+def wait_for_edit(neovim, line: int) -> None:
+    """Wait until the edit of a line is on the screen."""
+    neovim.wait_for_lua(f"{ROW} == {line}", f"next edit in line {line}")
+
+
+def wait_for_none(neovim) -> None:
+    """Wait until no edit is on the screen and none is being found."""
+    neovim.wait_for_lua(f"{ROW} == 0 and not require('draftline.next_edit').is_waiting()", "end of the edits")
+
+
+def apply(neovim, line: int) -> None:
+    """Jump to an edit and apply it."""
+    wait_for_edit(neovim, line)
+    neovim.type("<Tab>")
+    neovim.wait_for_lua(f"vim.fn.line('.') == {line}", f"cursor in line {line}")
+    neovim.type("<Tab>")
+
+
+@pytest.fixture
+def renamed(edit):
+    """Neovim after an import was renamed, with the first edit on the screen."""
+    neovim = edit("import jsonlib\n" + USES)
+    neovim.type("gg0wciwfastjson<Esc>")
+    wait_for_edit(neovim, 5)
+    return neovim
+
+
+def test_tab_goes_through_the_other_uses_and_one_undo_takes_one_back(renamed):
+    before = renamed.lines()
+    shown = "    return jsonlibfastjson.load(path)"
+    renamed.wait_for(lambda: shown in renamed.screen.lines(), "old and new name side by side")
+    assert renamed.lines() == before, "an edit changes nothing before it is applied"
+    for line in (5, 9, 13):
+        apply(renamed, line)
+    wait_for_none(renamed)
+    assert renamed.lines() == ["import fastjson", *RENAMED.splitlines()]
+    renamed.type("u")
+    renamed.wait_for_lua("vim.fn.getline(13):match('jsonlib')", "undone edit")
+    assert sum("jsonlib" in line for line in renamed.lines()) == 1
+
+
+def test_a_refused_edit_never_comes_back(renamed):
+    renamed.type("<Esc>")
+    apply(renamed, 9)
+    apply(renamed, 13)
+    wait_for_none(renamed)
+    renamed.type("ggO<Esc>")
+    renamed.wait_for_lua("vim.fn.line('$') == 14 and vim.fn.mode() == 'n'", "new line")
+    wait_for_none(renamed)
+    assert [number for number, line in enumerate(renamed.lines(), 1) if "jsonlib" in line] == [6]
+
+
+def test_typing_elsewhere_removes_it_and_gives_the_keys_back(renamed):
+    assert renamed.lua(f"return {MAPPED}") != ""
+    renamed.type("Gox")
+    renamed.wait_for_lua(f"{ROW} == 0", "empty screen")
+    assert renamed.lua(f"return {MAPPED}") == ""
+
+
+def test_an_edit_off_the_screen_is_a_hint_with_its_line(edit):
+    neovim = edit("import jsonlib\n" + "\n" * 60 + USES)
+    neovim.type("gg0wciwfastjson<Esc>")
+    wait_for_edit(neovim, 1)
+    hint = "import fastjson  → line 65: return fastjson.load(path)"
+    neovim.wait_for(lambda: hint in neovim.screen.lines(), "hint at the cursor")
+    apply_at = "    return jsonlibfastjson.load(path)"
+    neovim.type("<Tab>")
+    neovim.wait_for(lambda: apply_at in neovim.screen.lines(), "edit in its place")
+    neovim.type("<Tab>")
+    neovim.wait_for_lua("vim.fn.getline(65) == '    return fastjson.load(path)'", "applied edit")
+    neovim.type("<C-o>")
+    neovim.wait_for_lua("vim.fn.line('.') == 1", "jump back")
+
+
+def test_the_suggestion_at_the_cursor_goes_first(renamed):
+    renamed.type("Godef multiply(a, b):<CR>")
+    ghost = renamed.wait_for_ghost(lambda text: "return" in text)
+    assert renamed.lua(f"return {ROW}") == 0
+    renamed.type("<Tab>")
+    renamed.wait_for_lua(f"vim.fn.getline('.') == '    {ghost.strip()}'", "accepted suggestion")
+    renamed.type("<Esc>")
+    wait_for_edit(renamed, 5)
+
+
+def test_without_automatic_edits_a_command_requests_one(edit):
+    neovim = edit("import jsonlib\n" + USES, options="settings = { next_edit = 'manual' }")
+    neovim.type("gg0wciwfastjson<Esc>")
+    neovim.wait_for_lua("vim.list_contains(sent, 'draftline/nextEdit')", "automatic request")
+    wait_for_none(neovim)
+    neovim.command("Draftline next_edit")
+    wait_for_edit(neovim, 5)
