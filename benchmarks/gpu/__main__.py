@@ -17,6 +17,7 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -195,7 +196,7 @@ def generate_ms(architecture: Architecture, device: str, dtype: torch.dtype) -> 
     prompt = torch.arange(1024, device=device)[None]
 
     def run(count: int) -> float:
-        options = {"max_new_tokens": count, "min_new_tokens": count, "do_sample": False}
+        options: dict[str, Any] = {"max_new_tokens": count, "min_new_tokens": count, "do_sample": False}
         options |= {"cache_implementation": "static"}  # which transformers compiles on a GPU
         return milliseconds(lambda: module.generate(prompt, **options), device, 2)
 

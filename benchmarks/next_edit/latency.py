@@ -57,7 +57,8 @@ class Window:
         """Request the next edit."""
         document = {"uri": self._uri, "version": self._version}
         params = {"textDocument": document, "context": {"triggerKind": types.InlineCompletionTriggerKind.Automatic}}
-        return asyncio.ensure_future(self._client.protocol.send_request_async(NEXT_EDIT, params))
+        reply: asyncio.Future[Any] = asyncio.ensure_future(self._client.protocol.send_request_async(NEXT_EDIT, params))
+        return reply
 
     async def completion_ms(self, line: int, column: int) -> float:
         """Request a completion and return the time until it is there, in milliseconds."""

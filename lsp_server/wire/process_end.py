@@ -36,7 +36,8 @@ def _descriptor_of(process_id: int) -> int | None:
             raise
         except OSError:  # a kernel older than 5.3, or a sandbox that forbids the call
             return None
-    return None
+    else:
+        return None
 
 
 async def _wait_on(descriptor: int) -> None:

@@ -14,7 +14,7 @@ from lsp_server.settings.table import DEFAULTS, SETTINGS, Scope, choices
 ROOT = Path(__file__).parents[3]
 NOT_FROM_PROJECT = [setting for setting in SETTINGS.values() if setting.scope is not Scope.PROJECT]
 OTHER_VALUES = {"model": '"x/y"', "backend": '"fp32"', "threads": "2", "idle_minutes": "5", "streaming": "true"}
-OTHER_VALUES |= {"telemetry": "false", "log_level": '"debug"'}
+OTHER_VALUES |= {"telemetry": "false", "log_level": '"debug"', "gpu_memory_share": "0.5"}
 
 
 @pytest.fixture(scope="module")

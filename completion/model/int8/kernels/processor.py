@@ -32,9 +32,10 @@ def _arm_features() -> set[str]:
         ask = ctypes.CDLL(None).getauxval
         ask.argtypes, ask.restype = [ctypes.c_ulong], ctypes.c_ulong
         return {name for name, (entry, bit) in _HWCAPS.items() if ask(entry) & bit}
-    if sys.platform == "darwin":
+    elif sys.platform == "darwin":
         return {name for name, key in _SYSCTLS.items() if macos_number(key)}
-    return set()
+    else:
+        return set()
 
 
 FEATURES = processor_features()

@@ -105,7 +105,8 @@ class ArmWithMatrices(Arm):
         return sums
 
     def tile_sums(self, b: ir.IRBuilder, sums: list[ir.Value], rows: int) -> list[list[ir.Value]]:
-        evens, odds = ([_every_other(b, *sums[n : n + 2], which) for n in range(0, len(sums), 2)] for which in range(2))
+        pairs = list(zip(sums[::2], sums[1::2], strict=True))
+        evens, odds = ([_every_other(b, *pair, which) for pair in pairs] for which in range(2))
         if rows == 1:
             return super().tile_sums(b, [b.add(*pair) for pair in zip(evens, odds, strict=True)], 1)
         count = self.tile_channels(rows) // 4
@@ -142,7 +143,7 @@ class ArmWithMatrices(Arm):
             for n in range(4):
                 sums[n] = self._call(b, "smmla", sums[n], _part(b, values[step + n // 2], n % 2, 16), eights)
         return [
-            b.add(_joined(b, [_every_other(b, *sums[n : n + 2], row) for n in (0, 2)]), start)
+            b.add(_joined(b, [_every_other(b, sums[n], sums[n + 1], row) for n in (0, 2)]), start)
             for row, start in enumerate(starts)
         ]
 
