@@ -17,8 +17,9 @@ from tests.completion.model.int8.test_quantized import GGUF_FAMILIES, in_blocks
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROGRAM = CHECKOUT / ".cache" / "arm" / "python"
-PROCESSORS = {"cortex-a76": "Arm", "max": "ArmWithMatrices"}
-"""The emulator's names of processors, and the description that each must get."""
+PROCESSORS = {"cortex-a76": ("Arm", "+neon,+dotprod"), "max": ("ArmWithMatrices", "+neon,+dotprod,+i8mm")}
+"""The emulator's names of processors, the description that each must get, and LLVM's names of its features."""
+_ASK = "from completion.model.int8.kernels.instructions import INSTRUCTIONS; print(type(INSTRUCTIONS).__name__)"
 KINDS = ("Q5_0", "Q8_0", "Q4_K", "Q6_K")
 
 
@@ -46,12 +47,32 @@ def write_inputs(folder: Path) -> None:
             in_blocks(written, folder / "models" / f"{name}.q4")
 
 
-def results(command: list[str], inputs: Path, target: Path, **variables: str) -> dict[str, np.ndarray]:
-    """Compute the results with a Python program."""
+def run(program: str | Path, *arguments: str | Path, **variables: str) -> str:
+    """Run a Python program with this checkout and return its output."""
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTHONDONTWRITEBYTECODE": "1", **variables}
-    subprocess.run([*command, "-m", "tests.arm.results", str(inputs), str(target)], env=environment, check=True)
-    with np.load(target) as found:
-        return dict(found)
+    command = [str(program), *map(str, arguments)]
+    return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def emulated_results(cpu: str, inputs: Path) -> dict[str, np.ndarray]:
+    """Compute the results on an emulated processor.
+
+    Raises:
+        SystemExit: The kernels take it for another one.
+    """
+    description, features = PROCESSORS[cpu]
+    found = run(PROGRAM, "-c", _ASK, QEMU_CPU=cpu).strip()
+    if found != description:
+        raise SystemExit(f"The kernels took {cpu} for {found}, not for {description}.")
+    cache = {
+        "NUMBA_CPU_NAME": "generic",
+        "NUMBA_CPU_FEATURES": features,
+        "NUMBA_CACHE_DIR": str(inputs / f"numba-{cpu}"),
+    }
+    target = inputs / f"{cpu}.npz"
+    run(sys.executable, "-m", "tests.arm.compiling", inputs, target, **cache)
+    run(PROGRAM, "-m", "tests.arm.results", inputs, target, QEMU_CPU=cpu, **cache)
+    return dict(np.load(target))
 
 
 def differences(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> list[str]:
@@ -71,18 +92,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         inputs = Path(temporary)
         write_inputs(inputs)
-        expected = results([sys.executable], inputs, inputs / "here.npz")
+        run(sys.executable, "-m", "tests.arm.results", inputs, inputs / "here.npz")
+        expected = dict(np.load(inputs / "here.npz"))
         models = [value for name, value in expected.items() if name.startswith("model ")]
         for cpu in processors:
-            variables = {"QEMU_CPU": cpu, "NUMBA_CACHE_DIR": str(PROGRAM.parent / f"numba-{cpu}")}
-            found = results([str(PROGRAM)], inputs, inputs / f"{cpu}.npz", **variables)
-            if found["processor"] != PROCESSORS[cpu]:
-                raise SystemExit(f"The kernels took {cpu} for {found['processor']}, not for {PROCESSORS[cpu]}.")
+            found = emulated_results(cpu, inputs)
             differing = differences(found, expected)
             print(f"{cpu} ({found['processor']}) against {expected['processor']}:")
             print(f"  products {len(expected) - 1 - len(models)}, of 1 to 17 rows with int8 and {', '.join(KINDS)}")
             print(f"  models {len(models)}, {sum(map(np.size, models))} logits")
-            print(f"  differences {len(differing)}", *differing[:20], sep="\n    ")
+            print(f"  differences {len(differing)}", *differing[:20], sep="\n    ", flush=True)
             wrong += differing
     return 1 if wrong else 0
 
