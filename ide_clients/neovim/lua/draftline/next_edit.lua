@@ -90,7 +90,7 @@ local function draw(edit)
   vim.api.nvim_buf_clear_namespace(edit.bufnr, namespace, 0, -1)
   local is_visible = vim.fn.line("w0") <= edit.first + 1 and edit.first + 1 <= vim.fn.line("w$")
   if not is_visible then
-    local hint = ("  → line %d: %s"):format(edit.first + 1, vim.trim(edit.new[1]))
+    local hint = (" → line %d: %s"):format(edit.first + 1, vim.trim(edit.new[1]))
     mark(edit, vim.fn.line(".") - 1, 0, { virt_text = { { hint, "DraftlineEditNew" } } })
   elseif #edit.old == 1 and #edit.new == 1 then
     draw_line(edit)
