@@ -21,7 +21,7 @@ from completion.model.loading import LoadedModel
 from completion.next_edit.finder import next_edits
 from completion.next_edit.gate import Gate
 from completion.next_edit.judge import CHUNK_TOKENS, Judge
-from completion.postprocess import Dropped
+from completion.postprocess import Context, Dropped, DropReason
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
 from completion.prompt.line_endings import normalised, restored
@@ -40,6 +40,7 @@ from completion.syntax.enclosing_literal import Literal, enclosing_literal
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
 from drafting.session import Drafters
+from drafting.verifier import MODEL
 
 FIRST_STEP_TOKENS = 8
 """Maximum number of new tokens at a prompt's end that the first decoding step computes itself."""
@@ -123,6 +124,9 @@ class Engine:
                 record.text_shown()
                 yield CompletionEvent((restored(first.growing(visible), request),))
             outcome = task.finish(first)
+            if request.next_line and _has_ended_line(outcome, task.context):
+                yield from self._on_next_line(request, cancel)
+                return
             suggestions = [outcome] if isinstance(outcome, Suggestion) else []
             record.first_finished(task.grammar)
             if len(suggestions) < request.suggestions and (suggestions or request.invoked):
@@ -141,6 +145,13 @@ class Engine:
             stop_reason=first.stop.reason if first.stop else None,
             dropped=outcome.reason.value if isinstance(outcome, Dropped) and not suggestions else "",
         )
+
+    def _on_next_line(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
+        """Yield the suggestions for the line after the cursor's, with the line break before them."""
+        line_break = restored(Suggestion("\n"), request).text
+        below = replace(request, prefix=request.prefix + line_break, next_line=False)
+        for event in self.complete(below, cancel):
+            yield replace(event, suggestions=tuple(_after(line_break, each) for each in event.suggestions))
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Compute the cache for a request that may follow, make it exact, and load the grammar of its language.
@@ -256,6 +267,17 @@ class Engine:
             return request
         snippets = self._workspaces.snippets(request, budget_tokens)
         return request if request.context else replace(request, context=snippets)
+
+
+def _has_ended_line(outcome: Suggestion | Dropped, context: Context) -> bool:
+    """Return whether an attempt with the cursor at the end of a line that has text adds nothing to the line."""
+    is_empty = isinstance(outcome, Dropped) and outcome.reason is DropReason.EMPTY
+    return is_empty and bool(context.line_before.strip()) and not context.line_after
+
+
+def _after(line_break: str, below: Suggestion) -> Suggestion:
+    """Return a suggestion for the next line as one for the end of this line."""
+    return replace(below, text=line_break + below.text, pieces=((MODEL, line_break), *below.pieces))
 
 
 def _event(suggestions: Sequence[Suggestion], request: CompletionRequest, record: RunRecord) -> CompletionEvent:

@@ -135,6 +135,8 @@ class CompletionRequest:
             suggestion never ends early as unlikely.
         in_comments: Whether a cursor inside a comment gets suggestions.
         in_strings: Whether a cursor inside a string gets suggestions.
+        next_line: Whether the suggestion may be of the next line, with the line break before it, if the model adds
+            nothing to the cursor's line.
         ahead: Whether nobody waits for it yet: it runs after all other requests, and each of them cancels it.
     """
 
@@ -167,6 +169,7 @@ class CompletionRequest:
     invoked: bool = False
     in_comments: bool = True
     in_strings: bool = True
+    next_line: bool = False
     ahead: bool = False
 
 

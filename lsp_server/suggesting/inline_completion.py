@@ -212,7 +212,8 @@ class InlineCompleter:
             generation = self._new_generation(automatic, after)
             generation.follows, generation.hidden = shown.id, True  # nobody sees it yet: it gets no alternatives
             asked = self._build_request(automatic)
-            asked = replace(asked, prefix=asked.prefix + first.text, suffix=asked.suffix[first.replace_after :])
+            suffix = asked.suffix[first.replace_after :]
+            asked = replace(asked, prefix=asked.prefix + first.text, suffix=suffix, next_line=True)
 
             def run(generation: Generation, request: CompletionRequest) -> bool:
                 source = self._source()

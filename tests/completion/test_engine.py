@@ -13,6 +13,7 @@ from completion.cache.kv_session import SessionSettings
 from completion.cancellation import CancelToken
 from completion.engine import Engine, EngineSettings
 from completion.errors import CancelledError
+from completion.model.loading import load_model
 from completion.postprocess import Context
 from completion.request import (
     CacheMode,
@@ -291,3 +292,21 @@ def test_a_cancelled_update_ends_within_one_piece(tiny_model):
     cancel.cancel()
     with pytest.raises(CancelledError):
         next(update)
+
+
+@pytest.mark.real_model
+@pytest.mark.parametrize("line_break", ["\n", "\r\n"])
+def test_after_a_complete_line_the_next_one_is_suggested_if_the_request_allows_it(line_break):
+    engine = Engine(load_model("default"))
+    lines = ("def fibonacci(n):", "    if n < 2:", "        return n")
+    suffix = line_break.join(("", "", "", "print(fibonacci(10))", ""))
+    request = CompletionRequest(line_break.join(lines), suffix, "python", document="d", cache=CacheMode.EXACT)
+    assert last(engine, request).suggestions == ()
+    *growing, event = engine.complete(dataclasses.replace(request, next_line=True), CancelToken())
+    (suggestion,) = event.suggestions
+    assert suggestion.text.startswith(f"{line_break}    else:{line_break}        return fibonacci(n-1) + ")
+    assert "".join(text for _, text in suggestion.pieces).startswith(line_break)
+    assert growing
+    assert all(suggestion.text.startswith(text_of(early)) for early in growing)
+    inside = dataclasses.replace(request, prefix=lines[0], suffix=" # nothing" + suffix, next_line=True)
+    assert "\n" not in text_of(last(engine, inside))

@@ -53,3 +53,20 @@ async def test_the_default_model_completes_a_line(start_client, runtime, monkeyp
     (item,) = await client.complete(URI, 3, 30)
     assert item.insert_text.startswith("fibonacci(n - 2)")
     assert client.partials[-1].items[0].insertText == item.insert_text
+
+
+@pytest.mark.real_model
+@pytest.mark.timeout(300)
+async def test_the_line_after_an_accepted_one_is_suggested_at_once(start_client, runtime, monkeypatch):
+    monkeypatch.delenv("DRAFTLINE_CACHE_DIR")
+    client = await start_client(model="default", ahead=True, gate="off", max_tokens=64)
+    assert (await client.ready(timeout_s=240)).kind == "ready"
+    client.open(URI, "def fibonacci(n):\n    if n < 2:\n        return\n\n\nprint(fibonacci(10))\n")
+    (item,) = await client.complete(URI, 2, 14)
+    assert item.insert_text == " n"
+    client.change(URI, 2, (2, 14), (2, 14), item.insert_text)
+    await client.lsp.workspace_execute_command_async(
+        types.ExecuteCommandParams(item.command.command, item.command.arguments)
+    )
+    (following,) = await client.complete(URI, 2, 16)
+    assert following.insert_text.startswith("\n    else:\n        return fibonacci(n-1)")

@@ -42,7 +42,7 @@ async def test_the_next_suggestion_is_there_after_the_acceptance(pass_time):
     shown = await editor.ask_and_hear("value")
     await generate_ahead(editor, pass_time, " + 1")
     request = editor.engine.requests[1]
-    assert (request.prefix, request.suffix, request.ahead) == ("x = value", "\ny", True)
+    assert (request.prefix, request.suffix, request.ahead, request.next_line) == ("x = value", "\ny", True, True)
     accept(editor, shown)
     following = await editor.ask()
     assert texts(following) == [" + 1"]
