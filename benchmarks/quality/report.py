@@ -86,6 +86,7 @@ def keys(predictions: list[Prediction]) -> Figures:
         return None if value is None else round(100 * value, 2)
 
     healed = ("repo_context", "cursor_positions")
+    replay = [p for p in predictions if p.dataset == "release_replay"]
     return {
         "humaneval_single_line_pass_at_1": percent("single_line", lambda s: s.passed),
         "release_replay_first_line": percent("release_replay", lambda s: s.first_line),
@@ -93,6 +94,8 @@ def keys(predictions: list[Prediction]) -> Figures:
         "cursor_positions_exact_match": percent("cursor_positions", exact),
         "history_first_line_gain": gain(("release_replay",), "whole", "whole_no_history", lambda s: s.first_line),
         "history_places": sum(p.row == "whole_no_history" for p in predictions),
+        **_offers(replay, "whole", "whole_unasked"),
+        **_offers(replay, "whole_unasked", "whole"),
         "exact_match_gain": gain(("single_line",), "whole", "infill", exact),
         "w8a8_pass_at_1_change": gain(("single_line",), "whole", "whole_bf16", lambda s: s.passed),
         "context_exact_match_ratio": ratio(("repo_context",), "whole", "whole_no_context", exact),
@@ -101,6 +104,22 @@ def keys(predictions: list[Prediction]) -> Figures:
         "in_word_ratio_llama_cpp": ratio(("cursor_positions",), "whole", "infill", lambda s: s.first_line),
         "healing_exact_match_ratio": ratio(healed, "suffix_first_healed", "suffix_first", exact),
         "best_layout": _best_layout(predictions),
+    }
+
+
+def _offers(predictions: list[Prediction], row: str, beside: str) -> Figures:
+    """Return how many first lines a row offers on the tasks that another row has answered too, and how many are right.
+
+    A line is right if the document continues with it, even if it is only the start of a line.
+    """
+    others = {p.id: p.score for p in predictions if p.row == beside}
+    found = [(p.score, others[p.id]) for p in predictions if p.row == row and p.id in others]
+    return {
+        f"{row}_offers": sum(score.offered > 0 for score, _ in found),
+        f"{row}_right": sum(score.right > 0 for score, _ in found),
+        f"{row}_right_alone": sum(score.right > 0 and not other.right for score, other in found),
+        f"{row}_right_characters": sum(score.right for score, _ in found),
+        f"{row}_offered_characters": sum(score.offered for score, _ in found),
     }
 
 

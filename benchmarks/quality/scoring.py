@@ -32,12 +32,20 @@ open(proof, "w").write(token)
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Scores of one completion from 0 to 1. `passed` is None where no tests ran."""
+    """Scores of one completion from 0 to 1.
+
+    Attributes:
+        passed: Whether the program ran to its end; None where no tests ran.
+        offered: Number of characters of the first line.
+        right: The same if the document continues with this line, else 0.
+    """
 
     exact_match: float
     edit_similarity: float
     first_line: float
     passed: float | None = None
+    offered: int = 0
+    right: int = 0
 
 
 def score(completion: str, reference: str, program: str | None) -> Score:
@@ -49,11 +57,15 @@ def score(completion: str, reference: str, program: str | None) -> Score:
         program: Python program with the completion and its tests, None to run no program.
     """
     got, wanted = completion.rstrip(), reference.rstrip()
+    line, expected = first_line(got), first_line(wanted)
+    is_right = line == expected if "\n" in got.strip() else expected.startswith(line)
     return Score(
         exact_match=float(got == wanted),
         edit_similarity=1.0 if got == wanted else SequenceMatcher(None, got, wanted, autojunk=False).ratio(),
-        first_line=float(first_line(got) == first_line(wanted)),
+        first_line=float(line == expected),
         passed=None if program is None else float(runs_to_its_end(program)),
+        offered=len(line),
+        right=len(line) * is_right,
     )
 
 

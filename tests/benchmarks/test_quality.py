@@ -20,7 +20,9 @@ def test_a_hole_of_whole_lines_is_an_empty_line_in_the_editor():
     (task,) = tasks_of(LINE, "humaneval")
     assert (task.dataset, task.mode, task.reference) == ("single_line", Mode.LINE, "    b = a + 1")
     assert task.document_suffix == "\n    return b\n"
-    assert score("    b = a + 1", task.reference, task.program("    b = a + 1")) == Score(1.0, 1.0, 1.0, 1.0)
+    assert score("    b = a + 1", task.reference, task.program("    b = a + 1")) == Score(
+        1.0, 1.0, 1.0, 1.0, offered=13, right=13
+    )
     assert score("    b = a", task.reference, task.program("    b = a")).passed == 0.0
 
 
@@ -83,3 +85,27 @@ def test_ratios_compare_only_tasks_that_both_rows_answered():
 
     predictions = [made("1", "whole", 1.0), made("1", "whole_no_context", 0.5), made("2", "whole", 0.0)]
     assert keys(predictions)["context_exact_match_ratio"] == 2.0
+
+
+def test_a_start_of_the_line_is_right_but_not_a_whole_line_that_differs():
+    def characters(text):
+        found = score(text, "compute(a, b)", None)
+        return found.offered, found.right
+
+    assert [characters(text) for text in ("compute(a", "compute(b", "compute(a, b)\nx", "compute(a\nx", "")] == [
+        (9, 9),
+        (9, 0),
+        (13, 13),
+        (9, 0),
+        (0, 0),
+    ]
+
+
+def test_offers_of_automatic_and_manual_requests_are_compared_in_pairs():
+    def made(id_, row, text):
+        return Prediction(id_, "release_replay", "python", row, score(text, "a = b", None), 0.1)
+
+    pairs = [made("1", "whole", "a = c"), made("1", "whole_unasked", "a ="), made("2", "whole", "a = b")]
+    figures = keys([*pairs, made("2", "whole_unasked", ""), made("3", "whole", "a = b")])
+    assert (figures["whole_offers"], figures["whole_right"], figures["whole_right_alone"]) == (2, 1, 1)
+    assert (figures["whole_unasked_right_characters"], figures["whole_unasked_offered_characters"]) == (3, 3)
