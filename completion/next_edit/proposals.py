@@ -12,6 +12,8 @@ from completion.next_edit.judge import Judgement
 from completion.syntax.edited_nodes import ChangeSyntax, LineChange, syntax_of_changes
 from completion.syntax.parser_process import Parsing
 
+_PARSED_CHARACTERS = 2_000_000  # of documents with one candidate applied: half a second of the parser's time
+_MIN_PARSED = 6  # candidates, however large the document is
 _MAX_RATIO = 12.0  # a log-likelihood ratio beyond which more tells nothing
 
 
@@ -69,7 +71,7 @@ def proposals(lines: Sequence[str], edits: Sequence[LineEdit], language: str, pa
         ParseLimitError: Parsing exceeded a bound.
         CancelledError: The token that `parsing` watches was cancelled.
     """
-    found = candidates(lines, edits, parsing.raise_if_cancelled)
+    found = _nearest(candidates(lines, edits, parsing.raise_if_cancelled), lines, edits)
     if not found:
         return []
     before = list(lines)
@@ -82,3 +84,12 @@ def proposals(lines: Sequence[str], edits: Sequence[LineEdit], language: str, pa
         for candidate, syntax in zip(found, facts, strict=True)
         if not syntax.breaks
     ]
+
+
+def _nearest(found: list[Candidate], lines: Sequence[str], edits: Sequence[LineEdit]) -> list[Candidate]:
+    """Return as many candidates as the parser has time for, those nearest to the last edit."""
+    most = max(_MIN_PARSED, _PARSED_CHARACTERS // (1 + sum(map(len, lines))))
+    if len(found) <= most:
+        return found
+    nearest = sorted(found, key=lambda candidate: abs(candidate.line - edits[-1].line))[:most]
+    return sorted(nearest, key=lambda candidate: candidate.line)

@@ -5,6 +5,7 @@ import pytest
 from completion.edits import LineEdit
 from completion.errors import CancelledError
 from completion.next_edit.candidates import candidates
+from completion.next_edit.rewrites import rewrites
 
 
 def proposed(edit: tuple[str, str], *lines: str) -> set[tuple[str, str]]:
@@ -63,7 +64,7 @@ def test_a_rule_that_matches_everywhere_proposes_nothing() -> None:
 
 
 def test_the_context_of_an_edit_stays_within_unchanged_text() -> None:
-    assert ("x = ab + 2", "x = ab - 2") in proposed(("ab + 1, cd", "ab - 1,"), "x = ab + 2", "y = cd + 2")
+    assert [rewrite.old for rewrite in rewrites("ab + 1, cd", "ab - 1,")] == [("ab", "+")]
 
 
 def test_a_large_document_is_searched_with_many_checks_for_a_cancellation() -> None:

@@ -3,14 +3,16 @@
 from completion.edits import LineEdit
 from completion.next_edit.gate import SHOWN_FROM, Gate
 from completion.next_edit.proposals import Proposal, proposals
-from completion.syntax.parser_process import IN_PROCESS
+from completion.syntax.parser_process import IN_PROCESS, ParserProcess, Parsing
 
 
-def proposed(before: str, line: int, new: str, language: str = "python") -> list[Proposal]:
+def proposed(
+    before: str, line: int, new: str, language: str = "python", parsing: Parsing = IN_PROCESS
+) -> list[Proposal]:
     lines = before.splitlines()
     edit = LineEdit(line, (lines[line],), (new,))
     lines[line] = new
-    return proposals(lines, [edit], language, IN_PROCESS)
+    return proposals(lines, [edit], language, parsing)
 
 
 def test_a_name_that_lost_its_definition_is_an_orphan_and_likely() -> None:
@@ -37,3 +39,15 @@ def test_comments_and_strings_are_known_as_such() -> None:
 def test_an_unknown_language_has_proposals_without_syntax() -> None:
     (proposal,) = proposed("use zstd\nopen zstd x\n", 0, "use zstandard", language="unknown")
     assert not proposal.syntax.orphan
+
+
+def test_in_a_document_of_10_000_lines_the_nearest_candidates_stay_within_the_parsers_bounds() -> None:
+    uses = "".join(f"other_{number} = zstd.open({number})\n" for number in range(30))
+    text = "import zstd\n" + "".join(f"value_{number} = compute({number})\n" for number in range(10_000)) + uses
+    parsing = ParserProcess()
+    try:
+        found = proposed(text, 0, "import zstandard", parsing=parsing)
+    finally:
+        parsing.close()
+    assert [proposal.candidate.line for proposal in found] == list(range(10_001, 10_001 + len(found)))
+    assert 6 <= len(found) < 30

@@ -3,7 +3,6 @@
 import pytest
 
 from completion.syntax.edited_nodes import LineChange, syntax_of_changes
-from completion.syntax.parser_process import ParserProcess
 
 LINES = ["import os", "", "def f(größe):", "    return os.path", "", "value = f(1)"]
 
@@ -31,16 +30,3 @@ def breaks(lines: list[str], line: int, count: int, *new: str) -> bool:
 def test_a_change_breaks_a_document_if_it_adds_errors(line, count, new, expected):
     assert breaks(LINES, line, count, *new) is expected
     assert breaks(["# größe", *LINES], line + 1, count, *new) is expected
-
-
-def test_changes_of_a_large_document_stay_within_the_parsers_bounds():
-    lines = [f"value_{number} = compute({number})" for number in range(10_000)]
-    changes = [
-        LineChange(at, 1, (f"value = run({at})",), 8, (0, 8), frozenset({"compute"})) for at in range(0, 400, 10)
-    ]
-    parsing = ParserProcess()
-    try:
-        facts = parsing(syntax_of_changes, lines, lines, "python", changes)
-    finally:
-        parsing.close()
-    assert [each.breaks for each in facts] == [False] * len(changes)
