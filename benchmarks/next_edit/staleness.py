@@ -31,7 +31,7 @@ from lsp_server.editing.next_edits import NextEditor
 
 FILE = "open_release_replay.jsonl.gz"
 """Data file: files in two consecutive releases of open packages."""
-MAX_LINES = 120
+MAX_LINES = 60
 """Maximum number of lines of a file: more only cost time."""
 EDITS_OF_FILE = 200
 """Number of edits after which the next file is opened."""

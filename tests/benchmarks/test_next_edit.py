@@ -12,7 +12,7 @@ from completion.next_edit.candidates import Candidate
 from completion.next_edit.proposals import Proposal
 from completion.syntax.edited_nodes import ChangeSyntax
 
-USES = "\nx = {0}.open(1)\ny = {0}.read(x)\n"
+USES = "\nx = {0}.open(1)\nprint(x)\ny = {0}.read(x)\n"
 BUFFER = "import zstandard\n" + USES.format("zstd")
 HISTORY = "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n-import zstd\n+import zstandard\n \n"
 
@@ -62,7 +62,8 @@ def test_a_scenario_is_a_state_with_what_is_expected_later(tmp_path):
     ((state,),) = scenarios(tmp_path)
     assert state.language == "python"
     assert state.edits == (LineEdit(0, ("import zstd",), ("import zstandard",)),)
-    assert [(later.start, later.end, later.new[0]) for later in state.later] == [(2, 4, "x = zstandard.open(1)")]
+    expected = [(2, 3, ("x = zstandard.open(1)",)), (4, 5, ("y = zstandard.read(x)",))]
+    assert [(later.start, later.end, later.new) for later in state.later] == expected
     (folder / "buffer.py").write_text("import json\n")
     with pytest.raises(SystemExit, match=r"the buffer has other lines at 1 than history\.diff"):
         scenarios(tmp_path)
@@ -76,7 +77,8 @@ def test_the_hunks_of_a_history_name_lines_of_the_buffer():
 
 
 def test_random_edits_never_meet_an_edit_for_another_text():
-    counts = run([record("p"), record("q", "b.py")], edits=600, seed=1)
+    text = "import zstd\n" + "".join(f"value_{number} = zstd.open({number})\n\n" for number in range(12))
+    counts = run([{**record("p"), "before": text}], edits=600, seed=1)
     assert counts["wrong_text"] == 0
     assert counts["same_text"] == counts["pauses"], "the server has the text of the client"
     assert counts["applied"] > 20
