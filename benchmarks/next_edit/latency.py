@@ -56,7 +56,8 @@ class Window:
     def next_edit(self) -> asyncio.Future[Any]:
         """Request the next edit."""
         document = {"uri": self._uri, "version": self._version}
-        params = {"textDocument": document, "context": {"triggerKind": types.InlineCompletionTriggerKind.Automatic}}
+        context = {"triggerKind": types.InlineCompletionTriggerKind.Automatic.value}
+        params = {"textDocument": document, "context": context}
         reply: asyncio.Future[Any] = asyncio.ensure_future(self._client.protocol.send_request_async(NEXT_EDIT, params))
         return reply
 
