@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -96,7 +97,7 @@ def _load_tokenizer(folder: Path) -> CodeTokenizer:
 def _map_torch() -> None:
     """Map torch's libraries without the interpreter's lock: `import torch` would stop all threads for 0.3 s."""
     spec = find_spec("torch")
-    if os.name == "posix" and spec is not None and spec.origin:
+    if sys.platform != "win32" and spec is not None and spec.origin:
         library = Path(spec.origin).parent / "lib" / "libtorch_python.so"
         ctypes.CDLL(None).dlopen(os.fsencode(library), os.RTLD_LAZY)  # a failure is left to the import
 
