@@ -106,7 +106,7 @@ class Trial:
 
 def find_gpu() -> Gpu | None:
     """Return the GPU that the system's drivers report, without loading torch."""
-    if sys.platform == "darwin":
+    if platform.system() == "Darwin":
         if platform.machine() != "arm64":
             return None
         return Gpu("mps", platform.processor(), platform.mac_ver()[0], psutil.virtual_memory().total)
