@@ -8,12 +8,14 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from completion.cancellation import CancelToken
+from completion.decoding.drafting_setup import make_drafters
 from completion.engine import Engine
 from completion.instruct import edit_request, edited_code, fence_of, instruct_request
 from completion.model.loading import load_model
 from completion.request import Message, Sampling, StopReason
 from completion.stopping.mode import cursor_context
 from completion.stopping.rules import StopRules
+from drafting.draft_budget import StepCosts
 from tests.completion.chat_models import chat_model
 
 CODE = "def total(items):\n    result = 0\n    for item in items:\n        result += item.price\n    return result"
@@ -27,7 +29,9 @@ def loaded(tiny_qwen2, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def engine(loaded):
-    return Engine(loaded)
+    drafters = make_drafters(loaded, 16)
+    drafters.costs = StepCosts({0: 25.0, 16: 40.0}, 16)  # those measured on a busy machine may rule out every draft
+    return Engine(loaded, drafters=drafters)
 
 
 def last(engine, request):
