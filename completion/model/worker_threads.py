@@ -32,9 +32,9 @@ class WorkerThreads:
 
 def usable_threads() -> int:
     """Return the number of cores that this process may use; of a Mac's, the fast ones: slow ones finish stages late."""
-    if sys.platform == "darwin" and (fast := macos_number("hw.perflevel0.logicalcpu")):
-        return fast
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    fast = macos_number("hw.perflevel0.logicalcpu") if sys.platform == "darwin" else 0
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return fast or usable
 
 
 def macos_number(name: str) -> int:
