@@ -7,7 +7,7 @@ import { changedText } from "./lines.js";
 
 const STATE = "draftline.nextEdit"; // whether an edit is on the screen
 const METHOD = "draftline/nextEdit";
-const PAUSE_MS = 100; // after a key that may not be the last one
+const PAUSE_MS = 100; // after a key that may not be the last one, and after an edit, which is followed by a completion
 const GHOST = new vscode.ThemeColor("editorGhostText.foreground");
 
 /** An edit as the server sends it: for one version of a document, and for the text that it names. */
@@ -129,14 +129,20 @@ export class NextEdits implements vscode.Disposable {
   /** Run a command about an edit that left the screen, then request the next one. */
   private async tell(command: string, words: readonly unknown[]): Promise<void> {
     await vscode.commands.executeCommand(command, ...words);
-    await this.request(vscode.InlineCompletionTriggerKind.Automatic);
+    this.soon();
+  }
+
+  /** Request the next edit after a pause: a completion that comes after a request for next edits would end it. */
+  private soon(): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => { void this.request(vscode.InlineCompletionTriggerKind.Automatic); }, PAUSE_MS);
   }
 
   private show(shown: Shown): void {
     if (isCurrent(shown)) {
       this.shown = shown;
+      setShown(true); // before the colours: who sees them can press the keys
       this.draw();
-      setShown(true);
     }
   }
 
@@ -157,7 +163,7 @@ export class NextEdits implements vscode.Disposable {
     }
     this.passed = this.shown ? nameOf(this.shown.raw) : this.passed;
     this.hide();
-    this.timer = setTimeout(() => { void this.request(vscode.InlineCompletionTriggerKind.Automatic); }, PAUSE_MS);
+    this.soon();
   }
 }
 

@@ -152,8 +152,8 @@ export class SelectionEdits implements vscode.Disposable {
     const isInserted = added.length === 0 || (await this.change(editor, (builder) => { builder.insert(at, text); }, true, false));
     if (isInserted) {
       this.shown = shown;
+      setState("shown"); // before the colours: who sees them can press the keys
       this.draw();
-      setState("shown");
     }
   }
 

@@ -51,6 +51,15 @@ async def running_host(folder: Path, load: EngineLoader, settings: HostSettings)
         await task
 
 
+async def until_ready(client: httpx.AsyncClient) -> None:
+    """Wait until the host has loaded its engine."""
+    async with client.stream("GET", "/v1/lease") as lease:
+        async for line in lease.aiter_lines():
+            if '"ready"' in line:
+                return
+    raise AssertionError("the lease ended")
+
+
 StartHost = Callable[..., Awaitable[httpx.AsyncClient]]
 
 
@@ -63,11 +72,8 @@ async def start_host(runtime: Path) -> AsyncIterator[StartHost]:
         async def start(engine: PacedEngine, settings: HostSettings | None = None) -> httpx.AsyncClient:
             engines.append(engine)
             client = await stack.enter_async_context(running_host(runtime, engine.load, settings or HostSettings()))
-            async with client.stream("GET", "/v1/lease") as lease:
-                async for line in lease.aiter_lines():
-                    if '"ready"' in line:
-                        return client
-            raise AssertionError("the lease ended")
+            await until_ready(client)
+            return client
 
         try:
             yield start

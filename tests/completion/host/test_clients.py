@@ -25,7 +25,7 @@ from pathlib import Path
 from completion.host.process.endpoint import endpoint_at
 endpoint = endpoint_at(Path(sys.argv[1]))
 transport = httpx.HTTPTransport(uds=str(endpoint.socket_path) if endpoint.socket_path else None)
-headers = {sys.argv[2]: "gone", "Authorization": f"Bearer {endpoint.token}"}
+headers = {sys.argv[2]: "gone"} | ({"Authorization": f"Bearer {endpoint.token}"} if endpoint.token else {})
 client = httpx.Client(transport=transport, base_url=endpoint.url, headers=headers)
 with client.stream("GET", "/v1/lease") as lease:
     for line in lease.iter_lines():

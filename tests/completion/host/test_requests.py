@@ -13,7 +13,7 @@ from completion.errors import EngineUnavailableError
 from completion.host.server import HostSettings
 from completion.host.wire import decode_event, encode
 from completion.request import CompletionEvent, CompletionRequest, StopReason
-from tests.completion.host.conftest import running_host
+from tests.completion.host.conftest import running_host, until_ready
 from tests.completion.host.paced_engine import PacedEngine
 
 
@@ -319,6 +319,7 @@ async def test_an_engine_whose_device_fails_ends_its_host_with_an_error_that_cli
         return replace(engine.load(progress), device_failed=lambda error: isinstance(error, ValueError))
 
     async with running_host(runtime, load, HostSettings()) as client:
+        await until_ready(client)
         events = await read_events(client, body("crash"))
         assert events[-1][0] == "error"
         assert events[-1][1]["code"] == EngineUnavailableError.code

@@ -17,12 +17,13 @@ CODE = [
 ]
 NEW = [line.replace("result", "amount") for line in CODE]
 BOTH = [*CODE, *NEW[1:]]
-COLOURED = """(() => {
+COLOURED = """((count, times) => {
   const colour = (row) => getComputedStyle(row).backgroundColor;
   const rows = [...document.querySelectorAll('.part.editor .view-overlays .cdr')].map(colour);
   const shown = rows.filter((one) => one && one !== 'rgba(0, 0, 0, 0)');
-  return Object.values(shown.reduce((count, one) => ({ ...count, [one]: (count[one] || 0) + 1 }), {}));
-})()"""
+  const counts = shown.reduce((found, one) => ({ ...found, [one]: (found[one] || 0) + 1 }), {});
+  return Object.values(counts).filter((each) => each === count).length === times;
+})"""
 
 
 def ask_for_edit(window) -> None:
@@ -34,6 +35,12 @@ def ask_for_edit(window) -> None:
     window.press("Enter")
 
 
+def wait_for_diff(window) -> None:
+    """Wait for the old and the new lines, and for their colours, which come after them and before the keys."""
+    wait_for_lines(window, BOTH)
+    window.wait_for(f"{COLOURED}(4, 2)", "four old and four new lines in two colours")
+
+
 def wait_for_lines(window, lines: list[str]) -> None:
     shown = json.dumps(lines, separators=(",", ":"))
     window.wait_for(f"JSON.stringify(linesShown()) === {json.dumps(shown)}", f"{lines}")
@@ -42,13 +49,12 @@ def wait_for_lines(window, lines: list[str]) -> None:
 def test_an_edit_is_rejected_with_escape_or_accepted_with_tab_and_undone_in_one_step(edit):
     window = edit("\n".join(CODE))
     ask_for_edit(window)
-    wait_for_lines(window, BOTH)
-    assert window.page.evaluate(COLOURED).count(4) == 2, "old and new lines have the colours of a diff"
+    wait_for_diff(window)
     window.press("Escape")
     wait_for_lines(window, CODE)
-    assert window.page.evaluate(COLOURED).count(4) == 0
+    window.wait_for(f"{COLOURED}(4, 0)", "no colours")
     ask_for_edit(window)
-    wait_for_lines(window, BOTH)
+    wait_for_diff(window)
     window.press("Tab")
     wait_for_lines(window, NEW)
     window.press("Control+z")
@@ -56,10 +62,11 @@ def test_an_edit_is_rejected_with_escape_or_accepted_with_tab_and_undone_in_one_
 
 
 def test_escape_cancels_an_edit_while_it_is_generated(edit, engine_room):
-    window = edit("\n".join(CODE * 6))
+    names = [f"total_{number}" for number in range(12)]
+    window = edit("\n".join(line.replace("total", name) for name in names for line in CODE))
     before = engine_room.completions("cancelled")
     ask_for_edit(window)
-    window.page.wait_for_selector(".statusbar-item:has-text('Escape cancels')")
+    window.page.wait_for_selector(".statusbar-item:has-text('Escape cancels')", state="attached")
     window.press("Escape")
     while engine_room.completions("cancelled") == before:
         pass

@@ -61,6 +61,7 @@ def test_tab_goes_through_the_other_uses_and_one_undo_takes_one_back(renamed):
 
 def test_a_refused_edit_never_comes_back(renamed):
     renamed.press("Escape")
+    wait_for_added(renamed, "")
     apply(renamed, 9)
     renamed.wait_for_line("    return fastjson.loads(text)")
     apply(renamed, 13)
