@@ -54,6 +54,7 @@ class Job:
     Attributes:
         deliver: Called on the model's thread with each event, or with the error that ended the job.
         superseded: Whether a newer job has cancelled this one.
+        interrupted: Whether a completion has stopped this request for next edits, which starts again after it.
         received: Time of its receipt by `time.perf_counter`, in seconds.
         number: Number of its receipt, which orders jobs of the same urgency.
         remaining: Pieces of a workspace update that are not applied yet; None before its start.
@@ -64,6 +65,7 @@ class Job:
     deliver: Deliver
     cancel: CancelToken = field(default_factory=CancelToken)
     superseded: bool = False
+    interrupted: bool = False
     received: float = field(default_factory=time.perf_counter)
     number: int = 0
     remaining: Iterator[None] | None = None
@@ -108,8 +110,9 @@ class EngineWorker:
     def submit(self, job: Job) -> None:
         """Queue a job, and cancel the jobs that it supersedes. The queue's limit does not apply to a `Closing`.
 
-        A job of a document supersedes older ones of the same kind. A completion also supersedes every preparation, next
-        edit and completion in advance, and tells the other completions to skip their alternatives.
+        A job of a document supersedes older ones of the same kind. A completion also supersedes every preparation and
+        completion in advance, interrupts a request for next edits, and tells the other completions to skip their
+        alternatives.
 
         Raises:
             QueueFullError: Too many jobs of this urgency wait.
@@ -122,6 +125,10 @@ class EngineWorker:
                 if _supersedes(job, older):
                     older.superseded = True
                     older.cancel.cancel()
+                elif job.urgency is Urgency.COMPLETE and older.urgency is Urgency.NEXT_EDIT:
+                    if older is self._running:
+                        older.interrupted = True
+                        older.cancel.cancel()
                 elif job.urgency is Urgency.COMPLETE:
                     older.cancel.hurry()
             waiting = sum(1 for other in self._waiting() if other.urgency == job.urgency)
@@ -210,6 +217,9 @@ class EngineWorker:
             if not self._serve(loaded.engine, job):
                 outcome = ""
         except CancelledError as error:
+            if job.interrupted and self._starts_again(job):
+                outcome = ""
+                return
             outcome = SUPERSEDED if job.superseded else "cancelled"
             if started:
                 self._metrics.cancel.observe(job.cancel.since_s())
@@ -234,6 +244,17 @@ class EngineWorker:
         finally:
             if outcome:
                 self._metrics.requests.labels(job.urgency.name.lower(), outcome).inc()
+
+    def _starts_again(self, job: Job) -> bool:
+        """Queue an interrupted job again, unless a newer one of its document waits, which supersedes it."""
+        with self._changed:
+            job.interrupted = False
+            job.superseded = any(_supersedes(other, job) for other in self._waiting() if other is not job)
+            if job.superseded or self._stopped:
+                return False
+            job.cancel = CancelToken()
+            self._push(job)
+            return True
 
     def _serve(self, engine: EngineLike, job: Job) -> bool:
         """Run a job, or the next piece of a workspace update; return whether the job is done."""
@@ -278,6 +299,6 @@ def _superseded(job: Job) -> CompletionEvent | NextEdits:
 def _supersedes(newer: Job, older: Job) -> bool:
     if newer.urgency is Urgency.WORKSPACE or older.urgency is Urgency.WORKSPACE:
         return False
-    if newer.urgency is Urgency.COMPLETE and older.urgency is not Urgency.COMPLETE:
+    if newer.urgency is Urgency.COMPLETE and older.urgency in {Urgency.PREPARE, Urgency.AHEAD}:
         return True
     return older.urgency is newer.urgency and newer.document != "" and newer.document == older.document
