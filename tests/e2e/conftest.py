@@ -47,11 +47,18 @@ class EngineRoom:
 
     @staticmethod
     def _count(socket: Path, outcome: str) -> int:
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://host") as client:
+        transport = httpx.HTTPTransport(uds=str(socket), verify=False)
+        with httpx.Client(transport=transport, base_url="http://host") as client:
             text = client.get("/metrics").text
         counted = rf'^draftline_requests_total\{{kind="complete",outcome="{outcome or "[a-z_]+"}"\}} (\d+)'
         found = re.findall(counted, text, re.MULTILINE)
         return sum(map(int, found))
+
+    def wait_for_completions(self, outcome: str, count: int, timeout_s: float = 60) -> None:
+        """Wait until more than `count` completions ended in an outcome."""
+        deadline = time.monotonic() + timeout_s
+        while self.completions(outcome) <= count:
+            assert time.monotonic() < deadline, f"no completion ended as {outcome!r}"
 
     def kept_away(self, reason: str) -> int:
         """Return how many requests of all servers showed nothing for a reason, by their telemetry."""

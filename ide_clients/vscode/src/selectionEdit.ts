@@ -25,6 +25,7 @@ export interface PartialEdit {
 export class SelectionEdits implements vscode.Disposable {
   private shown: Shown | undefined;
   private running: vscode.CancellationTokenSource | undefined;
+  private progress: vscode.Disposable | undefined;
   private serial = 0;
   private isOwnChange = false;
   private readonly old = vscode.window.createTextEditorDecorationType({
@@ -69,7 +70,8 @@ export class SelectionEdits implements vscode.Disposable {
   onPartial(partial: PartialEdit): void {
     if (this.running && partial.id === String(this.serial)) {
       const count = linesOf(partial.text).length;
-      vscode.window.setStatusBarMessage(`draftline edits: ${count} lines, Escape cancels`, SHOWN_MS);
+      this.progress?.dispose();
+      this.progress = vscode.window.setStatusBarMessage(`draftline edits: ${count} lines, Escape cancels`);
     }
   }
 
@@ -131,6 +133,7 @@ export class SelectionEdits implements vscode.Disposable {
     } finally {
       if (this.running === running) {
         this.running = undefined;
+        this.progress?.dispose();
         setState("");
       }
       running.dispose();

@@ -68,6 +68,5 @@ def test_escape_cancels_an_edit_while_it_is_generated(edit, engine_room):
     ask_for_edit(window)
     window.page.wait_for_selector(".statusbar-item:has-text('Escape cancels')", state="attached")
     window.press("Escape")
-    while engine_room.completions("cancelled") == before:
-        pass
+    engine_room.wait_for_completions("cancelled", before)
     assert not any("amount" in line for line in window.lines())
