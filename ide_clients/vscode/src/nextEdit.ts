@@ -62,7 +62,7 @@ export class NextEdits implements vscode.Disposable {
       const [raw] = edits;
       const isPassed = kind === vscode.InlineCompletionTriggerKind.Automatic && raw && nameOf(raw) === this.passed;
       if (raw && !isPassed && this.running === running && editor === vscode.window.activeTextEditor) {
-        this.show({ editor, range: client.protocol2CodeConverter.asRange(raw.range), raw });
+        await this.show({ editor, range: client.protocol2CodeConverter.asRange(raw.range), raw });
       }
     } catch (error) {
       if (!running.token.isCancellationRequested) {
@@ -115,7 +115,7 @@ export class NextEdits implements vscode.Disposable {
     if (shown) {
       shown.editor.setDecorations(this.old, []);
       shown.editor.setDecorations(this.added, []);
-      setShown(false);
+      void setShown(false);
     }
   }
 
@@ -138,10 +138,10 @@ export class NextEdits implements vscode.Disposable {
     this.timer = setTimeout(() => { void this.request(vscode.InlineCompletionTriggerKind.Automatic); }, PAUSE_MS);
   }
 
-  private show(shown: Shown): void {
+  private async show(shown: Shown): Promise<void> {
     if (isCurrent(shown)) {
       this.shown = shown;
-      setShown(true); // before the colours: who sees them can press the keys
+      await setShown(true); // before the colours: who sees them can press the keys
       this.draw();
     }
   }
@@ -201,6 +201,6 @@ function textAfter(position: vscode.Position, contentText: string): vscode.Decor
   return { range: new vscode.Range(position, position), renderOptions: { after: { contentText, color: GHOST } } };
 }
 
-function setShown(isShown: boolean): void {
-  void vscode.commands.executeCommand("setContext", STATE, isShown);
+function setShown(isShown: boolean): Thenable<unknown> {
+  return vscode.commands.executeCommand("setContext", STATE, isShown);
 }

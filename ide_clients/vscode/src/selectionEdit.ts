@@ -10,7 +10,7 @@ const SHOWN_MS = 5000; // how long the status bar shows a sentence
 
 /** An edit on the screen: `removed` old lines from line `first` on, and the `added` lines below them. */
 interface Shown {
-  readonly editor: vscode.TextEditor;
+  editor: vscode.TextEditor; // a new one when its tab comes back to the front
   first: number;
   readonly removed: number;
   readonly added: number;
@@ -39,6 +39,7 @@ export class SelectionEdits implements vscode.Disposable {
   private readonly subscriptions = vscode.Disposable.from(
     vscode.workspace.onDidChangeTextDocument((event) => { this.onChange(event); }),
     vscode.workspace.onWillSaveTextDocument((event) => { this.onSave(event); }),
+    vscode.window.onDidChangeActiveTextEditor((editor) => { void this.onEditor(editor); }),
     vscode.workspace.onDidCloseTextDocument((document) => {
       if (document === this.shown?.editor.document) {
         this.forget();
@@ -62,7 +63,7 @@ export class SelectionEdits implements vscode.Disposable {
     const text = await this.edited(document, new vscode.Range(first, 0, end, 0), instruction);
     if (text !== undefined) {
       const before = Array.from({ length: end - first }, (_, line) => document.lineAt(first + line).text);
-      await this.show(editor, first, changedLines(before, linesOf(text)));
+      await this.show(document, first, changedLines(before, linesOf(text)));
     }
   }
 
@@ -70,8 +71,9 @@ export class SelectionEdits implements vscode.Disposable {
   onPartial(partial: PartialEdit): void {
     if (this.running && partial.id === String(this.serial)) {
       const count = linesOf(partial.text).length;
-      this.progress?.dispose();
+      const before = this.progress;
       this.progress = vscode.window.setStatusBarMessage(`draftline edits: ${count} lines, Escape cancels`);
+      before?.dispose();
     }
   }
 
@@ -109,7 +111,7 @@ export class SelectionEdits implements vscode.Disposable {
     this.serial++;
     const [running, version] = [new vscode.CancellationTokenSource(), document.version];
     this.running = running;
-    setState("generating");
+    void setState("generating");
     try {
       const converter = client.code2ProtocolConverter;
       const params = {
@@ -134,18 +136,18 @@ export class SelectionEdits implements vscode.Disposable {
       if (this.running === running) {
         this.running = undefined;
         this.progress?.dispose();
-        setState("");
+        void setState("");
       }
       running.dispose();
     }
   }
 
-  private async show(editor: vscode.TextEditor, line: number, { start, removed, added }: ChangedLines): Promise<void> {
-    if (removed === 0 && added.length === 0) {
-      tell("the model changes nothing");
+  private async show(document: vscode.TextDocument, line: number, { start, removed, added }: ChangedLines): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    if (editor?.document !== document || (removed === 0 && added.length === 0)) {
+      tell(editor?.document === document ? "the model changes nothing" : "the edited file is not in front");
       return;
     }
-    const { document } = editor;
     const shown = { editor, first: line + start, removed, added: added.length };
     const below = shown.first + removed;
     const eol = document.eol === vscode.EndOfLine.CRLF ? "\r\n" : "\n";
@@ -155,8 +157,18 @@ export class SelectionEdits implements vscode.Disposable {
     const isInserted = added.length === 0 || (await this.change(editor, (builder) => { builder.insert(at, text); }, true, false));
     if (isInserted) {
       this.shown = shown;
-      setState("shown"); // before the colours: who sees them can press the keys
+      await this.onEditor(editor);
+    }
+  }
+
+  /** Draw the edit in an editor of its document that came to the front. In another one, leave the keys alone. */
+  private async onEditor(editor: vscode.TextEditor | undefined): Promise<void> {
+    if (this.shown && editor?.document === this.shown.editor.document) {
+      this.shown.editor = editor;
+      await setState("shown"); // before the colours: who sees them can press the keys
       this.draw();
+    } else if (this.shown) {
+      await setState("");
     }
   }
 
@@ -221,7 +233,7 @@ export class SelectionEdits implements vscode.Disposable {
     if (shown) {
       shown.editor.setDecorations(this.old, []);
       shown.editor.setDecorations(this.added, []);
-      setState("");
+      void setState("");
     }
     return shown;
   }
@@ -235,8 +247,8 @@ function wholeLines(document: vscode.TextDocument, from: number, count: number):
   return new vscode.Range(document.lineAt(from - 1).range.end, document.lineAt(document.lineCount - 1).range.end);
 }
 
-function setState(state: "generating" | "shown" | ""): void {
-  void vscode.commands.executeCommand("setContext", STATE, state);
+function setState(state: "generating" | "shown" | ""): Thenable<unknown> {
+  return vscode.commands.executeCommand("setContext", STATE, state);
 }
 
 function tell(sentence: string): void {

@@ -62,11 +62,24 @@ def test_an_edit_is_rejected_with_escape_or_accepted_with_tab_and_undone_in_one_
 
 
 def test_escape_cancels_an_edit_while_it_is_generated(edit, engine_room):
-    names = [f"total_{number}" for number in range(12)]
-    window = edit("\n".join(line.replace("total", name) for name in names for line in CODE))
+    window = edit("\n".join(f"result_{number} = total(result, {number * number})" for number in range(60)))
     before = engine_room.completions("cancelled")
     ask_for_edit(window)
     window.page.wait_for_selector(".statusbar-item:has-text('Escape cancels')", state="attached")
     window.press("Escape")
     engine_room.wait_for_completions("cancelled", before)
     assert not any("amount" in line for line in window.lines())
+
+
+def test_an_edit_leaves_the_keys_of_another_file_alone_and_waits(edit):
+    window = edit("\n".join(CODE), "edited.py")
+    ask_for_edit(window)
+    wait_for_diff(window)
+    edit("", "other.txt")
+    window.press("Tab")
+    window.type("x")
+    window.wait_for_line("    x")
+    window.page.click(".tab[data-resource-name='edited.py']")
+    wait_for_diff(window)
+    window.press("Tab")
+    wait_for_lines(window, NEW)
