@@ -17,14 +17,14 @@ from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_start
-from lsp_server.editing.next_edits import NextEditor
+from lsp_server.editing.next_edits import NextEditor, is_wanted
 from lsp_server.editing.selection_edit import SelectionEditor
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.link import EngineLink
 from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, EditQuery, ItemName, Switch
 from lsp_server.settings.config import PROJECT_FILE
 from lsp_server.settings.switched_off import SwitchedOff, off_path
-from lsp_server.settings.table import NextEditMode, Settings
+from lsp_server.settings.table import Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 from lsp_server.suggesting import items
 from lsp_server.suggesting.inline_completion import InlineCompleter
@@ -256,17 +256,10 @@ class Session:
     async def next_edits(self, query: EditQuery) -> dict[str, list[dict[str, Any]]]:
         """Answer `draftline/nextEdit` and `textDocument/copilotInlineEdit`: the edits, the first one first."""
         document = self.documents.get(query.uri)
-        if document is None or query.version not in (None, document.version):
-            return {"edits": []}
         settings, _ = self._settings.of(query.uri)
-        wanted = settings.next_edit is NextEditMode.AUTO or (
-            query.invoked and settings.next_edit is NextEditMode.MANUAL
-        )
-        is_quiet = self.quiet.silence() is not None and not query.invoked
-        if not wanted or is_quiet or self.policy.refusal(document, Place(0, 0)) is not None:
+        if document is None or not is_wanted(query, document, settings.next_edit, self.policy):
             return {"edits": []}
-        path = self._builder.path_of(document)
-        edits = await self.next_editor.edits(document, path, self.documents.encoding)
+        edits = await self.next_editor.edits(document, self._builder.path_of(document), self.documents.encoding)
         return {"edits": [edit.message() for edit in edits]}
 
     def switch(self, wanted: Switch) -> str:

@@ -15,7 +15,9 @@ from completion.edits import NextEdit, NextEditRequest, NextEdits
 from lsp_server.documents.documents import Document
 from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Place
-from lsp_server.messages import ACCEPTED_EDIT_COMMAND
+from lsp_server.messages import ACCEPTED_EDIT_COMMAND, EditQuery
+from lsp_server.settings.table import NextEditMode
+from lsp_server.suggesting.request_policy import RequestPolicy
 
 MAX_REFUSED = 1_000
 """Maximum number of refused edits that are remembered, and of edits that a client may still name."""
@@ -90,6 +92,14 @@ class NextEditor:
     def accept(self, id_: str) -> None:
         """Forget an edit that the client applied."""
         self._offered.pop(id_, None)
+
+
+def is_wanted(query: EditQuery, document: Document, mode: NextEditMode, policy: RequestPolicy) -> bool:
+    """Return whether a request for next edits is answered: it names the document as it is, and the user wants it."""
+    modes = (NextEditMode.AUTO, NextEditMode.MANUAL) if query.invoked else (NextEditMode.AUTO,)
+    is_silent = policy.quiet.silence() is not None and not query.invoked
+    is_current = query.version in (None, document.version)
+    return is_current and mode in modes and not is_silent and policy.refusal(document, Place(0, 0)) is None
 
 
 def _fits(document: Document, edit: NextEdit) -> bool:
