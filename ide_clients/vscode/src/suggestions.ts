@@ -6,20 +6,11 @@
 import * as vscode from "vscode";
 import { InlineCompletionRequest, type InlineCompletionParams } from "vscode-languageclient";
 import type { LanguageClient } from "vscode-languageclient/node";
-import {
-  type Offer,
-  type Origin,
-  type PartialCompletion,
-  type RawItem,
-  answers,
-  isSameOffer,
-  lastLineTyped,
-  readOffer,
-  remaindersOf,
-} from "./offer.js";
+import type { Offer, Origin, PartialCompletion, RawItem } from "./offer.js";
+import { answers, isSameOffer, lastLineTyped, readOffer, remaindersOf } from "./offer.js";
+import { OwnCall } from "./ownCall.js";
 import { setting } from "./settings.js";
 import type { Signals } from "./signals.js";
-import { type Spot, isAt, spotOf } from "./spot.js";
 
 const REFRESH_MS = 50; // minimum time between two drawings of growing text
 
@@ -37,8 +28,8 @@ export class Suggestions implements vscode.Disposable {
   private offer: Offer | undefined;
   private pending: PendingRequest[] = [];
   private serial = 0;
-  private refreshed: Spot | undefined; // where the editor was made to call again; that call has not come yet
-  private retried: Spot | undefined; // where `onReady` repeats an automatic request; the editor calls it a manual one
+  private readonly refreshing = new OwnCall(); // draws text that has grown
+  private readonly retrying = new OwnCall(); // repeats an automatic request
   private refreshTimer: NodeJS.Timeout | undefined;
   private hasCommand = false; // the items on the screen have a command, which the editor runs when one is accepted
   private unanswered = false; // the newest call of the editor got no text
@@ -62,18 +53,12 @@ export class Suggestions implements vscode.Disposable {
     context: vscode.InlineCompletionContext,
     token: vscode.CancellationToken,
   ): Promise<vscode.InlineCompletionItem[]> {
-    // A call that `refresh` caused may never come, for example if another editor becomes active. Then the next manual
-    // request must not be taken for it.
     const { Automatic, Invoke } = vscode.InlineCompletionTriggerKind;
-    const isRetry = this.retried !== undefined && isAt(this.retried, document, position);
-    this.retried = undefined;
+    const isRetry = this.retrying.take(document, position);
     const isInvoked = context.triggerKind === Invoke && !isRetry;
-    const isRefresh = isInvoked && this.refreshed !== undefined && isAt(this.refreshed, document, position);
-    this.refreshed = isInvoked ? undefined : this.refreshed;
-    const wantsMore =
-      !isRefresh &&
-      isInvoked &&
-      (this.offer === undefined || (this.offer.done && this.offer.items.length === 1));
+    const isRefresh = isInvoked && this.refreshing.take(document, position);
+    const isSingle = this.offer === undefined || (this.offer.done && this.offer.items.length === 1);
+    const wantsMore = isInvoked && !isRefresh && isSingle;
     const shown = this.itemsAt(document, position);
     if (isRefresh || (shown.length > 0 && !wantsMore)) {
       return shown;
@@ -98,8 +83,7 @@ export class Suggestions implements vscode.Disposable {
     const editor = vscode.window.activeTextEditor;
     if (this.unanswered && !this.offer && editor) {
       this.unanswered = false;
-      this.retried = spotOf(editor.document, editor.selection.active);
-      await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
+      await this.retrying.make(editor);
     }
   }
 
@@ -124,7 +108,7 @@ export class Suggestions implements vscode.Disposable {
     }
     this.pending = [];
     this.offer = undefined;
-    this.refreshed = undefined;
+    this.refreshing.forget();
   }
 
   dispose(): void {
@@ -137,7 +121,7 @@ export class Suggestions implements vscode.Disposable {
     if (offer?.origin.uri !== document.uri.toString()) {
       return [];
     }
-    const remainders = remaindersOf(offer, document, position).filter((one) => one.text !== "");
+    const remainders = remaindersOf(offer, document, position).filter(({ text }) => text !== "");
     const [first] = remainders;
     if (first) {
       this.signals.shown(offer, first.item);
@@ -249,13 +233,9 @@ export class Suggestions implements vscode.Disposable {
     if (!editor || editor.document.uri.toString() !== this.offer?.origin.uri) {
       return;
     }
-    if (!remaindersOf(this.offer, editor.document, editor.selection.active).some((one) => one.text !== "")) {
-      return;
+    if (remaindersOf(this.offer, editor.document, editor.selection.active).some((one) => one.text !== "")) {
+      await this.refreshing.make(editor, "editor.action.inlineSuggest.hide"); // else the shorter text stays
     }
-    this.refreshed = spotOf(editor.document, editor.selection.active);
-    // Without `hide` the editor keeps the shorter text that is on the screen.
-    await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
-    await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
   }
 
   /** Return whether a request still fits its document: the only change is text that was typed at its position. */
