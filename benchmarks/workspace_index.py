@@ -22,8 +22,9 @@ import numpy as np
 from completion.engine import Engine, product_settings
 from completion.errors import DraftlineError
 from completion.host.engine_protocol import LoadedEngine
+from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
-from completion.host.worker import EngineWorker, Job, Urgency
+from completion.host.worker import EngineWorker
 from completion.model.loading import load_model
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer

@@ -104,5 +104,4 @@ async def _not_found(request: Request, error: Exception) -> Response:
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:
-    message = f"The request failed with {type(error).__name__}. The engine's log has the traceback."
-    return error_response(EngineFailedError(message), request.url.path)
+    return error_response(EngineFailedError.of("The request", error), request.url.path)

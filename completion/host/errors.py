@@ -74,6 +74,11 @@ class EngineFailedError(DraftlineError):
 
     code = "internal"
 
+    @classmethod
+    def of(cls, action: str, error: Exception) -> EngineFailedError:
+        """Return the error of an action that ended with an exception, whose message may quote source text."""
+        return cls(f"{action} failed with {type(error).__name__}. The engine's log has the traceback.")
+
 
 _STATUS: tuple[tuple[type[DraftlineError], int], ...] = (
     (BodyInvalidError, 422),

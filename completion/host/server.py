@@ -17,6 +17,7 @@ from completion.backend import GPU_MEMORY_SHARE, Backend
 from completion.errors import DraftlineError, EngineUnavailableError
 from completion.host.application import application
 from completion.host.engine_protocol import EngineLoader, LoadedEngine
+from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
 from completion.host.process.address import DEFAULT_MODEL_NAME
 from completion.host.process.clients import HostClients
@@ -26,7 +27,7 @@ from completion.host.process.log import log_loop_errors
 from completion.host.process.sockets import BACKLOG, TcpAddress
 from completion.host.services import Host
 from completion.host.state import HostState
-from completion.host.worker import EngineWorker, Job, Urgency
+from completion.host.worker import EngineWorker
 from completion.request import Closing
 
 logger = logging.getLogger(__name__)

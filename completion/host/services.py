@@ -10,12 +10,13 @@ from typing import Any
 import psutil
 
 from completion.edits import NextEditRequest
+from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
 from completion.host.process.clients import HostClients
 from completion.host.process.idle import IdleWatch
 from completion.host.state import HostPhase, HostState
 from completion.host.stream import CompletionStream, NextEditAnswer, require_ready
-from completion.host.worker import EngineWorker, Job, Urgency
+from completion.host.worker import EngineWorker
 from completion.request import CompletionRequest
 from completion.version import version
 

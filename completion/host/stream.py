@@ -14,9 +14,10 @@ from starlette.types import Receive, Scope, Send
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import CancelledError, DraftlineError
 from completion.host.errors import error_body, not_ready_error
+from completion.host.job import Job, Urgency
 from completion.host.process.idle import IdleWatch
 from completion.host.state import HostPhase, HostState
-from completion.host.worker import EngineWorker, Job, Urgency
+from completion.host.worker import EngineWorker
 from completion.request import CompletionEvent, CompletionRequest
 
 

@@ -8,20 +8,19 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
 from completion.cancellation import CancelToken
-from completion.edits import NextEditRequest, NextEdits
+from completion.edits import NextEditRequest
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.errors import EngineFailedError, QueueFullError
+from completion.host.job import Job, Urgency, superseded_answer, supersedes
 from completion.host.metrics import HostMetrics
 from completion.memory import drop_code, trim_gpu, trim_heap
 from completion.progress import Progress, silent
-from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
+from completion.request import SUPERSEDED, Closing, WorkspaceUpdate
 
 logger = logging.getLogger(__name__)
 
@@ -32,48 +31,6 @@ _IDLE_S = 60.0
 """Time without a job after which freed memory is returned to the system, and to the GPU's driver."""
 _NEVER = 1 << 30
 """Threshold of a generation of the garbage collector that is not reached."""
-
-Deliver = Callable[[Any], None]
-"""Gets a `CompletionEvent`, `NextEdits` or a `DraftlineError`, by the kind of the job."""
-
-
-class Urgency(IntEnum):
-    """Urgency of a job; the lowest number runs first. Users wait only for completions."""
-
-    COMPLETE = 0
-    PREPARE = 1
-    AHEAD = 2
-    NEXT_EDIT = 3
-    WORKSPACE = 4
-
-
-@dataclass(slots=True)
-class Job:
-    """A unit of work for the model's thread.
-
-    Attributes:
-        deliver: Called on the model's thread with each event, or with the error that ended the job.
-        superseded: Whether a newer job has cancelled this one.
-        interrupted: Whether a completion has stopped this request for next edits, which starts again after it.
-        received: Time of its receipt by `time.perf_counter`, in seconds.
-        number: Number of its receipt, which orders jobs of the same urgency.
-        remaining: Pieces of a workspace update that are not applied yet; None before its start.
-    """
-
-    urgency: Urgency
-    payload: CompletionRequest | NextEditRequest | WorkspaceUpdate | Closing
-    deliver: Deliver
-    cancel: CancelToken = field(default_factory=CancelToken)
-    superseded: bool = False
-    interrupted: bool = False
-    received: float = field(default_factory=time.perf_counter)
-    number: int = 0
-    remaining: Iterator[None] | None = None
-
-    @property
-    def document(self) -> str:
-        """Key of the job's document, "" if it has none."""
-        return self.payload.document if isinstance(self.payload, CompletionRequest | NextEditRequest) else ""
 
 
 class EngineWorker:
@@ -122,7 +79,7 @@ class EngineWorker:
             if self._stopped:
                 raise EngineUnavailableError("The engine is stopping.")
             for older in self._alive():
-                if _supersedes(job, older):
+                if supersedes(job, older):
                     older.superseded = True
                     older.cancel.cancel()
                 elif job.urgency is Urgency.COMPLETE and older.urgency is Urgency.NEXT_EDIT:
@@ -178,11 +135,7 @@ class EngineWorker:
         # The thread's outermost handler: whatever exception a model's files cause, clients must get an error.
         except Exception as error:
             logger.exception("Loading failed")
-            self._on_loaded(
-                EngineFailedError(
-                    f"Loading the model failed with {type(error).__name__}. The engine's log has the traceback."
-                )
-            )
+            self._on_loaded(EngineFailedError.of("Loading the model", error))
             return
         gc.freeze()  # the model's objects live as long as the process, so garbage collections can skip them
         trim_heap()  # parsing the vocabulary leaves 60 MB
@@ -223,7 +176,7 @@ class EngineWorker:
             outcome = SUPERSEDED if job.superseded else "cancelled"
             if started:
                 self._metrics.cancel.observe(job.cancel.since_s())
-            job.deliver(_superseded(job) if job.superseded else error)
+            job.deliver(superseded_answer(job) if job.superseded else error)
         except DraftlineError as error:
             outcome = error.code
             job.deliver(error)
@@ -236,11 +189,7 @@ class EngineWorker:
                 self._on_device_lost()
             else:
                 outcome = "internal"
-                job.deliver(
-                    EngineFailedError(
-                        f"The request failed with {type(error).__name__}. The engine's log has the traceback."
-                    )
-                )
+                job.deliver(EngineFailedError.of("The request", error))
         finally:
             if outcome:
                 self._metrics.requests.labels(job.urgency.name.lower(), outcome).inc()
@@ -249,7 +198,7 @@ class EngineWorker:
         """Queue an interrupted job again, unless a newer one of its document waits, which supersedes it."""
         with self._changed:
             job.interrupted = False
-            job.superseded = any(_supersedes(other, job) for other in self._waiting() if other is not job)
+            job.superseded = any(supersedes(other, job) for other in self._waiting() if other is not job)
             if job.superseded or self._stopped:
                 return False
             job.cancel = CancelToken()
@@ -288,17 +237,3 @@ class EngineWorker:
         with self._changed:
             self._push(job)
         return False
-
-
-def _superseded(job: Job) -> CompletionEvent | NextEdits:
-    """Return the answer to a job that a newer one has cancelled."""
-    is_completion = isinstance(job.payload, CompletionRequest)
-    return CompletionEvent((), done=True, dropped=SUPERSEDED) if is_completion else NextEdits()
-
-
-def _supersedes(newer: Job, older: Job) -> bool:
-    if newer.urgency is Urgency.WORKSPACE or older.urgency is Urgency.WORKSPACE:
-        return False
-    if newer.urgency is Urgency.COMPLETE and older.urgency in {Urgency.PREPARE, Urgency.AHEAD}:
-        return True
-    return older.urgency is newer.urgency and newer.document != "" and newer.document == older.document

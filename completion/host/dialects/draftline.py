@@ -10,12 +10,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.schema import CLOSING, WORKSPACE, parse_body, parse_next_edit, parse_request
+from completion.host.job import Job, Urgency
 from completion.host.process.clients import CLIENT_HEADER
 from completion.host.services import Host
 from completion.host.state import HostPhase
 from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message, with_errors
 from completion.host.wire import encode
-from completion.host.worker import Job, Urgency
 
 
 async def complete(request: Request) -> Response:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from completion.errors import DraftlineError
-from completion.host.first_start import compile_once
+from completion.host.engine_loader import compile_once
 from completion.host.server import HostSettings
 from completion.model.transformer import has_int8_instructions
 from tests.tiny_models import write_tiny_model
