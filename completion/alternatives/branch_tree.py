@@ -13,8 +13,9 @@ import numpy as np
 
 from completion.cache.kv_session import KVSession
 from completion.decoding.attempt import Attempt
-from completion.decoding.decoder import Proposal, RowSlice
+from completion.decoding.decoder import Proposal
 from completion.model.causal_model import CausalModel
+from completion.model.logits import RowSlice
 from drafting.drafter import SharedStep
 
 MAX_STEP_ROWS = 128

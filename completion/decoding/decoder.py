@@ -12,6 +12,7 @@ from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import FREE, Constraints, ConstraintState
 from completion.model.causal_model import CausalModel, Logits
+from completion.model.logits import RowSlice
 from completion.model.sampling import draw
 from completion.request import Sampling
 from drafting.arrays import FloatArray, IntArray
@@ -228,32 +229,6 @@ class Decoder:
         last = states[path.rows[-1]]
         following = self.constraints.advance(last, path.tokens[-1]) if path.tokens[-1] != NO_TOKEN else None
         return following or FREE
-
-
-@dataclass(frozen=True, slots=True)
-class RowSlice:
-    """A slice of consecutive rows of logits."""
-
-    logits: Logits
-    first: int
-    count: int
-
-    def argmax(self) -> IntArray:
-        """See `Logits`."""
-        return self.logits.argmax()[self.first : self.first + self.count]
-
-    def top(self, count: int) -> tuple[IntArray, FloatArray]:
-        """See `Logits`."""
-        ids, scores = self.logits.top(count)
-        return ids[self.first : self.first + self.count], scores[self.first : self.first + self.count]
-
-    def log_sum(self, index: int) -> float:
-        """See `Logits`."""
-        return self.logits.log_sum(self.first + index)
-
-    def row(self, index: int) -> FloatArray:
-        """See `Logits`."""
-        return self.logits.row(self.first + index)
 
 
 def prune(tree: DraftTree, constraints: Constraints, start: ConstraintState) -> tuple[DraftTree, list[ConstraintState]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from completion.model.causal_model import Logits
 from drafting.arrays import FloatArray, IntArray
 
 _PANEL = 64
@@ -136,3 +139,29 @@ def _top_of_panels(values: FloatArray, largest: FloatArray, tokens: IntArray, be
                 for token in range(panel * width, min((panel + 1) * width, vocabulary)):
                     if values[row, token] > best[row, -1]:
                         _insert(tokens[row], best[row], token, values[row, token])
+
+
+@dataclass(frozen=True, slots=True)
+class RowSlice:
+    """A slice of consecutive rows of logits."""
+
+    logits: Logits
+    first: int
+    count: int
+
+    def argmax(self) -> IntArray:
+        """See `Logits`."""
+        return self.logits.argmax()[self.first : self.first + self.count]
+
+    def top(self, count: int) -> tuple[IntArray, FloatArray]:
+        """See `Logits`."""
+        ids, scores = self.logits.top(count)
+        return ids[self.first : self.first + self.count], scores[self.first : self.first + self.count]
+
+    def log_sum(self, index: int) -> float:
+        """See `Logits`."""
+        return self.logits.log_sum(self.first + index)
+
+    def row(self, index: int) -> FloatArray:
+        """See `Logits`."""
+        return self.logits.row(self.first + index)
