@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from completion.errors import ModelError
+from completion.model.causal_model import KVCache
 from drafting.arrays import IntArray
 
 NO_ROWS = np.empty(0, dtype=np.int32)
@@ -61,6 +63,20 @@ class TreeCache(ABC):
         self.capacity = capacity
         self.slots = 0
         self.settle(0)
+
+    @classmethod
+    def own(cls, cache: KVCache, needed: int) -> Self:
+        """Return a cache of this class with at least `needed` slots allocated.
+
+        Raises:
+            ModelError: The cache is of another class, or its capacity is smaller.
+        """
+        if not isinstance(cache, cls):
+            raise ModelError(
+                f"A cache of type {type(cache).__name__} belongs to another model. Make one with new_cache."
+            )
+        cache.reserve(needed)
+        return cache
 
     def reserve(self, needed: int) -> None:
         """Allocate slots 0 .. needed-1 and some more, and keep the content of the allocated ones.

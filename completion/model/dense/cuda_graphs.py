@@ -132,7 +132,7 @@ class GraphedTransformer(DenseTransformer):
     @torch.inference_mode()
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> TorchLogits:
         """Compute a draft tree on top of the past and of kept rows; see `CausalModel.score`."""
-        cache = self.own(cache, cache.length + cache.kept + len(tokens))
+        cache = TorchCache.own(cache, cache.length + cache.kept + len(tokens))
         if not isinstance(cache, GraphedCache) or len(tokens) > MAX_BUCKET or cache.kept > MAX_KEPT[-1]:
             return super().score(tokens, parents, cache)
         rows = 1 << (len(tokens) - 1).bit_length()

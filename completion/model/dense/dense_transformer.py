@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from completion.errors import ModelError
 from completion.model.architecture import Activation, Architecture, read_architecture
 from completion.model.causal_model import KVCache
 from completion.model.dense.kv_cache import Angles, ExactStore, Int8Store, Store, TorchCache, rotate
@@ -29,12 +28,12 @@ PREFILL_ROWS = 256
 """Maximum number of rows in one pass of a prefill; it bounds the memory of masks and scores."""
 
 
-def load_dense(folder: Path, dtype: torch.dtype, threads: int | None, device: str = "cpu") -> DenseTransformer:
+def load_dense(folder: Path, dtype: torch.dtype, threads: int | None) -> DenseTransformer:
     """Load a converted model with unquantised weights; see `transformer.load_transformer`."""
     if threads is not None:
         torch.set_num_threads(threads)
     architecture = read_architecture(folder)
-    return DenseTransformer(architecture, read_weights(folder, architecture, dtype, device))
+    return DenseTransformer(architecture, read_weights(folder, architecture, dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ class DenseTransformer:
         self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()
     ) -> TorchLogits:
         """Compute tokens into given slots; see `CausalModel.prefill`."""
-        cache = self.own(cache, int(slots[-1]) + 1)
+        cache = TorchCache.own(cache, int(slots[-1]) + 1)
         hidden = []
         for start in range(0, len(tokens), PREFILL_ROWS):
             chunk = slots[start : start + PREFILL_ROWS]
@@ -149,25 +148,12 @@ class DenseTransformer:
         return torch.from_numpy(values.astype(np.int64)).to(self.device)
 
     def _score(self, inputs: torch.Tensor, parents: IntArray, cache: KVCache) -> TorchLogits:
-        cache = self.own(cache, cache.length + cache.kept + len(inputs))
+        cache = TorchCache.own(cache, cache.length + cache.kept + len(inputs))
         parents = cache.with_kept(parents)
         slots, positions, visible = tree_layout(parents, cache.kept, cache.length)
         hidden = self.forward(self._rows(inputs, slots, positions, visible), cache)
         cache.parents = parents
         return TorchLogits(self.logits(hidden))
-
-    def own(self, cache: KVCache, needed: int) -> TorchCache:
-        """Return a cache of this kind with at least `needed` slots allocated.
-
-        Raises:
-            ModelError: The cache is of another kind, or its capacity is smaller.
-        """
-        if not isinstance(cache, TorchCache):
-            raise ModelError(
-                f"A cache of type {type(cache).__name__} belongs to another model. Make one with new_cache."
-            )
-        cache.reserve(needed)
-        return cache
 
     def _rows(self, inputs: torch.Tensor, slots: IntArray, positions: IntArray, visible: np.ndarray) -> Rows:
         masks = masked(torch.from_numpy(visible), self.architecture)

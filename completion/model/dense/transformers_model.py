@@ -164,7 +164,7 @@ class TransformersModel:
     @torch.inference_mode()
     def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
         """Compute tokens into given slots; see `CausalModel.prefill`."""
-        cache = self._own(cache, int(slots[-1]) + 1)
+        cache = TransformersCache.own(cache, int(slots[-1]) + 1)
         logits = []
         for start in range(0, len(tokens), PREFILL_ROWS):
             chunk = slots[start : start + PREFILL_ROWS]
@@ -189,7 +189,7 @@ class TransformersModel:
         return self._score(tokens[:, 0], mixed, parents, cache)
 
     def _score(self, tokens: IntArray, inputs: torch.Tensor | None, parents: IntArray, cache: KVCache) -> Logits:
-        cache = self._own(cache, cache.length + cache.kept + len(tokens))
+        cache = TransformersCache.own(cache, cache.length + cache.kept + len(tokens))
         parents = cache.with_kept(parents)
         slots, positions, visible = tree_layout(parents, cache.kept, cache.length)
         logits = self._forward(_Rows(tokens, slots, positions, visible), cache, range(len(tokens)), inputs)
@@ -228,19 +228,11 @@ class TransformersModel:
     @torch.inference_mode()
     def _first_layer_key(self, position: int) -> torch.Tensor:
         """Return a token's key at a position in the first layer, where it depends on nothing else."""
-        cache = self._own(self.new_cache(1), 1)
+        cache = TransformersCache.own(self.new_cache(1), 1)
         slot = np.zeros(1, dtype=np.int32)
         token = slot + self.shape.vocabulary_size // 2  # the first tokens are often padding with zero keys
         self._forward(_Rows(token, slot, slot + position, np.ones((1, 1), dtype=np.bool_)), cache, ())
         return cache.key(0, 0)
-
-    def _own(self, cache: KVCache, needed: int) -> TransformersCache:
-        if not isinstance(cache, TransformersCache):
-            raise ModelError(
-                f"A cache of type {type(cache).__name__} belongs to another model. Make one with new_cache."
-            )
-        cache.reserve(needed)
-        return cache
 
     def _forward(
         self,

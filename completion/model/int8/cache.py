@@ -11,10 +11,10 @@ from numba import njit
 from completion.memory import large_memory
 from completion.model.architecture import Architecture
 from completion.model.draft_rows import TreeCache
-from completion.model.int8.kernels.attention import CacheView
 from completion.model.int8.kernels.attention_product import BLOCK_SLOTS, SPAN_SLOTS, VALUE_CHANNELS
 from completion.model.int8.kernels.slot_moves import move_slots
 from completion.model.int8.kernels.vector import LANES
+from completion.model.int8.kernels.views import CacheView
 from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray
 

@@ -13,7 +13,7 @@ from completion.model.architecture import Architecture
 from completion.model.causal_model import KVCache, Logits
 from completion.model.draft_rows import NO_ROWS, ancestors_of, depths_of
 from completion.model.int8.cache import Int8Cache
-from completion.model.int8.kernels.attention import SCRATCH_FLOATS, RowsView
+from completion.model.int8.kernels.attention import SCRATCH_FLOATS
 from completion.model.int8.kernels.attention_product import TILE_QUERIES
 from completion.model.int8.kernels.block_kinds import STRIP
 from completion.model.int8.kernels.block_product import ROWS
@@ -31,13 +31,11 @@ from completion.model.int8.kernels.forward_pass import (
     QKV,
     QUERY_NORM,
     UP,
-    Buffers,
-    Outputs,
-    Sizes,
     run_layers,
 )
 from completion.model.int8.kernels.int8_product import CHANNELS, GATE, GATE_GELU, GELU, LINES
 from completion.model.int8.kernels.vector import LANES
+from completion.model.int8.kernels.views import Buffers, Outputs, RowsView, Sizes
 from completion.model.int8.kernels.work_sharing import new_counters
 from completion.model.int8.packed_weights import PackedWeights, group_width
 from completion.model.logits import PanelLogits
@@ -101,7 +99,7 @@ class QuantizedTransformer:
 
     def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
         """Compute tokens into given slots; see `CausalModel.prefill`."""
-        cache = self._own(cache, int(slots[-1]) + 1)
+        cache = Int8Cache.own(cache, int(slots[-1]) + 1)
         wanted, found = np.asarray(logits_rows, dtype=np.int32), []
         for start in range(0, len(tokens), MAX_ROWS):
             chunk = np.ascontiguousarray(slots[start : start + MAX_ROWS], dtype=np.int32)
@@ -122,7 +120,7 @@ class QuantizedTransformer:
         return self._score((weights.astype(np.float32)[:, :, None] * embeddings).sum(axis=1), parents, cache)
 
     def _score(self, inputs: FloatArray, parents: IntArray, cache: KVCache) -> PanelLogits:
-        cache = self._own(cache, cache.length + cache.kept + len(inputs))
+        cache = Int8Cache.own(cache, cache.length + cache.kept + len(inputs))
         parents = cache.with_kept(parents)
         if len(inputs) > MAX_ROWS:
             raise ModelError(f"A draft tree has at most {MAX_ROWS} nodes; this one has {len(inputs)}.")
@@ -134,14 +132,6 @@ class QuantizedTransformer:
         """Return the embeddings of tokens.  # [...] → # [..., hidden]."""
         embeddings, scale = _widened(self._embeddings[tokens]), self.architecture.embedding_scale
         return embeddings if scale == 1.0 else embeddings * np.float32(scale)
-
-    def _own(self, cache: KVCache, needed: int) -> Int8Cache:
-        if not isinstance(cache, Int8Cache):
-            raise ModelError(
-                f"A cache of type {type(cache).__name__} belongs to another model. Make one with new_cache."
-            )
-        cache.reserve(needed)
-        return cache
 
     def _run(self, inputs: FloatArray, rows: RowsView, cache: Int8Cache) -> PanelLogits:
         """Run one pass over at most MAX_ROWS rows.  inputs: # [rows, hidden]."""

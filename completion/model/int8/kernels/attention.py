@@ -6,8 +6,6 @@ nodes lie. Sums are formed by position, not by slot, so a node of a tree gets bi
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
@@ -32,53 +30,12 @@ from completion.model.int8.kernels.vector import (
     store_floats,
     sum_of,
 )
+from completion.model.int8.kernels.views import CacheView, RowsView
 from drafting.arrays import FloatArray, IntArray
 
 _ZERO = np.float32(0.0)
 SCRATCH_FLOATS = 2 * LANES + TILE_QUERIES * VALUE_CHANNELS
 """Floats of a thread's scratch before the scores: lanes of a sum, totals, a tile of weighted values."""
-
-
-class CacheView(NamedTuple):
-    """One sequence's keys and values, as bfloat16 bits.
-
-    Attributes:
-        keys: Rotated keys.  # [layers, kv_heads, slots / 16, head_dim / 2, 16, 2]
-        plain_keys: Keys before rotation.  # [layers, kv_heads, slots, head_dim]
-        values: Values.  # [layers, kv_heads, head_dim / 32, slots, 16, 2]
-        cosines: Cosines of the rotary angles.  # [positions or more, head_dim / 2]
-        sines: Sines of the rotary angles.  # same shape
-        first_angles: Row of the angles at which each layer's part starts.  # [layers]
-        windows: Number of last positions that a row of each layer sees, its own included.  # [layers]
-    """
-
-    keys: IntArray
-    plain_keys: IntArray
-    values: IntArray
-    cosines: FloatArray
-    sines: FloatArray
-    first_angles: IntArray
-    windows: IntArray
-
-
-class RowsView(NamedTuple):
-    """Slots and positions of rows, and the slots that they see.
-
-    Attributes:
-        slots: Slot that receives a row's key and value.  # [rows]
-        positions: Rotary position of a row.  # [rows]
-        contiguous: Number of first slots that a row sees.  # [rows]
-        singles_start: A row also sees singles[singles_start[row] : singles_start[row + 1]].  # [rows + 1]
-        singles: Single slots, ascending for each row.  # [any]
-        wanted: Rows whose logits to compute.  # [any]
-    """
-
-    slots: IntArray
-    positions: IntArray
-    contiguous: IntArray
-    singles_start: IntArray
-    singles: IntArray
-    wanted: IntArray
 
 
 @njit(inline="always")
@@ -175,36 +132,20 @@ def attend(
         out: Receives the results.  # [rows, heads · head_dim]
     """
     kv_heads, slots, head_dim = cache.plain_keys.shape[1:]
-    group = out.shape[1] // head_dim // kv_heads
+    group, window = out.shape[1] // head_dim // kv_heads, cache.windows[layer]
+    begin, span = _seen(first, count, group, window, rows, slots)
     totals = scratch.ctypes.data + 4 * LANES
     mixture, scores, stride = totals + 4 * LANES, scratch.ctypes.data + 4 * SCRATCH_FLOATS, 4 * slots
-    window = cache.windows[layer]
-    span, begin = 0, slots
-    for query in range(first, first + count):
-        row = query // group
-        span = max(span, _reach(row, rows))
-        begin = min(begin, rows.contiguous[row], _first_seen(row, window, rows))
-    begin -= begin % SPAN_SLOTS
     keys, query_at = cache.keys[layer, head].ctypes.data, queries[head, first].ctypes.data
     for slot in range(begin, span, SPAN_SLOTS):
         score_span(count, query_at, keys + slot * head_dim * 2, head_dim, scores + 4 * slot, stride)
     for query in range(count):
-        row = (first + query) // group
-        total = _softmax(
-            scores + query * stride, begin, span, row, _first_seen(row, window, rows), rows, scratch.ctypes.data
-        )
+        row, at = (first + query) // group, scores + query * stride
+        total = _softmax(at, begin, span, row, _first_seen(row, window, rows), rows, scratch.ctypes.data)
         store_float(totals + 4 * query, np.float32(1.0) / total)
     for part in range(head_dim // VALUE_CHANNELS):
-        values = cache.values[layer, head, part].ctypes.data
-        mix_values(
-            count,
-            scores + 4 * begin,
-            stride,
-            values + 4 * LANES * begin,
-            span - begin,
-            mixture,
-            4 * VALUE_CHANNELS,
-        )
+        values = cache.values[layer, head, part].ctypes.data + 4 * LANES * begin
+        mix_values(count, scores + 4 * begin, stride, values, span - begin, mixture, 4 * VALUE_CHANNELS)
         for query in range(count):
             row, member = (first + query) // group, (first + query) % group
             column = (head * group + member) * head_dim + part * VALUE_CHANNELS
@@ -212,6 +153,17 @@ def attend(
             target = out.ctypes.data + 4 * (row * out.shape[1] + column)
             store_floats(target, load_floats(source) * share)
             store_floats(target + 4 * LANES, load_floats(source + 4 * LANES) * share)
+
+
+@njit(inline="always")
+def _seen(first: int, count: int, group: int, window: int, rows: RowsView, slots: int) -> tuple[int, int]:
+    """Return the start of the first span that some of the queries see, and the slot after the last that they see."""
+    span, begin = 0, slots
+    for query in range(first, first + count):
+        row = query // group
+        span = max(span, _reach(row, rows))
+        begin = min(begin, rows.contiguous[row], _first_seen(row, window, rows))
+    return begin - begin % SPAN_SLOTS, span
 
 
 @njit(inline="always")

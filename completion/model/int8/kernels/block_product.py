@@ -20,7 +20,7 @@ from numba.core import cgutils
 from completion.model.int8.kernels.block_kinds import COLUMNS, KINDS, PIECES, STEPS, STRIP, BlockKind, Piece
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
 from completion.model.int8.kernels.instructions.description import Instructions
-from completion.model.int8.kernels.vector import BYTE, FLOAT, INT, LONG, call, operation, pointer, splat
+from completion.model.int8.kernels.vector import BYTE, FLOAT, INT, LONG, Values, call, operation, pointer, splat
 
 LINE_BYTES = 64
 """Bytes of a line: 32 int8, and eight words at the offsets below."""
@@ -34,7 +34,7 @@ _AHEAD = 2048
 """Bytes from the weights that are multiplied to those that are prefetched; 1024 to 4096 were alike."""
 
 _FIRST_OF_256 = 2  # kinds from this number on have units of 256 columns
-_Product = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]  # (addresses of lines, sums) -> sums
+_Product = Callable[[Values, Values], Values]  # (addresses of lines, sums) -> sums
 
 
 class StripProduct:
@@ -101,7 +101,7 @@ class StripProduct:
             for half, slot in enumerate(only):
                 b.store(b.load(slot), sums(LONG(0), half), align=4)
 
-    def _row_groups(self, b: ir.IRBuilder, rows: ir.Value) -> Iterator[list[ir.Value]]:
+    def _row_groups(self, b: ir.IRBuilder, rows: ir.Value) -> Iterator[Values]:
         """Emit a loop over groups of rows; yield a group once. The last one repeats the last row to be complete."""
         size = self.instructions.strip_rows
         with cgutils.for_range(b, b.udiv(b.add(rows, LONG(size - 1)), LONG(size)), intp=LONG) as loop:
@@ -110,15 +110,13 @@ class StripProduct:
             last = b.sub(rows, LONG(1))
             yield [first, *(b.select(b.icmp_signed("<", row, last), row, last) for row in others)]
 
-    def _factors(self, b: ir.IRBuilder, at: ir.Value, half: int) -> list[ir.Value]:
+    def _factors(self, b: ir.IRBuilder, at: ir.Value, half: int) -> Values:
         """Load a unit's factors."""
         halfs = ir.VectorType(ir.HalfType(), self._width)
         offsets = [2 * (STRIP * n + self._width * half) for n in range(1 + self.kind.has_minimum)]
         return [b.fpext(_load(b, at, offset, halfs), self._floats) for offset in offsets]
 
-    def _product(
-        self, b: ir.IRBuilder, at: ir.Value, factors: list[ir.Value], half: int, *, together: bool
-    ) -> _Product:
+    def _product(self, b: ir.IRBuilder, at: ir.Value, factors: Values, half: int, *, together: bool) -> _Product:
         """Widen 32 columns of half a strip; return a function that adds their product with lines to sums."""
         kind, small = self.kind, ir.VectorType(BYTE, self._width)
 
@@ -135,7 +133,7 @@ class StripProduct:
         if together:
             steps = self.instructions.for_rows(b, steps)
 
-        def product(lines: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
+        def product(lines: Values, sums: Values) -> Values:
             totals = [
                 None if minimum is None else b.fmul(minimum, _everywhere(b, line, MINUS_SUM, self._floats))
                 for line in lines
@@ -151,7 +149,7 @@ class StripProduct:
 
         return product
 
-    def _sums(self, b: ir.IRBuilder, values: list[ir.Value], lines: list[ir.Value], first: int) -> list[ir.Value]:
+    def _sums(self, b: ir.IRBuilder, values: Values, lines: Values, first: int) -> Values:
         """Return Σ x · (value − offset) of a block's steps; the block starts at step `first` of the line.  # int32."""
         offset = self.kind.offset if self.kind.bits < 8 else self.instructions.byte_offset
         zero = ir.Constant(self._ints, [0] * self._width)
@@ -160,7 +158,7 @@ class StripProduct:
         ]
         return self.instructions.block_sums(b, values, lines, first, starts, self.kind.bits)
 
-    def _widened(self, b: ir.IRBuilder, at: ir.Value, half: int) -> list[ir.Value]:
+    def _widened(self, b: ir.IRBuilder, at: ir.Value, half: int) -> Values:
         """Return the values of the eight steps of 32 columns as bytes.  # [channels, 4] each."""
         bits = self.kind.bits
         rows = [_load(b, at, 64 * row + 4 * self._width * half, self._bytes) for row in range(bits)]

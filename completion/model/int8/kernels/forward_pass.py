@@ -7,12 +7,11 @@ of attention queries) and wait for each other between stages.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from numba import njit
 
 from completion.model.int8.kernels import kernel_sources
-from completion.model.int8.kernels.attention import CacheView, RowsView, attend, write_row
+from completion.model.int8.kernels.attention import attend, write_row
 from completion.model.int8.kernels.attention_product import TILE_QUERIES
 from completion.model.int8.kernels.int8_product import (
     ADD,
@@ -25,6 +24,7 @@ from completion.model.int8.kernels.int8_product import (
     multiply_panel,
 )
 from completion.model.int8.kernels.row_operations import add_row, normalise_row, normalise_wholly, quantise_row
+from completion.model.int8.kernels.views import Buffers, CacheView, Outputs, RowsView, Sizes
 from completion.model.int8.kernels.work_sharing import claim, finish, wait
 from drafting.arrays import FloatArray, IntArray
 
@@ -38,50 +38,6 @@ LAYER_COLUMNS = 30
 
 A norm or bias that the model lacks has the address 0.
 """
-
-
-class Sizes(NamedTuple):
-    """Sizes of the architecture; group widths are those of quantised inputs, LINES for blocks."""
-
-    layers: int
-    hidden: int
-    attention: int  # heads · head_dim
-    qkv: int  # (heads + 2 kv_heads) · head_dim
-    intermediate: int
-    up: int  # 2 · intermediate for gate and up, intermediate for up alone
-    vocabulary: int  # a multiple of 64
-    kv_heads: int
-    group: int  # heads / kv_heads
-    hidden_group: int
-    attention_group: int
-    intermediate_group: int
-    epsilon: float
-    attention_scale: float
-    centred: bool  # whether norms remove the mean
-    activation: int  # kind of target of the product with gate and up: GATE, GATE_GELU or GELU
-
-
-class Buffers(NamedTuple):
-    """Memory of a pass, reused by the next one. Widths of qkv and vocabulary are rounded up to whole panels."""
-
-    x: FloatArray  # [rows, hidden]: the residual stream, first the embeddings
-    normal: FloatArray  # [rows, hidden]
-    qkv: FloatArray  # [rows, qkv]
-    queries: FloatArray  # [kv_heads, rows · group, head_dim]
-    attention: FloatArray  # [rows, heads · head_dim]
-    gated: FloatArray  # [rows, intermediate]
-    quantised: IntArray  # int8 [rows · 2 · widest]
-    factors: IntArray  # int64 [rows · most groups]
-    sums: FloatArray  # [threads, 32 · 64]
-    scratch: FloatArray  # [threads, attention.SCRATCH_FLOATS + 6 · slots]
-    counters: IntArray  # [stages, 16]
-
-
-class Outputs(NamedTuple):
-    """Results of a pass."""
-
-    logits: FloatArray  # [wanted, vocabulary]
-    largest: FloatArray  # [wanted, vocabulary / 64]: the largest logit of every 64
 
 
 @njit

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from numba import njit
 
-from completion.model.int8.kernels.attention import CacheView
 from completion.model.int8.kernels.attention_product import BLOCK_SLOTS, VALUE_CHANNELS
 from completion.model.int8.kernels.vector import (
     LANES,
@@ -16,6 +15,7 @@ from completion.model.int8.kernels.vector import (
     store_int,
     store_ints,
 )
+from completion.model.int8.kernels.views import CacheView
 from drafting.arrays import IntArray
 
 _LINE = 4 * LANES

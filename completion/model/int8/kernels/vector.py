@@ -23,6 +23,7 @@ FLOATS, INTS = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
 BYTES = ir.VectorType(BYTE, 4 * LANES)
 SHORTS = ir.VectorType(ir.IntType(16), LANES)
 
+Values = list[ir.Value]
 Emit = Callable[..., ir.Value]
 
 
@@ -137,7 +138,6 @@ store_ints = operation(types.void, types.int64, Ints)(
 bits_of = operation(types.int32, types.float32)(lambda b, value: b.bitcast(value, INT))
 floats = operation(Floats, types.float32)(lambda b, value: splat(b, value, FLOATS))
 ints = operation(Ints, types.int32)(lambda b, value: splat(b, value, INTS))
-as_floats = operation(Floats, Ints)(lambda b, value: b.sitofp(value, FLOATS))
 nearest_ints = operation(Ints, Floats)(lambda b, value: b.fptosi(call(b, "llvm.rint.v16f32", FLOATS, value), INTS))
 rounded = operation(Floats, Floats)(lambda b, value: call(b, "llvm.rint.v16f32", FLOATS, value))
 absolute = operation(Floats, Floats)(lambda b, value: call(b, "llvm.fabs.v16f32", FLOATS, value))

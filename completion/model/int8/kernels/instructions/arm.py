@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from completion.model.int8.kernels.instructions.description import Instructions
-from completion.model.int8.kernels.vector import BYTE, INT, LONG, call, pointer
+from completion.model.int8.kernels.vector import BYTE, INT, LONG, Values, call, pointer
 
 _FOUR, _BYTES, _HALVES = ir.VectorType(INT, 4), ir.VectorType(BYTE, 16), ir.VectorType(LONG, 2)
 _ZERO = ir.Constant(_FOUR, [0] * 4)
@@ -33,9 +33,7 @@ class Arm(Instructions):
     def empty_sums(self, rows: int) -> list[ir.Constant]:
         return [_ZERO] * (rows * self.tile_channels(rows) // 4)
 
-    def add_columns(
-        self, b: ir.IRBuilder, sums: list[ir.Value], weights: ir.Value, rows: list[ir.Value]
-    ) -> list[ir.Value]:
+    def add_columns(self, b: ir.IRBuilder, sums: Values, weights: ir.Value, rows: Values) -> Values:
         inputs, columns = [_load(b, row, 0) for row in rows], len(sums) // len(rows)
         for step in range(4):
             fours = [_lane(b, x, step) for x in inputs]
@@ -43,20 +41,14 @@ class Arm(Instructions):
             sums = [self._dot(b, total, panel[n % columns], fours[n // columns]) for n, total in enumerate(sums)]
         return sums
 
-    def tile_sums(self, b: ir.IRBuilder, sums: list[ir.Value], rows: int) -> list[list[ir.Value]]:
+    def tile_sums(self, b: ir.IRBuilder, sums: Values, rows: int) -> list[Values]:
         sixteens = [_joined(b, sums[n : n + 4]) for n in range(0, len(sums), 4)]
         count = len(sixteens) // rows
         return [sixteens[count * row : count * (row + 1)] for row in range(rows)]
 
     def block_sums(
-        self,
-        b: ir.IRBuilder,
-        values: list[ir.Value],
-        lines: list[ir.Value],
-        first: int,
-        starts: list[ir.Value],
-        bits: int,  # noqa: ARG002
-    ) -> list[ir.Value]:
+        self, b: ir.IRBuilder, values: Values, lines: Values, first: int, starts: Values, _bits: int
+    ) -> Values:
         (line,), (start,) = lines, starts
         sums = [_part(b, start, n, 4) for n in range(2)]
         for step, value in enumerate(values):
@@ -89,9 +81,7 @@ class ArmWithMatrices(Arm):
     def empty_sums(self, rows: int) -> list[ir.Constant]:
         return [_ZERO] * ((rows + 1) // 2 * self.tile_channels(rows) // 2)
 
-    def add_columns(
-        self, b: ir.IRBuilder, sums: list[ir.Value], weights: ir.Value, rows: list[ir.Value]
-    ) -> list[ir.Value]:
+    def add_columns(self, b: ir.IRBuilder, sums: Values, weights: ir.Value, rows: Values) -> Values:
         inputs = [_load(b, row, 0) for row in rows]
         product = "sdot" if len(rows) == 1 else "smmla"
         pairs = [(inputs[n], inputs[min(n + 1, len(rows) - 1)]) for n in range(0, len(rows), 2)]
@@ -104,7 +94,7 @@ class ArmWithMatrices(Arm):
             ]
         return sums
 
-    def tile_sums(self, b: ir.IRBuilder, sums: list[ir.Value], rows: int) -> list[list[ir.Value]]:
+    def tile_sums(self, b: ir.IRBuilder, sums: Values, rows: int) -> list[Values]:
         pairs = list(zip(sums[::2], sums[1::2], strict=True))
         evens, odds = ([_every_other(b, *pair, which) for pair in pairs] for which in range(2))
         if rows == 1:
@@ -113,7 +103,7 @@ class ArmWithMatrices(Arm):
         ordered = [(odds if row % 2 else evens)[row // 2 * count :][:count] for row in range(rows)]
         return super().tile_sums(b, [total for row in ordered for total in row], rows)
 
-    def for_rows(self, b: ir.IRBuilder, steps: list[ir.Value]) -> list[ir.Value]:
+    def for_rows(self, b: ir.IRBuilder, steps: Values) -> Values:
         """Join two steps of eight channels: eight columns of channels 0 to 3, then those of channels 4 to 7."""
         fours = ir.VectorType(INT, 8)
         found = []
@@ -125,14 +115,8 @@ class ArmWithMatrices(Arm):
         return found
 
     def block_sums(
-        self,
-        b: ir.IRBuilder,
-        values: list[ir.Value],
-        lines: list[ir.Value],
-        first: int,
-        starts: list[ir.Value],
-        bits: int,
-    ) -> list[ir.Value]:
+        self, b: ir.IRBuilder, values: Values, lines: Values, first: int, starts: Values, bits: int
+    ) -> Values:
         if len(lines) == 1:
             return super().block_sums(b, values, lines, first, starts, bits)
         sums = [_ZERO] * 4
@@ -175,7 +159,7 @@ def _every_other(b: ir.IRBuilder, left: ir.Value, right: ir.Value, which: int) -
     return _shuffled(b, left, right, range(which, 8, 2))
 
 
-def _joined(b: ir.IRBuilder, parts: list[ir.Value]) -> ir.Value:
+def _joined(b: ir.IRBuilder, parts: Values) -> ir.Value:
     """Join an equal number of vectors to one."""
     while len(parts) > 1:
         parts = [

@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 
 from llvmlite import ir
 
+from completion.model.int8.kernels.vector import Values
+
 
 class Instructions(ABC):
     """A generation of processors.
@@ -47,9 +49,7 @@ class Instructions(ABC):
         """Return zeros for the sums of a tile, in the form of `add_columns`."""
 
     @abstractmethod
-    def add_columns(
-        self, b: ir.IRBuilder, sums: list[ir.Value], weights: ir.Value, rows: list[ir.Value]
-    ) -> list[ir.Value]:
+    def add_columns(self, b: ir.IRBuilder, sums: Values, weights: ir.Value, rows: Values) -> Values:
         """Add the products of `tile_columns` columns to sums.
 
         Args:
@@ -60,19 +60,13 @@ class Instructions(ABC):
         """
 
     @abstractmethod
-    def tile_sums(self, b: ir.IRBuilder, sums: list[ir.Value], rows: int) -> list[list[ir.Value]]:
+    def tile_sums(self, b: ir.IRBuilder, sums: Values, rows: int) -> list[Values]:
         """Return the sums of each row by channel.  # [rows][channels / 16] of int32 [16]."""
 
     @abstractmethod
     def block_sums(
-        self,
-        b: ir.IRBuilder,
-        values: list[ir.Value],
-        lines: list[ir.Value],
-        first: int,
-        starts: list[ir.Value],
-        bits: int,
-    ) -> list[ir.Value]:
+        self, b: ir.IRBuilder, values: Values, lines: Values, first: int, starts: Values, bits: int
+    ) -> Values:
         """Return Σ x · value of a block for one row or `strip_rows` rows, plus a start each.  # int32 [strip_channels].
 
         Args:
@@ -84,7 +78,7 @@ class Instructions(ABC):
             bits: Bits of a value; values of 8 are signed, after the subtraction of `byte_offset`.
         """
 
-    def for_rows(self, _b: ir.IRBuilder, steps: list[ir.Value]) -> list[ir.Value]:
+    def for_rows(self, _b: ir.IRBuilder, steps: Values) -> Values:
         """Arrange the values of eight steps, once, for `block_sums` of `strip_rows` rows."""
         return steps
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from completion.model.int8.kernels.instructions.description import Instructions
-from completion.model.int8.kernels.vector import BYTES, INT, INTS, LANES, call, pointer, splat
+from completion.model.int8.kernels.vector import BYTES, INT, INTS, LANES, Values, call, pointer, splat
 
 _REGISTERS = 4  # of sixteen sums: a panel's channels
 _WIDE = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
@@ -33,14 +33,12 @@ class X86(Instructions):
     def empty_sums(self, rows: int) -> list[ir.Constant]:
         return [ir.Constant(INTS, [0] * LANES)] * (rows * _REGISTERS)
 
-    def add_columns(
-        self, b: ir.IRBuilder, sums: list[ir.Value], weights: ir.Value, rows: list[ir.Value]
-    ) -> list[ir.Value]:
+    def add_columns(self, b: ir.IRBuilder, sums: Values, weights: ir.Value, rows: Values) -> Values:
         panel = [b.load(pointer(b, weights, 64 * n, BYTES), align=64) for n in range(_REGISTERS)]
         inputs = [b.bitcast(splat(b, b.load(pointer(b, row, 0, INT), align=4), INTS), BYTES) for row in rows]
         return [self._sixteen(b, total, panel[n % _REGISTERS], inputs[n // _REGISTERS]) for n, total in enumerate(sums)]
 
-    def tile_sums(self, _b: ir.IRBuilder, sums: list[ir.Value], rows: int) -> list[list[ir.Value]]:
+    def tile_sums(self, _b: ir.IRBuilder, sums: Values, rows: int) -> list[Values]:
         return [sums[_REGISTERS * row : _REGISTERS * (row + 1)] for row in range(rows)]
 
     def _sixteen(self, b: ir.IRBuilder, sums: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
@@ -67,14 +65,8 @@ class X86(Instructions):
         return b.add(b.add(sums, products[0]), products[1])
 
     def block_sums(
-        self,
-        b: ir.IRBuilder,
-        values: list[ir.Value],
-        lines: list[ir.Value],
-        first: int,
-        starts: list[ir.Value],
-        bits: int,
-    ) -> list[ir.Value]:
+        self, b: ir.IRBuilder, values: Values, lines: Values, first: int, starts: Values, bits: int
+    ) -> Values:
         (line,), (total,) = lines, starts
         kind, of_bytes = ir.VectorType(INT, self._width), ir.VectorType(ir.IntType(8), 4 * self._width)
         inputs = [
