@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from time import perf_counter
@@ -49,6 +51,15 @@ class GrammarCounters:
     rejections: int = 0
     elapsed_ms: float = 0.0
 
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Add the time of the block."""
+        started = perf_counter()
+        try:
+            yield
+        finally:
+            self.elapsed_ms += 1000 * (perf_counter() - started)
+
 
 @dataclass(slots=True)
 class Off:
@@ -71,10 +82,10 @@ class Off:
             middle: The completion, including the healed run.
             replaced: Number of bytes after the cursor that it replaces.
         """
-        started = perf_counter()
-        cut = len(middle) if self.joined is None else _first_sound(line_ends(middle), middle, replaced, self.joined)
-        self.counters.elapsed_ms += 1000 * (perf_counter() - started)
-        return cut
+        with self.counters.timed():
+            return (
+                len(middle) if self.joined is None else _first_sound(line_ends(middle), middle, replaced, self.joined)
+            )
 
     def sound_when_closed(self, middle: bytes, closers: bytes, replaced: int = 0) -> bool:  # noqa: ARG002
         """Return False: without an acceptor it is unknown whether later lines can close the completion."""
@@ -82,10 +93,8 @@ class Off:
 
     def growing_cut(self, middle: bytes, known: int) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
-        started = perf_counter()
-        cut = len(middle) if self.joined is None else _growing_cut(middle, known, self.joined)
-        self.counters.elapsed_ms += 1000 * (perf_counter() - started)
-        return cut
+        with self.counters.timed():
+            return len(middle) if self.joined is None else _growing_cut(middle, known, self.joined)
 
 
 class GrammarConstraint:
@@ -194,10 +203,8 @@ class GrammarConstraint:
 
     def may_end(self, snapshot: Snapshot) -> bool:
         """Return whether the completion can end here: the text after the cursor parses from this snapshot."""
-        started = perf_counter()
-        verdict = self.off_reason is not None or self._suffix.passes(snapshot)
-        self.counters.elapsed_ms += 1000 * (perf_counter() - started)
-        return verdict
+        with self.counters.timed():
+            return self.off_reason is not None or self._suffix.passes(snapshot)
 
     def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
         """Return the number of bytes of `middle` to keep so that it adds no errors to the document; 0 if all cuts do.
@@ -208,25 +215,18 @@ class GrammarConstraint:
             middle: The completion, including the healed run.
             replaced: Number of bytes after the cursor that it replaces.
         """
-        started = perf_counter()
-        cut = len(middle) if self._joined.sound(middle, replaced) else self._search_cut(middle, replaced)
-        self.counters.elapsed_ms += 1000 * (perf_counter() - started)
-        return cut
+        with self.counters.timed():
+            return len(middle) if self._joined.sound(middle, replaced) else self._search_cut(middle, replaced)
 
     def sound_when_closed(self, middle: bytes, closers: bytes, replaced: int = 0) -> bool:
         """Return whether the grammar accepts the completion, and the document has no error with `closers` after it."""
-        started = perf_counter()
-        after = self._advance(self.root, middle)
-        verdict = after is not None and self._joined.sound(middle + closers, replaced)
-        self.counters.elapsed_ms += 1000 * (perf_counter() - started)
-        return verdict
+        with self.counters.timed():
+            return self._advance(self.root, middle) is not None and self._joined.sound(middle + closers, replaced)
 
     def growing_cut(self, middle: bytes, known: int) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
-        started = perf_counter()
-        cut = _growing_cut(middle, known, self._joined)
-        self.counters.elapsed_ms += 1000 * (perf_counter() - started)
-        return cut
+        with self.counters.timed():
+            return _growing_cut(middle, known, self._joined)
 
     def _search_cut(self, middle: bytes, replaced: int) -> int:
         suffix = self._suffix if not replaced else SuffixCheck(self._grammar.acceptor, self._suffix_bytes[replaced:])

@@ -21,10 +21,10 @@ class SuffixCheck:
     Results are cached by line and parser state: after two snapshots reach the same state, the rest is not read again.
     """
 
-    def __init__(self, acceptor: Acceptor, suffix: bytes, horizon_bytes: int = HORIZON_BYTES) -> None:
+    def __init__(self, acceptor: Acceptor, suffix: bytes) -> None:
         self._acceptor = acceptor
-        self._lines = suffix[:horizon_bytes].splitlines(keepends=True)
-        if len(suffix) > horizon_bytes and self._lines:
+        self._lines = suffix[:HORIZON_BYTES].splitlines(keepends=True)
+        if len(suffix) > HORIZON_BYTES and self._lines:
             self._lines.pop()  # the last line is cut short
         self._known: dict[tuple[object, ...], bool] = {}
 
@@ -72,7 +72,7 @@ def passing_offsets(
     middle: bytes,
     suffix: SuffixCheck,
     offsets: list[int],
-    check: Callable[[], None] = lambda: None,
+    check: Callable[[], None],
 ) -> Iterator[int]:
     """Yield the offsets where the suffix parses, the longest first; at most `_CHECKED_CUTS` offsets are tried.
 

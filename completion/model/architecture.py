@@ -58,8 +58,6 @@ class Architecture:
         window: Number of last positions that a row of a windowed layer sees, its own included.
         windowed_layers: Indices of the windowed layers.
         centred_norms: Whether norms remove the mean and add a bias (LayerNorm), instead of RMSNorm.
-        head_norms: Whether each head's query and key are normalised before RoPE.
-        post_norms: Whether the outputs of attention and MLP are normalised before they are added.
         gated: Whether the MLP is down(activation(gate) · up), instead of down(activation(up)).
         activation: Activation of the MLP.
         embedding_scale: Factor on embeddings.
@@ -84,8 +82,6 @@ class Architecture:
     window: int = 0
     windowed_layers: tuple[int, ...] = ()
     centred_norms: bool = False
-    head_norms: bool = False
-    post_norms: bool = False
     gated: bool = True
     activation: Activation = "silu"
     embedding_scale: float = 1.0
@@ -174,8 +170,6 @@ def architecture_of(given: Mapping[str, Any]) -> Architecture:
         window=config["sliding_window"] if windowed else 0,
         windowed_layers=windowed,
         centred_norms=family.centred_norms,
-        head_norms="query_norm" in family.names,
-        post_norms="mlp_post_norm" in family.names,
         gated=family.gated,
         activation=_activation(config),
         embedding_scale=hidden**0.5 if family.scales_embeddings else config.get("embedding_multiplier", 1.0),
