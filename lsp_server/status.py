@@ -7,9 +7,10 @@ import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from lsprotocol import types
+from pygls.progress import Progress
 
 from lsp_server.messages import STATUS
 
@@ -42,22 +43,6 @@ class Status:
     quiet: str = ""
 
 
-class ProgressChannel(Protocol):
-    """The part of pygls' work-done progress that is used here."""
-
-    async def create_async(self, token: str) -> Any:  # noqa: ANN401 - pygls gives a future of anything
-        """Request a progress bar from the client."""
-
-    def begin(self, token: str, value: types.WorkDoneProgressBegin) -> None:
-        """Show the progress bar."""
-
-    def report(self, token: str, value: types.WorkDoneProgressReport) -> None:
-        """Update the progress bar."""
-
-    def end(self, token: str, value: types.WorkDoneProgressEnd) -> None:
-        """Remove the progress bar."""
-
-
 class StatusReporter:
     """Sends the status to the client whenever it changes."""
 
@@ -77,7 +62,7 @@ class StatusReporter:
 class LoadingProgress:
     """The progress bar while the model loads. It appears with the first report, if the client supports it."""
 
-    def __init__(self, channel: ProgressChannel | None) -> None:
+    def __init__(self, channel: Progress | None) -> None:
         self._channel = channel
         self._token = f"draftline/model/{secrets.token_hex(4)}"
         self._opening: asyncio.Task[None] | None = None
@@ -105,7 +90,7 @@ class LoadingProgress:
         elif self._opening is not None:
             self._opening.cancel()
 
-    async def _open(self, channel: ProgressChannel) -> None:
+    async def _open(self, channel: Progress) -> None:
         await channel.create_async(self._token)
         self._begun = True
         begin = types.WorkDoneProgressBegin(title="draftline", message=self._message, percentage=self._percent)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import shutil
 
-_STOP_S = 10.0  # an engine that handles SIGTERM needs 6 s at most
-
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register `forget`."""
@@ -39,12 +37,12 @@ def _end_engines() -> None:
     from completion.host.process.address import check_private
     from completion.paths import runtime_dir
     from lsp_server.engine.launcher import EngineOptions
-    from lsp_server.engine.process import end, processes_with
+    from lsp_server.engine.process import STOP_S, end, processes_with
 
     folder = runtime_dir()
     check_private(folder)
     for lock in sorted(folder.glob("engine-*.lock")):
         processes = processes_with(lock, EngineOptions().program)
-        end(processes, _STOP_S)
+        end(processes, STOP_S)
         for process in processes:
             print(f"Ended the engine (process {process.pid}).")

@@ -5,13 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from completion.backend import GPU_MEMORY_SHARE
 from completion.errors import ConfigurationError, DraftlineError, EngineUnavailableError
 
+if TYPE_CHECKING:
+    from completion.host.process.address import HostAddress
+    from completion.host.process.sockets import TcpAddress
+
 _DEFAULT_PORT = 8012
-_STOP_S = 10.0  # an engine that handles SIGTERM needs 6 s at most
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -62,7 +67,6 @@ def execute(options: argparse.Namespace) -> int:
 def _serve(options: argparse.Namespace) -> int:
     from completion.host.engine_loader import engine_loader
     from completion.host.engine_protocol import LoadedEngine
-    from completion.host.process.address import HostAddress
     from completion.host.process.exit_status import ALREADY_RUNNING
     from completion.host.process.lifetime import serve
     from completion.host.process.sockets import tcp_address
@@ -83,21 +87,6 @@ def _serve(options: argparse.Namespace) -> int:
         tcp=tcp,
     )
 
-    def print_addresses(address: HostAddress) -> None:
-        print(f"Listening on {address.endpoint_path}; log: {address.log_path}", flush=True)
-        if tcp is not None:
-            url_host = f"[{tcp.host}]" if ":" in tcp.host else tcp.host
-            print(
-                f"Listening on http://{url_host}:{tcp.port}; bearer token in {options.token_file or own_token}",
-                flush=True,
-            )
-            if tcp.allow_local:
-                print(
-                    "--allow-local: every program and user of this computer can complete there without the token. "
-                    "Requests of web pages are refused.",
-                    flush=True,
-                )
-
     def load(progress: Progress) -> LoadedEngine:
         try:
             return engine_loader(settings)(progress)
@@ -105,21 +94,35 @@ def _serve(options: argparse.Namespace) -> int:
             print(f"draftline: {error}", file=sys.stderr, flush=True)
             raise
 
-    status = serve(settings, load, print_addresses)
+    status = serve(settings, load, partial(_print_addresses, tcp, options.token_file or own_token))
     if status == ALREADY_RUNNING:
         raise EngineUnavailableError("An engine already serves this model. To end it, run: draftline serve --stop")
     sys.stdout.flush()
     os._exit(1 if status else 0)  # a thread that still loads the model would delay the exit
 
 
+def _print_addresses(tcp: TcpAddress | None, token_file: Path, address: HostAddress) -> None:
+    print(f"Listening on {address.endpoint_path}; log: {address.log_path}", flush=True)
+    if tcp is not None:
+        url_host = f"[{tcp.host}]" if ":" in tcp.host else tcp.host
+        print(f"Listening on http://{url_host}:{tcp.port}; bearer token in {token_file}", flush=True)
+        if tcp.allow_local:
+            print(
+                "--allow-local: every program and user of this computer can complete there without the token. "
+                "Requests of web pages are refused.",
+                flush=True,
+            )
+
+
 def _stop(options: argparse.Namespace) -> int:
     from lsp_server.engine.launcher import EngineOptions, HostLauncher
+    from lsp_server.engine.process import STOP_S
 
     launcher = HostLauncher(EngineOptions(model=options.model, backend=options.backend))
     processes = launcher.processes()
     if not processes:
         print("No engine is running for this model.")
         return 1
-    launcher.end(processes, _STOP_S)
+    launcher.end(processes, STOP_S)
     print(f"Ended the engine (process {', '.join(str(process.pid) for process in processes)}).")
     return 0

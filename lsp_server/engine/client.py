@@ -6,14 +6,13 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
-from lsp_server.engine.status import EngineStatus, status_of
+from lsp_server.engine.status import EngineStatus
 from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ _FIRST_RETRY_S = 0.03
 _MAX_RETRY_S = 0.5
 _FAILURE_KEPT_S = 15.0
 """Seconds for which a failure is reported again without a new attempt, so that not every keystroke starts a host."""
+_CLOSED = "The connection to the engine was closed. Send the request again."
 
 
 class EngineClient:
@@ -178,11 +178,11 @@ class EngineClient:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise EngineUnavailableError("The connection to the engine was closed. Send the request again.")
+            raise EngineUnavailableError(_CLOSED)
 
     def _live(self) -> EngineConnection:
         if self._connection is None:
-            raise EngineUnavailableError("The connection to the engine was closed. Send the request again.")
+            raise EngineUnavailableError(_CLOSED)
         return self._connection
 
     async def _find_or_start(self) -> None:
@@ -232,10 +232,10 @@ class EngineClient:
         """Hold the lease and note each state of the host until it ends."""
         try:
             async with aclosing(connection.states()) as states:
-                async for health in states:
-                    if health["state"] == "stopping":
+                async for status in states:
+                    if status.state == "stopping":
                         continue  # the host ends next, and a request that comes now needs another one
-                    self._note(status_of(health))
+                    self._note(status)
                     if not found.done():
                         found.set_result(True)
         except HostGoneError:
@@ -263,15 +263,19 @@ class EngineClient:
 
     def _watched(self) -> AbstractAsyncContextManager[None]:
         """End the host if it hangs within the block. A host behind a URL is never ended."""
-        return nullcontext() if self._options.url else self._watch.waiting(self._note_hung)
-
-    def _note_hung(self, sentence: str) -> None:
-        self._note(EngineStatus("starting", sentence=sentence))
+        if self._options.url:
+            return nullcontext()
+        return self._watch.waiting(lambda sentence: self._note(EngineStatus("starting", sentence=sentence)))
 
     async def _open(self) -> EngineConnection:
-        options = self._options
-        path = None if options.url else self._launcher.address().endpoint_path
-        return await asyncio.to_thread(_connection, path, options)
+        path = None if self._options.url else self._launcher.address().endpoint_path
+
+        def connection() -> EngineConnection:
+            from lsp_server.engine.http import connection_to  # noqa: PLC0415 - `initialize` is answered without it
+
+            return connection_to(path, self._options)
+
+        return await asyncio.to_thread(connection)
 
     async def _lost(self, connection: EngineConnection) -> None:
         """Drop a broken connection, unless another request has already replaced it."""
@@ -295,9 +299,3 @@ class EngineClient:
         changed.set()
         if not self._is_closed:
             self._on_status(status)
-
-
-def _connection(path: Path | None, options: EngineOptions) -> EngineConnection:
-    from lsp_server.engine.http import connection_to  # noqa: PLC0415 - `initialize` is answered without it
-
-    return connection_to(path, options)

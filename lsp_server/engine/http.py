@@ -21,6 +21,7 @@ from completion.host.process.endpoint import Endpoint, endpoint_at
 from completion.host.wire import decode_event, decode_next_edits, encode
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostSilentError
+from lsp_server.engine.status import EngineStatus, status_of
 
 _CONNECT_S = 5.0
 _READ_S = 120.0
@@ -30,7 +31,6 @@ _CLOSE_S = 1.0
 _EVENT_STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
 _OF_ONE_REQUEST = frozenset({"invalid_request", "too_large", "queue_full", "internal"})
 """Codes of errors that concern one request: the host is well, and its other requests go on."""
-_HEALTH_FIELDS = ("state", "percent", "sentence", "model", "device", "code", "pid")
 _T = TypeVar("_T")
 
 
@@ -52,8 +52,8 @@ class EngineConnection:
         )
         self._unfinished: set[asyncio.Task[Any]] = set()
 
-    async def states(self) -> AsyncGenerator[dict[str, Any]]:
-        """Hold a lease, and yield the host's health now and after each change.
+    async def states(self) -> AsyncGenerator[EngineStatus]:
+        """Hold a lease, and yield the host's status now and after each change.
 
         Raises:
             HostGoneError: No host listens, or the host has ended.
@@ -61,7 +61,7 @@ class EngineConnection:
         """
         async with self._stream("GET", "/v1/lease", timeout=httpx.Timeout(None, connect=_CONNECT_S)) as source:
             async for event in source.aiter_sse():
-                yield _decoded(event.data, _health)
+                yield _decoded(event.data, status_of)
         raise HostGoneError("The engine ended.")
 
     async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent]:
@@ -88,23 +88,19 @@ class EngineConnection:
             HostGoneError: No host answers.
             DraftlineError: The request failed.
         """
-        with _transport_errors():
-            reply = await self._http.post("/v1/next-edit", content=encode(request))
-        if reply.is_error:
-            raise _error(_json_of(reply))
-        return _decoded(reply.text, decode_next_edits)
+        return _decoded((await self.post("/v1/next-edit", request)).text, decode_next_edits)
 
-    async def post(self, path: str, message: CompletionRequest | WorkspaceUpdate | Closing) -> None:
-        """Send a message that has no reply.
+    async def post(
+        self, path: str, message: CompletionRequest | NextEditRequest | WorkspaceUpdate | Closing
+    ) -> httpx.Response:
+        """Send a message; return the reply.
 
         Raises:
             HostGoneError: No host answers.
             DraftlineError: The host refuses the message.
         """
         with _transport_errors():
-            reply = await self._http.post(path, content=encode(message))
-        if reply.is_error:
-            raise _error(_json_of(reply))
+            return _checked(await self._http.post(path, content=encode(message)))
 
     async def health(self, within_s: float) -> dict[str, Any]:
         """Return the host's health.
@@ -115,9 +111,7 @@ class EngineConnection:
             DraftlineError: The host refuses the connection.
         """
         with _transport_errors():
-            reply = await self._http.get("/health", timeout=within_s)
-        if reply.is_error:
-            raise _error(_json_of(reply))
+            reply = _checked(await self._http.get("/health", timeout=within_s))
         return _decoded(reply.text, _health)
 
     async def close(self) -> None:
@@ -134,8 +128,7 @@ class EngineConnection:
             try:
                 if response.is_error:
                     await response.aread()
-                    raise _error(_json_of(response))
-                yield EventSource(response)
+                yield EventSource(_checked(response))
             finally:
                 await asyncio.shield(self._start(response.aclose()))
 
@@ -189,6 +182,13 @@ class _transport_errors:  # noqa: N801 - reads as a statement
             raise gone(f"The engine does not answer ({type(error).__name__}). Try again.") from error
 
 
+def _checked(reply: httpx.Response) -> httpx.Response:
+    """Return a reply, unless it is an error: raise that."""
+    if reply.is_error:
+        raise _error(_json_of(reply))
+    return reply
+
+
 def _json_of(reply: httpx.Response) -> dict[str, Any]:
     try:
         message = reply.json()
@@ -215,8 +215,9 @@ def _decoded(text: str, decode: Callable[[Any], _T]) -> _T:
 
 
 def _health(message: dict[str, Any]) -> dict[str, Any]:
-    """A health message with every field that the client uses; raises KeyError where one is missing."""
-    return {**message, **{name: message[name] for name in _HEALTH_FIELDS}}
+    """Return a health message that has every field of a status; raise KeyError otherwise."""
+    status_of(message)
+    return message
 
 
 def _error(message: dict[str, Any]) -> DraftlineError:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import psutil
 
+STOP_S = 10.0  # an engine that handles SIGTERM needs 6 s at most
+
 
 def processes_with(lock_path: Path, program: Sequence[str]) -> list[psutil.Process]:
     """Return this user's host processes that have a lock file open.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 
@@ -29,13 +29,5 @@ class EngineStatus:
 
 
 def status_of(health: Mapping[str, Any]) -> EngineStatus:
-    """Return the status that a host's health reports."""
-    return EngineStatus(
-        state=health["state"],
-        percent=health["percent"],
-        sentence=health["sentence"],
-        model=health["model"],
-        device=health["device"],
-        code=health["code"],
-        pid=health["pid"],
-    )
+    """Return the status that a host's health reports; raise KeyError where a field is missing."""
+    return EngineStatus(**{field.name: health[field.name] for field in fields(EngineStatus)})

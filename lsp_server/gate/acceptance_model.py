@@ -108,11 +108,9 @@ class AcceptanceModel:
             logit += weight * (values[name] - mean) / scale
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, logit))))
 
-    def shows(self, offer: Offer, strictness: Strictness, *, invoked: bool = False) -> bool:
-        """Return whether to show the offer. A manual request (`invoked`) always shows it."""
-        if invoked or strictness is Strictness.OFF:
-            return True
-        return self.probability(offer) >= self._weights.thresholds[strictness.value]
+    def shows(self, offer: Offer, strictness: Strictness) -> bool:
+        """Return whether to show the offer."""
+        return strictness is Strictness.OFF or self.probability(offer) >= self._weights.thresholds[strictness.value]
 
     def learn(self, offer: Offer, *, accepted: bool, at_s: float) -> None:
         """Learn from the user's decision on a shown offer: adjust the user's bias and remember the behaviour."""

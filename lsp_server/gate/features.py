@@ -229,16 +229,9 @@ def _typing(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
 
 
 _TYPING = (
-    "dwell",
-    "since_event",
-    "at_once",
-    "same_cursor",
-    "typed",
-    "typed_speed",
-    "typed_line_break",
-    "typed_what_was_shown",
-    "deleted",
-)
+    "dwell", "since_event", "at_once", "same_cursor", "typed", "typed_speed", "typed_line_break",
+    "typed_what_was_shown", "deleted",
+)  # fmt: skip
 
 
 def _is_word_character(character: str) -> bool:

@@ -53,11 +53,6 @@ def test_a_stricter_gate_shows_fewer_suggestions():
     assert counts[-1] < counts[1]
 
 
-def test_the_suggestion_of_a_manual_request_is_always_shown():
-    gate = AcceptanceModel(AcceptanceWeights.shipped(), user_bias=-MAX_BIAS)
-    assert gate.shows(offer(text=")", probability=-2.5), Strictness.HIGH, invoked=True)
-
-
 def test_acceptances_raise_the_probability_and_rejections_lower_it():
     accepting, rejecting = AcceptanceModel(AcceptanceWeights.shipped()), AcceptanceModel(AcceptanceWeights.shipped())
     for number in range(12):
