@@ -5,15 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from completion.request import (
-    MAX_TOKENS_LIMIT,
-    CacheMode,
-    CompletionRequest,
-    GrammarMode,
-    Message,
-    Mode,
-    Sampling,
-)
+from completion.request import MAX_TOKENS_LIMIT, CacheMode, CompletionRequest, GrammarMode, Message, Mode, Sampling
 
 _GREEDY = Sampling()
 _EDITOR = (

@@ -153,11 +153,7 @@ class DraftingSession:
         """Guess the next tokens; see `Drafter.propose`."""
         pool, calibration = self._pool, self._drafters.calibration
         sources = Sources(
-            self._prompt.arrays,
-            self._workspace.arrays,
-            self._recycling,
-            self._drafters.enabled,
-            self._final,
+            self._prompt.arrays, self._workspace.arrays, self._recycling, self._drafters.enabled, self._final
         )
         self._certain, self._constrained = tuple(context[self._length :]), allowed is not None
         pool.size[:] = 0

@@ -27,12 +27,7 @@ from drafting.candidate_pool import LOOKUPS, NOT_TAKEN, Pool
 from drafting.compiled import compiled
 from drafting.draft_budget import best_cut, may_pay, min_goodput
 from drafting.sources.ngram_index import NgramArrays
-from drafting.sources.prompt_lookup import (
-    RANKS,
-    evidence,
-    length_class,
-    rank_continuations,
-)
+from drafting.sources.prompt_lookup import RANKS, evidence, length_class, rank_continuations
 from drafting.sources.token_recycling import ALONE, KINDS, WIDTH, RecyclingArrays, find_row, rank_in
 
 MIN_PATH_PROBABILITY = 0.02

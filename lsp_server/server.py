@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,35 @@ _PYGLS_DOCUMENT_HANDLERS = (
 _NOTEBOOKS = types.NotebookDocumentSyncOptions(
     notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")], save=False
 )
+
+
+_NOTIFICATIONS: dict[str, Callable[[Session, Any], object]] = {
+    types.TEXT_DOCUMENT_DID_OPEN: lambda session, params: session.open_document(params),
+    types.TEXT_DOCUMENT_DID_CHANGE: lambda session, params: session.change_document(params),
+    types.TEXT_DOCUMENT_DID_CLOSE: lambda session, params: session.close_document(params.text_document.uri),
+    types.NOTEBOOK_DOCUMENT_DID_OPEN: lambda session, params: session.documents.open_notebook(params),
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE: lambda session, params: session.change_notebook(params),
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE: lambda session, params: session.close_notebook(params),
+    messages.DID_SHOW: lambda session, params: session.signals.shown(messages.read_shown(params)),
+    messages.DID_ACCEPT_PARTLY: lambda session, params: session.signals.partly_accepted(
+        messages.read_part_accepted(params)
+    ),
+    messages.DID_REJECT: lambda session, params: session.signals.rejected(messages.read_rejected(params)),
+    messages.DID_MOVE_CURSOR: lambda session, params: session.move_cursor(*messages.read_cursor(params)),
+    messages.DID_SHOW_EDIT: lambda _session, _params: None,  # that a client shows an edit changes nothing
+}
+_COMMANDS: dict[str, Callable[[Session, Sequence[Any]], str | None]] = {
+    messages.ACCEPTED_COMMAND: lambda session, arguments: session.accepted(messages.read_item_name(arguments)),
+    messages.SNOOZE_COMMAND: lambda session, arguments: session.quiet.snooze(messages.read_minutes(arguments)),
+    messages.RESUME_COMMAND: lambda session, _arguments: session.quiet.resume(),
+    messages.SWITCH_COMMAND: lambda session, arguments: session.switch(messages.read_switch(arguments)),
+    messages.ACCEPTED_EDIT_COMMAND: lambda session, arguments: session.next_editor.accept(
+        messages.read_edit_id(arguments)
+    ),
+    messages.REFUSED_EDIT_COMMAND: lambda session, arguments: session.next_editor.refuse(
+        messages.read_edit_id(arguments)
+    ),
+}
 
 
 class DraftlineServer(LanguageServer):
@@ -98,10 +127,8 @@ def create_server(token: str = "") -> DraftlineServer:
     """Return a server with all handlers. If `token` is not empty, it serves only a client that sends it."""
     server = DraftlineServer(token)
     _register_life(server)
-    _register_documents(server)
+    _register_tables(server)
     _register_completion(server)
-    _register_next_edits(server)
-    _register_signals(server)
     return server
 
 
@@ -150,25 +177,25 @@ def _register_life(server: DraftlineServer) -> None:
         await server.session.change_files(params)
 
 
-def _register_documents(server: DraftlineServer) -> None:
-    """Register the handlers for opened, changed and closed text documents and notebooks."""
-    handlers: dict[str, Callable[[Session, Any], None]] = {
-        types.TEXT_DOCUMENT_DID_OPEN: lambda session, params: session.open_document(params),
-        types.TEXT_DOCUMENT_DID_CHANGE: lambda session, params: session.change_document(params),
-        types.TEXT_DOCUMENT_DID_CLOSE: lambda session, params: session.close_document(params.text_document.uri),
-        types.NOTEBOOK_DOCUMENT_DID_OPEN: lambda session, params: session.open_notebook(params),
-        types.NOTEBOOK_DOCUMENT_DID_CHANGE: lambda session, params: session.change_notebook(params),
-        types.NOTEBOOK_DOCUMENT_DID_CLOSE: lambda session, params: session.close_notebook(params),
-    }
-    for method, handler in handlers.items():
-        server.feature(method)(_bound(server, handler))
+def _register_tables(server: DraftlineServer) -> None:
+    """Register the handlers of notifications and commands, which only read a message and call the session."""
 
+    def notified(handler: Callable[[Session, Any], object]) -> Callable[[Any], None]:
+        def handle(params: Any) -> None:  # noqa: ANN401 - pygls passes the server to a parameter of type `object`
+            handler(server.session, params)
 
-def _bound(server: DraftlineServer, handler: Callable[[Session, Any], None]) -> Callable[[Any], None]:
-    def handle(params: Any) -> None:  # noqa: ANN401 - each method has params of its own type
-        handler(server.session, params)
+        return handle
 
-    return handle
+    def commanded(handler: Callable[[Session, Sequence[Any]], str | None]) -> Callable[..., str | None]:
+        def run(*arguments: Any) -> str | None:  # noqa: ANN401 - untyped JSON
+            return handler(server.session, arguments)
+
+        return run
+
+    for method, handler in _NOTIFICATIONS.items():
+        server.feature(method)(notified(handler))
+    for name, command in _COMMANDS.items():
+        server.command(name)(commanded(command))
 
 
 def _register_completion(server: DraftlineServer) -> None:
@@ -181,25 +208,11 @@ def _register_completion(server: DraftlineServer) -> None:
     async def edit(params: Any) -> dict[str, str]:  # noqa: ANN401 - untyped JSON
         return asdict(await server.session.editor.edit(messages.read_edit(params)))
 
-
-def _register_next_edits(server: DraftlineServer) -> None:
     async def next_edits(params: Any) -> Any:  # noqa: ANN401 - untyped JSON
         return await server.session.next_edits(messages.read_edit_query(params))
 
     server.feature(messages.NEXT_EDIT)(next_edits)
     server.feature(messages.INLINE_EDIT)(next_edits)
-
-    @server.command(messages.ACCEPTED_EDIT_COMMAND)
-    def accepted_edit(*arguments: Any) -> None:  # noqa: ANN401 - untyped JSON
-        server.session.next_editor.accept(messages.read_edit_id(arguments))
-
-    @server.command(messages.REFUSED_EDIT_COMMAND)
-    def refused_edit(*arguments: Any) -> None:  # noqa: ANN401 - untyped JSON
-        server.session.next_editor.refuse(messages.read_edit_id(arguments))
-
-    @server.feature(messages.DID_SHOW_EDIT)
-    def did_show_edit(_params: Any) -> None:  # noqa: ANN401 - untyped JSON
-        """Take note that a client shows an edit. Nothing depends on it."""
 
 
 def _register_list_completion(server: DraftlineServer) -> None:
@@ -208,37 +221,3 @@ def _register_list_completion(server: DraftlineServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=list("([{.,:= ")))
     async def completion(params: types.CompletionParams) -> types.CompletionList:
         return await server.session.list_completion(params)
-
-
-def _register_signals(server: DraftlineServer) -> None:
-    @server.command(messages.ACCEPTED_COMMAND)
-    def accepted(*arguments: Any) -> None:  # noqa: ANN401 - untyped JSON
-        server.session.accepted(messages.read_item_name(arguments))
-
-    @server.command(messages.SNOOZE_COMMAND)
-    def snooze(*arguments: Any) -> str:  # noqa: ANN401 - see above
-        return server.session.quiet.snooze(messages.read_minutes(arguments))
-
-    @server.command(messages.RESUME_COMMAND)
-    def resume(*_arguments: Any) -> str:  # noqa: ANN401 - see above
-        return server.session.quiet.resume()
-
-    @server.command(messages.SWITCH_COMMAND)
-    def switch(*arguments: Any) -> str:  # noqa: ANN401 - see above
-        return server.session.switch(messages.read_switch(arguments))
-
-    @server.feature(messages.DID_SHOW)
-    def did_show(params: Any) -> None:  # noqa: ANN401 - untyped JSON; pygls passes the server to a parameter of type `object`
-        server.session.signals.shown(messages.read_shown(params))
-
-    @server.feature(messages.DID_ACCEPT_PARTLY)
-    def did_accept_partly(params: Any) -> None:  # noqa: ANN401 - see above
-        server.session.signals.partly_accepted(messages.read_part_accepted(params))
-
-    @server.feature(messages.DID_REJECT)
-    def did_reject(params: Any) -> None:  # noqa: ANN401 - see above
-        server.session.signals.rejected(messages.read_rejected(params))
-
-    @server.feature(messages.DID_MOVE_CURSOR)
-    def did_move_cursor(params: Any) -> None:  # noqa: ANN401 - see above
-        server.session.move_cursor(*messages.read_cursor(params))

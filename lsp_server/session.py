@@ -176,10 +176,6 @@ class Session:
         if document is not None:
             self._closed(document)
 
-    def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> None:
-        """Handle an opened notebook."""
-        self.documents.open_notebook(params)
-
     def change_notebook(self, params: types.DidChangeNotebookDocumentParams) -> None:
         """Handle added, removed and changed cells of a notebook."""
         cells = params.change.cells

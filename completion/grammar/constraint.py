@@ -115,13 +115,7 @@ class GrammarConstraint:
 
     @classmethod
     def open(
-        cls,
-        language: str,
-        prefix: str,
-        suffix: str,
-        mode: GrammarMode,
-        healed: str = "",
-        parsing: Parsing = IN_PROCESS,
+        cls, language: str, prefix: str, suffix: str, mode: GrammarMode, healed: str = "", parsing: Parsing = IN_PROCESS
     ) -> GrammarConstraint | Off:
         """Open the constraint of a request.
 

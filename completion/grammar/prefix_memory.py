@@ -37,10 +37,7 @@ class PrefixMemory:
         self._broken: deque[bytes] = deque(maxlen=_KEPT_TEXTS)
 
     def read(
-        self,
-        text: bytes,
-        skippable: Callable[[], Sequence[tuple[int, int]]],
-        check: Callable[[], None] = lambda: None,
+        self, text: bytes, skippable: Callable[[], Sequence[tuple[int, int]]], check: Callable[[], None] = lambda: None
     ) -> Snapshot | None:
         """Return the snapshot after `text`; None if no valid file begins with it.
 

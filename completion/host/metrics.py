@@ -28,10 +28,7 @@ class HostMetrics:
             "draftline_first_text_seconds", "Time from receipt to first text", buckets=_SECONDS, registry=registry
         )
         self._total = Histogram(
-            "draftline_request_seconds",
-            "Time from receipt to end of a completion",
-            buckets=_SECONDS,
-            registry=registry,
+            "draftline_request_seconds", "Time from receipt to end of a completion", buckets=_SECONDS, registry=registry
         )
         self._queue = Histogram(
             "draftline_queue_seconds", "Time spent waiting for the model", buckets=_SECONDS, registry=registry

@@ -44,15 +44,7 @@ _STABLE_LENGTHS: tuple[StableLength, ...] = (
 those of `unsafe`, `closers` and `unfinished` separately.
 """
 
-__all__ = [
-    "FILTERS",
-    "Context",
-    "DropReason",
-    "Dropped",
-    "apply_filters",
-    "splits_word",
-    "stable_prefix",
-]
+__all__ = ["FILTERS", "Context", "DropReason", "Dropped", "apply_filters", "splits_word", "stable_prefix"]
 
 
 def apply_filters(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:

@@ -77,14 +77,7 @@ class Context:
 
     @classmethod
     def of(
-        cls,
-        prefix: str,
-        suffix: str,
-        language: str,
-        mode: Mode,
-        *,
-        invoked: bool = False,
-        cut_short: bool = False,
+        cls, prefix: str, suffix: str, language: str, mode: Mode, *, invoked: bool = False, cut_short: bool = False
     ) -> Context:
         """Compute the context of a request."""
         near_before, near_after = prefix[-SCAN_BEFORE:], suffix[:SCAN_AFTER]

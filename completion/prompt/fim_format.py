@@ -67,11 +67,7 @@ FORMATS: tuple[FimFormat, ...] = (
     FimFormat("CodeGemma", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", begin="<bos>"),
     FimFormat("Granite 4, CodeQwen", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
     FimFormat(  # "Seed-Coder: Let the Code Model Curate Data for Itself", section on FIM: suffix, prefix, middle
-        "Seed-Coder, Zeta 2",
-        "<[fim-prefix]>",
-        "<[fim-suffix]>",
-        "<[fim-middle]>",
-        layout=Layout.SUFFIX_BEFORE_PREFIX,
+        "Seed-Coder, Zeta 2", "<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", layout=Layout.SUFFIX_BEFORE_PREFIX
     ),
     FimFormat("DeepSeek-Coder", "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>", begin="<｜begin▁of▁sentence｜>"),
     FimFormat("CodeLlama", "▁<PRE>", "▁<SUF>", "▁<MID>", begin="<s>"),

@@ -39,10 +39,7 @@ class Document:
     edits: EditLog = field(default_factory=EditLog)
 
     def apply(
-        self,
-        changes: Sequence[types.TextDocumentContentChangeEvent],
-        version: int,
-        encoding: PositionEncoding,
+        self, changes: Sequence[types.TextDocumentContentChangeEvent], version: int, encoding: PositionEncoding
     ) -> list[Edit]:
         """Apply changes to the text, and return what each of them replaced."""
         self.version = version

@@ -152,10 +152,7 @@ class Settings:
         description="Maximum time for generating a suggestion, in milliseconds; 0 means no limit.",
     )
     suggestions: int = _setting(
-        default=3,
-        low=1,
-        high=10,
-        description="Number of suggestions to cycle through. A manual request gets two more.",
+        default=3, low=1, high=10, description="Number of suggestions to cycle through. A manual request gets two more."
     )
     alternatives: Alternatives = _setting(
         default=Alternatives.BRANCHES,

@@ -17,9 +17,7 @@ def inline_items(query: Query, answer: Answer, encoding: PositionEncoding) -> li
     """Return the items of `textDocument/inlineCompletion`. Their command reports an acceptance to the server."""
     return [
         types.InlineCompletionItem(
-            insert_text=left.text,
-            range=_replaced_range(query, left, encoding),
-            command=_command(answer, left),
+            insert_text=left.text, range=_replaced_range(query, left, encoding), command=_command(answer, left)
         )
         for left in answer.remainders
     ]

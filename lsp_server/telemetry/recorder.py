@@ -44,10 +44,7 @@ class SuggestionRecorder:
     """
 
     def __init__(
-        self,
-        model: Callable[[], str],
-        clock: Callable[[], float],
-        wall_clock: Callable[[], float] = time.time,
+        self, model: Callable[[], str], clock: Callable[[], float], wall_clock: Callable[[], float] = time.time
     ) -> None:
         self._model = model
         self._clock = clock

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from completion.model.causal_model import ModelShape
 from completion.model.dense.quantized_linear import rounded_rows
@@ -17,7 +18,7 @@ from completion.model.draft_rows import TreeCache
 from drafting.arrays import IntArray
 
 
-def rotate(keys: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
+def rotate(keys: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Turn channel pairs (i, i + head_dim/2) by their angle, in float32 ("RoFormer", equation 34).
 
     Args:
@@ -39,16 +40,16 @@ class Angles:
         first: First row of each layer.  # [layers]
     """
 
-    cosines: torch.Tensor
-    sines: torch.Tensor
+    cosines: Tensor
+    sines: Tensor
     first: tuple[int, ...]
 
-    def of_layer(self, layer: int, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def of_layer(self, layer: int, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines of one layer.  positions: # [rows] → # [rows, head_dim / 2] twice."""
         rows = positions + self.first[layer] if self.first[layer] else positions
         return self.cosines[rows], self.sines[rows]
 
-    def of_all(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def of_all(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Return those of all layers.  positions: # [rows] → # [rows, head_dim / 2] or [layers, 1, ...] twice."""
         starts = torch.tensor(self.first, device=positions.device)[:, None, None]
         rows = starts + positions if any(self.first) else positions
@@ -56,7 +57,7 @@ class Angles:
 
 
 @torch.inference_mode(mode=False)  # a tensor made in inference mode could not be written outside it
-def lengthened(tensor: torch.Tensor, dimension: int, length: int) -> torch.Tensor:
+def lengthened(tensor: Tensor, dimension: int, length: int) -> Tensor:
     """Return a copy of a tensor that is longer in one dimension, with zeros at its end."""
     shape = list(tensor.shape)
     shape[dimension] = length
@@ -91,29 +92,21 @@ class Store(ABC):
         """Allocate slots, and copy the content of the old ones."""
         self.tensors = {name: lengthened(tensor, 2, slots) for name, tensor in self.tensors.items()}
 
-    def copy(self, sources: torch.Tensor, targets: torch.Tensor) -> None:
+    def copy(self, sources: Tensor, targets: Tensor) -> None:
         """Copy slots as if all at once.  # [slots] twice."""
         for tensor in self.tensors.values():
             tensor[:, :, targets] = tensor[:, :, sources]
 
     @abstractmethod
-    def turn(self, slots: torch.Tensor) -> None:
+    def turn(self, slots: Tensor) -> None:
         """Turn the keys of moved slots to the positions that equal them.  # [slots]."""
 
     @abstractmethod
-    def write(
-        self,
-        layer: int,
-        slots: torch.Tensor,
-        positions: torch.Tensor,
-        plain: torch.Tensor,
-        rotated: torch.Tensor,
-        v: torch.Tensor,
-    ) -> None:
+    def write(self, layer: int, slots: Tensor, positions: Tensor, plain: Tensor, rotated: Tensor, v: Tensor) -> None:
         """Write rows of one layer.  slots, positions: # [rows]; the others: # [kv_heads, rows, head_dim]."""
 
     @abstractmethod
-    def read(self, layer: int, span: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def read(self, layer: int, span: int) -> tuple[Tensor, Tensor]:
         """Return the rotated keys and the values of the first slots.  # [kv_heads, span, head_dim] twice."""
 
 
@@ -128,25 +121,17 @@ class ExactStore(Store):
     def __init__(self, shape: ModelShape, dtype: torch.dtype, angles: Angles) -> None:
         super().__init__(shape, angles, dict.fromkeys(("keys", "plain_keys", "values"), (shape.head_dim, dtype)))
 
-    def turn(self, slots: torch.Tensor) -> None:
+    def turn(self, slots: Tensor) -> None:
         """See `Store`."""
         plain = self.tensors["plain_keys"][:, :, slots]
         self.tensors["keys"][:, :, slots] = rotate(plain, *self.angles.of_all(slots))
 
-    def write(
-        self,
-        layer: int,
-        slots: torch.Tensor,
-        positions: torch.Tensor,  # noqa: ARG002
-        plain: torch.Tensor,
-        rotated: torch.Tensor,
-        v: torch.Tensor,
-    ) -> None:
+    def write(self, layer: int, slots: Tensor, positions: Tensor, plain: Tensor, rotated: Tensor, v: Tensor) -> None:  # noqa: ARG002
         """See `Store`."""
         for name, rows in (("keys", rotated), ("plain_keys", plain), ("values", v)):
             self.tensors[name][layer].index_copy_(1, slots, rows)
 
-    def read(self, layer: int, span: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def read(self, layer: int, span: int) -> tuple[Tensor, Tensor]:
         """See `Store`."""
         return self.tensors["keys"][layer, :, :span], self.tensors["values"][layer, :, :span]
 
@@ -166,7 +151,7 @@ class Int8Store(Store):
 
     __slots__ = ("_biases", "_dtype")
 
-    def __init__(self, shape: ModelShape, dtype: torch.dtype, angles: Angles, biases: torch.Tensor) -> None:
+    def __init__(self, shape: ModelShape, dtype: torch.dtype, angles: Angles, biases: Tensor) -> None:
         rounded, scales = (shape.head_dim, torch.int8), (1, torch.float32)
         super().__init__(
             shape, angles, {"keys": rounded, "key_scales": scales, "values": rounded, "value_scales": scales}
@@ -174,19 +159,11 @@ class Int8Store(Store):
         self.tensors["positions"] = torch.zeros((1, 1, 0, 1), dtype=torch.int64, device=angles.cosines.device)
         self._dtype, self._biases = dtype, biases.float()
 
-    def turn(self, slots: torch.Tensor) -> None:
+    def turn(self, slots: Tensor) -> None:
         """See `Store`."""
         self.tensors["positions"][0, 0, slots, 0] = slots
 
-    def write(
-        self,
-        layer: int,
-        slots: torch.Tensor,
-        positions: torch.Tensor,
-        plain: torch.Tensor,
-        rotated: torch.Tensor,  # noqa: ARG002
-        v: torch.Tensor,
-    ) -> None:
+    def write(self, layer: int, slots: Tensor, positions: Tensor, plain: Tensor, rotated: Tensor, v: Tensor) -> None:  # noqa: ARG002
         """See `Store`."""
         self.tensors["positions"][0, 0, :, 0].index_copy_(0, slots, positions)
         for name, rows in (("key", plain.float() - self._biases[layer]), ("value", v.float())):
@@ -194,7 +171,7 @@ class Int8Store(Store):
             self.tensors[f"{name}s"][layer].index_copy_(1, slots, values)
             self.tensors[f"{name}_scales"][layer].index_copy_(1, slots, scales)
 
-    def read(self, layer: int, span: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def read(self, layer: int, span: int) -> tuple[Tensor, Tensor]:
         """See `Store`."""
         parts = ("keys", "key_scales", "values", "value_scales")
         keys, key_scales, values, value_scales = (self.tensors[name][layer, :, :span] for name in parts)
@@ -234,5 +211,5 @@ class TorchCache(TreeCache):
         self.store.turn(targets)
         self.settle(len(sources))
 
-    def _indices(self, slots: npt.NDArray[np.integer[Any]]) -> torch.Tensor:
+    def _indices(self, slots: npt.NDArray[np.integer[Any]]) -> Tensor:
         return torch.as_tensor(slots.astype(np.int64), device=self.store.angles.cosines.device)

@@ -235,11 +235,7 @@ class TransformersModel:
         return cache.key(0, 0)
 
     def _forward(
-        self,
-        rows: _Rows,
-        cache: TransformersCache,
-        logits_rows: Sequence[int],
-        inputs: torch.Tensor | None = None,
+        self, rows: _Rows, cache: TransformersCache, logits_rows: Sequence[int], inputs: torch.Tensor | None = None
     ) -> np.ndarray:
         """Run the module, with `inputs` in place of token embeddings if given.  # [logits_rows, vocabulary]."""
         arrays = (rows.tokens, rows.positions, rows.slots)

@@ -167,10 +167,7 @@ def _joined_bias(tensors: StoredTensors, names: Sequence[str], weights: Sequence
 
 
 def _read_layer(
-    architecture: Architecture,
-    index: int,
-    linear: Callable[[Sequence[str]], AnyLinear],
-    norm: Callable[[str], Norm],
+    architecture: Architecture, index: int, linear: Callable[[Sequence[str]], AnyLinear], norm: Callable[[str], Norm]
 ) -> LayerWeights:
     names = layer_names(architecture.family, index)
 

@@ -31,12 +31,7 @@ class Int8Cache(TreeCache):
     __slots__ = ("_architecture", "_threads", "view")
 
     def __init__(
-        self,
-        architecture: Architecture,
-        capacity: int,
-        cosines: FloatArray,
-        sines: FloatArray,
-        threads: WorkerThreads,
+        self, architecture: Architecture, capacity: int, cosines: FloatArray, sines: FloatArray, threads: WorkerThreads
     ) -> None:
         self.view = _empty_view(architecture, 0, cosines, sines)
         super().__init__(min(capacity, architecture.max_positions))

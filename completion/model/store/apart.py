@@ -7,14 +7,12 @@ import pickle
 import pkgutil
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import IO, cast
 
 from completion.errors import ModelError
 from completion.paths import module_environment
-from completion.progress import Progress
+from completion.progress import Progress, called_after
 
 
 def run_apart(function: str, *arguments: object, progress: Progress, limit_s: float | None = None) -> None:
@@ -41,7 +39,7 @@ def run_apart(function: str, *arguments: object, progress: Progress, limit_s: fl
         try:
             calls.write(pickle.dumps(arguments))
             calls.close()
-            with nullcontext() if limit_s is None else _ended_after(limit_s, child):
+            with nullcontext() if limit_s is None else called_after(limit_s, child.kill):
                 _follow(messages, progress)
         except (EOFError, BrokenPipeError):
             raise ModelError(
@@ -50,17 +48,6 @@ def run_apart(function: str, *arguments: object, progress: Progress, limit_s: fl
             ) from None
         finally:
             child.kill()  # if the progress callback raised; without effect at the end
-
-
-@contextmanager
-def _ended_after(limit_s: float, child: subprocess.Popen[bytes]) -> Iterator[None]:
-    timer = threading.Timer(limit_s, child.kill)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _follow(messages: IO[bytes], progress: Progress) -> None:

@@ -19,17 +19,7 @@ from numba import njit, types
 from numba.core import cgutils
 
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
-from completion.model.int8.kernels.vector import (
-    FLOAT,
-    FLOATS,
-    INTS,
-    LANES,
-    LONG,
-    call,
-    operation,
-    pointer,
-    splat,
-)
+from completion.model.int8.kernels.vector import FLOAT, FLOATS, INTS, LANES, LONG, call, operation, pointer, splat
 
 TILE_QUERIES = INSTRUCTIONS.tile_queries
 """Maximum number of queries computed together; their sums fill the registers."""

@@ -169,14 +169,7 @@ def _multiply(
 
 @njit
 def _panels(
-    thread: int,
-    stage: int,
-    count: int,
-    panels: int,
-    inputs: Inputs,
-    matrix: Matrix,
-    target: Target,
-    buffers: Buffers,
+    thread: int, stage: int, count: int, panels: int, inputs: Inputs, matrix: Matrix, target: Target, buffers: Buffers
 ) -> None:
     counters, sums = buffers.counters.ctypes.data, buffers.sums[thread].ctypes.data
     panel = claim(counters, stage)
@@ -236,13 +229,7 @@ def _compiled(kernel_sources: str) -> Callable[..., None]:
 
     @njit(nogil=True, cache=True)
     def run_layers(
-        thread: int,
-        sizes: Sizes,
-        table: IntArray,
-        rows: RowsView,
-        cache: CacheView,
-        buffers: Buffers,
-        outputs: Outputs,
+        thread: int, sizes: Sizes, table: IntArray, rows: RowsView, cache: CacheView, buffers: Buffers, outputs: Outputs
     ) -> None:
         if not len(kernel_sources):
             return
