@@ -61,10 +61,10 @@ def write_program(folder: Path) -> Path:
     program = folder / "python"
     lines = (
         "#!/bin/sh",
-        f"export QEMU_LD_PREFIX='{folder}/root' PYTHONHOME='{folder}/root/usr'",
+        f"export QEMU_LD_PREFIX='{folder}/system' PYTHONHOME='{folder}/system/usr'",
         f'export PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}{folder}/packages"',
         f"emulator='{folder}/emulator/usr/bin/qemu-aarch64-static'",
-        f"exec \"$emulator\" -0 '{program}' '{folder}/root/usr/bin/python3.11' \"$@\"",
+        f"exec \"$emulator\" -0 '{program}' '{folder}/system/usr/bin/python3.11' \"$@\"",
     )
     program.write_text("\n".join(lines) + "\n", encoding="utf-8")
     program.chmod(0o755)
@@ -79,7 +79,7 @@ def install(folder: Path) -> Path:
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for name, architecture, packages in (("emulator", None, (EMULATOR,)), ("root", "arm64", PACKAGES)):
+    for name, architecture, packages in (("emulator", None, (EMULATOR,)), ("system", "arm64", PACKAGES)):
         print(f"downloading {len(packages)} packages of Debian {SUITE} …", flush=True)
         with tempfile.TemporaryDirectory(dir=folder) as work:
             download(architecture, packages, Path(work), folder / name)
