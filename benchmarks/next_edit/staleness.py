@@ -3,7 +3,7 @@
 Random edits change files of releases: words are replaced, characters typed, lines pasted and deleted, edits undone. In
 each pause the server proposes everything that the rules find. The user goes on typing while it works, or before an edit
 is applied. A client with a text of its own applies the edits that have its version, and counts those whose text is not
-there (`wrong_text`). The model and the gate, which only choose, take no part.
+there (`wrong_text`). The parser, the model and the gate, which only leave edits out, take no part.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from lsprotocol import types
 
 from benchmarks.data import read_records
 from completion.edits import NextEdit, NextEditRequest, NextEdits
-from completion.errors import ParseLimitError
+from completion.next_edit.candidates import candidates
 from completion.next_edit.finder import without_overlaps
-from completion.next_edit.proposals import proposals
-from completion.syntax.parser_process import ParserProcess, Parsing
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.editing.next_edits import NextEditor
@@ -111,27 +109,23 @@ class Editor:
 class Rules:
     """Proposes everything that the rules find, while the user may go on typing."""
 
-    def __init__(self, editor: Editor, random_: random.Random, parsing: Parsing) -> None:
-        self._editor, self._random, self._parsing = editor, random_, parsing
+    def __init__(self, editor: Editor, random_: random.Random) -> None:
+        self._editor, self._random = editor, random_
 
     async def find(self, request: NextEditRequest) -> NextEdits:
-        """Return the proposals that do not overlap."""
-        try:
-            found = proposals(request.lines, request.edits, request.language, self._parsing)
-        except ParseLimitError:
-            return NextEdits()
+        """Return the candidates that do not overlap."""
+        found = candidates(request.lines, request.edits)
         if self._random.random() < 0.3:
             self._editor.edit()
-        candidates = [each.candidate for each in found]
-        edits = [NextEdit(each.line, each.old, each.new, 1.0) for each in candidates]
+        edits = [NextEdit(each.line, each.old, each.new, 1.0) for each in found]
         return NextEdits(tuple(without_overlaps(edits)))
 
 
-async def replay(record: Mapping[str, Any], seed: int, parsing: Parsing, edits: int) -> Counter[str]:
+async def replay(record: Mapping[str, Any], seed: int, edits: int) -> Counter[str]:
     """Make random edits in one file, and return how many edits of each fate there were."""
     random_ = random.Random(seed)
     editor = Editor(random_, record, random_.choice(("\n", "\r\n")))
-    next_editor = NextEditor(Rules(editor, random_, parsing).find)
+    next_editor = NextEditor(Rules(editor, random_).find)
     counts: Counter[str] = Counter()
     while editor.edits < edits:
         for _ in range(random_.randint(1, 4)):
@@ -168,15 +162,11 @@ def _apply(editor: Editor, messages: Sequence[Mapping[str, Any]]) -> Counter[str
 
 def run(records: Sequence[Mapping[str, Any]], edits: int, seed: int) -> dict[str, int]:
     """Make a number of random edits and return the counts by name."""
-    parsing = ParserProcess()
     total: Counter[str] = Counter()
-    try:
-        while total["edits"] < edits:
-            seed += 1
-            left = min(EDITS_OF_FILE, edits - total["edits"])
-            total += asyncio.run(replay(records[seed % len(records)], seed, parsing, left))
-    finally:
-        parsing.close()
+    while total["edits"] < edits:
+        seed += 1
+        left = min(EDITS_OF_FILE, edits - total["edits"])
+        total += asyncio.run(replay(records[seed % len(records)], seed, left))
     names = ("edits", "pauses", "same_text", "offered", "dropped", "applied", "wrong_text")
     return {name: total[name] for name in names}
 
