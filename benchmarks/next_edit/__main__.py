@@ -27,10 +27,13 @@ from benchmarks.next_edit.choosing import (
     chosen_thresholds,
     constant,
     crossed,
+    errors_by_kind,
     key,
     ranking,
     ratio,
     report,
+    resampled,
+    rows_by_state,
     shipped,
 )
 from benchmarks.next_edit.latency import times
@@ -40,7 +43,8 @@ from benchmarks.next_edit.training import Row, half, train_gate
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
 from completion.model.loading import LoadedModel, load_model
-from completion.next_edit.gate import JUDGED_FROM, SHOWN_FROM, Gate
+from completion.next_edit.finder import worth_judging
+from completion.next_edit.gate import SHOWN_FROM, Gate
 from completion.next_edit.judge import BUDGET, Judge, Judgement
 from completion.next_edit.proposals import Proposal, proposals
 from completion.prompt.fim_format import detect_format
@@ -136,12 +140,13 @@ def main() -> None:
         print(f"{name:20}" + "".join(f"  {key} {value:6}" for key, value in figures.items()))
     if given.errors:
         _print_errors(rows, ways[best])
-    figures = {**table[best], **ranking(rows, ways, best)}
+    print("shown and wrong:", json.dumps(errors_by_kind(replays, rows, ways[best])))
+    printed: dict[str, Any] = {**table[best], **resampled(replays, rows, ways[best]), **ranking(rows, ways, best)}
     if judgements is not None and not given.data and given.latency_files:
-        figures |= asyncio.run(
+        printed |= asyncio.run(
             times(records[:: max(1, len(records) // given.latency_files)], given.model, given.threads)
         )
-    print(json.dumps(figures))
+    print(json.dumps(printed))
 
 
 def _arguments() -> argparse.Namespace:
@@ -165,11 +170,14 @@ def _chosen(replays: Sequence[Sequence[State]], rows: Sequence[Row]) -> Way:
 
 
 def _judge(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way, judgements: Judgements) -> None:
-    """Let the model judge what the rules find likely enough."""
-    sessions = {replay[0].record: judgements.session() for replay in replays if replay}
-    for row in rows:
-        if way.chance(row) >= JUDGED_FROM:
-            row.judgement = judgements.of(row.state, row.proposal, sessions[row.state.record])
+    """Let the model judge in each state what the rules find likely enough, as the engine does."""
+    by_state = rows_by_state(rows)
+    for replay in replays:
+        session = judgements.session()
+        for state in replay:
+            here = by_state[state.record, state.number]
+            for at in worth_judging([way.chance(row) for row in here]):
+                here[at].judgement = judgements.of(state, here[at].proposal, session)
 
 
 def _print_errors(rows: Sequence[Row], way: Way) -> None:

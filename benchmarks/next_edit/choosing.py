@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +25,9 @@ MIN_PRECISION = 0.65
 MIN_QUIET_RATE = 0.95
 """Quiet rate for which a threshold is chosen."""
 
+SAMPLES = 1_000
+"""Number of samples of the packages."""
+
 Key = tuple[int, tuple[str, ...], tuple[str, ...]]
 """What stays the same of a proposal while lines above it change."""
 
@@ -37,6 +42,19 @@ class Way:
     def shows(self, row: Row) -> bool:
         """Return whether a proposal is shown."""
         return self.chance(row) >= self.shown_from(row)
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """What a state shows.
+
+    Attributes:
+        new: Those of `rows` that no earlier state of the file showed.
+    """
+
+    state: State
+    rows: list[Row]
+    new: list[Row]
 
 
 def constant(value: float) -> Callable[[Row], float]:
@@ -97,33 +115,84 @@ def shipped() -> Way:
     return Way(by_both(Gate.shipped()), constant(SHOWN_FROM))
 
 
-def report(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way) -> dict[str, float]:
-    """Return the figures of one way to choose; a proposal that was shown once is not shown again."""
-    by_state: dict[tuple[str, int], list[Row]] = {}
+def rows_by_state(rows: Sequence[Row]) -> defaultdict[tuple[str, int], list[Row]]:
+    """Return the proposals of each state, by the names of its record and its last change."""
+    found: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in rows:
-        by_state.setdefault((row.state.record, row.state.number), []).append(row)
-    outcomes: list[Outcome] = []
-    later = covered = complete = quiet = 0
+        found[row.state.record, row.state.number].append(row)
+    return found
+
+
+def visible(replay: Sequence[State], rows: Mapping[tuple[str, int], list[Row]], way: Way) -> Iterator[Visible]:
+    """Yield what each state of a replay shows; a proposal that was shown once is not new again."""
+    seen: set[Key] = set()
+    for state in replay:
+        here = shown(rows.get((state.record, state.number), ()), way)
+        names = [key(state, row.proposal.candidate) for row in here]
+        yield Visible(state, here, [row for row, name in zip(here, names, strict=True) if name not in seen])
+        seen.update(names)
+
+
+def report(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way) -> dict[str, float]:
+    """Return the figures of one way to choose."""
+    return _figures(_counts(replays, rows, way))
+
+
+def resampled(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way) -> dict[str, list[float]]:
+    """Return the central 90 % of two figures over samples of the packages: changes of one package are alike."""
+    by_package: defaultdict[str, list[Sequence[State]]] = defaultdict(list)
     for replay in replays:
-        seen: set[Key] = set()
-        done: set[int] = set()
-        for state in replay:
-            visible = shown(by_state.get((state.record, state.number), ()), way)
-            done |= state.covered([row.proposal.candidate for row in visible if row.outcome is Outcome.EXACT])
-            outcomes += [row.outcome for row in visible if key(state, row.proposal.candidate) not in seen]
-            seen |= {key(state, row.proposal.candidate) for row in visible}
-            complete += not state.later
-            quiet += not state.later and not visible
-        later += len({each.number for state in replay for each in state.later})
-        covered += len(done)
-    exact, place = outcomes.count(Outcome.EXACT), outcomes.count(Outcome.PLACE)
+        if replay:
+            by_package[replay[0].package].append(replay)
+    counts = [_counts(each, rows, way) for each in by_package.values()]
+    random_ = random.Random(SAMPLES)
+    samples = [_figures(sum(random_.choices(counts, k=len(counts)), Counter())) for _ in range(SAMPLES)]
+    names = ("precision_exact", "coverage_exact")
     return {
-        "shown": len(outcomes),
+        f"{name}_90": np.quantile([sample[name] for sample in samples], (0.05, 0.95)).round(3).tolist()
+        for name in names
+    }
+
+
+def errors_by_kind(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way) -> Counter[str]:
+    """Return how many wrong proposals are shown, by what became of their lines and by the rules that made them."""
+    by_state = rows_by_state(rows)
+    new = (row for replay in replays for each in visible(replay, by_state, way) for row in each.new)
+    return Counter(
+        f"{row.outcome}: {'+'.join(sorted(row.proposal.candidate.kinds))}"
+        for row in new
+        if row.outcome is not Outcome.EXACT
+    )
+
+
+def _counts(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way) -> Counter[str]:
+    by_state = rows_by_state(rows)
+    counts: Counter[str] = Counter()
+    for replay in replays:
+        done: set[int] = set()
+        for each in visible(replay, by_state, way):
+            state, here = each.state, each.rows
+            done |= state.covered([row.proposal.candidate for row in here if row.outcome is Outcome.EXACT])
+            counts.update(row.outcome for row in each.new)
+            counts["complete"] += not state.later
+            counts["quiet"] += not state.later and not here
+        counts["later"] += len({each.number for state in replay for each in state.later})
+        counts["covered"] += len(done)
+    return counts
+
+
+def _figures(counts: Counter[str]) -> dict[str, float]:
+    exact, place = counts[Outcome.EXACT], counts[Outcome.PLACE]
+    count = exact + place + counts[Outcome.WRONG]
+    return {
+        "shown": count,
         "exact": exact,
-        "precision_exact": round(exact / max(1, len(outcomes)), 3),
-        "precision_place": round((exact + place) / max(1, len(outcomes)), 3),
-        "coverage_exact": round(covered / max(1, later), 4),
-        "quiet_rate": round(quiet / max(1, complete), 3),
+        "precision_exact": round(exact / max(1, count), 3),
+        "precision_place": round((exact + place) / max(1, count), 3),
+        "later_changes": counts["later"],
+        "coverage_exact": round(counts["covered"] / max(1, counts["later"]), 4),
+        "complete_files": counts["complete"],
+        "quiet_rate": round(counts["quiet"] / max(1, counts["complete"]), 3),
     }
 
 

@@ -9,17 +9,21 @@ from completion.cancellation import CancelToken
 from completion.edits import NextEdit, NextEditRequest
 from completion.next_edit.gate import JUDGED_FROM, SHOWN_FROM, Gate
 from completion.next_edit.judge import Judge
-from completion.next_edit.proposals import Proposal, judged_features, proposals
+from completion.next_edit.proposals import judged_features, proposals
 from completion.syntax.parser_process import Parsing
 
 MAX_JUDGED = 6
 """Maximum number of proposals that the model judges for one request, the likeliest by the rules first."""
 
 
-def worth_judging(found: Sequence[Proposal], gate: Gate) -> list[Proposal]:
-    """Return the proposals for the model, in the order of the lines, so that its cache moves little."""
-    rated = sorted(((gate.rules.probability(each.rule_features()), -at) for at, each in enumerate(found)), reverse=True)
-    return [found[at] for at in sorted(-at for chance, at in rated[:MAX_JUDGED] if chance >= JUDGED_FROM)]
+def worth_judging(chances: Sequence[float]) -> list[int]:
+    """Return which proposals the model judges, by their probabilities; in their order, so that its cache moves little.
+
+    Args:
+        chances: Probability of each proposal of a document by the rules alone.
+    """
+    likeliest = sorted(range(len(chances)), key=lambda at: (-chances[at], at))[:MAX_JUDGED]
+    return sorted(at for at in likeliest if chances[at] >= JUDGED_FROM)
 
 
 def next_edits(
@@ -32,8 +36,10 @@ def next_edits(
         ParseLimitError: Parsing exceeded a bound.
     """
     found = []
-    for proposal in worth_judging(proposals(request.lines, request.edits, request.language, parsing), gate):
+    proposed = proposals(request.lines, request.edits, request.language, parsing)
+    for at in worth_judging([gate.rules.probability(each.rule_features()) for each in proposed]):
         cancel.raise_if_cancelled()
+        proposal = proposed[at]
         candidate = proposal.candidate
         question = judge.question(request.lines, request.edits, candidate, path=request.path, language=request.language)
         if question.is_too_long:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.next_edit.choosing import Way, constant, report
+from benchmarks.next_edit.choosing import Way, constant, errors_by_kind, report, resampled
 from benchmarks.next_edit.replay import Outcome, states
 from benchmarks.next_edit.scenarios import history_edits, scenarios
 from benchmarks.next_edit.staleness import run
@@ -24,11 +24,11 @@ def record(package: str, path: str = "a.py") -> dict[str, str]:
     return {"id": source, "source": source, "language": "python", "path": path, "before": before, "after": after}
 
 
-def row(state) -> Row:
-    """Return the proposal for the first line that still has the old name."""
+def row(state, name: str = "zstandard") -> Row:
+    """Return the proposal of a new name for the first line that still has the old one."""
     line = next((number for number, text in enumerate(state.lines) if "zstd." in text), 2)
     old = state.lines[line]
-    candidate = Candidate(line, (old,), (old.replace("zstd.", "zstandard."),), frozenset({"name"}), 0)
+    candidate = Candidate(line, (old,), (old.replace("zstd.", f"{name}."),), frozenset({"name"}), 0)
     return Row(state, Proposal(candidate, ChangeSyntax(), 0), state.outcome(candidate), is_first=True)
 
 
@@ -51,6 +51,20 @@ def test_the_report_counts_right_edits_covered_changes_and_silence():
     assert figures["coverage_exact"] == 1.0
     silent = report([replay], rows, Way(constant(0.0), constant(0.5)))
     assert (silent["shown"], silent["coverage_exact"], silent["quiet_rate"]) == (0, 0.0, 1.0)
+
+
+def test_errors_are_counted_by_what_became_of_their_lines_and_by_rule():
+    replay = list(states(record("p")))
+    rows = [row(replay[0], "zlib"), row(replay[-1])]
+    assert errors_by_kind([replay], rows, Way(constant(1.0), constant(0.5))) == {"place: name": 1, "wrong: name": 1}
+    assert errors_by_kind([replay], [row(replay[0])], Way(constant(1.0), constant(0.5))) == {}
+
+
+def test_the_spread_of_a_figure_is_that_of_samples_of_the_packages():
+    replays = [list(states(record(package))) for package in ("p", "q")]
+    right, wrong = row(replays[0][0]), row(replays[1][0], "zlib")
+    spread = resampled(replays, [right, wrong], Way(constant(1.0), constant(0.5)))
+    assert spread["precision_exact_90"] == [0.0, 1.0]
 
 
 def test_a_scenario_is_a_state_with_what_is_expected_later(tmp_path):

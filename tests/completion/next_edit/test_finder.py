@@ -9,7 +9,7 @@ from completion.edits import LineEdit, NextEdit, NextEditRequest
 from completion.engine import Engine
 from completion.errors import CancelledError
 from completion.model.loading import LoadedModel
-from completion.next_edit.finder import without_overlaps
+from completion.next_edit.finder import without_overlaps, worth_judging
 from completion.request import Closing, CompletionRequest
 
 REQUEST = NextEditRequest(
@@ -58,3 +58,8 @@ def test_a_cancelled_request_ends(engine: Engine) -> None:
 def test_of_edits_of_the_same_line_the_likeliest_is_kept() -> None:
     low, high, apart = (NextEdit(line, ("a", "b"), ("c",), chance) for line, chance in ((1, 0.5), (2, 0.9), (4, 0.3)))
     assert without_overlaps([low, high, apart]) == [high, apart]
+
+
+def test_the_model_judges_the_likeliest_proposals_in_their_order() -> None:
+    assert worth_judging([0.09, 0.09, 0.09, 0.5, 0.01, 0.2, 0.2, 0.2, 0.2]) == [0, 3, 5, 6, 7, 8]
+    assert worth_judging([0.01, 0.5]) == [1]
