@@ -39,16 +39,16 @@ async ([origin, body, paths]) => {
       socket.onerror = () => resolve("");
     }));
     navigator.sendBeacon(origin + path, body);
-    const form = document.createElement("form");
-    Object.assign(form, {action: origin + path, method: "POST", enctype: "text/plain", target: "frame"});
-    form.innerHTML = `<input name='{"prompt":"one","x":"' value='"}'>`;
-    document.body.append(form);
-    await new Promise(resolve => {
-      const frame = Object.assign(document.createElement("iframe"), {name: "frame", onload: resolve});
+    for (const enctype of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
+      const frame = Object.assign(document.createElement("iframe"), {name: "frame"});
       document.body.append(frame);
-      form.submit();
-    });
-    document.querySelector("iframe").remove();
+      const form = Object.assign(document.createElement("form"), {method: "POST", action: origin + path, enctype});
+      form.target = "frame";
+      form.innerHTML = `<input name='{"prompt":"one","x":"' value='"}'>`;
+      document.body.append(form);
+      await new Promise(resolve => { frame.onload = resolve; form.submit(); });
+      frame.remove();
+    }
   }
   return read;
 }
@@ -100,12 +100,22 @@ def open_host(tmp_path):
     thread.join(30)
 
 
+def attack(page, origin):
+    """Try each way that a page has. Return what it can read, and the type and status of each reply that came."""
+    replies = []
+    page.on("response", lambda reply: replies.append((reply.request.resource_type, reply.status)))
+    read = page.evaluate(ATTACK, [origin, BODY, list(PATHS)])
+    assert replies.count(("document", 403)) == 3 * len(PATHS)  # forms
+    assert set(replies) == {("fetch", 403), ("ping", 403), ("document", 403)}
+    return read
+
+
 def test_a_page_gets_no_completion_and_a_program_does(browser, web_server, open_host):
     port, engine = open_host
     page = browser.new_page()
     page.goto(web_server)
     for host in ("127.0.0.1", "localhost"):
-        read = page.evaluate(ATTACK, [f"http://{host}:{port}", BODY, list(PATHS)])
+        read = attack(page, f"http://{host}:{port}")
         assert len(read) == 5 * len(PATHS)
         assert set(read) == {""}
     assert engine.started == []
@@ -124,8 +134,9 @@ def test_a_page_whose_name_resolves_to_this_computer_gets_no_completion(browser,
     page = rebound.new_page()
     reply = page.goto(f"http://evil.example:{port}/v1/models")
     assert reply.status == 403
-    read = page.evaluate(ATTACK, [f"http://evil.example:{port}", BODY, list(PATHS)])
-    assert read
-    assert not any('" 0' in text or "choices" in text or text == "open" for text in read)
+    read = attack(page, f"http://evil.example:{port}")
+    assert len(read) == 5 * len(PATHS)
+    assert all("A web page sent this request" in text for at, text in enumerate(read, 1) if at % 5)
+    assert set(read[4::5]) == {""}  # WebSockets
     assert engine.started == []
     rebound.close()
