@@ -101,7 +101,7 @@ def open_host(tmp_path):
 
 
 def attack(page, origin):
-    """Try each way that a page has. Return what it can read, and the type and status of each reply that came."""
+    """Try each way that a page has, which the host refuses, and return what the page can read."""
     replies = []
     page.on("response", lambda reply: replies.append((reply.request.resource_type, reply.status)))
     read = page.evaluate(ATTACK, [origin, BODY, list(PATHS)])
