@@ -15,7 +15,7 @@ import pytest
 from tests.completion.host.dialects.client_host import FETCHED, TOKEN, ClientHost
 from tests.completion.host.dialects.test_replays import cursors
 
-pytestmark = [pytest.mark.clients, pytest.mark.real_model, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.clients, pytest.mark.real_model, pytest.mark.timeout(3600)]
 
 TABBY = "tabby-agent@1.5.0"
 INTEGRITY = "sha512-A502A5KUU8nO8T5J+Z6nq5hwXqG8/Yzh1dPcqwgm7W7Umm/f36OBUY5y22WQgySXOmTRyD0LKM59BdWXasxDEg=="
