@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from completion.errors import ModelError
-from completion.model.causal_model import KVCache
 from drafting.arrays import IntArray
 
 NO_ROWS = np.empty(0, dtype=np.int32)
@@ -65,7 +64,7 @@ class TreeCache(ABC):
         self.settle(0)
 
     @classmethod
-    def own(cls, cache: KVCache, needed: int) -> Self:
+    def own(cls, cache: object, needed: int) -> Self:
         """Return a cache of this class with at least `needed` slots allocated.
 
         Raises:
