@@ -53,13 +53,6 @@ class DraftTree:
         nothing = np.empty(0, dtype=np.int32)
         return cls(nothing, nothing, np.empty(0, dtype=np.float32), nothing)
 
-    @classmethod
-    def chain(cls, tokens: IntArray, probabilities: FloatArray, name: str) -> DraftTree:
-        """Return a tree that is one path.  tokens, probabilities: # [nodes]."""
-        count = len(tokens)
-        parents = np.arange(-1, count - 1, dtype=np.int32)
-        return cls(tokens.astype(np.int32), parents, probabilities, np.zeros(count, dtype=np.int32), (name,))
-
     def child(self, parent: int, token: int) -> int | None:
         """Return the first child of `parent` (or of ROOT) that has this token, None if there is none."""
         found = np.flatnonzero((self.parents == parent) & (self.tokens == token))

@@ -157,8 +157,9 @@ def _complete(engine: Engine, request: CompletionRequest, reference: str, mode: 
 def adds_errors(grammar: Grammar, request: CompletionRequest, suggestion: Suggestion) -> bool:
     """Return whether the document has more syntax errors with the suggestion than without it."""
     after = request.suffix[suggestion.replace_after :]
-    joined = request.prefix + suggestion.text + after
-    return grammar.count_errors(joined.encode()) > grammar.count_errors((request.prefix + request.suffix).encode())
+    joined, without = request.prefix + suggestion.text + after, request.prefix + request.suffix
+    errors_with, errors_without = (grammar.errors_of(grammar.parse(text.encode())) for text in (joined, without))
+    return errors_with > errors_without
 
 
 def _sum(totals: dict[tuple[str, GrammarMode], Outcome], mode: GrammarMode) -> Outcome:

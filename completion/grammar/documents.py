@@ -94,10 +94,6 @@ class Documents:
                     return tree
         return self._parser.parse(text)
 
-    def count_errors(self, text: bytes) -> int:
-        """Return the number of ERROR and MISSING nodes in tree-sitter's tree of `text`."""
-        return self.errors_of(self.parse(text))
-
     def errors_of(self, tree: Tree) -> int:
         """Return the number of ERROR and MISSING nodes in a tree."""
         root = tree.root_node

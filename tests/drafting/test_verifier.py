@@ -82,7 +82,7 @@ def test_an_empty_tree_emits_the_models_own_token():
 
 
 def test_a_right_chain_is_accepted_whole_and_followed_by_the_models_own_token():
-    tree = DraftTree.chain(np.array([4, 5]), np.ones(2, dtype=np.float32), "lookup")
+    tree = DraftTree.empty().after((4, 5), "lookup")
     path = accept_path(tree, lambda row: (4, 5, 6)[row])
     assert path.rows == (0, 1, 2)
     assert path.tokens == (4, 5, 6)
@@ -104,5 +104,5 @@ def test_the_model_chooses_only_at_rows_of_the_path():
 
 @pytest.mark.parametrize("ends", [{5}, frozenset({5})])
 def test_the_path_stops_at_an_end_token_even_if_the_tree_continues(ends):
-    tree = DraftTree.chain(np.array([4, 5, 6]), np.ones(3, dtype=np.float32), "lookup")
+    tree = DraftTree.empty().after((4, 5, 6), "lookup")
     assert accept_path(tree, lambda row: (4, 5, 6, 7)[row], ends).tokens == (4, 5)
