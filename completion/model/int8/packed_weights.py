@@ -129,7 +129,8 @@ def _fingerprint(folder: Path, form: Form) -> str:
     files = sorted([*folder.glob("*.safetensors"), folder / "config.json"])
     state = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
     layout = [] if form == "q4" else [INSTRUCTIONS.weight_offset, INSTRUCTIONS.run]
-    return hashlib.sha256(repr((FORMAT, form, *layout, state)).encode()).hexdigest()[:16]
+    fields = tuple(Architecture.__dataclass_fields__)  # the index holds one
+    return hashlib.sha256(repr((FORMAT, fields, form, *layout, state)).encode()).hexdigest()[:16]
 
 
 def _pack_atomically(folder: Path, target: Path, form: Form) -> None:
