@@ -102,10 +102,10 @@ def engine_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineRoom
 
 @dataclass(frozen=True)
 class Released:
-    """An environment with the wheel of dist/ and its model, and folders of its own."""
+    """An environment with the wheel of dist/ and its model, and variables that keep it apart from this checkout."""
 
     environment: Path
-    folders: dict[str, str]
+    variables: dict[str, str]
 
     def program(self, name: str) -> Path:
         """Return the path of a program of the environment."""
@@ -113,8 +113,7 @@ class Released:
 
     def run(self, name: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment in a folder."""
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | self.folders
-        command = [self.program(name), *arguments]
+        command, environment = [self.program(name), *arguments], {**os.environ, **self.variables}
         return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -138,7 +137,7 @@ def released(wheel: Path) -> Iterator[Released]:
     """Install the wheel and the default model in a fresh environment. Its engine ends with the session."""
     root = Path(tempfile.mkdtemp(prefix="dl-"))  # short: a socket's path has a limit
     folders = {f"DRAFTLINE_{name}_DIR": str(root / name.lower()) for name in ("RUNTIME", "STATE", "CACHE")}
-    one = Released(root / "environment", {**folders, "XDG_CONFIG_HOME": str(root / "config")})
+    one = Released(root / "environment", {**folders, "XDG_CONFIG_HOME": str(root / "config"), "PYTHONPATH": ""})
     subprocess.run([sys.executable, "-m", "venv", one.environment], check=True)
     installed = one.run("python", "-m", "pip", "install", "--quiet", f"{wheel}[default-model]", folder=root)
     assert installed.returncode == 0, installed.stderr

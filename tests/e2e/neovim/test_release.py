@@ -45,8 +45,8 @@ def test_lazy_installs_the_plugin_and_it_completes_and_is_healthy(neovim_program
     (home / "init.lua").write_text("\n".join(lines) + SPEC)
     file = home / "example.py"
     file.write_text(MULTIPLY)
-    folders = released.folders | {f"XDG_{name}_HOME": str(home) for name in ("CONFIG", "DATA", "STATE")}
-    neovim = Neovim(neovim_program, ["-u", str(home / "init.lua"), "-i", "NONE", str(file)], folders)
+    variables = released.variables | {f"XDG_{name}_HOME": str(home) for name in ("CONFIG", "DATA", "STATE")}
+    neovim = Neovim(neovim_program, ["-u", str(home / "init.lua"), "-i", "NONE", str(file)], variables)
     try:
         ready = "(require('draftline.status').latest() or {}).kind == 'ready'"
         neovim.wait_for_lua(ready, "engine that is ready", 900)

@@ -18,7 +18,7 @@ INSTALL_MS = 1_800_000
 def code_server(paths, dist, released, tmp_path):
     """A code-server with the extension, and a Python without draftline on its path."""
     base = Path(sys.base_prefix) / "bin"
-    environment = {**released.folders, "PATH": f"{base}{os.pathsep}{os.defpath}", "PYTHONPATH": "", "VSCODE_CLI": "1"}
+    environment = {**released.variables, "PATH": f"{base}{os.pathsep}{os.defpath}", "VSCODE_CLI": "1"}
     server = CodeServer(paths, tmp_path / "code-server", environment)
     server.install(dist / "draftline.vsix")
     server.start({})
