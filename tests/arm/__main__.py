@@ -7,9 +7,12 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from transformers.utils.logging import disable_progress_bar
 
 from tests.completion.model.conftest import VARIANTS, save_variant
 from tests.completion.model.int8.test_block_product import raw_blocks
@@ -54,7 +57,7 @@ def run(program: str | Path, *arguments: str | Path, **variables: str) -> str:
     return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def emulated_results(cpu: str, inputs: Path) -> dict[str, np.ndarray]:
+def emulated_results(inputs: Path, cpu: str) -> dict[str, np.ndarray]:
     """Compute the results on an emulated processor.
 
     Raises:
@@ -89,14 +92,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cpu", action="append", choices=PROCESSORS, help="emulated processor (default: all)")
     processors, wrong = parser.parse_args().cpu or list(PROCESSORS), []
-    with tempfile.TemporaryDirectory() as temporary:
+    disable_progress_bar()
+    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor() as pool:
         inputs = Path(temporary)
         write_inputs(inputs)
         run(sys.executable, "-m", "tests.arm.results", inputs, inputs / "here.npz")
         expected = dict(np.load(inputs / "here.npz"))
         models = [value for name, value in expected.items() if name.startswith("model ")]
-        for cpu in processors:
-            found = emulated_results(cpu, inputs)
+        for cpu, found in zip(processors, pool.map(partial(emulated_results, inputs), processors), strict=True):
             differing = differences(found, expected)
             print(f"{cpu} ({found['processor']}) against {expected['processor']}:")
             print(f"  products {len(expected) - 1 - len(models)}, of 1 to 17 rows with int8 and {', '.join(KINDS)}")
