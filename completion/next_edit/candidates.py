@@ -83,11 +83,11 @@ def candidates(lines: Sequence[str], edits: Sequence[LineEdit], check: Callable[
         edits: The edits, the latest last.
         check: Called often; it raises if nobody waits for the candidates any more.
     """
-    edits = edits[-MAX_EDITS:]
-    edited = {number for edit in edits for number in range(edit.line, edit.line + len(edit.new))}
+    first = max(0, len(edits) - MAX_EDITS)
+    edited = {number for edit in edits[first:] for number in range(edit.line, edit.line + len(edit.new))}
     free = [number for number, line in enumerate(lines) if number not in edited and len(line) <= _MAX_LINE]
     found: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Candidate] = {}
-    for candidate in (*_rewritten(lines, edits, free, check), *_analogous(lines, edits, edited, check)):
+    for candidate in (*_rewritten(lines, edits, first, free, check), *_analogous(lines, edits, first, edited, check)):
         key = (candidate.line, candidate.old, candidate.new)
         other = found.get(key)
         found[key] = candidate if other is None else _merged(other, candidate)
@@ -102,10 +102,10 @@ def _merged(one: Candidate, other: Candidate) -> Candidate:
     )  # fmt: skip
 
 
-def _rules(edits: Sequence[LineEdit], check: Callable[[], None]) -> list[_Rule]:
-    """Return the rewrites that the edits teach, the latest first."""
+def _rules(edits: Sequence[LineEdit], first: int, check: Callable[[], None]) -> list[_Rule]:
+    """Return the rewrites that the edits from `first` on teach, the latest first."""
     rules: dict[tuple[tuple[str, ...], tuple[str | int, ...]], _Rule] = {}
-    for index in range(len(edits) - 1, -1, -1):
+    for index in range(len(edits) - 1, first - 1, -1):
         edit = edits[index]
         if not edit.old or not edit.new or max(len(edit.old), len(edit.new)) > _MAX_HUNK_LINES:
             continue
@@ -119,9 +119,9 @@ def _rules(edits: Sequence[LineEdit], check: Callable[[], None]) -> list[_Rule]:
 
 
 def _rewritten(
-    lines: Sequence[str], edits: Sequence[LineEdit], free: Sequence[int], check: Callable[[], None]
+    lines: Sequence[str], edits: Sequence[LineEdit], first: int, free: Sequence[int], check: Callable[[], None]
 ) -> Iterator[Candidate]:
-    rules = _rules(edits, check)
+    rules = _rules(edits, first, check)
     having = _lines_with({text for rule in rules for text in rule.rewrite.old if is_word(text)}, lines, free, check)
     tokens: dict[int, list[Token]] = {}
     matched: dict[int, list[_Rule]] = {}
@@ -177,13 +177,13 @@ def _combined(number: int, line: str, rules: Sequence[_Rule]) -> Iterator[Candid
 
 
 def _analogous(
-    lines: Sequence[str], edits: Sequence[LineEdit], edited: set[int], check: Callable[[], None]
+    lines: Sequence[str], edits: Sequence[LineEdit], first: int, edited: set[int], check: Callable[[], None]
 ) -> Iterator[Candidate]:
     marks: list[str] = []
     for start in range(0, len(lines), _CHECKED_LINES):
         check()
         marks += map(punctuation, lines[start : start + _CHECKED_LINES])
-    for index, edit in enumerate(edits):
+    for index, edit in enumerate(edits[first:], first):
         for old, new, place in _with_anchors(lines, edit):
             check()
             found = []

@@ -31,6 +31,14 @@ def test_what_would_break_the_syntax_is_not_proposed() -> None:
     assert proposed(before, 0, "for x in load(a, b): pass") == []
 
 
+def test_the_age_of_a_proposal_counts_the_edits_since_the_one_that_taught_it() -> None:
+    lines = ["import zstandard", "x = zstd", *(f"value_{number} = 1" for number in range(12))]
+    others = [LineEdit(number, ("",), (lines[number],)) for number in range(2, 14)]
+    rename = LineEdit(0, ("import zstd",), ("import zstandard",))
+    for edits, age in ([*others, rename], 0), ([*others, rename, LineEdit(3, ("x",), ("value_1 = 1",))], 1):
+        assert [each.age for each in proposals(lines, edits, "python", IN_PROCESS)] == [age]
+
+
 def test_comments_and_strings_are_known_as_such() -> None:
     found = proposed("import zstd\nx = zstd\n# zstd\n", 0, "import zstandard")
     assert [(proposal.candidate.line, proposal.syntax.literal) for proposal in found] == [(1, False), (2, True)]
