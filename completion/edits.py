@@ -11,6 +11,10 @@ MAX_LINE_CHARACTERS = 300
 """Maximum length of a line of an edit; a longer one is data."""
 MAX_EDITS = 16
 """Maximum number of edits of a request."""
+MAX_DIAGNOSTICS = 64
+"""Maximum number of diagnostics of a request."""
+MAX_MESSAGE_CHARACTERS = 300
+"""Maximum length of a diagnostic's message, which names what is wrong in its first words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,19 @@ class LineEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """An error or warning of another tool.
+
+    Attributes:
+        line: First of its lines in the document now, from 0.
+        message: What it says, at most `MAX_MESSAGE_CHARACTERS` characters.
+    """
+
+    line: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class NextEditRequest:
     """A request for what the user's last edits imply for the rest of a document.
 
@@ -46,6 +63,7 @@ class NextEditRequest:
         language: LSP language identifier; "" if unknown.
         path: Path within the workspace, for the model's file header; "" if unknown.
         document: Opaque key of the document, which the host tells apart by client.
+        diagnostics: What other tools report about the document, at most `MAX_DIAGNOSTICS`.
     """
 
     lines: tuple[str, ...]
@@ -53,6 +71,7 @@ class NextEditRequest:
     language: str = ""
     path: str = ""
     document: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from completion.edits import LineEdit
+from completion.edits import Diagnostic, LineEdit
 from completion.next_edit.analogy import analogies, punctuation
 from completion.next_edit.rewrites import Rewrite, RewriteKind, Token, apply, is_word, line_pairs, rewrites, tokenise
 
 MAX_EDITS = 6
-"""Maximum number of edits that candidates are made from: the last ones."""
+"""Maximum number of edits that candidates are made from, the last ones, in lines without a diagnostic."""
+REPORTED = "reported"
+"""Kind of a candidate that takes away a word which a diagnostic of its line names."""
 _MAX_HUNK_LINES = 12  # of an edit that teaches rewrites
 _MAX_LINE = 300  # characters of a line; a longer one is data
 _MAX_OCCURRENCES = 16  # of a rule in the document; one that matches more often is not about the edit
@@ -29,7 +32,7 @@ class Candidate:
         line: First line that it replaces, from 0.
         old: Lines that it replaces; never empty.
         new: Lines in their place.
-        kinds: What proposed it: kinds of rewrites, "analogy", "combined".
+        kinds: What proposed it: kinds of rewrites, "analogy", "combined", `REPORTED`.
         edit: Index of the newest edit that taught it.
         column: Column of the first changed text.
         taught_at: Line and column, in the document now, of the edit that taught it.
@@ -75,19 +78,29 @@ def _ignore() -> None:
     """Check nothing: a direct caller does not cancel."""
 
 
-def candidates(lines: Sequence[str], edits: Sequence[LineEdit], check: Callable[[], None] = _ignore) -> list[Candidate]:
+def candidates(
+    lines: Sequence[str],
+    edits: Sequence[LineEdit],
+    check: Callable[[], None] = _ignore,
+    diagnostics: Sequence[Diagnostic] = (),
+) -> list[Candidate]:
     """Return what the last edits imply for the other lines of a document, in the order of the lines.
 
     Args:
         lines: Lines of the document after the edits, without their ends.
         edits: The edits, the latest last.
         check: Called often; it raises if nobody waits for the candidates any more.
+        diagnostics: What other tools report. In their lines all edits count, and a rule that matches often as well.
     """
     first = max(0, len(edits) - MAX_EDITS)
     edited = {number for edit in edits[first:] for number in range(edit.line, edit.line + len(edit.new))}
     free = [number for number, line in enumerate(lines) if number not in edited and len(line) <= _MAX_LINE]
     found: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Candidate] = {}
-    for candidate in (*_rewritten(lines, edits, first, free, check), *_analogous(lines, edits, first, edited, check)):
+    for candidate in (
+        *_rewritten(lines, edits, first, free, check),
+        *_analogous(lines, edits, first, edited, check),
+        *_reported(lines, edits, free, check, diagnostics),
+    ):
         key = (candidate.line, candidate.old, candidate.new)
         other = found.get(key)
         found[key] = candidate if other is None else _merged(other, candidate)
@@ -146,6 +159,22 @@ def _rewritten(
     for number, here in matched.items():
         if len(here) > 1:
             yield from _combined(number, lines[number], here)
+
+
+def _reported(
+    lines: Sequence[str],
+    edits: Sequence[LineEdit],
+    free: Sequence[int],
+    check: Callable[[], None],
+    diagnostics: Sequence[Diagnostic],
+) -> Iterator[Candidate]:
+    named: defaultdict[int, set[str]] = defaultdict(set)
+    for each in diagnostics:
+        named[each.line].update(_WORDS.findall(each.message))
+    having = [number for number in free if number in named]
+    for candidate in _rewritten(lines, edits, 0, having, check) if having else ():
+        if not candidate.names.isdisjoint(named[candidate.line]):
+            yield replace(candidate, kinds=candidate.kinds | {REPORTED})
 
 
 def _lines_with(

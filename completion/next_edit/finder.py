@@ -36,7 +36,7 @@ def next_edits(
         ParseLimitError: Parsing exceeded a bound.
     """
     found = []
-    proposed = proposals(request.lines, request.edits, request.language, parsing)
+    proposed = proposals(request.lines, request.edits, request.language, parsing, request.diagnostics)
     for at in worth_judging([gate.rules.probability(each.rule_features()) for each in proposed]):
         cancel.raise_if_cancelled()
         proposal = proposed[at]

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from completion.edits import LineEdit
-from completion.next_edit.candidates import Candidate, candidates
+from completion.edits import Diagnostic, LineEdit
+from completion.next_edit.candidates import REPORTED, Candidate, candidates
 from completion.next_edit.judge import Judgement
 from completion.syntax.edited_nodes import ChangeSyntax, LineChange, syntax_of_changes
 from completion.syntax.parser_process import Parsing
@@ -33,7 +33,8 @@ class Proposal:
     def rule_features(self) -> dict[str, float]:
         """Return the features that need no model, by name."""
         candidate, syntax = self.candidate, self.syntax
-        bound = float(not syntax.orphan)  # what lost its definition must change, however far or frequent it is
+        orphan = syntax.orphan or REPORTED in candidate.kinds
+        bound = float(not orphan)  # what lost its definition must change, however far or frequent it is
         return {
             **{kind: float(kind in candidate.kinds) for kind in ("name", "tokens", "holes", "analogy")},
             "occurrences": bound * math.log(candidate.occurrences),
@@ -44,7 +45,7 @@ class Proposal:
             "same_kind": float(syntax.same_kind),
             "same_scope": float(syntax.same_scope),
             "literal": float(syntax.literal),
-            "orphan": float(syntax.orphan),
+            "orphan": float(orphan),
         }
 
 
@@ -58,7 +59,13 @@ def judged_features(rules_logit: float, judgement: Judgement) -> dict[str, float
     }
 
 
-def proposals(lines: Sequence[str], edits: Sequence[LineEdit], language: str, parsing: Parsing) -> list[Proposal]:
+def proposals(
+    lines: Sequence[str],
+    edits: Sequence[LineEdit],
+    language: str,
+    parsing: Parsing,
+    diagnostics: Sequence[Diagnostic] = (),
+) -> list[Proposal]:
     """Return what the last edits imply for the other lines, without what would add syntax errors.
 
     Args:
@@ -66,12 +73,13 @@ def proposals(lines: Sequence[str], edits: Sequence[LineEdit], language: str, pa
         edits: The edits, the latest last.
         language: LSP language identifier.
         parsing: Way to call functions that parse text.
+        diagnostics: What other tools report about the document.
 
     Raises:
         ParseLimitError: Parsing exceeded a bound.
         CancelledError: The token that `parsing` watches was cancelled.
     """
-    found = _nearest(candidates(lines, edits, parsing.raise_if_cancelled), lines, edits)
+    found = _nearest(candidates(lines, edits, parsing.raise_if_cancelled, diagnostics), lines, edits)
     if not found:
         return []
     before = list(lines)
@@ -87,9 +95,9 @@ def proposals(lines: Sequence[str], edits: Sequence[LineEdit], language: str, pa
 
 
 def _nearest(found: list[Candidate], lines: Sequence[str], edits: Sequence[LineEdit]) -> list[Candidate]:
-    """Return as many candidates as the parser has time for, those nearest to the last edit."""
+    """Return as many candidates as the parser has time for: those with diagnostics, those nearest to the last edit."""
     most = max(_MIN_PARSED, _PARSED_CHARACTERS // (1 + sum(map(len, lines))))
     if len(found) <= most:
         return found
-    nearest = sorted(found, key=lambda candidate: abs(candidate.line - edits[-1].line))[:most]
+    nearest = sorted(found, key=lambda each: (REPORTED not in each.kinds, abs(each.line - edits[-1].line)))[:most]
     return sorted(nearest, key=lambda candidate: candidate.line)

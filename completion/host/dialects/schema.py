@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
-from completion.edits import MAX_EDITS, LineEdit, NextEditRequest
+from completion.edits import MAX_DIAGNOSTICS, MAX_EDITS, MAX_MESSAGE_CHARACTERS, Diagnostic, LineEdit, NextEditRequest
 from completion.host.errors import BodyInvalidError
 from completion.request import (
     MAX_HISTORY_CHARACTERS,
@@ -26,6 +26,7 @@ for _type in (
     Closing,
     CompletionRequest,
     ContextFile,
+    Diagnostic,
     LineEdit,
     Message,
     NextEditRequest,
@@ -68,6 +69,11 @@ def parse_next_edit(body: bytes) -> NextEditRequest:
     for edit in request.edits:
         if edit.line < 0 or request.lines[edit.line : edit.line + len(edit.new)] != edit.new:
             raise BodyInvalidError(f"The document does not have an edit's new lines at line {edit.line}.")
+    told = request.diagnostics
+    if len(told) > MAX_DIAGNOSTICS or any(len(each.message) > MAX_MESSAGE_CHARACTERS for each in told):
+        raise BodyInvalidError(
+            f"A request may have {MAX_DIAGNOSTICS} diagnostics of {MAX_MESSAGE_CHARACTERS} characters each."
+        )
     return request
 
 

@@ -31,7 +31,7 @@ def likely_by_rules(request: NextEditRequest) -> NextEdits:
     gate = Gate.shipped().rules
     found = [
         NextEdit(each.candidate.line, each.candidate.old, each.candidate.new, chance)
-        for each in proposals(request.lines, request.edits, request.language, IN_PROCESS)
+        for each in proposals(request.lines, request.edits, request.language, IN_PROCESS, request.diagnostics)
         if (chance := gate.probability(each.rule_features())) >= SHOWN_FROM
     ]
     return NextEdits(tuple(sorted(without_overlaps(found), key=lambda edit: edit.line)))

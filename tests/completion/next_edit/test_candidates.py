@@ -2,9 +2,9 @@
 
 import pytest
 
-from completion.edits import LineEdit
+from completion.edits import Diagnostic, LineEdit
 from completion.errors import CancelledError
-from completion.next_edit.candidates import candidates
+from completion.next_edit.candidates import MAX_EDITS, REPORTED, candidates
 from completion.next_edit.rewrites import rewrites
 
 
@@ -61,6 +61,21 @@ def test_edited_lines_are_never_candidates() -> None:
 
 def test_a_rule_that_matches_everywhere_proposes_nothing() -> None:
     assert proposed(("if a in b:", "if a not in b:"), *(f"if a in c{number}:" for number in range(50))) == set()
+
+
+def test_a_diagnostic_that_names_a_replaced_word_refers_to_older_edits_and_to_words_that_are_everywhere() -> None:
+    uses = [f"item.price += {number}" for number in range(60)]
+    others = [f"value_{number} = 1" for number in range(MAX_EDITS)]
+    lines = ["cost: int", *others, *uses]
+    rename = LineEdit(0, ("price: int",), ("cost: int",))
+    edits = [rename, *(LineEdit(1 + number, (), (line,)) for number, line in enumerate(others))]
+    line = len(lines) - 1
+    told = [Diagnostic(line, 'Cannot access attribute "price" for class "Item"'), Diagnostic(20, "line too long")]
+    assert candidates(lines, [rename]) == candidates(lines, edits) == []
+    (candidate,) = candidates(lines, edits, diagnostics=told)
+    assert (candidate.line, candidate.new) == (line, ("item.cost += 59",))
+    assert REPORTED in candidate.kinds
+    assert candidates(["cost: int"], [rename], diagnostics=told) == []
 
 
 def test_the_context_of_an_edit_stays_within_unchanged_text() -> None:

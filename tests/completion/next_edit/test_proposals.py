@@ -1,6 +1,6 @@
 """What the parse tree says about candidates, and the gate's opinion."""
 
-from completion.edits import LineEdit
+from completion.edits import Diagnostic, LineEdit
 from completion.next_edit.gate import SHOWN_FROM, Gate
 from completion.next_edit.proposals import Proposal, proposals
 from completion.syntax.parser_process import IN_PROCESS, ParserProcess, Parsing
@@ -19,6 +19,19 @@ def test_a_name_that_lost_its_definition_is_an_orphan_and_likely() -> None:
     (proposal,) = proposed("import zstd\n\nx = zstd.open(1)\n", 0, "import zstandard")
     assert proposal.syntax.orphan
     assert Gate.shipped().rules.probability(proposal.rule_features()) >= SHOWN_FROM
+
+
+def test_a_name_that_a_diagnostic_reports_is_likely() -> None:
+    lines = ["class Item:", "    cost: int", "def f(price): ...", *("" for _ in range(40)), "print(item.price)"]
+    edits = [LineEdit(1, ("    price: int",), ("    cost: int",))]
+    told = [Diagnostic(len(lines) - 1, "Property 'price' does not exist on type 'Item'.")]
+    chances = [
+        Gate.shipped().rules.probability(each.rule_features())
+        for diagnostics in ((), told)
+        for each in proposals(lines, edits, "python", IN_PROCESS, diagnostics)
+        if each.candidate.line == told[0].line
+    ]
+    assert chances[0] < SHOWN_FROM <= chances[1]
 
 
 def test_a_name_that_is_still_defined_is_no_orphan() -> None:
