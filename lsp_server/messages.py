@@ -10,6 +10,7 @@ from typing import Any
 
 from lsprotocol import types
 
+from completion.edits import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARACTERS, Diagnostic
 from completion.errors import DraftlineError
 
 PARTIAL_COMPLETION = "draftline/partialCompletion"
@@ -18,6 +19,7 @@ EDIT = "draftline/edit"
 PARTIAL_EDIT = "draftline/partialEdit"
 NEXT_EDIT = "draftline/nextEdit"
 INLINE_EDIT = "textDocument/copilotInlineEdit"
+DIAGNOSTICS = "draftline/diagnostics"
 DID_SHOW_EDIT = "textDocument/didShowInlineEdit"
 DID_SHOW = "textDocument/didShowCompletion"
 DID_ACCEPT_PARTLY = "textDocument/didPartiallyAcceptCompletion"
@@ -30,6 +32,7 @@ SWITCH_COMMAND = "draftline.switch"
 ACCEPTED_EDIT_COMMAND = "draftline.nextEditAccepted"
 REFUSED_EDIT_COMMAND = "draftline.nextEditRefused"
 _MAX_SNOOZE_MINUTES = 60 * 24 * 365
+_SEVERE = (None, types.DiagnosticSeverity.Error.value, types.DiagnosticSeverity.Warning.value)
 _MAX_UINTEGER = 2**31 - 1  # LSP 3.17, uinteger
 
 
@@ -201,6 +204,25 @@ def read_edit_query(params: object) -> EditQuery:
     context = params.get("context") if isinstance(params, Mapping) else None
     kind = context.get("triggerKind") if isinstance(context, Mapping) else None
     return EditQuery(uri, version, kind == types.InlineCompletionTriggerKind.Invoked.value)
+
+
+def read_diagnostics(params: object) -> tuple[str, int, tuple[Diagnostic, ...]]:
+    """Read the params of `draftline/diagnostics`; return the document's URI and version, and the first severe ones.
+
+    Raises:
+        InvalidMessageError: A field is missing or invalid.
+    """
+    uri, version, found = (_member(params, name, DIAGNOSTICS) for name in ("uri", "version", "diagnostics"))
+    if not isinstance(uri, str) or not isinstance(version, int) or not isinstance(found, list):
+        raise InvalidMessageError(f"{DIAGNOSTICS}: uri must be a text, version an integer, and diagnostics a list.")
+    severe = [each for each in found if isinstance(each, Mapping) and each.get("severity") in _SEVERE]
+    return uri, version, tuple(map(_diagnostic, severe[:MAX_DIAGNOSTICS]))
+
+
+def _diagnostic(found: Mapping[str, object]) -> Diagnostic:
+    start = _position(_member(_member(found, "range", DIAGNOSTICS), "start", DIAGNOSTICS), DIAGNOSTICS)
+    message = str(_member(found, "message", DIAGNOSTICS))[:MAX_MESSAGE_CHARACTERS]
+    return Diagnostic(start.line, message.encode("utf-8", "replace").decode())  # no half of a surrogate pair
 
 
 def read_edit_id(arguments: Sequence[object]) -> str:

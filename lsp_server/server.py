@@ -50,6 +50,7 @@ _NOTIFICATIONS: dict[str, Callable[[Session, Any], object]] = {
     ),
     messages.DID_REJECT: lambda session, params: session.signals.rejected(messages.read_rejected(params)),
     messages.DID_MOVE_CURSOR: lambda session, params: session.move_cursor(*messages.read_cursor(params)),
+    messages.DIAGNOSTICS: lambda session, params: session.documents.report(*messages.read_diagnostics(params)),
     messages.DID_SHOW_EDIT: lambda _session, _params: None,  # that a client shows an edit changes nothing
 }
 _COMMANDS: dict[str, Callable[[Session, Sequence[Any]], str | None]] = {

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lsprotocol import types
 
+from completion.edits import Diagnostic
 from completion.syntax.changed_span import changed_span
 from lsp_server.documents.edit_log import EditLog
 from lsp_server.documents.position_encoding import PositionEncoding
@@ -29,6 +30,7 @@ class Document:
         lines: The text.
         notebook: URI of the notebook that the cell belongs to; "" for a plain document.
         edits: What was changed since the document was opened.
+        diagnostics: What other tools report about the text as it is now.
     """
 
     uri: str
@@ -37,12 +39,13 @@ class Document:
     lines: TextLines
     notebook: str = ""
     edits: EditLog = field(default_factory=EditLog)
+    diagnostics: tuple[Diagnostic, ...] = ()
 
     def apply(
         self, changes: Sequence[types.TextDocumentContentChangeEvent], version: int, encoding: PositionEncoding
     ) -> list[Edit]:
         """Apply changes to the text, and return what each of them replaced."""
-        self.version = version
+        self.version, self.diagnostics = version, ()
         return [self._apply_one(change, encoding) for change in changes]
 
     def place(self, position: types.Position, encoding: PositionEncoding) -> Place:
@@ -119,6 +122,12 @@ class DocumentStore:
         if document is None:
             return None
         return document, document.apply(params.content_changes, params.text_document.version, self.encoding)
+
+    def report(self, uri: str, version: int, diagnostics: tuple[Diagnostic, ...]) -> None:
+        """Keep what other tools report about a document; nothing if it has another version."""
+        document = self._documents.get(uri)
+        if document is not None and document.version == version:
+            document.diagnostics = diagnostics
 
     def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> list[Document]:
         """Add the cells of an opened notebook as documents, and return them in order."""

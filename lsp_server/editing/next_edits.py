@@ -74,7 +74,9 @@ class NextEditor:
             return []
         version = document.version
         lines = tuple(document.lines.line(number) for number in range(document.lines.end.line + 1))
-        found = await self._find(NextEditRequest(lines, made, document.language, path, document.uri))
+        found = await self._find(
+            NextEditRequest(lines, made, document.language, path, document.uri, document.diagnostics)
+        )
         if document.version != version:
             return []
         offered = [_offer(document, edit, encoding) for edit in found.edits if _fits(document, edit)]

@@ -85,6 +85,32 @@ async def test_the_setting_says_when_edits_are_proposed(renamed, mode, kind, cou
     assert len(await ask(client, kind=kind)) == count
 
 
+def report(client, version, line=2, **changed):
+    at = {"line": line, "character": 0}
+    told = {"range": {"start": at, "end": at}, "severity": 1, "message": "no attribute 'price' on `Item` \ud800"}
+    client.lsp.protocol.notify(
+        "draftline/diagnostics", {"uri": URI, "version": version, "diagnostics": [told | changed]}
+    )
+
+
+async def test_a_diagnostic_proposes_the_edit_of_its_line_until_the_text_changes(paced, start_client):
+    paced.gated = False
+    client = await start_client(prepare_ms=0)
+    await client.ready()
+    client.open(URI, "class Item: price = 1\ndef f(price): ...\nprint(item.price)\n" + 41 * "use(item.price)\n")
+    client.change(URI, 2, (0, 12), (0, 17), "cost")
+    assert await ask(client) == [], "a name that is used so often is not the one that was renamed"
+    for version, changed in ((1, {}), (2, {"line": 3, "severity": 3}), (2, {"line": 99})):
+        report(client, version, **changed)
+        assert await ask(client) == [], "outdated, a hint, or outside the text"
+    report(client, 2, message=None, range={})
+    report(client, 2)
+    (edit,) = await ask(client)
+    assert edit.text == "print(item.cost)"
+    client.change(URI, 3, (5, 0), (5, 0), " ")
+    assert await ask(client) == []
+
+
 async def test_a_request_without_a_document_is_refused_and_the_server_lives_on(renamed):
     client = await renamed()
     with pytest.raises(Exception, match="textDocument"):

@@ -107,3 +107,17 @@ def test_without_automatic_edits_a_command_requests_one(edit):
     wait_for_none(neovim)
     neovim.command("Draftline next_edit")
     wait_for_edit(neovim, 5)
+
+
+def test_a_diagnostic_of_another_tool_recalls_an_older_rename(edit):
+    neovim = edit("import jsonlib\n" + USES + "".join(f"\n\nvalue_{number} = 0\n" for number in range(6)))
+    neovim.type("gg0wciwfastjson<Esc>")
+    wait_for_edit(neovim, 5)
+    neovim.type(":g/^value_/s/0$/1/<CR>")
+    wait_for_none(neovim)
+    neovim.lua(
+        "vim.diagnostic.set(vim.api.nvim_create_namespace('checker'), 0, {{ lnum = 12, col = 11, message = ... }})",
+        '"jsonlib" is not defined',
+    )
+    wait_for_edit(neovim, 13)
+    assert neovim.lua("return vim.list_contains(sent, 'draftline/diagnostics')")

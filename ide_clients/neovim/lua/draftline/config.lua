@@ -110,6 +110,17 @@ function M.set(given)
   M.is_set_up = true
 end
 
+--- Return whether the user switched next edits off.
+---@return boolean
+function M.has_no_next_edits()
+  for name, value in pairs(M.options.settings) do
+    if folded(tostring(name)) == "nextedit" then
+      return value == "off"
+    end
+  end
+  return false
+end
+
 --- Return whether files of a type get suggestions.
 ---@param filetype string
 ---@return boolean

@@ -9,7 +9,8 @@ local M = {}
 
 local AUTOMATIC, INVOKED = 2, 1 -- LSP 3.18, InlineCompletionTriggerKind
 local METHOD = "draftline/nextEdit"
-local PAUSE_MS = 100 -- after a change in normal mode, which may be one of several
+local PAUSE_MS = 100 -- after a change in normal mode, which may be one of several, and after a diagnostic
+local MAX_DIAGNOSTICS, MAX_MESSAGE = 64, 300 -- what the server reads of them
 local namespace = vim.api.nvim_create_namespace("draftline.next_edit")
 
 ---@class draftline.NextEdit
@@ -25,6 +26,8 @@ local namespace = vim.api.nvim_create_namespace("draftline.next_edit")
 local shown = nil ---@type draftline.NextEdit?
 local pending = nil ---@type { bufnr: integer, tick: integer, cancel: fun() }? the running request
 local timer = assert(vim.uv.new_timer())
+local told = {} ---@type table<integer, table> the diagnostics that the server knows, by buffer
+local telling = assert(vim.uv.new_timer())
 
 local function lines_of(text)
   return vim.split((text:gsub("\r\n", "\n")), "\n", { plain = true })
@@ -220,6 +223,30 @@ local function on_change()
   )
 end
 
+-- Tell the server what other tools report about the current buffer, and request the edit that this may imply.
+local function tell_diagnostics()
+  local bufnr = vim.api.nvim_get_current_buf()
+  local client = server.client(bufnr)
+  if not client then
+    return
+  end
+  local found = vim.diagnostic.get(bufnr, { severity = { min = vim.diagnostic.severity.WARN } })
+  local params = { uri = vim.uri_from_bufnr(bufnr), version = vim.lsp.util.buf_versions[bufnr] }
+  params.diagnostics = vim.tbl_map(function(each)
+    local at = { line = each.lnum, character = 0 } -- the server reads no columns
+    local message = vim.fn.strcharpart(each.message, 0, MAX_MESSAGE)
+    return { range = { start = at, ["end"] = at }, severity = each.severity, message = message }
+  end, vim.list_slice(found, 1, MAX_DIAGNOSTICS))
+  if vim.deep_equal(told[bufnr], params) then
+    return
+  end
+  told[bufnr] = params
+  client:notify("draftline/diagnostics", params)
+  if #found > 0 and not shown and vim.api.nvim_get_mode().mode == "n" then
+    M.request(AUTOMATIC)
+  end
+end
+
 --- Watch a buffer and propose edits in it.
 ---@param bufnr integer
 function M.attach(bufnr)
@@ -230,6 +257,14 @@ function M.attach(bufnr)
   on({ "TextChanged", "InsertLeave" }, on_change)
   on({ "InsertEnter", "BufLeave", "BufUnload" }, function()
     M.hide()
+  end)
+  on("DiagnosticChanged", function()
+    if bufnr == vim.api.nvim_get_current_buf() and not config.has_no_next_edits() then
+      telling:start(PAUSE_MS, 0, vim.schedule_wrap(tell_diagnostics))
+    end
+  end)
+  on("BufUnload", function()
+    told[bufnr] = nil
   end)
   on({ "CursorMoved", "WinScrolled" }, function()
     if shown then
