@@ -118,10 +118,10 @@ def _offer(document: Document, edit: NextEdit, encoding: PositionEncoding) -> Of
     line_end = "\r\n" if lines.first_after(Place(0, len(lines.line(0))), 2) == "\r\n" else "\n"
     end_line = edit.line + len(edit.old)
     start, end = Place(edit.line, 0), Place(end_line - 1, len(edit.old[-1]))
-    old, new = line_end.join(edit.old), line_end.join(edit.new)
     if not edit.new and end_line <= lines.end.line:
-        old, end = old + line_end, Place(end_line, 0)
+        end = Place(end_line, 0)
     span = types.Range(document.position(start, encoding), document.position(end, encoding))
+    old, new = lines.between(start, end), line_end.join(edit.new)  # its lines may end in another way than the first
     return OfferedEdit(uuid4().hex, document.uri, document.version, span, old, new)
 
 

@@ -2,11 +2,12 @@
 
 import asyncio
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
 
-from completion.edits import NextEditRequest, NextEdits
+from completion.edits import NextEdit, NextEditRequest, NextEdits
 from lsp_server.documents.documents import Document
 from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import TextLines
@@ -68,3 +69,15 @@ def test_an_accepted_edit_leaves_the_other_lines_as_they_are():
         first = asyncio.run(editor.edits(document, "a.py", UTF16))[0]
         document.apply([types.TextDocumentContentChangePartial(first.range, first.new)], document.version + 1, UTF16)
     assert document.lines.text() == TEXT.replace("zstd", "zstandard")
+
+
+@pytest.mark.parametrize("new", [(), ("z",)])
+def test_an_edit_names_the_line_ends_that_it_replaces_in_a_text_that_mixes_them(new):
+    document = Document("file:///a.py", "python", 1, TextLines("import zstd\r\nx\ny\rz\r\nw\n"))
+
+    async def find(_request: NextEditRequest) -> NextEdits:
+        return NextEdits((NextEdit(1, ("x", "y", "z"), new, 1.0),))
+
+    change(document, 0, 7, 11, "zstandard")
+    (edit,) = asyncio.run(NextEditor(find).edits(document, "a.py", UTF16))
+    assert edit.old == text_at(document, edit.range) == ("x\ny\rz" if new else "x\ny\rz\r\n")
