@@ -2,8 +2,9 @@
 
 Release replays are edited change by change. After each change the rules propose, the model judges and the gate decides.
 The gate is trained on one half of the packages, its threshold is chosen there, and both are tested on the other half,
-in both directions. `--train FILE` trains it on all packages and writes the weights that ship. `--data FOLDER` tests
-the shipped gate on scenarios (`benchmarks/next_edit/scenarios.py` says how they are written).
+in both directions. `--train FILE` trains it on all packages and writes the weights that ship. `--shipped` tests the
+shipped gate instead, which is fair on replays of other packages (`--data-dir`); `--data FOLDER` tests it on scenarios
+(`benchmarks/next_edit/scenarios.py` says how they are written).
 """
 
 from __future__ import annotations
@@ -121,16 +122,18 @@ def main() -> None:
     rows = list(labelled(replays))
     judgements = None if given.no_model else Judgements.opened(given.judgements, given.model, given.threads)
     ways = {"rules": Way(constant(1.0), constant(0.0))}
-    if given.data:
+    is_shipped = given.shipped or given.data
+    if is_shipped:
         ways["rules_gate"] = Way(by_rules(Gate.shipped()), constant(SHOWN_FROM))
     else:
         ways["rules_gate"] = crossed(rows, by_rules, constant(SHOWN_FROM))
     best = "rules_gate"
+    ratios: dict[int, float] = {}
     if judgements is not None:
-        _judge(replays, rows, ways["rules_gate"], judgements)
+        ratios = _judge(replays, rows, ways["rules_gate"], judgements)
         ways["model"] = Way(ratio, constant(0.0))
         best = "both_gate"
-        ways[best] = shipped() if given.data else _chosen(replays, rows)
+        ways[best] = shipped() if is_shipped else _chosen(replays, rows)
     if given.train:
         given.train.write_text(train_gate(rows).to_json(), encoding="utf-8")
     for factor in (0.5, 1.0, 1.5, 2.0):
@@ -141,7 +144,11 @@ def main() -> None:
     if given.errors:
         _print_errors(rows, ways[best])
     print("shown and wrong:", json.dumps(errors_by_kind(replays, rows, ways[best])))
-    printed: dict[str, Any] = {**table[best], **resampled(replays, rows, ways[best]), **ranking(rows, ways, best)}
+    printed: dict[str, Any] = {
+        **table[best],
+        **resampled(replays, rows, ways[best]),
+        **ranking(rows, ways, best, ratios),
+    }
     if judgements is not None and not given.data and given.latency_files:
         printed |= asyncio.run(
             times(records[:: max(1, len(records) // given.latency_files)], given.model, given.threads)
@@ -152,6 +159,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.next_edit", description=__doc__)
     parser.add_argument("--data-dir", help="folder of the data")
+    parser.add_argument("--shipped", action="store_true", help="test the shipped gate, on packages that it is not from")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="test the shipped gate on scenarios instead")
     parser.add_argument("--model", default="default", help="a model, as the engine host takes it")
     parser.add_argument("--threads", type=int, default=0, help="threads of a forward pass; 0: the engine chooses")
@@ -169,15 +177,25 @@ def _chosen(replays: Sequence[Sequence[State]], rows: Sequence[Row]) -> Way:
     return crossed(rows, by_both, lambda row: thresholds[half(row)])
 
 
-def _judge(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way, judgements: Judgements) -> None:
-    """Let the model judge in each state what the rules find likely enough, as the engine does."""
-    by_state = rows_by_state(rows)
+def _judge(
+    replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way, judgements: Judgements
+) -> dict[int, float]:
+    """Let the model judge in each state what the rules find likely enough, as the engine does.
+
+    Return the log-likelihood ratio of every first proposal, also of those that the engine would not let it judge.
+    """
+    by_state, ratios = rows_by_state(rows), dict[int, float]()
     for replay in replays:
         session = judgements.session()
         for state in replay:
             here = by_state[state.record, state.number]
-            for at in worth_judging([way.chance(row) for row in here]):
-                here[at].judgement = judgements.of(state, here[at].proposal, session)
+            asked = worth_judging([way.chance(row) for row in here])
+            for at, row in enumerate(here):
+                made = judgements.of(state, row.proposal, session) if at in asked or row.is_first else None
+                row.judgement = made if at in asked else None
+                if row.is_first and made is not None:
+                    ratios[id(row)] = made.ratio
+    return ratios
 
 
 def _print_errors(rows: Sequence[Row], way: Way) -> None:

@@ -196,17 +196,21 @@ def _figures(counts: Counter[str]) -> dict[str, float]:
     }
 
 
-def ranking(rows: Sequence[Row], ways: Mapping[str, Way], best: str) -> dict[str, float]:
-    """Return how well right proposals rank above others; those that the model does not judge rank by the rules."""
+def ranking(rows: Sequence[Row], ways: Mapping[str, Way], best: str, ratios: Mapping[int, float]) -> dict[str, float]:
+    """Return how well right proposals rank above others; those that the model does not judge rank by the rules.
+
+    `ratio_auc` is that of the model's log-likelihood ratio alone, which `ratios` has by the identity of the row.
+    """
     first = [row for row in rows if row.is_first]
     right = np.array([row.is_right for row in first])
-    figures: dict[str, float] = {"proposals": len(first)}
+    figures: dict[str, float] = {"proposals": len(first), "right": int(right.sum())}
     for name, way in (("judge_auc", ways[best]), ("rules_auc", ways["rules_gate"])):
         figures[name] = round(auc(np.array([way.chance(row) for row in first]), right), 4)
-    judged = np.array([row.judgement is not None for row in first])
-    if judged.any():
-        ratios = np.array([ratio(row) for row in first])
-        figures |= {"judged": int(judged.sum()), "ratio_auc_judged": round(auc(ratios[judged], right[judged]), 4)}
+    known = [row for row in first if id(row) in ratios]
+    if known:
+        values, outcomes = np.array([ratios[id(row)] for row in known]), np.array([row.is_right for row in known])
+        figures |= {"ratio_proposals": len(known), "ratio_auc": round(auc(values, outcomes), 4)}
+        figures["judged"] = sum(row.judgement is not None for row in first)
     return figures
 
 

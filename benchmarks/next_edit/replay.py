@@ -67,6 +67,7 @@ class State:
                 window = len(candidate.new)
                 inside = later.start <= start and end <= later.end
                 made = any(later.new[at : at + window] == candidate.new for at in range(len(later.new) - window + 1))
+                made = made if candidate.new else not later.new  # lines that become others are not deleted
                 return Outcome.EXACT if inside and made else Outcome.PLACE
             # an insertion right after or before a line that the proposal repeats
             if later.start == later.end and start <= later.start <= end:

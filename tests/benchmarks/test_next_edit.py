@@ -53,6 +53,14 @@ def test_the_report_counts_right_edits_covered_changes_and_silence():
     assert (silent["shown"], silent["coverage_exact"], silent["quiet_rate"]) == (0, 0.0, 1.0)
 
 
+def test_lines_that_become_others_are_not_deleted():
+    state = next(states(record("p")))
+    gone = Candidate(2, (state.lines[2],), (), frozenset({"analogy"}), 0)
+    assert state.outcome(gone) is Outcome.PLACE
+    shorter = {**record("p"), "after": "import zstandard\n" + USES.replace("x = {0}.open(1)\n", "").format("zstd")}
+    assert next(states(shorter)).outcome(gone) is Outcome.EXACT
+
+
 def test_errors_are_counted_by_what_became_of_their_lines_and_by_rule():
     replay = list(states(record("p")))
     rows = [row(replay[0], "zlib"), row(replay[-1])]
