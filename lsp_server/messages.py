@@ -221,8 +221,11 @@ def read_diagnostics(params: object) -> tuple[str, int, tuple[Diagnostic, ...]]:
 
 def _diagnostic(found: Mapping[str, object]) -> Diagnostic:
     start = _position(_member(_member(found, "range", DIAGNOSTICS), "start", DIAGNOSTICS), DIAGNOSTICS)
-    message = str(_member(found, "message", DIAGNOSTICS))[:MAX_MESSAGE_CHARACTERS]
-    return Diagnostic(start.line, message.encode("utf-8", "replace").decode())  # no half of a surrogate pair
+    message = _member(found, "message", DIAGNOSTICS)
+    if not isinstance(message, str):
+        raise InvalidMessageError(f"{DIAGNOSTICS}: a message must be a text.")
+    text = message[:MAX_MESSAGE_CHARACTERS].encode("utf-8", "replace").decode()  # no half of a surrogate pair
+    return Diagnostic(start.line, text)
 
 
 def read_edit_id(arguments: Sequence[object]) -> str:

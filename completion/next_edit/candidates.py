@@ -132,7 +132,13 @@ def _rules(edits: Sequence[LineEdit], first: int, check: Callable[[], None]) -> 
 
 
 def _rewritten(
-    lines: Sequence[str], edits: Sequence[LineEdit], first: int, free: Sequence[int], check: Callable[[], None]
+    lines: Sequence[str],
+    edits: Sequence[LineEdit],
+    first: int,
+    free: Sequence[int],
+    check: Callable[[], None],
+    *,
+    is_bounded: bool = True,
 ) -> Iterator[Candidate]:
     rules = _rules(edits, first, check)
     having = _lines_with({text for rule in rules for text in rule.rewrite.old if is_word(text)}, lines, free, check)
@@ -148,9 +154,10 @@ def _rewritten(
             if columns and new != lines[number]:
                 places.append((number, new, columns))
                 occurrences += len(columns)
-            if occurrences > most:
+            if is_bounded and occurrences > most:
+                places = []
                 break
-        for number, new, columns in places if occurrences <= most else ():
+        for number, new, columns in places:
             matched.setdefault(number, []).append(rule)
             yield Candidate(
                 number, (lines[number],), (new,), frozenset({rule.rewrite.kind.value}), rule.edit, columns[0],
@@ -172,7 +179,7 @@ def _reported(
     for each in diagnostics:
         named[each.line].update(_WORDS.findall(each.message))
     having = [number for number in free if number in named]
-    for candidate in _rewritten(lines, edits, 0, having, check) if having else ():
+    for candidate in _rewritten(lines, edits, 0, having, check, is_bounded=False) if having else ():
         if not candidate.names.isdisjoint(named[candidate.line]):
             yield replace(candidate, kinds=candidate.kinds | {REPORTED})
 

@@ -103,7 +103,8 @@ async def test_a_diagnostic_proposes_the_edit_of_its_line_until_the_text_changes
     for version, changed in ((1, {}), (2, {"line": 3, "severity": 3}), (2, {"line": 99})):
         report(client, version, **changed)
         assert await ask(client) == [], "outdated, a hint, or outside the text"
-    report(client, 2, message=None, range={})
+    report(client, 2, message=None)
+    report(client, 2, range={})
     report(client, 2)
     (edit,) = await ask(client)
     assert edit.text == "print(item.cost)"

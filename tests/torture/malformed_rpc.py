@@ -58,6 +58,11 @@ NOTIFICATIONS = {
     "textDocument/didPartiallyAcceptCompletion": {"item": {"command": _COMMAND}, "acceptedLength": 3},
     "draftline/didRejectCompletion": {"id": "x", "reason": "dismissed"},
     "draftline/didMoveCursor": {"uri": _OTHER, "position": _POSITION},
+    "draftline/diagnostics": {
+        "uri": _OTHER,
+        "version": 1,
+        "diagnostics": [{"range": _RANGE, "severity": 1, "message": "x is not defined"}],
+    },
     "workspace/didChangeWatchedFiles": {"changes": [{"uri": _OTHER, "type": 2}]},
     "workspace/didChangeWorkspaceFolders": {
         "event": {"added": [{"uri": "file:///nowhere", "name": "n"}], "removed": []}

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from completion.edits import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARACTERS
 from completion.host.dialects.marked_prompt import prompt_parts
 from completion.request import MAX_HISTORY_CHARACTERS
 from tests.completion.host.paced_engine import PacedEngine
@@ -11,6 +12,7 @@ from tests.completion.host.paced_engine import PacedEngine
 ADDRESSES = {
     "/v1/complete": {"prefix": "one", "max_tokens": 1},
     "/v1/prepare": {"prefix": "one"},
+    "/v1/next-edit": {"lines": ["x = 1"], "edits": []},
     "/v1/workspace": {"workspace": "w"},
     "/infill": {"input_prefix": "one", "n_predict": 1},
     "/v1/completions": {"prompt": "one", "max_tokens": 1},
@@ -105,6 +107,15 @@ async def test_the_edit_history_has_a_maximum_length(start_host):
     body = ADDRESSES["/v1/complete"] | {"history": "@" * (MAX_HISTORY_CHARACTERS + 1)}
     assert is_refusal(await client.post("/v1/complete", json=body))
     assert (await client.post("/v1/complete", json=body | {"history": body["history"][1:]})).status_code == 200
+
+
+async def test_diagnostics_have_a_maximum_number_and_length(start_host):
+    client = await start_host(PacedEngine())
+    told = {"line": 0, "message": "x" * MAX_MESSAGE_CHARACTERS}
+    allowed, longer = [told] * MAX_DIAGNOSTICS, told | {"message": told["message"] + "x"}
+    for diagnostics, status in ((allowed, 200), ([*allowed, told], 422), ([longer], 422)):
+        body = ADDRESSES["/v1/next-edit"] | {"diagnostics": diagnostics}
+        assert (await client.post("/v1/next-edit", json=body)).status_code == status
 
 
 @pytest.mark.parametrize("repeated", ["<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>", "<|repo_name|>", " "])

@@ -75,6 +75,8 @@ def test_a_diagnostic_that_names_a_replaced_word_refers_to_older_edits_and_to_wo
     (candidate,) = candidates(lines, edits, diagnostics=told)
     assert (candidate.line, candidate.new) == (line, ("item.cost += 59",))
     assert REPORTED in candidate.kinds
+    everywhere = [Diagnostic(number, "price") for number in range(len(lines))]
+    assert len(candidates(lines, edits, diagnostics=everywhere)) == len(uses)
     assert candidates(["cost: int"], [rename], diagnostics=told) == []
 
 
