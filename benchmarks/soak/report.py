@@ -8,20 +8,23 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.soak.week import DAYS, HOURS, Week
+from benchmarks.soak.week import DAYS, HOURS, Week, is_repeated
 
 _MB = 1e6
 
 
 def headline(week: Week) -> dict[str, float | int | None]:
-    """The figures of the last line."""
-    alone = [sample.host + sample.servers for sample in week.samples[len(week.samples) // 2 :] if sample.windows == 1]
-    tenth = max(1, len(alone) // 5)
-    growth = statistics.median(alone[-tenth:]) - statistics.median(alone[:tenth]) if alone else 0
-    first, last = week.waits_s[0], week.waits_s[-1]
-    ratio = statistics.median(last) / statistics.median(first) if first and last else None
+    """The figures of the last line: growth and latency compare hours in which the same keys were typed."""
+    repeated = [hour for hour in range(HOURS) if is_repeated(hour)]
+    middle, last = min(hour for hour in repeated if hour >= HOURS // 2), repeated[-1]
+    resident = {
+        hour: statistics.median(one.host + one.servers for one in week.samples if one.hour == hour)
+        for hour in (middle, last)
+    }
+    early, late = week.waits_s[0], week.waits_s[last]
+    ratio = statistics.median(late) / statistics.median(early) if early and late else None
     return {
-        "resident_growth_mb": round(growth / _MB, 1),
+        "resident_growth_mb": round((resident[last] - resident[middle]) / _MB, 1),
         "resident_mb": round(max(sample.host + sample.servers for sample in week.samples) / _MB, 1),
         "latency_ratio_last_first": None if ratio is None else round(ratio, 3),
         "left_behind": len(week.left_behind),

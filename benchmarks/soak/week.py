@@ -1,4 +1,8 @@
-"""The week: twelve workspaces, windows that come and go, an engine that idles out after the second day and returns."""
+"""The week: twelve workspaces, windows that come and go, an engine that idles out after the second day and returns.
+
+Every fourth hour, a new window types the same keys in the same files as in the first hour, alone. These hours are
+compared with each other, so that a difference is one of age and not of work.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ _WORKSPACES = 12
 _DOCUMENTS = 200
 _LONGEST_DOCUMENT = 40_000
 _DAYS_BEFORE_REST = 2
+_BLOCK = 4  # hours: one that is repeated all week, then three of another window, with a visitor in the second of them
 _IDLE_MINUTES = 0.05
 _SAMPLES_AN_HOUR = 10
 _GONE_S = 60.0
@@ -32,13 +37,18 @@ class Sample:
 
     Attributes:
         keys: Keys that were typed until then.
-        windows: How many windows were open.
+        hour: The hour, from 0.
     """
 
     keys: int
     host: int
     servers: int
-    windows: int
+    hour: int
+
+
+def is_repeated(hour: int) -> bool:
+    """Whether the keys of an hour are those of the first one."""
+    return hour % _BLOCK == 0
 
 
 @dataclass(slots=True)
@@ -82,30 +92,27 @@ class Worker:
         self._environment = environment
         self._workspaces = workspaces
         self._settings = {**settings, "idleMinutes": _IDLE_MINUTES}
+        self._seed = seed
         self._chance = random.Random(seed)
         self._tell = tell
         self._keys = 0
 
     async def live(self, keys: int) -> Week:
         """Type so many keys in forty hours."""
-        week = Week()
-        resident = await self._window()
+        week, window = Week(), None
         for hour in range(HOURS):
-            visitor = await self._window() if hour % 3 == 1 else None
-            week.waits_s.append(await self._hour(week, [one for one in (resident, visitor) if one], keys // HOURS))
-            if visitor is not None:
-                await self._close(visitor, week)
-            if hour == HOURS * _DAYS_BEFORE_REST // DAYS - 1:
-                await self._close(resident, week)
+            if hour % _BLOCK < 2:
+                following = await self._window(random.Random(self._seed) if is_repeated(hour) else self._chance)
+                await self._close(window, week)  # the next one is there already, so the engine stays
+                window = following
+            visitor = await self._window(self._chance) if hour % _BLOCK == 2 else None
+            week.waits_s.append(await self._hour(week, [one for one in (window, visitor) if one], keys // HOURS))
+            await self._close(visitor, week)
+            if hour in {HOURS * _DAYS_BEFORE_REST // DAYS - 1, HOURS - 1}:
+                await self._close(window, week)
                 await self._rest(week)
-                resident = await self._window()
-            elif hour % 5 == 4:
-                following = await self._window()  # the next window is there before the last one goes: the engine stays
-                await self._close(resident, week)
-                resident = following
+                window = None
             self._tell(f"hour {hour + 1} of {HOURS}: {self._keys:,} keys, {week.samples[-1].host / 1e6:.0f} MB engine")
-        await self._close(resident, week)
-        await self._rest(week)
         return week
 
     async def _hour(self, week: Week, windows: list[Window], keys: int) -> list[float]:
@@ -118,20 +125,20 @@ class Worker:
             self._keys += window.keys - typed
             if self._keys - sampled >= keys / _SAMPLES_AN_HOUR:
                 sampled = self._keys
-                week.samples.append(self._sample(windows))
-        week.samples.append(self._sample(windows))
+                week.samples.append(self._sample(windows, len(week.waits_s)))
+        week.samples.append(self._sample(windows, len(week.waits_s)))
         return waits
 
-    def _sample(self, windows: list[Window]) -> Sample:
+    def _sample(self, windows: list[Window], hour: int) -> Sample:
         host = sum(process.memory_info().rss for process in engine_processes(self._environment))
-        return Sample(self._keys, host, sum(window.resident_bytes for window in windows), len(windows))
+        return Sample(self._keys, host, sum(window.resident_bytes for window in windows), hour)
 
-    async def _window(self) -> Window:
-        folders = self._chance.sample(self._workspaces, self._chance.randint(1, 3))
-        return await Window.open(self._environment, folders, self._settings, self._chance)
+    async def _window(self, chance: random.Random) -> Window:
+        folders = chance.sample(self._workspaces, chance.randint(1, 3))
+        return await Window.open(self._environment, folders, self._settings, chance)
 
-    async def _close(self, window: Window, week: Week) -> None:
-        if not await window.close():
+    async def _close(self, window: Window | None, week: Week) -> None:
+        if window is not None and not await window.close():
             week.left_behind.append("a server")
 
     async def _rest(self, week: Week) -> None:
