@@ -1,12 +1,13 @@
 """Loads the real engine and warms it up.
 
-At an installation's first start this happens in a process of its own before: the compiler of the kernels leaves 250 MB
-in the process that ran it.
+At an installation's first start this happens in a process of its own before, with requests that call every kernel: the
+compiler leaves up to 250 MB in the process that ran it.
 """
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,10 +17,23 @@ from completion.host.server import HostSettings
 from completion.model.store.apart import run_apart
 from completion.model.transformer import has_int8_instructions
 from completion.progress import Progress, report_if_slow
-from completion.request import CompletionRequest
+from completion.request import Alternatives, CompletionRequest, Sampling
 from completion.version import version
 
 _PACKAGES = ("completion", "drafting")  # those with kernels
+_FIRST = CompletionRequest(
+    "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    ret",
+    language="python",
+    document="first",
+    workspace="first",
+    suggestions=3,
+    max_tokens=16,
+)
+_FIRST_REQUESTS = (
+    _FIRST,
+    replace(_FIRST, prefix=f"import math\n\n{_FIRST.prefix}", sampling=Sampling(temperature=0.5)),  # its tokens move
+    replace(_FIRST, alternatives=Alternatives.SUPERPOSED),
+)
 
 
 def engine_loader(settings: HostSettings) -> EngineLoader:
@@ -34,7 +48,7 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
 
 
 def compile_once(settings: HostSettings, progress: Progress, marker: Path | None = None) -> None:
-    """Load the engine in a child process, unless this installation has done so. The child fills numba's cache.
+    """Call every kernel in a child process, unless this installation has done so. The child fills numba's cache.
 
     Backends that run in torch are left alone: their libraries take more memory than the compiler.
 
@@ -51,9 +65,21 @@ def compile_once(settings: HostSettings, progress: Progress, marker: Path | None
     marker = marker or _marker()
     if marker.exists():
         return
-    run_apart(f"{__name__}:load_engine", settings, progress=progress)
+    run_apart(f"{__name__}:call_kernels", settings, progress=progress)
     marker.parent.mkdir(parents=True, exist_ok=True)
     marker.touch()
+
+
+def call_kernels(settings: HostSettings, progress: Progress) -> None:
+    """Load the engine and complete in the ways that call different kernels.
+
+    Raises:
+        DraftlineError: The model cannot be loaded.
+    """
+    engine = load_engine(settings, progress).engine
+    for request in _FIRST_REQUESTS:
+        for _ in engine.complete(request, CancelToken()):
+            pass
 
 
 def load_engine(settings: HostSettings, progress: Progress) -> LoadedEngine:

@@ -94,8 +94,11 @@ class QuantizedTransformer:
         return Int8Cache(self.architecture, capacity, self._cosines, self._sines, self._threads)
 
     def warm_up(self) -> None:
-        """Score one token, which compiles kernels that are not in numba's cache and reads the weights once."""
-        self.score(np.zeros(1, np.int32), np.full(1, -1, np.int32), self.new_cache(1)).argmax()
+        """Score two rows and move slots, which compiles what is not in numba's cache and reads the weights once."""
+        cache = self.new_cache(2)
+        self.score(np.zeros(2, np.int32), np.full(2, -1, np.int32), cache).argmax()
+        cache.commit([1])
+        cache.rearrange(np.array([1, 0], np.int32))
 
     def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
         """Compute tokens into given slots; see `CausalModel.prefill`."""
