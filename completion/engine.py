@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from completion.cache.kv_session import KVSession, KVSessions, SessionSettings
 from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import keep_calibration, make_drafters
 from completion.decoding.finishing import open_grammar
+from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.edits import NextEditRequest, NextEdits
@@ -76,34 +78,16 @@ def product_settings() -> EngineSettings:
     return EngineSettings(full_prompt_s=FULL_PROMPT_S, cold_prompt_s=COLD_PROMPT_S)
 
 
-class Engine:
-    """Completes requests with one model, one request at a time, on the caller's thread."""
+class Completer(ABC):
+    """Completes requests one at a time, on the caller's thread; a subclass says where the tokens come from."""
 
     def __init__(
-        self,
-        loaded: LoadedModel,
-        settings: EngineSettings | None = None,
-        drafters: Drafters | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-        parsing: Parsing = IN_PROCESS,
+        self, planner: PromptPlanner, workspaces: Workspaces, clock: Callable[[], float], parsing: Parsing
     ) -> None:
-        settings = settings or EngineSettings()
-        self._model = loaded.model
-        self._tokenizer = loaded.tokenizer
-        fim_format = detect_format(loaded.tokenizer.special, loaded.name)
-        max_tokens = settings.sessions.max_prompt_tokens(loaded.model.shape.max_positions)
-        chat = ChatTemplate(loaded.folder, loaded.tokenizer.special)
-        self._planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget, max_tokens, parsing, chat)
-        self._max_nodes = settings.max_nodes
-        self._judge, self._gate = Judge(loaded.model, loaded.tokenizer, self._planner), Gate.shipped()
-        self._parsing = parsing
-        self._pace = PromptPace(settings.budget, settings.full_prompt_s)
-        self._cold_prompt_s = settings.cold_prompt_s
-        self._sessions = KVSessions(loaded.model, settings.sessions, self._pace.note)
-        self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
-        self._digest = loaded.digest
-        self._workspaces = Workspaces(self._drafters, loaded.tokenizer, settings.workspaces_bytes, parsing)
+        self._planner = planner
+        self._workspaces = workspaces
         self._clock = clock
+        self._parsing = parsing
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
         """Yield the suggestions for a request while they grow; the last event has `done`.
@@ -137,7 +121,7 @@ class Engine:
                         yield _event(suggestions, request, record)
         finally:
             if first.stop is None:  # cancelled, or closed by the caller: its tokens leave the cache
-                task.session.truncate(len(task.prompt.tokens) - 1)
+                task.release()
         record.grammar_done(task.grammar)
         yield replace(
             _event(suggestions, request, record),
@@ -152,6 +136,79 @@ class Engine:
         below = replace(request, prefix=request.prefix + line_break, next_line=False)
         for event in self.complete(below, cancel):
             yield replace(event, suggestions=tuple(_after(line_break, each) for each in event.suggestions))
+
+    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
+        """Update the drafters' index of a workspace, and the files that its snippets come from, piece by piece.
+
+        Between two pieces, the engine may serve requests.
+
+        Raises:
+            CancelledError: Within one piece after `cancel`.
+        """
+        self._parsing.watch(cancel)
+        for _ in self._workspaces.update(update):
+            yield
+            cancel.raise_if_cancelled()
+            self._parsing.watch(cancel)
+
+    @abstractmethod
+    def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> Task:
+        """Plan the prompt and open the grammar.
+
+        Raises:
+            CancelledError: Within one chunk of the prompt after `cancel`.
+        """
+
+    def _unwanted_at(self, request: CompletionRequest, cancel: CancelToken) -> str:
+        """Return "in_comment" or "in_string" if the cursor is where the request wants no suggestion, "" otherwise.
+
+        Raises:
+            CancelledError: While the document is parsed.
+        """
+        if request.in_comments and request.in_strings:
+            return ""
+        self._parsing.watch(cancel, request.document)
+        unwanted = {Literal.COMMENT: not request.in_comments, Literal.STRING: not request.in_strings}
+        with suppress(ParseLimitError):
+            found = self._parsing(enclosing_literal, request.prefix, request.suffix, request.language)
+            return found.value if found and unwanted[found] else ""
+        return ""
+
+    def _with_snippets(self, request: CompletionRequest, budget_tokens: int) -> CompletionRequest:
+        """Return the request with snippets of other files of its workspace, unless it has some or is a conversation."""
+        if request.messages:
+            return request
+        snippets = self._workspaces.snippets(request, budget_tokens)
+        return request if request.context else replace(request, context=snippets)
+
+
+class Engine(Completer):
+    """Completes requests with the local model."""
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        settings: EngineSettings | None = None,
+        drafters: Drafters | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        parsing: Parsing = IN_PROCESS,
+    ) -> None:
+        settings = settings or EngineSettings()
+        self._model = loaded.model
+        self._tokenizer = loaded.tokenizer
+        fim_format = detect_format(loaded.tokenizer.special, loaded.name)
+        max_tokens = settings.sessions.max_prompt_tokens(loaded.model.shape.max_positions)
+        chat = ChatTemplate(loaded.folder, loaded.tokenizer.special)
+        planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget, max_tokens, parsing, chat)
+        self._max_nodes = settings.max_nodes
+        self._judge, self._gate = Judge(loaded.model, loaded.tokenizer, planner), Gate.shipped()
+        self._pace = PromptPace(settings.budget, settings.full_prompt_s)
+        self._cold_prompt_s = settings.cold_prompt_s
+        self._sessions = KVSessions(loaded.model, settings.sessions, self._pace.note)
+        self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
+        self._digest = loaded.digest
+        workspaces = Workspaces(self._drafters, loaded.tokenizer, settings.workspaces_bytes, parsing)
+        super().__init__(planner, workspaces, clock, parsing)
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Compute the cache for a request that may follow, make it exact, and load the grammar of its language.
@@ -180,20 +237,6 @@ class Engine:
             return NextEdits(next_edits(request, self._judge, self._gate, session, self._parsing, cancel))
         return NextEdits()
 
-    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
-        """Update the drafters' index of a workspace, and the files that its snippets come from, piece by piece.
-
-        Between two pieces, the engine may serve requests.
-
-        Raises:
-            CancelledError: Within one piece after `cancel`.
-        """
-        self._parsing.watch(cancel)
-        for _ in self._workspaces.update(update):
-            yield
-            cancel.raise_if_cancelled()
-            self._parsing.watch(cancel)
-
     def forget(self, closing: Closing) -> None:
         """Free the memory of documents and workspaces that no client uses any more."""
         for document in closing.documents:
@@ -207,7 +250,7 @@ class Engine:
         self._parsing.close()
         keep_calibration(self._drafters, self._digest)
 
-    def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> Task:
+    def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> LocalTask:
         """Plan the prompt, compute what the cache lacks of it, and open the grammar.
 
         Raises:
@@ -223,22 +266,9 @@ class Engine:
         plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)
         grammar = open_grammar(planned, prompt.healed, self._parsing)
-        return Task(self._model, self._tokenizer, self._drafters, planned, context, prompt, session, grammar, record)
-
-    def _unwanted_at(self, request: CompletionRequest, cancel: CancelToken) -> str:
-        """Return "in_comment" or "in_string" if the cursor is where the request wants no suggestion, "" otherwise.
-
-        Raises:
-            CancelledError: While the document is parsed.
-        """
-        if request.in_comments and request.in_strings:
-            return ""
-        self._parsing.watch(cancel, request.document)
-        unwanted = {Literal.COMMENT: not request.in_comments, Literal.STRING: not request.in_strings}
-        with suppress(ParseLimitError):
-            found = self._parsing(enclosing_literal, request.prefix, request.suffix, request.language)
-            return found.value if found and unwanted[found] else ""
-        return ""
+        return LocalTask(
+            self._tokenizer, planned, context, prompt, grammar, record, self._model, session, self._drafters
+        )
 
     def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt, KVSession]:
         """Return the request with plain line feeds and snippets, its prompt, and the document's KV session.
@@ -260,13 +290,6 @@ class Engine:
             return False
         computed = session.plan(prompt, cache_mode).computed
         return 2 * computed > len(prompt.tokens) and self._pace.seconds(computed) > self._cold_prompt_s
-
-    def _with_snippets(self, request: CompletionRequest, budget_tokens: int) -> CompletionRequest:
-        """Return the request with snippets of other files of its workspace, unless it has some or is a conversation."""
-        if request.messages:
-            return request
-        snippets = self._workspaces.snippets(request, budget_tokens)
-        return request if request.context else replace(request, context=snippets)
 
 
 def _has_ended_line(outcome: Suggestion | Dropped, context: Context) -> bool:

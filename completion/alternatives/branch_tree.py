@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from completion.cache.kv_session import KVSession
 from completion.decoding.attempt import Attempt
-from completion.decoding.decoder import Proposal
+from completion.decoding.decoder import Decoder, Proposal
 from completion.model.causal_model import CausalModel
 from completion.model.logits import RowSlice
 from drafting.drafter import SharedStep
@@ -28,11 +29,13 @@ class GrowingBranch:
 
     Attributes:
         attempt: The attempt.
+        decoder: Its decoder.
         rows: Rows of its tokens after the past, except the anchor's.
         anchor: Its last token, which the next step scores.
     """
 
     attempt: Attempt
+    decoder: Decoder
     rows: list[int]
     anchor: int
 
@@ -52,9 +55,14 @@ class BranchTree:
         self._trunk = session.reopen(root)
         self._branches: list[GrowingBranch] = []
 
-    def add(self, attempt: Attempt, start: int, anchor: int) -> None:
-        """Add a branch that shares the first `start` tokens of the trunk; `anchor` is its first own token."""
-        self._branches.append(GrowingBranch(attempt, list(range(start)), anchor))
+    def add(self, attempt: Attempt, start: int, anchor: int) -> Decoder:
+        """Add a branch that shares the first `start` tokens of the trunk, and return its decoder.
+
+        `anchor` is the branch's first own token.
+        """
+        decoder = cast("Decoder", attempt.decoder)  # the model is local
+        self._branches.append(GrowingBranch(attempt, decoder, list(range(start)), anchor))
+        return decoder
 
     def step(self, goes_on: Callable[[Attempt], bool]) -> None:
         """Generate tokens of each branch in one pass, and remove the branches that ended.
@@ -88,7 +96,7 @@ class BranchTree:
         logits = self._model.score(tokens, parents, self._session.cache)
         for branch, proposal, anchor in zip(self._branches, proposals, anchors, strict=True):
             own = RowSlice(logits, anchor - kept, 1 + len(proposal.tree))
-            step = branch.attempt.decoder.accept(proposal, own, scored_alone=len(tokens) == own.count)
+            step = branch.decoder.accept(proposal, own, scored_alone=len(tokens) == own.count)
             branch.attempt.add(step)
             branch.rows += [anchor + row for row in step.rows]
             branch.anchor = step.tokens[-1]
@@ -97,7 +105,7 @@ class BranchTree:
         proposals: list[Proposal] = []
         rows = others = len(self._branches) - 1
         for branch in self._branches:
-            proposals.append(branch.attempt.decoder.propose(SharedStep(rows, others)))
+            proposals.append(branch.decoder.propose(SharedStep(rows, others)))
             rows += len(proposals[-1].tree)
         return proposals
 

@@ -6,9 +6,11 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 
 from completion.alternatives.branch_tree import BranchTree
+from completion.alternatives.separate_branches import SeparateBranches
 from completion.alternatives.superposed import superposed_drafts
 from completion.cancellation import CancelToken
 from completion.decoding.attempt import Attempt, Branch
+from completion.decoding.local_task import LocalTask
 from completion.decoding.task import Task
 from completion.request import Alternatives, Mode, StopReason, Suggestion
 
@@ -32,7 +34,7 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
     """
     texts = [suggestion.text for suggestion in known]
     wanted = task.request.suggestions - 1 if texts else max(task.request.suggestions - 1, REPLACEMENT_BRANCHES)
-    if task.request.alternatives is Alternatives.SUPERPOSED:
+    if isinstance(task, LocalTask) and task.request.alternatives is Alternatives.SUPERPOSED:
         max_tokens = min(max_alternative_tokens(first.output.tokens), task.request.max_tokens)
         attempts = _superposed(task, wanted + 1, max_tokens, cancel)
     else:
@@ -55,7 +57,11 @@ def _branches(task: Task, first: Attempt, known: Sequence[str], wanted: int, can
     """
     branches = begin_branches(task, first, known, wanted)
     growing = [(branch, attempt) for branch, attempt in branches if attempt.stop is None]
-    tree = _tree(task, first, growing) if growing else None
+    tree: BranchTree | SeparateBranches | None = None
+    if growing and isinstance(task, LocalTask):
+        tree = _tree(task, first, growing)
+    elif growing:
+        tree = SeparateBranches([attempt for _, attempt in growing], cancel)
     waiting = [attempt for _, attempt in branches]
     try:
         while waiting and not cancel.hurried:
@@ -86,19 +92,19 @@ def begin_branches(task: Task, first: Attempt, known: Sequence[str], wanted: int
     return branches
 
 
-def _tree(task: Task, first: Attempt, branches: Sequence[tuple[Branch, Attempt]]) -> BranchTree:
+def _tree(task: LocalTask, first: Attempt, branches: Sequence[tuple[Branch, Attempt]]) -> BranchTree:
     """Make the tree of these branches, whose root is the end of the tokens that they all share."""
     shared = min(branch.start for branch, _ in branches)
     drafter = task.drafter_of_branches(first)
     tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared)
     for branch, attempt in branches:
         written = (*first.decoder.tokens[: branch.start], branch.token)
-        attempt.decoder.drafter = None if drafter is None else drafter.branch(written)
-        tree.add(attempt, branch.start - shared, branch.token)
+        decoder = tree.add(attempt, branch.start - shared, branch.token)
+        decoder.drafter = None if drafter is None else drafter.branch(written)
     return tree
 
 
-def _superposed(task: Task, count: int, max_tokens: int, cancel: CancelToken) -> Generator[Attempt]:
+def _superposed(task: LocalTask, count: int, max_tokens: int, cancel: CancelToken) -> Generator[Attempt]:
     """Yield superposed drafts by falling probability."""
     drafts = superposed_drafts(task, count, max_tokens, cancel)
     attempts = [task.attempt_from(draft.tokens, draft.log_probabilities) for draft in drafts]

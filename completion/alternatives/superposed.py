@@ -15,7 +15,7 @@ import numpy as np
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import FREE, Constraints, ConstraintState
 from completion.decoding.decoder import log_probability
-from completion.decoding.task import Task
+from completion.decoding.local_task import LocalTask
 from completion.model.causal_model import CausalModel, KVCache, Logits
 from completion.model.sampling import draw
 from completion.request import Sampling
@@ -64,7 +64,7 @@ class ScoredDraft:
     log_probabilities: tuple[float, ...]
 
 
-def superposed_drafts(task: Task, count: int, max_tokens: int, cancel: CancelToken) -> list[ScoredDraft]:
+def superposed_drafts(task: LocalTask, count: int, max_tokens: int, cancel: CancelToken) -> list[ScoredDraft]:
     """Return `count` drafts after the prompt by falling probability; no drafts if the request is hurried.
 
     A single draft is the greedy text. Each draft has ended, or has `max_tokens` tokens, or as many as the cache has
@@ -93,7 +93,7 @@ def superposed_drafts(task: Task, count: int, max_tokens: int, cancel: CancelTok
 class _Superposition:
     """Generates the drafts of one request."""
 
-    def __init__(self, task: Task, count: int, max_tokens: int) -> None:
+    def __init__(self, task: LocalTask, count: int, max_tokens: int) -> None:
         self._model, self._cache, self._count = task.model, task.session.cache, count
         self._constraints: Constraints = task.constraints()
         self._stop_ids, self._forced_bytes = task.tokenizer.stop_ids, len(task.prompt.forced)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from completion.cancellation import CancelToken
-from completion.decoding.constraints import ConstraintState
-from completion.decoding.decoder import NO_TOKEN, Decoder, Step, TopTokens
+from completion.decoding.constraints import Constraints, ConstraintState
+from completion.decoding.decoder import NO_TOKEN, Step, TopTokens
 from completion.decoding.run_record import RunRecord
 from completion.postprocess import Context, stable_prefix
 from completion.postprocess.first_line import line_end
@@ -37,6 +39,27 @@ class Branch:
     state: ConstraintState
 
 
+class TokenSource(Protocol):
+    """Where the tokens of an attempt come from: the local model or a server.
+
+    Attributes:
+        constraints: Constraints on the tokens.
+        stop_ids: Stop tokens.
+        tokens: Tokens that it has emitted so far.
+    """
+
+    constraints: Constraints
+    stop_ids: frozenset[int]
+    tokens: list[int]
+
+    def steps(self, cancel: CancelToken) -> Generator[Step]:
+        """Yield decoding steps until a stop token, or until the caller stops iterating.
+
+        Raises:
+            CancelledError: Between two steps.
+        """
+
+
 @dataclass(slots=True, eq=False)
 class Attempt:
     """A suggestion that is generated until a stop rule ends it.
@@ -55,7 +78,7 @@ class Attempt:
 
     request: CompletionRequest
     context: Context
-    decoder: Decoder
+    decoder: TokenSource
     output: OutputText
     rules: StopRules
     record: RunRecord
@@ -70,15 +93,21 @@ class Attempt:
             CancelledError: Between two steps.
         """
         shown, lines = "", 0
-        for step in self.decoder.steps(cancel):
-            self.add(step)
-            if self.stop is not None:
-                return
-            growing = self.output.growing()
-            visible = stable_prefix(growing, self.context) if self.request.filters else growing
-            if len(visible) > len(shown) or growing.count("\n") > lines:
-                shown, lines = visible, growing.count("\n")
-                yield visible
+        with closing(self.decoder.steps(cancel)) as steps:
+            for step in steps:
+                self.add(step)
+                if self.stop is not None:
+                    return
+                growing = self.output.growing()
+                visible = stable_prefix(growing, self.context) if self.request.filters else growing
+                if len(visible) > len(shown) or growing.count("\n") > lines:
+                    shown, lines = visible, growing.count("\n")
+                    yield visible
+        self.end()
+
+    def end(self) -> None:
+        """End the text where its source has ended, at the last token that a server had room for."""
+        self.stop = Stop(len(self.output.whole()), StopReason.MAX_TOKENS)
 
     def add(self, step: Step) -> None:
         """Count a step and add its tokens, up to where a stop rule ends the text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -112,7 +112,7 @@ class Decoder:
     state: ConstraintState
     tokens: list[int] = field(default_factory=list)
 
-    def steps(self, cancel: CancelToken) -> Iterator[Step]:
+    def steps(self, cancel: CancelToken) -> Generator[Step]:
         """Yield decoding steps until a stop token, or until the caller stops iterating.
 
         Raises:

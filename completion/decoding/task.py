@@ -2,59 +2,65 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
-from completion.decoding.attempt import Attempt, Branch
+from completion.decoding.attempt import Attempt, Branch, TokenSource
 from completion.decoding.constraints import Constraints, ConstraintState
-from completion.decoding.decoder import Decoder, Step
+from completion.decoding.decoder import Step
 from completion.decoding.finishing import Finisher
 from completion.decoding.run_record import RunRecord
 from completion.grammar.constraint import GrammarConstraint, Off
-from completion.model.causal_model import CausalModel
 from completion.model.tokenizer import CodeTokenizer
 from completion.postprocess import Context, Dropped, DropReason
 from completion.prompt.planner import Prompt
-from completion.request import CompletionRequest, GrammarMode, Mode, StopReason, Suggestion
+from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 from completion.stopping.output_text import OutputText
 from completion.stopping.rules import Stop, StopRules
-from drafting.session import Drafters, DraftingSession
 from drafting.verifier import MODEL
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class Task(ABC):
     """A request in progress, with everything that its attempts share.
 
     Attributes:
-        model: The model.
         tokenizer: The model's tokenizer.
-        drafters: Source of guesses.
         request: The request, with plain line feeds and snippets of other files.
         context: The document around the cursor, for stop rules and filters.
         prompt: The request as tokens.
-        session: The document's KV session, which contains the prompt.
         grammar: Constraint on every attempt, or the reason why there is none.
         record: Counts and times of the request.
     """
 
-    model: CausalModel
     tokenizer: CodeTokenizer
-    drafters: Drafters
     request: CompletionRequest
     context: Context
     prompt: Prompt
-    session: KVSession
     grammar: GrammarConstraint | Off
     record: RunRecord
 
+    @abstractmethod
+    def source(
+        self, constraints: Constraints, written: Sequence[int], state: ConstraintState, *, is_first: bool
+    ) -> TokenSource:
+        """Return the source of an attempt's tokens.
+
+        Args:
+            constraints: Constraints on every attempt.
+            written: Tokens after the prompt that the attempt has already.
+            state: State of the constraints after them.
+            is_first: Whether it is the attempt at the first suggestion.
+        """
+
+    def release(self) -> None:  # noqa: B027 - most sources leave nothing behind
+        """Remove what an attempt that did not end has left behind."""
+
     def first_attempt(self) -> Attempt:
         """Start the attempt at the first suggestion."""
-        attempt = self._attempt(StopRules(self.request, self.context))
-        attempt.decoder.drafter = self._drafting()
-        return attempt
+        return self._attempt(StopRules(self.request, self.context), is_first=True)
 
     def branch_attempt(self, first: Attempt, branch: Branch, max_tokens: int) -> Attempt:
         """Start an attempt that branches off from the first one; the branch's first token may already end it."""
@@ -112,34 +118,18 @@ class Task:
         strict = self.request.grammar is GrammarMode.STRICT
         return Constraints(self.tokenizer, self.prompt.forced, grammar, self.tokenizer.stop_ids, grammar_binds=strict)
 
-    def drafter_of_branches(self, first: Attempt) -> DraftingSession | None:
-        """Return a drafter for branches of the first attempt, which also guesses from that attempt."""
-        drafting = self._drafting()
-        if drafting is not None:
-            drafting.observe_attempt(self.prompt.before_cursor, first.decoder.tokens)
-        return drafting
-
     @property
     def _finisher(self) -> Finisher:
         return Finisher(self.request, self.context, self.grammar, self.prompt.forced)
 
-    def _attempt(self, rules: StopRules, written: Sequence[int] = (), state: ConstraintState | None = None) -> Attempt:
+    def _attempt(
+        self,
+        rules: StopRules,
+        written: Sequence[int] = (),
+        state: ConstraintState | None = None,
+        *,
+        is_first: bool = False,
+    ) -> Attempt:
         constraints = self.constraints()
-        decoder = Decoder(
-            model=self.model,
-            session=self.session,
-            prompt=[*self.prompt.tokens, *written],
-            constraints=constraints,
-            drafter=None,
-            forced_tokens=lambda data: self.tokenizer.encode(data.decode("utf-8", "ignore")),
-            sampling=self.request.sampling,
-            stop_ids=self.tokenizer.stop_ids,
-            state=state or constraints.start,
-        )
-        return Attempt(self.request, self.context, decoder, OutputText(len(self.prompt.forced)), rules, self.record)
-
-    def _drafting(self) -> DraftingSession | None:
-        if not self.request.drafting:
-            return None
-        before, single_line = self.prompt.before_cursor, self.context.mode is Mode.LINE
-        return self.drafters.session(self.prompt.tokens, self.request.workspace, before, single_line=single_line)
+        source = self.source(constraints, written, state or constraints.start, is_first=is_first)
+        return Attempt(self.request, self.context, source, OutputText(len(self.prompt.forced)), rules, self.record)

@@ -7,8 +7,8 @@ import dataclasses
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
 from completion.decoding.finishing import open_grammar
+from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
-from completion.decoding.task import Task
 from completion.model.loading import LoadedModel
 from completion.prompt.fim_format import detect_format
 from completion.prompt.pace import PromptBudget
@@ -29,7 +29,7 @@ def prompt_of(loaded: LoadedModel, request: CompletionRequest) -> Prompt:
     return planner.plan(request)
 
 
-def task_at(loaded: LoadedModel, cursor: int, settings: SessionSettings | None = None, **changes: object) -> Task:
+def task_at(loaded: LoadedModel, cursor: int, settings: SessionSettings | None = None, **changes: object) -> LocalTask:
     """Return a request at a cursor in DOCUMENT, with its prompt in a session of its own."""
     request = CompletionRequest(
         DOCUMENT[:cursor], DOCUMENT[cursor:], "python", mode=Mode.BLOCK, max_tokens=16, filters=False, suggestions=4
@@ -38,14 +38,14 @@ def task_at(loaded: LoadedModel, cursor: int, settings: SessionSettings | None =
     prompt = prompt_of(loaded, request)
     session = KVSession(loaded.model, settings or SessionSettings(capacity=1024))
     session.prepare(prompt, CacheMode.EXACT, CancelToken())
-    return Task(
-        loaded.model,
-        loaded.tokenizer,
-        Drafters(default_calibration(), StepCosts({0: 1.0, 8: 1.2}, 8), loaded.tokenizer.vocabulary_size),
-        request,
-        cursor_context(request),
-        prompt,
-        session,
-        open_grammar(request, prompt.healed),
-        RunRecord(lambda: 0.0),
+    return LocalTask(
+        tokenizer=loaded.tokenizer,
+        request=request,
+        context=cursor_context(request),
+        prompt=prompt,
+        grammar=open_grammar(request, prompt.healed),
+        record=RunRecord(lambda: 0.0),
+        model=loaded.model,
+        session=session,
+        drafters=Drafters(default_calibration(), StepCosts({0: 1.0, 8: 1.2}, 8), loaded.tokenizer.vocabulary_size),
     )

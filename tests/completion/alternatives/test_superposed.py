@@ -7,7 +7,7 @@ import pytest
 
 from completion.alternatives.superposed import superposed_drafts
 from completion.cancellation import CancelToken
-from completion.decoding.task import Task
+from completion.decoding.local_task import LocalTask
 from completion.engine import Engine
 from completion.model.loading import load_model
 from completion.request import Alternatives, GrammarMode
@@ -21,7 +21,7 @@ def loaded(tiny_qwen2):
     return load_model(str(tiny_qwen2), backend="fp32", threads=1)
 
 
-def greedy(task: Task) -> list[int]:
+def greedy(task: LocalTask) -> list[int]:
     attempt = task.first_attempt()
     for _ in attempt.stream(CancelToken()):
         continue

@@ -1,0 +1,63 @@
+"""A request in progress on the local model: its attempts decode from one KV session, with drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from completion.cache.kv_session import KVSession
+from completion.decoding.attempt import Attempt
+from completion.decoding.constraints import Constraints, ConstraintState
+from completion.decoding.decoder import Decoder
+from completion.decoding.task import Task
+from completion.model.causal_model import CausalModel
+from completion.request import Mode
+from drafting.session import Drafters, DraftingSession
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTask(Task):
+    """A request in progress on the local model.
+
+    Attributes:
+        model: The model.
+        session: The document's KV session, which contains the prompt.
+        drafters: Source of guesses.
+    """
+
+    model: CausalModel
+    session: KVSession
+    drafters: Drafters
+
+    def source(
+        self, constraints: Constraints, written: Sequence[int], state: ConstraintState, *, is_first: bool
+    ) -> Decoder:
+        """See `Task`. Branches get their drafter together, from `drafter_of_branches`."""
+        return Decoder(
+            model=self.model,
+            session=self.session,
+            prompt=[*self.prompt.tokens, *written],
+            constraints=constraints,
+            drafter=self._drafting() if is_first else None,
+            forced_tokens=lambda data: self.tokenizer.encode(data.decode("utf-8", "ignore")),
+            sampling=self.request.sampling,
+            stop_ids=self.tokenizer.stop_ids,
+            state=state,
+        )
+
+    def release(self) -> None:
+        """Remove the tokens of an attempt that was cancelled from the cache."""
+        self.session.truncate(len(self.prompt.tokens) - 1)
+
+    def drafter_of_branches(self, first: Attempt) -> DraftingSession | None:
+        """Return a drafter for branches of the first attempt, which also guesses from that attempt."""
+        drafting = self._drafting()
+        if drafting is not None:
+            drafting.observe_attempt(self.prompt.before_cursor, first.decoder.tokens)
+        return drafting
+
+    def _drafting(self) -> DraftingSession | None:
+        if not self.request.drafting:
+            return None
+        before, single_line = self.prompt.before_cursor, self.context.mode is Mode.LINE
+        return self.drafters.session(self.prompt.tokens, self.request.workspace, before, single_line=single_line)
