@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from completion.errors import CancelledError
 
@@ -11,12 +13,13 @@ from completion.errors import CancelledError
 class CancelToken:
     """The state of one request's cancellation. Any thread may set it; the work checks it between steps and chunks."""
 
-    __slots__ = ("_cancelled_s", "_event", "_hurry")
+    __slots__ = ("_callbacks", "_cancelled_s", "_event", "_hurry")
 
     def __init__(self) -> None:
         self._event = threading.Event()
         self._hurry = threading.Event()
         self._cancelled_s = 0.0
+        self._callbacks: list[Callable[[], None]] = []
 
     @property
     def cancelled(self) -> bool:
@@ -28,6 +31,22 @@ class CancelToken:
         if not self._event.is_set():
             self._cancelled_s = time.perf_counter()
             self._event.set()
+            for callback in tuple(self._callbacks):
+                callback()
+
+    @contextmanager
+    def calling(self, callback: Callable[[], None]) -> Iterator[None]:
+        """Call a function when `cancel` is called during the block, or at once if it was called before.
+
+        It runs on the thread that cancels, perhaps twice, and must neither wait nor raise.
+        """
+        self._callbacks.append(callback)
+        try:
+            if self.cancelled:
+                callback()
+            yield
+        finally:
+            self._callbacks.remove(callback)
 
     def since_s(self) -> float:
         """Return the time since `cancel` was called, in seconds; 0 if it was not called."""

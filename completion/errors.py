@@ -69,6 +69,12 @@ class EngineUnavailableError(DraftlineError):
     code = "engine_unavailable"
 
 
+class RemoteServerError(DraftlineError):
+    """The model server of the user's settings cannot be reached, refuses a request, or fails to answer it."""
+
+    code = "remote_server"
+
+
 class PromptTooLongError(DraftlineError):
     """A prompt does not fit the KV session, even after trimming."""
 

@@ -41,6 +41,8 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
 
     def load(progress: Progress) -> LoadedEngine:
         progress("Importing the libraries.", 0.0)
+        if settings.remote.url:
+            return load_remote_engine(settings, progress)
         compile_once(settings, progress)
         return load_engine(settings, progress)
 
@@ -110,6 +112,24 @@ def load_engine(settings: HostSettings, progress: Progress) -> LoadedEngine:
         loaded.model.shape.max_positions,
         loaded.remark,
         partial(note_failure, loaded.folder, loaded.plan),
+    )
+
+
+def load_remote_engine(settings: HostSettings, progress: Progress) -> LoadedEngine:
+    """Connect to the model server of the settings. The remark says where the user's text goes.
+
+    Raises:
+        DraftlineError: The settings cannot be used, or the server cannot be reached or has other tokens than the model.
+    """
+    from completion.remote.engine import RemoteEngine, RemoteModel  # noqa: PLC0415
+    from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
+
+    remote = RemoteModel.connect(settings.remote, settings.model, progress, CancelToken())
+    engine = RemoteEngine(remote, parsing=ParserProcess())
+    warm_up(engine)
+    device, facts = f"{remote.facts.software} at {remote.address}", remote.facts
+    return LoadedEngine(
+        engine, facts.model, device, facts.context_tokens, f"The text around the cursor goes to {remote.address}."
     )
 
 

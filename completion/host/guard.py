@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from completion.errors import DraftlineError
 from completion.host.dialects.error_shapes import error_response
 from completion.host.errors import BodyTooLargeError, UnauthorizedError, WebPageError
-from completion.host.process.sockets import is_loopback
+from completion.remote.address import is_loopback
 
 _TOKEN_PREFIX = b"/t/"
 

@@ -28,6 +28,7 @@ from completion.host.process.sockets import BACKLOG, TcpAddress
 from completion.host.services import Host
 from completion.host.state import HostState
 from completion.host.worker import EngineWorker
+from completion.remote.address import RemoteAddress
 from completion.request import Closing
 
 logger = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ class HostSettings:
         tcp: Address to listen on in addition to the Unix socket.
         connections: Limits on client connections.
         log_level: Level of draftline's own messages in the host's log.
+        remote: Address of the model server that generates the tokens; its `url` is "" if the model runs here.
     """
 
     model: str = DEFAULT_MODEL_NAME
@@ -62,6 +64,7 @@ class HostSettings:
     tcp: TcpAddress | None = None
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     log_level: str = "INFO"
+    remote: RemoteAddress = field(default_factory=RemoteAddress)
 
 
 class HostServer:
@@ -118,7 +121,10 @@ class HostServer:
         def on_device_lost() -> None:
             loop.call_soon_threadsafe(self.stop)
 
-        self._worker.start(on_progress, on_loaded, on_device_lost)
+        def on_trouble(sentence: str) -> None:
+            loop.call_soon_threadsafe(self._state.trouble, sentence)
+
+        self._worker.start(on_progress, on_loaded, on_device_lost, on_trouble)
 
     def _note_loaded(self, outcome: LoadedEngine | DraftlineError) -> None:
         if isinstance(outcome, DraftlineError):

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from completion.errors import RemoteServerError
+
 
 class HostPhase(StrEnum):
     """A phase in the life of a host."""
@@ -24,7 +26,7 @@ class HostStatus:
     Attributes:
         percent: Loading progress, 0 to 100.
         sentence: Message for the user: what the host is doing, or what went wrong and what to do.
-        code: Stable name of the error in phase ERROR, else "".
+        code: Stable name of the error in phase ERROR, or of what makes requests fail in phase READY; else "".
         context_tokens: Number of positions that the model can attend to; 0 before it is loaded.
     """
 
@@ -43,6 +45,7 @@ class HostState:
     def __init__(self, model: str) -> None:
         self.status = HostStatus(model=model)
         self._changed = asyncio.Event()
+        self._ready_sentence = ""
 
     def progress(self, sentence: str, fraction: float) -> None:
         """Set the loading progress; `fraction` is between 0 and 1."""
@@ -50,8 +53,15 @@ class HostState:
 
     def ready(self, model: str, device: str, context_tokens: int, remark: str = "") -> None:
         """Enter the phase READY: the model is loaded. A remark for the user is added to the sentence."""
-        sentence = f"Ready. {remark}".rstrip()
-        self._set(HostStatus(HostPhase.READY, 100.0, sentence, model, device, context_tokens=context_tokens))
+        self._ready_sentence = f"Ready. {remark}".rstrip()
+        self._set(
+            HostStatus(HostPhase.READY, 100.0, self._ready_sentence, model, device, context_tokens=context_tokens)
+        )
+
+    def trouble(self, sentence: str) -> None:
+        """Say why requests fail although the engine is ready: its model server does. "" says that they no longer do."""
+        code = RemoteServerError.code if sentence else ""
+        self._set(replace(self.status, sentence=sentence or self._ready_sentence, code=code))
 
     def failed(self, code: str, sentence: str) -> None:
         """Enter the phase ERROR: the model failed to load."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest
-from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
+from completion.errors import CancelledError, DraftlineError, EngineUnavailableError, RemoteServerError
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.errors import EngineFailedError, QueueFullError
 from completion.host.job import Job, Urgency, superseded_answer, supersedes
@@ -50,18 +50,23 @@ class EngineWorker:
         self._on_progress: Progress = silent
         self._on_loaded: Callable[[LoadedEngine | DraftlineError], None] = lambda _outcome: None
         self._on_device_lost: Callable[[], None] = lambda: None
+        self._on_trouble: Callable[[str], None] = lambda _sentence: None
+        self._in_trouble = False
 
     def start(
         self,
         on_progress: Progress,
         on_loaded: Callable[[LoadedEngine | DraftlineError], None],
         on_device_lost: Callable[[], None],
+        on_trouble: Callable[[str], None] = lambda _sentence: None,
     ) -> None:
         """Start the thread, which loads the model. The callbacks are called on it.
 
         After `on_device_lost` every request fails, because a driver's fault stays for the life of a process.
+        `on_trouble` gets the sentence of a model server's failure, and "" when it serves again.
         """
         self._on_progress, self._on_loaded, self._on_device_lost = on_progress, on_loaded, on_device_lost
+        self._on_trouble = on_trouble
         self._thread.start()
 
     def submit(self, job: Job) -> None:
@@ -169,6 +174,8 @@ class EngineWorker:
             started = True
             if not self._serve(loaded.engine, job):
                 outcome = ""
+            else:
+                self._note_trouble(job)
         except CancelledError as error:
             if job.interrupted and self._starts_again(job):
                 outcome = ""
@@ -179,6 +186,7 @@ class EngineWorker:
             job.deliver(superseded_answer(job) if job.superseded else error)
         except DraftlineError as error:
             outcome = error.code
+            self._note_trouble(job, error)
             job.deliver(error)
         # The thread's outermost handler: one failed request must not end the thread that serves all the others.
         except Exception as error:
@@ -193,6 +201,15 @@ class EngineWorker:
         finally:
             if outcome:
                 self._metrics.requests.labels(job.urgency.name.lower(), outcome).inc()
+
+    def _note_trouble(self, job: Job, error: DraftlineError | None = None) -> None:
+        """Report that the model server failed, or that it has served a request again."""
+        if isinstance(error, RemoteServerError):
+            self._in_trouble = True
+            self._on_trouble(str(error))
+        elif error is None and self._in_trouble and isinstance(job.payload, CompletionRequest):
+            self._in_trouble = False
+            self._on_trouble("")
 
     def _starts_again(self, job: Job) -> bool:
         """Queue an interrupted job again, unless a newer one of its document waits, which supersedes it."""

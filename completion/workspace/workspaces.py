@@ -27,7 +27,7 @@ class Workspaces:
     """All open workspaces, under one memory budget.
 
     Args:
-        drafters: Drafters, which hold an index of each workspace.
+        drafters: Drafters, which hold an index of each workspace; None without a local model.
         tokenizer: The model's tokenizer.
         budget_bytes: Maximum memory of all workspaces. The least recently used one is closed first, the one in use
             never.
@@ -36,7 +36,7 @@ class Workspaces:
 
     def __init__(
         self,
-        drafters: Drafters,
+        drafters: Drafters | None,
         tokenizer: CodeTokenizer,
         budget_bytes: int = BUDGET_BYTES,
         parsing: Parsing = IN_PROCESS,
@@ -58,16 +58,18 @@ class Workspaces:
             return
         self._open(key).update(WorkspaceUpdate(key, removed=update.removed))
         for path in update.removed:
-            self._drafters.workspace(key).remove(path)
+            if self._drafters is not None:
+                self._drafters.workspace(key).remove(path)
         for file in update.changed:
             yield
             self._open(key).update(WorkspaceUpdate(key, (file,)))
-            tokens: list[int] = []
-            for piece in _pieces(file.text):
-                yield
-                tokens += self._tokenizer.encode(piece)
-            self._open(key)  # another call may have closed it
-            self._drafters.workspace(key).update(file.path, tokens, is_open=file.open)
+            if self._drafters is not None:
+                tokens: list[int] = []
+                for piece in _pieces(file.text):
+                    yield
+                    tokens += self._tokenizer.encode(piece)
+                self._open(key)  # another call may have closed it
+                self._drafters.workspace(key).update(file.path, tokens, is_open=file.open)
             self._evict()
 
     def snippets(self, request: CompletionRequest, budget_tokens: int) -> tuple[ContextFile, ...]:
@@ -78,7 +80,8 @@ class Workspaces:
     def close(self, workspace: str) -> None:
         """Free the memory of a workspace."""
         self._files.pop(workspace, None)
-        self._drafters.close_workspace(workspace)
+        if self._drafters is not None:
+            self._drafters.close_workspace(workspace)
         trim_heap()
 
     def __len__(self) -> int:
@@ -89,7 +92,8 @@ class Workspaces:
     def size_bytes(self) -> int:
         """Memory of all workspaces."""
         characters = sum(len(file.text) for files in self._files.values() for file in files.files.values())
-        return BYTES_PER_CHARACTER * characters + sum(self._drafters.size_bytes(key) for key in self._files)
+        indexes = sum(self._drafters.size_bytes(key) for key in self._files) if self._drafters is not None else 0
+        return BYTES_PER_CHARACTER * characters + indexes
 
     def _open(self, workspace: str) -> WorkspaceContext:
         if workspace not in self._files:

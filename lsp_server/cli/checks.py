@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,15 @@ from typing import Literal
 
 import psutil
 
+from completion.cancellation import CancelToken
 from completion.errors import DraftlineError
 from completion.host.process.address import host_address
 from completion.host.process.endpoint import endpoint_at
 from completion.model.int8.kernels.processor import processor_features
 from completion.model.store import model_store
 from completion.paths import cache_dir
+from completion.progress import silent
+from completion.remote.address import RemoteAddress
 from completion.version import version
 
 _GIB = 1 << 30
@@ -62,8 +66,11 @@ class Check:
     advice: str = ""
 
 
-def machine_checks(model: str, backend: str) -> list[Check]:
+def machine_checks(model: str, backend: str, remote: RemoteAddress) -> list[Check]:
     """Run every check that needs no engine, in the order in which a completion depends on them."""
+    if remote.url:
+        editors = check_editors(shutil.which, _first_line)
+        return [check_version(), *check_server(model, remote), check_socket(model, backend, remote), editors]
     return [
         check_version(),
         check_model(model),
@@ -71,7 +78,7 @@ def machine_checks(model: str, backend: str) -> list[Check]:
         check_cpu(processor_features()),
         check_device(_gpu_name()),
         check_disk(model, shutil.disk_usage(cache_dir()).free),
-        check_socket(model, backend),
+        check_socket(model, backend, remote),
         check_editors(shutil.which, _first_line),
     ]
 
@@ -138,10 +145,26 @@ def check_disk(model: str, free_bytes: int) -> Check:
     return Check("disk", "warn" if is_converted else "fail", found, advice)
 
 
-def check_socket(model: str, backend: str) -> Check:
+def check_server(model: str, remote: RemoteAddress) -> list[Check]:
+    """Check that the model server can be reached and has the tokens of the model, and time a round trip."""
+    from completion.remote.engine import RemoteModel
+
+    try:
+        found = RemoteModel.connect(remote, model, silent, CancelToken())
+        started = time.perf_counter()
+        facts = found.server.facts(CancelToken())
+    except DraftlineError as error:
+        return [Check("server", "fail", error.code, str(error))]
+    round_trip_ms = 1e3 * (time.perf_counter() - started)
+    where = f"{facts.model} on {facts.software} at {found.address}, {round_trip_ms:.0f} ms a round trip"
+    same = f"the server's {found.tokenizer.vocabulary_size:,} tokens are those of {found.folder}"
+    return [Check("server", "ok", where), Check("tokenizer", "ok", same)]
+
+
+def check_socket(model: str, backend: str, remote: RemoteAddress) -> Check:
     """Check that no other user can access the engine's socket, and report whether an engine listens on it."""
     try:
-        path = host_address(model, backend).endpoint_path
+        path = host_address(model, backend, remote.arguments()).endpoint_path
         endpoint = endpoint_at(path)
     except DraftlineError as error:
         return Check("socket", "fail", error.code, str(error))

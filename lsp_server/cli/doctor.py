@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from completion.errors import DraftlineError
 from completion.request import CompletionRequest, Mode
@@ -32,9 +32,10 @@ def execute(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from lsp_server.cli.checks import machine_checks
+    from lsp_server.settings.config import users_remote_address
 
     console = Console(highlight=False)
-    checks = machine_checks(options.model, options.backend)
+    checks = machine_checks(options.model, options.backend, users_remote_address())
     if not options.no_engine:
         checks += asyncio.run(_engine_checks(options, console))
     _print_table(console, checks)
@@ -47,6 +48,7 @@ async def _engine_checks(options: argparse.Namespace, console: Console) -> list[
 
     from lsp_server.cli.checks import Check
     from lsp_server.cli.engine_arguments import connected_client
+    from lsp_server.settings.config import users_remote_address
 
     started = time.perf_counter()
     try:
@@ -64,7 +66,8 @@ async def _engine_checks(options: argparse.Namespace, console: Console) -> list[
     took = f" in {statistics.total_ms:.0f} ms" if statistics else ""
     answer = Check("completion", "ok", f"return {text.strip()}{took}") if text else _no_answer(events[-1].dropped)
     remark = client.status.sentence.removeprefix("Ready.").strip()
-    return [Check("engine", "warn" if remark else "ok", f"{facts}, {memory_mb:,.0f} MB", remark), answer]
+    state: Literal["ok", "warn"] = "warn" if remark and not users_remote_address().url else "ok"
+    return [Check("engine", state, f"{facts}, {memory_mb:,.0f} MB", remark), answer]
 
 
 def _no_answer(reason: str) -> Check:

@@ -13,6 +13,7 @@ from completion.request import Layout, Mode
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.status import EngineStatus
+from lsp_server.settings.config import users_remote_address
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +33,11 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, default=128, metavar="N", help="maximum number of generated tokens")
 
 
+def options_of(options: argparse.Namespace) -> EngineOptions:
+    """Return the engine of the command line, on the model server of the user's own settings file if it names one."""
+    return EngineOptions(model=options.model, backend=options.backend, remote=users_remote_address())
+
+
 @asynccontextmanager
 async def connected_client(options: argparse.Namespace, console: Console) -> AsyncIterator[EngineClient]:
     """Provide a client whose engine is ready, and show the loading progress on the console.
@@ -46,7 +52,7 @@ async def connected_client(options: argparse.Namespace, console: Console) -> Asy
                 percent = f" {status.percent:.0f} %" if status.state == "loading" else ""
                 line.update(f"{status.sentence}{percent}")
 
-            client = EngineClient(EngineOptions(model=options.model, backend=options.backend), show)
+            client = EngineClient(options_of(options), show)
             stack.push_async_callback(client.close)
             await client.connect()
         yield client

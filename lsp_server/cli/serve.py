@@ -73,6 +73,7 @@ def _serve(options: argparse.Namespace) -> int:
     from completion.host.server import HostSettings
     from completion.paths import state_dir
     from completion.progress import Progress
+    from lsp_server.settings.config import users_remote_address
 
     own_token = state_dir() / "engine-token"
     tcp = None
@@ -85,6 +86,7 @@ def _serve(options: argparse.Namespace) -> int:
         gpu_memory_share=options.gpu_memory_share,
         idle_s=60 * options.idle_minutes,
         tcp=tcp,
+        remote=users_remote_address(),
     )
 
     def load(progress: Progress) -> LoadedEngine:
@@ -115,10 +117,11 @@ def _print_addresses(tcp: TcpAddress | None, token_file: Path, address: HostAddr
 
 
 def _stop(options: argparse.Namespace) -> int:
-    from lsp_server.engine.launcher import EngineOptions, HostLauncher
+    from lsp_server.cli.engine_arguments import options_of
+    from lsp_server.engine.launcher import HostLauncher
     from lsp_server.engine.process import STOP_S
 
-    launcher = HostLauncher(EngineOptions(model=options.model, backend=options.backend))
+    launcher = HostLauncher(options_of(options))
     processes = launcher.processes()
     if not processes:
         print("No engine is running for this model.")

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from completion.errors import EngineUnavailableError
 from completion.host.process.address import DEFAULT_MODEL_NAME, HostAddress, host_address, normal_model
 from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
 from completion.paths import writing_to
+from completion.remote.address import RemoteAddress
 from completion.version import version
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class EngineOptions:
         token: Bearer token for `url`.
         is_editor: Whether the host forgets the documents and workspaces that only this client used when the client
             closes them or disconnects. For a command in a terminal, it keeps them for the next command.
+        remote: Address of the model server that the host generates with; its `url` is "" if the model runs here.
         program: Command that starts a local host; arguments are appended to it.
     """
 
@@ -60,6 +62,7 @@ class EngineOptions:
     url: str = ""
     token: str = ""
     is_editor: bool = False
+    remote: RemoteAddress = field(default_factory=RemoteAddress)
     # -P: modules in the working directory, the user's project, must not shadow draftline's.
     program: tuple[str, ...] = (sys.executable, "-P", "-m", "completion.host")
 
@@ -73,7 +76,7 @@ class HostLauncher:
 
     def address(self) -> HostAddress:
         """Return the files of the host. The errors are those of `host_address`."""
-        return host_address(self._options.model, self._options.backend)
+        return host_address(self._options.model, self._options.backend, self._options.remote.arguments())
 
     def ensure_running(self) -> None:
         """Start a host, unless the one that this launcher started still runs.
@@ -126,6 +129,7 @@ class HostLauncher:
         address, options = self.address(), self._options
         arguments = ["--model", normal_model(options.model), "--backend", options.backend]
         arguments += ["--idle-seconds", str(options.idle_s), "--gpu-memory-share", str(options.gpu_memory_share)]
+        arguments += options.remote.arguments()
         if options.threads:
             arguments += ["--threads", str(options.threads)]
         mode = "ab" if address.crash_path.exists() and address.crash_path.stat().st_size < _MAX_STDERR_BYTES else "wb"

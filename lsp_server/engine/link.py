@@ -12,6 +12,7 @@ from completion.request import Closing, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.status import EngineStatus
+from lsp_server.settings.config import remote_address
 from lsp_server.settings.table import Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 
@@ -36,7 +37,7 @@ class EngineLink:
         self._progress: LoadingProgress | None = None
         self._options: EngineOptions | None = None
         self._client: EngineClient | None = None
-        self._was_ready = False
+        self._was_ready = self._is_ready = False
         self._connecting: asyncio.Task[None] | None = None
 
     @property
@@ -53,6 +54,7 @@ class EngineLink:
             gpu_memory_share=settings.gpu_memory_share,
             idle_s=settings.idle_minutes * 60,
             is_editor=True,
+            remote=remote_address(settings),
         )
         if options != self._options:
             await self.close()
@@ -97,7 +99,8 @@ class EngineLink:
     async def close(self) -> None:
         """Release the engine, which exits on its own after some time without clients."""
         client, connecting = self._client, self._connecting
-        self._client, self._connecting, self._was_ready, self._options = None, None, False, None
+        self._client, self._connecting, self._options = None, None, None
+        self._was_ready = self._is_ready = False
         if connecting is not None:
             connecting.cancel()
             await asyncio.gather(connecting, return_exceptions=True)
@@ -113,6 +116,8 @@ class EngineLink:
     def _note(self, engine: EngineStatus) -> None:
         kinds = {"ready": StatusKind.READY, "error": StatusKind.ERROR}
         kind = kinds.get(engine.state, StatusKind.STARTING)
+        if engine.state == "ready" and engine.code:  # its model server fails
+            kind = StatusKind.ERROR
         self._status.update(kind=kind, message=engine.sentence, model=engine.model, device=engine.device)
         if engine.state in ("starting", "loading"):
             self._progress = self._progress or self._new_progress()
@@ -120,6 +125,7 @@ class EngineLink:
         elif self._progress is not None:
             self._progress.end(engine.sentence)
             self._progress = None
-        if engine.state == "ready":
+        became_ready, self._is_ready = engine.state == "ready" and not self._is_ready, engine.state == "ready"
+        if became_ready:
             self._was_ready = True
             self._on_ready()

@@ -7,7 +7,7 @@ import difflib
 import itertools
 import reprlib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_origin
@@ -15,6 +15,7 @@ from typing import Any, get_origin
 from platformdirs import PlatformDirs
 
 from completion.errors import ConfigurationError
+from completion.remote.address import RemoteAddress
 from lsp_server.settings.table import DEFAULTS, SETTINGS, Scope, Settings, choices
 from lsp_server.workspace_reader import read_inside, read_named
 
@@ -56,7 +57,7 @@ def merge(sources: Sequence[Source]) -> tuple[Settings, list[str]]:
             problems.append(
                 f"{source.name} has {len(source.values)} keys. Those after the first {_MAX_KEYS} are ignored."
             )
-        for key, value in itertools.islice(source.values.items(), _MAX_KEYS):
+        for key, value in itertools.islice(_flat(source.values), _MAX_KEYS):
             try:
                 name = _known_name(key, source)
                 chosen[name] = _checked(name, value, source, key)
@@ -108,6 +109,17 @@ def load(user: Path, folders: Sequence[Path], editor: Sequence[Source]) -> tuple
     return settings, problems + found
 
 
+def remote_address(settings: Settings) -> RemoteAddress:
+    """Return the address of the model server; its `url` is "" if the model runs on this computer."""
+    names = [one.name for one in dataclasses.fields(RemoteAddress)]
+    return RemoteAddress(**{name: getattr(settings, f"engine_{name}") for name in names})
+
+
+def users_remote_address() -> RemoteAddress:
+    """Return the address of the model server that the user's own file names, for commands in a terminal."""
+    return remote_address(load(user_file(), [], [])[0])
+
+
 def with_text(settings: Settings, name: str, text: str) -> Settings:
     """Return the settings with one value replaced, given as text: `line`, `60`, `false`.
 
@@ -119,6 +131,15 @@ def with_text(settings: Settings, name: str, text: str) -> Settings:
     except tomllib.TOMLDecodeError:  # a bare word
         value = text
     return dataclasses.replace(settings, **{name: _checked(name, value, Source(f"{name}={text}", {}), name)})
+
+
+def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield keys and values; those of a table `[engine]` as `engine_url` and so on."""
+    for key, value in values.items():
+        if key == "engine" and isinstance(value, Mapping):
+            yield from ((f"engine_{inner}", each) for inner, each in value.items())
+        else:
+            yield key, value
 
 
 def _known_name(key: str, source: Source) -> str:
@@ -138,6 +159,8 @@ def _known_name(key: str, source: Source) -> str:
 def _checked(name: str, value: Any, source: Source, key: str) -> Any:  # noqa: ANN401 - untyped JSON or TOML
     """Return the value as the setting's type. Error messages spell the key as its source does."""
     setting = SETTINGS[name]
+    if value == setting.default == "":  # VS Code writes out defaults
+        return value
     converted = _convert(setting.kind, value)
     if converted is None:
         raise ConfigurationError(f'{source.name}: "{key}" is {_shown(value)}; it must be {_describe(setting.kind)}.')

@@ -125,6 +125,30 @@ class Settings:
         description="Share of a GPU's memory that the engine may take; 0 leaves the GPU to other programs. The backend "
         "`auto` takes the most exact format of the weights that fits: bfloat16, 8 or 4 bits.",
     )
+    engine_url: str = _setting(
+        default="",
+        scope=Scope.MACHINE,
+        description="Address of a llama-server of llama.cpp, for example `https://gpu.example:8080`, that runs the "
+        "model in place of this computer. The text around the cursor goes there, and `model` names the tokenizer, "
+        "which must be that of the server's model.",
+    )
+    engine_token_file: str = _setting(
+        default="", scope=Scope.MACHINE, description="File with the token that the model server wants."
+    )
+    engine_token_env: str = _setting(
+        default="", scope=Scope.MACHINE, description="Environment variable with the token that the model server wants."
+    )
+    engine_ca_file: str = _setting(
+        default="",
+        scope=Scope.MACHINE,
+        description="File with the certificates (PEM) of the authority that signed the model server's own; by default "
+        "those of the system.",
+    )
+    engine_plain_http: bool = _setting(
+        default=False,
+        scope=Scope.MACHINE,
+        description="Whether text may go to a model server on another machine unencrypted.",
+    )
     idle_minutes: float = _setting(
         default=10.0,
         low=0.01,

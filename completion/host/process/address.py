@@ -9,6 +9,7 @@ import hashlib
 import os
 import stat
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,14 +54,19 @@ class HostAddress:
         return self.log_folder / f"{self.name}.stderr"
 
 
-def host_address(model: str, backend: str) -> HostAddress:
+def host_address(model: str, backend: str, remote: Sequence[str] = ()) -> HostAddress:
     """Return the files of the host that serves this model. Each version of draftline has a host of its own.
+
+    Args:
+        model: The model.
+        backend: Implementation that runs it.
+        remote: Arguments that name the model server, if it runs there.
 
     Raises:
         PermissionsError: Another user owns the folder or can access it.
         StorageError: A folder cannot be created.
     """
-    key = hashlib.sha256("\0".join((version(), normal_model(model), backend)).encode()).hexdigest()[:12]
+    key = hashlib.sha256("\0".join((version(), normal_model(model), backend, *remote)).encode()).hexdigest()[:12]
     folder = runtime_dir()
     check_private(folder)
     logs = state_dir() / "logs"

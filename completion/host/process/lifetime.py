@@ -20,6 +20,7 @@ from completion.host.process.sockets import own_socket, tcp_socket
 from completion.host.server import HostServer, HostSettings
 from completion.paths import writing_to
 from completion.progress import Progress
+from completion.remote.address import RemoteAddress
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ def parse_settings(arguments: Sequence[str]) -> HostSettings:
     parser.add_argument("--gpu-memory-share", type=float, default=defaults.gpu_memory_share)
     parser.add_argument("--idle-seconds", type=float, default=defaults.idle_s)
     parser.add_argument("--log-level", default=defaults.log_level)
+    RemoteAddress.add_arguments(parser)
     chosen = parser.parse_args(arguments)
     return HostSettings(
         model=chosen.model,
@@ -42,6 +44,7 @@ def parse_settings(arguments: Sequence[str]) -> HostSettings:
         gpu_memory_share=chosen.gpu_memory_share,
         idle_s=chosen.idle_seconds,
         log_level=chosen.log_level.upper(),
+        remote=RemoteAddress.parsed(chosen),
     )
 
 
@@ -60,7 +63,7 @@ def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[Ho
         StorageError: The lock, the log or the socket cannot be created.
         DraftlineError: The host cannot listen.
     """
-    address = host_address(settings.model, settings.backend)
+    address = host_address(settings.model, settings.backend, settings.remote.arguments())
     lock = FileLock(address.lock_path, mode=0o600, blocking=False)
     with writing_to(address.runtime_folder, "DRAFTLINE_RUNTIME_DIR"):
         if not _acquired(lock):

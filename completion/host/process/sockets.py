@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import secrets
 import socket
@@ -16,6 +15,7 @@ from completion.errors import ConfigurationError, EngineUnavailableError, Storag
 from completion.host.process.address import check_private
 from completion.host.process.endpoint import LOOPBACK, write_endpoint
 from completion.paths import writing_to
+from completion.remote.address import is_loopback
 
 TRANSPORT_VARIABLE = "DRAFTLINE_TRANSPORT"
 """Environment variable that makes a host listen on "tcp" although the system has Unix sockets."""
@@ -136,16 +136,6 @@ def tcp_address(text: str, token_file: Path | None, own_token_file: Path, *, all
             )
         token_file = _with_new_token(own_token_file)
     return TcpAddress(host, int(port), _read_token(token_file), allow_local)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is this computer's own, which no other machine can reach."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _with_new_token(path: Path) -> Path:

@@ -3,6 +3,7 @@
 import pytest
 
 from completion.model.int8.kernels.processor import processor_features
+from completion.remote.address import RemoteAddress
 from lsp_server.cli.checks import check_cpu, check_disk, check_editors, check_memory, check_model, check_socket
 
 GIB = 1 << 30
@@ -50,7 +51,7 @@ def test_a_socket_folder_that_other_users_can_access_fails_with_what_to_do(tmp_p
     folder.mkdir(mode=0o755)
     folder.chmod(0o755)
     monkeypatch.setenv("DRAFTLINE_RUNTIME_DIR", str(folder))
-    check = check_socket("default", "auto")
+    check = check_socket("default", "auto", RemoteAddress())
     assert (check.state, "chmod 700" in check.advice) == ("fail", True)
 
 

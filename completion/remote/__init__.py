@@ -1,0 +1,1 @@
+"""The engine of a user who has a model server: the same suggestions, from tokens that the server generates."""

@@ -1,0 +1,122 @@
+"""The address of a model server, as the user's settings give it. Light: the language server imports it."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import os
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from completion.errors import ConfigurationError
+
+_MAX_TOKEN_BYTES = 16 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteAddress:
+    """A model server and how to reach it.
+
+    Attributes:
+        url: Its address, for example "https://gpu.example:8080"; "" if the model runs on this computer.
+        token_file: File with the bearer token; "" for none.
+        token_env: Environment variable with the bearer token; "" for none.
+        ca_file: File with the certificates that sign the server's; "" for those of the system.
+        plain_http: Whether text may go to another machine unencrypted.
+    """
+
+    url: str = ""
+    token_file: str = ""
+    token_env: str = ""
+    ca_file: str = ""
+    plain_http: bool = False
+
+    def parts(self) -> SplitResult:
+        """Return the parts of the address.
+
+        Raises:
+            ConfigurationError: It is malformed, or text would travel unencrypted although that is not allowed.
+        """
+        try:
+            parts = urlsplit(self.url)
+            host, _ = parts.hostname, parts.port
+        except ValueError as error:
+            raise ConfigurationError(f"The engine's url {self.url!r} is malformed ({error}).") from error
+        if parts.scheme not in {"http", "https"} or not host or parts.username or parts.query or parts.fragment:
+            raise ConfigurationError(
+                f"The engine's url {self.shown()!r} is not of the form https://HOST:PORT. A token belongs into a file."
+            )
+        if parts.scheme == "http" and not self.plain_http and not is_loopback(host):
+            raise ConfigurationError(
+                f"The engine's url {self.url} would send your text unencrypted to another machine. Use https, or set "
+                "plain_http to true for a network that you trust."
+            )
+        return parts
+
+    def shown(self) -> str:
+        """Return the address without a user name or password, for messages."""
+        head, slashes, rest = self.url.partition("://")
+        return head + slashes + rest.rpartition("@")[2]
+
+    def token(self) -> str:
+        """Read the bearer token; "" if none is configured.
+
+        Raises:
+            ConfigurationError: The file or the variable cannot be read or is empty, or both are named.
+        """
+        if self.token_file and self.token_env:
+            raise ConfigurationError("The engine has both token_file and token_env. Give one of them.")
+        if self.token_env:
+            return _usable(os.environ.get(self.token_env, ""), f"The environment variable {self.token_env}")
+        if not self.token_file:
+            return ""
+        path = Path(self.token_file).expanduser()
+        try:
+            with path.open("rb") as file:
+                text = file.read(_MAX_TOKEN_BYTES).decode("utf-8")
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"The engine's token_file {path} cannot be read ({error}).") from error
+        return _usable(text, f"The engine's token_file {path}")
+
+    def arguments(self) -> list[str]:
+        """Return the address as arguments of a host's command line. They name the token's place, never the token."""
+        given = {name: value for name, value in asdict(self).items() if value} if self.url else {}
+        return [
+            word for name, value in given.items() for word in (_option(name), *([value] if value is not True else []))
+        ]
+
+    @classmethod
+    def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
+        """Add the options that `arguments` writes."""
+        for one in fields(cls):
+            if one.name == "plain_http":
+                parser.add_argument(_option(one.name), action="store_true")
+            else:
+                parser.add_argument(_option(one.name), default="")
+
+    @classmethod
+    def parsed(cls, chosen: argparse.Namespace) -> RemoteAddress:
+        """Return the address that the options give."""
+        return cls(**{one.name: getattr(chosen, f"engine_{one.name}") for one in fields(cls)})
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address is this computer's own, which no other machine can reach."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _option(name: str) -> str:
+    return f"--engine-{name.replace('_', '-')}"
+
+
+def _usable(text: str, where: str) -> str:
+    token = text.strip()
+    if not token or not token.isascii() or not token.isprintable():
+        raise ConfigurationError(f"{where} has no token: one line of printable ASCII characters.")
+    return token

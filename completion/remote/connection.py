@@ -1,0 +1,179 @@
+"""HTTP to a model server: JSON and server-sent events, ended by a cancel token; each failure is one sentence.
+
+Each request has a connection of its own, because the usual end of a stream is that its reader has enough and closes it.
+`http.client` gives the socket before the reply begins, so a cancel can close it while the server computes the prompt.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from completion.cancellation import CancelToken
+from completion.errors import CancelledError, ConfigurationError, RemoteServerError
+from completion.remote.address import RemoteAddress
+
+CONNECT_S = 3.0
+"""Maximum time to connect, in seconds: a server that takes longer is too far away to complete code."""
+SILENCE_S = 10.0
+"""Maximum time between two parts of a reply, in seconds."""
+
+_MAX_REPLY_BYTES = 64 << 20
+_MAX_LINE_BYTES = 1 << 20
+_MAX_MESSAGE_CHARACTERS = 200
+_OK = 200
+_REFUSED = frozenset({401, 403})
+_LOADING = 503
+
+
+class Connection:
+    """The way to one model server. Proxies of the environment are not used: text goes to the address or nowhere.
+
+    Args:
+        address: The user's settings.
+
+    Raises:
+        ConfigurationError: The settings cannot be used.
+    """
+
+    def __init__(self, address: RemoteAddress) -> None:
+        parts = address.parts()
+        self.shown = address.shown()
+        self._host, self._port, self._base = parts.hostname or "", parts.port, parts.path.rstrip("/")
+        self._context = _context(address) if parts.scheme == "https" else None
+        token = address.token()
+        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+
+    def json(self, path: str, body: object, cancel: CancelToken) -> Any:  # noqa: ANN401 - the callers check it
+        """Return the reply to a POST with a JSON body, or to a GET if the body is None.
+
+        Raises:
+            CancelledError: At once after `cancel`.
+            RemoteServerError: The server cannot be reached, refuses the request, or its reply is no JSON.
+        """
+        with self._reply(path, body, cancel) as reply:
+            text = reply.read(_MAX_REPLY_BYTES)
+        return self._decoded(text)
+
+    def events(self, path: str, body: object, cancel: CancelToken) -> Generator[dict[str, Any]]:
+        """Yield the server-sent events of a reply, each a JSON object. Closing the generator closes the connection.
+
+        Raises:
+            CancelledError: At once after `cancel`.
+            RemoteServerError: As for `json`, or an event is an error, or the reply ends before its reader has enough.
+        """
+        with self._reply(path, body, cancel) as reply:
+            while line := reply.readline(_MAX_LINE_BYTES):
+                kind, _, data = line.partition(b":")
+                if kind not in {b"data", b"error"} or data.strip() == b"[DONE]":
+                    continue
+                event = self._decoded(data)
+                if not isinstance(event, dict):
+                    raise self._unreadable()
+                if kind == b"error" or "error" in event:
+                    raise RemoteServerError(f"The server at {self.shown} failed: {_message(event)}")
+                yield event
+        raise self._halved()
+
+    @contextmanager
+    def _reply(self, path: str, body: object, cancel: CancelToken) -> Iterator[http.client.HTTPResponse]:
+        cancel.raise_if_cancelled()
+        connection = self._connected()
+        try:
+            with self._failures(cancel), cancel.calling(partial(_break, connection.sock)):
+                data = None if body is None else json.dumps(body).encode()
+                method = "GET" if body is None else "POST"
+                connection.request(method, self._base + path, data, self._headers)
+                reply = connection.getresponse()
+                if reply.status != _OK:
+                    raise self._refusal(reply)
+                yield reply
+        finally:
+            connection.close()
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._context is None:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=CONNECT_S)
+        else:
+            connection = http.client.HTTPSConnection(self._host, self._port, timeout=CONNECT_S, context=self._context)
+        try:
+            connection.connect()
+        except ssl.SSLCertVerificationError as error:
+            raise RemoteServerError(
+                f"The certificate of {self.shown} is not trusted ({error.verify_message}). Name the file of its "
+                "authority in the engine's ca_file."
+            ) from error
+        except OSError as error:  # ssl.SSLError and TimeoutError, too
+            raise RemoteServerError(
+                f"No server answers at {self.shown} ({error.strerror or error}). Start it, or correct the engine's url."
+            ) from error
+        connection.sock.settimeout(SILENCE_S)
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    @contextmanager
+    def _failures(self, cancel: CancelToken) -> Iterator[None]:
+        """Turn what breaks a reply into its sentence, or into `CancelledError` if a cancel has broken it."""
+        try:
+            yield
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if cancel.cancelled:
+                raise CancelledError("The request was cancelled.") from error
+            if isinstance(error, TimeoutError):
+                raise RemoteServerError(
+                    f"The server at {self.shown} was silent for {SILENCE_S:g} s. It may be overloaded. Try again."
+                ) from error
+            raise self._halved() from error
+
+    def _refusal(self, reply: http.client.HTTPResponse) -> RemoteServerError:
+        if reply.status in _REFUSED:
+            return RemoteServerError(
+                f"The server at {self.shown} refuses the token (HTTP {reply.status}). Correct the engine's token_file "
+                "or token_env."
+            )
+        try:
+            said = _message(json.loads(reply.read(_MAX_LINE_BYTES)))
+        except ValueError:
+            said = "no explanation"
+        if reply.status == _LOADING:
+            return RemoteServerError(f"The server at {self.shown} is not ready ({said}). Try again in a minute.")
+        return RemoteServerError(f"The server at {self.shown} refuses the request with HTTP {reply.status}: {said}")
+
+    def _decoded(self, text: bytes) -> Any:  # noqa: ANN401 - the callers check it
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise self._unreadable() from error
+
+    def _unreadable(self) -> RemoteServerError:
+        return RemoteServerError(f"The reply of {self.shown} cannot be read. Is it the kind of server in the settings?")
+
+    def _halved(self) -> RemoteServerError:
+        return RemoteServerError(f"The server at {self.shown} ended in the middle of its reply. Try again.")
+
+
+def _context(address: RemoteAddress) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=Path(address.ca_file).expanduser() if address.ca_file else None)
+    except OSError as error:  # ssl.SSLError, too
+        raise ConfigurationError(f"The engine's ca_file {address.ca_file} cannot be read ({error}).") from error
+
+
+def _break(connected: socket.socket) -> None:
+    """End a connection that another thread reads; the method of an SSLSocket would pull its state from under that."""
+    with suppress(OSError):
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+
+def _message(event: Any) -> str:  # noqa: ANN401 - untyped JSON
+    """Return what a server says about an error, on one line and shortened."""
+    error = event.get("error", event) if isinstance(event, dict) else event
+    said = error.get("message", error) if isinstance(error, dict) else error
+    return " ".join(str(said).split())[:_MAX_MESSAGE_CHARACTERS]

@@ -1,0 +1,106 @@
+"""Tokens of an attempt from a model server: constrained as the local decoder does it, corrected where they must be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from completion.cancellation import CancelToken
+from completion.decoding.constraints import FREE, Constraints, ConstraintState
+from completion.decoding.decoder import NO_TOKEN, Step, TopTokens
+from completion.remote.model_server import Generated, ModelServer, Query
+from completion.request import Sampling
+from drafting.verifier import MODEL
+
+MAX_CORRECTIONS = 8
+"""Maximum number of tokens of an attempt that the constraints correct. Each correction costs a request."""
+
+
+@dataclass(slots=True)
+class RemoteDecoder:
+    """Generates the tokens of one attempt on a server.
+
+    A token that the constraints reject is replaced by the likeliest one that they accept, as the local decoder does it,
+    and the server goes on from there. It is looked for among the likeliest tokens that the server has named.
+
+    Attributes:
+        server: The server.
+        prompt: Tokens of the prompt.
+        constraints: Constraints on the next token.
+        sampling: Parameters of drawing a token.
+        max_tokens: Maximum number of tokens.
+        stop_ids: Stop tokens.
+        state: State of the constraints after the tokens so far.
+        note_cached: Called with the number of cached tokens of the prompt when the first token arrives.
+        tokens: Emitted tokens so far.
+    """
+
+    server: ModelServer
+    prompt: Sequence[int]
+    constraints: Constraints
+    sampling: Sampling
+    max_tokens: int
+    stop_ids: frozenset[int]
+    state: ConstraintState
+    note_cached: Callable[[int], None]
+    tokens: list[int] = field(default_factory=list)
+
+    def steps(self, cancel: CancelToken) -> Generator[Step]:
+        """Yield a step for each token until a stop token or the limit, or until the caller stops iterating.
+
+        Raises:
+            CancelledError: At once after `cancel`; the connection is closed.
+            RemoteServerError: The server failed.
+        """
+        for _ in range(1 + MAX_CORRECTIONS):
+            forced, left = self.state.forced.remaining, self.max_tokens - len(self.tokens)
+            query = Query([*self.prompt, *self.tokens], left, forced, self.sampling)
+            with closing(self.server.generate(query, cancel)) as generated:
+                for each in generated:
+                    cancel.raise_if_cancelled()
+                    if not self.tokens:
+                        self.note_cached(each.cached)
+                    step = self._step(each)
+                    yield step
+                    if step.tokens[0] in self.stop_ids or step.tokens[0] == NO_TOKEN or left <= 1:
+                        return
+                    if step.tokens[0] != each.token:
+                        break
+                else:
+                    return
+        yield Step((NO_TOKEN,), (MODEL,), (-math.inf,), 0, 0.0)
+
+    def _step(self, each: Generated) -> Step:
+        before = self.state
+        token = self._allowed(each, before)
+        following = self.constraints.advance(before, token) if token != NO_TOKEN else None
+        self.state = following or FREE
+        self.tokens.append(token)
+        if token == NO_TOKEN:
+            return Step((NO_TOKEN,), (MODEL,), (-math.inf,), 0, 0.0)
+        scores = self._among_candidates(each.log_probabilities, before)
+        top = sorted(scores.items(), key=lambda score: -score[1])
+        ids = np.array([one for one, _ in top], dtype=np.int32)
+        values = np.array([score for _, score in top], dtype=np.float32)
+        return Step((token,), (MODEL,), (scores[token],), 0, 0.0, (TopTokens(token, ids, values, before),))
+
+    def _allowed(self, each: Generated, state: ConstraintState) -> int:
+        """Return the server's token if the constraints accept it, else the likeliest known one that they accept."""
+        likeliest = sorted(each.log_probabilities, key=lambda token: -each.log_probabilities[token])
+        for token in (each.token, *likeliest):
+            if not self.constraints.bind(state) or self.constraints.advance(state, token) is not None:
+                return token
+        return NO_TOKEN
+
+    def _among_candidates(self, scores: dict[int, float], state: ConstraintState) -> dict[int, float]:
+        """Return log-probabilities given the forced bytes, as far as the likeliest tokens tell."""
+        candidates = self.constraints.candidates(state)
+        if candidates is None:
+            return scores
+        agreeing = [score for token, score in scores.items() if token in candidates]
+        total = math.log(sum(map(math.exp, agreeing)) or 1.0)
+        return {token: score - total for token, score in scores.items()}

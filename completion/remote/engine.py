@@ -1,0 +1,174 @@
+"""The engine over a model server: the stages of the local engine without its weights, cache and drafts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from completion.cache.kv_plan import CachePlan
+from completion.cancellation import CancelToken
+from completion.decoding.constraints import Constraints, ConstraintState
+from completion.decoding.finishing import open_grammar
+from completion.decoding.run_record import RunRecord
+from completion.decoding.task import Task
+from completion.edits import NextEditRequest, NextEdits
+from completion.engine import Completer
+from completion.errors import PromptTooLongError
+from completion.model.store.model_store import prepare
+from completion.model.tokenizer import CodeTokenizer
+from completion.progress import Progress
+from completion.prompt.chat_template import ChatTemplate
+from completion.prompt.fim_format import detect_format
+from completion.prompt.line_endings import normalised
+from completion.prompt.pace import PromptBudget
+from completion.prompt.planner import Prompt, PromptPlanner
+from completion.remote.address import RemoteAddress
+from completion.remote.connection import Connection
+from completion.remote.decoder import RemoteDecoder
+from completion.remote.llama_server import LlamaServer
+from completion.remote.model_server import ModelServer, ServerFacts
+from completion.request import Closing, CompletionRequest
+from completion.stopping.mode import cursor_context
+from completion.syntax.parser_process import IN_PROCESS, Parsing
+from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
+
+_MIN_GENERATED_TOKENS = 64  # positions of the server's context that a prompt leaves free
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteTask(Task):
+    """A request in progress on a model server."""
+
+    server: ModelServer
+
+    def source(
+        self, constraints: Constraints, written: Sequence[int], state: ConstraintState, *, is_first: bool
+    ) -> RemoteDecoder:
+        """See `Task`."""
+        return RemoteDecoder(
+            server=self.server,
+            prompt=[*self.prompt.tokens, *written],
+            constraints=constraints,
+            sampling=self.request.sampling,
+            max_tokens=self.request.max_tokens - len(written),
+            stop_ids=self.tokenizer.stop_ids,
+            state=state,
+            note_cached=self._note_cached if is_first else lambda _: None,
+        )
+
+    def _note_cached(self, cached: int) -> None:
+        """Record how the server's cache served the prompt."""
+        slots = np.arange(len(self.prompt.tokens), dtype=np.int32)
+        self.record.prompt_ready(self.prompt, CachePlan(np.where(slots < cached, slots, -1), slots[cached:]), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteModel:
+    """A model server whose tokens are known to be those of a local tokenizer.
+
+    Attributes:
+        server: The server.
+        facts: What it says about itself.
+        address: Its address, for messages.
+        tokenizer: The tokenizer.
+        folder: Folder of the tokenizer's files.
+    """
+
+    server: ModelServer
+    facts: ServerFacts
+    address: str
+    tokenizer: CodeTokenizer
+    folder: Path
+
+    @classmethod
+    def connect(cls, address: RemoteAddress, spec: str, progress: Progress, cancel: CancelToken) -> RemoteModel:
+        """Read the tokenizer's files, and compare them with the server's.
+
+        Args:
+            address: The user's settings.
+            spec: A folder with tokenizer.json and config.json, or a model as `model_store.prepare` takes it.
+            progress: Called with a sentence and the finished fraction.
+            cancel: Ends the requests.
+
+        Raises:
+            ConfigurationError: The settings cannot be used.
+            ModelError: The tokenizer's files cannot be found or read, or its family is unknown.
+            RemoteServerError: The server cannot be reached, or has other tokens.
+        """
+        connection = Connection(address)
+        progress(f"Connecting to {connection.shown}", 0.1)
+        folder = Path(spec).expanduser()
+        if not (folder / "tokenizer.json").is_file():
+            folder = prepare(spec, progress).folder
+        tokenizer = CodeTokenizer.from_folder(folder)
+        server = LlamaServer(connection, tokenizer)
+        facts = server.facts(cancel)
+        progress(f"Comparing the tokens of {facts.model} at {connection.shown}", 0.5)
+        server.check_tokenizer(detect_format(tokenizer.special, facts.model).required(), cancel)
+        return cls(server, facts, connection.shown, tokenizer, folder)
+
+
+class RemoteEngine(Completer):
+    """Completes requests with the model of a server. Drafts, PIE and superposed alternatives need a local model."""
+
+    def __init__(
+        self,
+        remote: RemoteModel,
+        budget: PromptBudget | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        parsing: Parsing = IN_PROCESS,
+    ) -> None:
+        self._server, self._tokenizer = remote.server, remote.tokenizer
+        self._budget, self._capacity = budget or PromptBudget(), remote.facts.context_tokens
+        fim_format = detect_format(remote.tokenizer.special, remote.facts.model)
+        chat = ChatTemplate(remote.folder, remote.tokenizer.special)
+        max_tokens = self._capacity - _MIN_GENERATED_TOKENS
+        planner = PromptPlanner(remote.tokenizer, fim_format, self._budget, max_tokens, parsing, chat)
+        workspaces = Workspaces(None, remote.tokenizer, BUDGET_BYTES, parsing)
+        super().__init__(planner, workspaces, clock, parsing)
+
+    def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
+        """Make the server compute the prompt of a request that may follow, and load the grammar of its language.
+
+        Raises:
+            CancelledError: At once after `cancel`.
+            RemoteServerError: The server failed.
+        """
+        self._parsing.watch(cancel, request.document)
+        planned, prompt = self._plan(request)
+        open_grammar(planned, prompt.healed, self._parsing)
+        self._server.prepare(prompt.tokens, cancel)
+
+    def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:  # noqa: ARG002 - see `EngineLike`
+        """Return nothing: judging an edit needs the log-probabilities of a given text, which a server does not tell."""
+        return NextEdits()
+
+    def forget(self, closing: Closing) -> None:
+        """Free the memory of workspaces that no client uses any more."""
+        for workspace in closing.workspaces:
+            self._workspaces.close(workspace)
+
+    def close(self) -> None:
+        """End the parser's process."""
+        self._parsing.close()
+
+    def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> RemoteTask:
+        self._parsing.watch(cancel, request.document)
+        planned, prompt = self._plan(request)
+        planned = replace(planned, max_tokens=min(planned.max_tokens, self._capacity - len(prompt.tokens)))
+        context = cursor_context(planned, self._parsing)
+        grammar = open_grammar(planned, prompt.healed, self._parsing)
+        return RemoteTask(self._tokenizer, planned, context, prompt, grammar, record, self._server)
+
+    def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt]:
+        planned = self._with_snippets(normalised(request), self._budget.context_tokens)
+        prompt = self._planner.plan(planned)
+        if len(prompt.tokens) >= self._capacity:
+            raise PromptTooLongError(
+                f"The prompt has {len(prompt.tokens)} tokens; the server has room for {self._capacity}."
+            )
+        return planned, prompt

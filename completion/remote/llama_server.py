@@ -1,0 +1,145 @@
+"""llama.cpp's llama-server: its `/completion` with token ids, and a proof that its tokens are ours."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from pathlib import PurePosixPath
+from typing import Any
+
+from completion.cancellation import CancelToken
+from completion.decoding.decoder import RECYCLED_TOKENS
+from completion.errors import RemoteServerError
+from completion.model.tokenizer import CodeTokenizer
+from completion.remote.connection import Connection
+from completion.remote.model_server import Generated, Query, ServerFacts
+from completion.request import Sampling
+
+_SAMPLE = (
+    "def é(x1: int=42) -> str:\r\n\treturn f\"{x1:>8}\"  # naïve 北京 🙂👩‍👩‍👧 it's I'LL\n\n\n"
+    "        if(a!=b&&c<=0xFF){ ++i; }\t\t \n#include <stdio.h>\nlet s='a\\n';  //---====****\n"
+    "SELECT 1234567.890 FROM T_long_NameHere;\u00a0\u2028e\u0301 \u0627\u0644\u0633 \x0b\x1f <|fim_prefix|> </s>\n   \n"
+)
+"""Text with what tokenizers treat in different ways: digits, spaces, line ends, scripts, joined characters, markers."""
+
+_PLAIN = {
+    "cache_prompt": True,
+    "stream": True,
+    "n_probs": RECYCLED_TOKENS,
+    "timings_per_token": True,
+    "return_progress": True,
+    "sse_ping_interval": -1,
+    "repeat_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "dry_multiplier": 0.0,
+}
+"""Options of every request. A server's own defaults may penalise tokens, which breaks code."""
+
+
+class LlamaServer:
+    """A llama-server.
+
+    Args:
+        connection: The way to it.
+        tokenizer: Tokenizer of the prompts.
+    """
+
+    def __init__(self, connection: Connection, tokenizer: CodeTokenizer) -> None:
+        self._connection = connection
+        self._tokenizer = tokenizer
+
+    def facts(self, cancel: CancelToken) -> ServerFacts:
+        """See `ModelServer`."""
+        props = self._connection.json("/props", None, cancel)
+        try:
+            name = PurePosixPath(str(props["model_alias"] or props["model_path"]).replace("\\", "/")).name
+            context_tokens = int(props["default_generation_settings"]["n_ctx"])
+            return ServerFacts(f"llama-server {props['build_info']}", name.removesuffix(".gguf"), context_tokens)
+        except (LookupError, TypeError, ValueError) as error:
+            raise RemoteServerError(
+                f"The server at {self._connection.shown} is no llama-server: its /props cannot be read."
+            ) from error
+
+    def check_tokenizer(self, special: Sequence[str], cancel: CancelToken) -> None:
+        """See `ModelServer`. All tokens' bytes are compared, and how a text is split."""
+        tokenizer = self._tokenizer
+        pieces = {token: tokenizer.token_bytes(token) for token in range(tokenizer.vocabulary_size)}
+        plain = [token for token, data in pieces.items() if data and _is_text(data)]
+        text = b"".join(pieces[token] for token in plain).decode()
+        marked = {"content": "".join(special), "add_special": False, "parse_special": True}
+        sample = {"content": _SAMPLE, "add_special": False, "parse_special": False}
+        for path, body, expected in (
+            ("/detokenize", {"tokens": plain}, {"content": text}),
+            ("/tokenize", sample, {"tokens": tokenizer.encode(_SAMPLE)}),
+            ("/tokenize", marked, {"tokens": [tokenizer.special[name] for name in special]}),
+        ):
+            if self._connection.json(path, body, cancel) != expected:
+                raise RemoteServerError(
+                    f"The model at {self._connection.shown} has other tokens than the tokenizer of `model`. Set "
+                    "`model` to a folder with tokenizer.json and config.json of the server's model."
+                )
+
+    def generate(self, query: Query, cancel: CancelToken) -> Generator[Generated]:
+        """See `ModelServer`."""
+        body = _PLAIN | _sampling(query.sampling) | {"prompt": list(query.prompt), "n_predict": query.max_tokens}
+        if grammar := _starts_with(query.forced):
+            body["grammar"] = grammar
+        with closing(self._connection.events("/completion", body, cancel)) as events:
+            for event in events:
+                if event.get("stop"):
+                    return
+                if "prompt_progress" not in event:
+                    yield from self._tokens(event)
+
+    def prepare(self, prompt: Sequence[int], cancel: CancelToken) -> None:
+        """See `ModelServer`."""
+        body = _PLAIN | {"prompt": list(prompt), "n_predict": 0}
+        with closing(self._connection.events("/completion", body, cancel)) as events:
+            next((event for event in events if event.get("stop")), None)
+
+    def _tokens(self, event: dict[str, Any]) -> Generator[Generated]:
+        """Yield the tokens of an event.
+
+        The server sends none for a token that ends within a character, and the bytes of such tokens with the next one.
+        """
+        try:
+            token = int(event["tokens"][-1])
+            found = event["completion_probabilities"][-1]
+            scores = {int(one["id"]): float(one["logprob"]) for one in (found, *found["top_logprobs"])}
+            text, cached = str(event["content"]), int(event["timings"]["cache_n"])
+            own = self._tokenizer.token_bytes(token)
+        except (LookupError, TypeError, ValueError) as error:
+            raise RemoteServerError(
+                f"The reply of {self._connection.shown} lacks tokens or log-probabilities. Update the llama-server."
+            ) from error
+        tokens = [token] if text.encode() == own else self._tokenizer.encode(text) or [token]
+        for lost in tokens[:-1]:
+            yield Generated(lost, {lost: 0.0}, cached)
+        yield Generated(tokens[-1], scores if tokens[-1] == token else {tokens[-1]: scores[token]}, cached)
+
+
+def _sampling(sampling: Sampling) -> dict[str, Any]:
+    """Return the options of drawing a token, in the order of `completion.model.sampling`."""
+    if sampling.temperature <= 0:
+        return {"samplers": ["top_k"], "top_k": 1, "temperature": 0.0}
+    drawn = {"temperature": sampling.temperature, "top_p": sampling.top_p, "min_p": sampling.min_p}
+    return drawn | {"samplers": list(drawn), "seed": sampling.seed & 0xFFFFFFFF}
+
+
+def _starts_with(forced: bytes) -> str:
+    """Return a grammar (GBNF) of the texts that start with forced bytes; "" for none.
+
+    Bytes that begin within a character have none: the decoder corrects a token that contradicts them.
+    """
+    if not forced or not _is_text(forced):
+        return ""
+    literal = "".join(f"\\U{ord(character):08X}" for character in forced.decode())
+    return f'root ::= "{literal}" .*'
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        return bool(data.decode())
+    except UnicodeDecodeError:
+        return False

@@ -1,0 +1,207 @@
+"""Each failure of a model server is one sentence that says what to do, and the next request works again."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from pathlib import Path
+
+import pytest
+
+from completion.cancellation import CancelToken
+from completion.errors import ConfigurationError, RemoteServerError
+from completion.model.tokenizer import CodeTokenizer
+from completion.progress import silent
+from completion.remote import connection
+from completion.remote.address import RemoteAddress
+from completion.remote.connection import Connection
+from completion.remote.engine import RemoteEngine, RemoteModel
+from completion.remote.llama_server import LlamaServer
+from completion.remote.model_server import Query
+from completion.request import GrammarMode, Sampling
+from tests.completion.remote.replay_server import ReplayServer
+from tests.completion.remote.test_remote_engine import CURSORS, last, request_at
+
+CERTIFICATE = Path(__file__).with_name("localhost.pem")
+REQUEST = request_at(CURSORS[0], filters=False, grammar=GrammarMode.OFF)
+
+
+@pytest.fixture
+def tls_server(upstream):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    replay = ReplayServer(upstream, context)
+    yield replay
+    replay.close()
+
+
+def connect(address, tiny_gguf):
+    return RemoteModel.connect(address, f"{tiny_gguf}.folder", silent, CancelToken())
+
+
+def failure(engine, request=REQUEST):
+    with pytest.raises(RemoteServerError) as raised:
+        last(engine, request)
+    return str(raised.value)
+
+
+def test_a_server_that_is_not_there(server, tiny_gguf):
+    server.close()
+    with pytest.raises(RemoteServerError, match=r"No server answers at http://127.0.0.1:\d+ \(Connection refused\)"):
+        connect(RemoteAddress(server.url), tiny_gguf)
+
+
+def test_a_wrong_token_and_the_right_one(server, tiny_gguf, tmp_path):
+    server.token, file = "open", tmp_path / "token"
+    with pytest.raises(RemoteServerError, match=r"refuses the token \(HTTP 401\). Correct the engine's token_file"):
+        connect(RemoteAddress(server.url), tiny_gguf)
+    file.write_text("open\n")
+    assert connect(RemoteAddress(server.url, token_file=str(file)), tiny_gguf).facts.context_tokens == 4096
+
+
+def test_an_unknown_certificate_and_the_known_one(tls_server, tiny_gguf):
+    with pytest.raises(
+        RemoteServerError, match=r"The certificate of https://.* is not trusted .self-signed certificate"
+    ):
+        connect(RemoteAddress(tls_server.url), tiny_gguf)
+    model = connect(RemoteAddress(tls_server.url, ca_file=str(CERTIFICATE)), tiny_gguf)
+    assert last(RemoteEngine(model), REQUEST).suggestions[0].text
+
+
+def test_a_cancel_closes_an_encrypted_connection(tls_server, tiny_gguf):
+    engine = RemoteEngine(connect(RemoteAddress(tls_server.url, ca_file=str(CERTIFICATE)), tiny_gguf))
+    cancel, waits = CancelToken(), threading.Event()
+
+    def hold(reply):
+        waits.set()
+        reply.until_gone()
+
+    tls_server.sends["/completion"] = hold
+    canceller = threading.Thread(target=lambda: waits.wait(60) and cancel.cancel())
+    canceller.start()
+    with pytest.raises(Exception, match=r"cancelled"):
+        list(engine.complete(REQUEST, cancel))
+    canceller.join()
+    assert tls_server.gone.wait(60)
+
+
+def swap_two_letters(tokenizer):
+    vocabulary = tokenizer["model"]["vocab"]
+    vocabulary["A"], vocabulary["B"] = vocabulary["B"], vocabulary["A"]
+
+
+def split_at_spaces_only(tokenizer):
+    tokenizer["pre_tokenizer"]["pretokenizers"][0]["pattern"] = {"Regex": " "}
+
+
+def swap_two_markers(tokenizer):
+    one, other = (next(token for token in tokenizer["added_tokens"] if name in token["content"]) for name in MARKERS)
+    one["content"], other["content"] = other["content"], one["content"]
+
+
+MARKERS = ("fim_prefix", "fim_suffix")
+
+
+@pytest.mark.parametrize("change", [swap_two_letters, split_at_spaces_only, swap_two_markers])
+def test_a_model_with_other_tokens(server, tmp_path, tiny_gguf, change):
+    source = Path(f"{tiny_gguf}.folder")
+    tokenizer = json.loads((source / "tokenizer.json").read_text(encoding="utf-8"))
+    change(tokenizer)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    (tmp_path / "config.json").write_bytes((source / "config.json").read_bytes())
+    with pytest.raises(
+        RemoteServerError, match=r"has other tokens than the tokenizer of `model`. Set `model` to a folder"
+    ):
+        RemoteModel.connect(RemoteAddress(server.url), str(tmp_path), silent, CancelToken())
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
+def test_half_a_reply(remote, server, share):
+    server.sends["/completion"] = lambda reply: reply.send(reply.recorded[: int(share * len(reply.recorded))])
+    assert "ended in the middle of its reply. Try again." in failure(remote)
+    server.sends.clear()
+    assert last(remote, REQUEST).suggestions
+
+
+def test_a_server_that_is_killed_while_it_generates(remote, server):
+    def kill(reply):
+        reply.send(reply.recorded[: len(reply.recorded) // 2])
+        reply.reset()
+
+    server.sends["/completion"] = kill
+    assert "ended in the middle of its reply. Try again." in failure(remote)
+
+
+def test_silence(remote, server, monkeypatch):
+    monkeypatch.setattr(connection, "SILENCE_S", 0.2)
+
+    def fall_silent(reply):
+        reply.send(reply.recorded[: len(reply.recorded) // 2])
+        reply.until_gone()
+
+    server.sends["/completion"] = fall_silent
+    assert "was silent for 0.2 s. It may be overloaded." in failure(remote)
+    assert server.gone.wait(60)
+
+
+def test_an_error_inside_a_reply_that_began_well(server, tiny_gguf):
+    tokenizer = CodeTokenizer.from_folder(Path(f"{tiny_gguf}.folder"))
+    llama_server = LlamaServer(Connection(RemoteAddress(server.url)), tokenizer)
+    nonsense = Query([1, 2, 3], 16, sampling=Sampling(temperature=100.0, seed=1))  # bytes that are no UTF-8
+    generated = llama_server.generate(nonsense, CancelToken())
+    assert next(generated).log_probabilities
+    with pytest.raises(RemoteServerError, match=r"failed: The model produced output that does not match"):
+        list(generated)
+
+
+def test_a_request_that_the_server_refuses(server, tiny_gguf):
+    tokenizer = CodeTokenizer.from_folder(Path(f"{tiny_gguf}.folder"))
+    llama_server = LlamaServer(Connection(RemoteAddress(server.url)), tokenizer)
+    unknown = Query([1, tokenizer.vocabulary_size + 1], 4)
+    with pytest.raises(RemoteServerError, match=r"refuses the request with HTTP 400: Prompt contains invalid tokens"):
+        list(llama_server.generate(unknown, CancelToken()))
+
+
+def test_another_kind_of_server(server, tiny_gguf):
+    server.sends["/props"] = lambda reply: reply.send(b"HTTP/1.0 200 OK\r\n\r\n<html>It works!</html>")
+    with pytest.raises(RemoteServerError, match=r"cannot be read. Is it the kind of server in the settings?"):
+        connect(RemoteAddress(server.url), tiny_gguf)
+    server.sends["/props"] = lambda reply: reply.send(b'HTTP/1.0 200 OK\r\n\r\n{"model": "x"}')
+    with pytest.raises(RemoteServerError, match=r"is no llama-server"):
+        connect(RemoteAddress(server.url), tiny_gguf)
+    server.sends["/props"] = lambda reply: reply.send(b"HTTP/1.0 302 Found\r\nLocation: http://x/\r\n\r\n")
+    with pytest.raises(RemoteServerError, match=r"refuses the request with HTTP 302: no explanation"):
+        connect(RemoteAddress(server.url), tiny_gguf)
+
+
+@pytest.mark.parametrize(
+    "url", ["gpu:8080", "ftp://gpu", "https://", "http://[::1", "https://user:pass@gpu", "https://gpu?a=1"]
+)
+def test_a_malformed_address(url):
+    with pytest.raises(ConfigurationError) as raised:
+        RemoteAddress(url).parts()
+    assert "pass" not in str(raised.value)
+
+
+def test_text_travels_unencrypted_only_to_this_computer_or_where_the_user_says_so():
+    for url in ("http://127.0.0.1:80", "http://[::1]:80", "http://localhost", "https://gpu.example"):
+        assert RemoteAddress(url).parts()
+    with pytest.raises(ConfigurationError, match=r"would send your text unencrypted to another machine. Use https"):
+        RemoteAddress("http://gpu.example").parts()
+    assert RemoteAddress("http://gpu.example", plain_http=True).parts()
+
+
+def test_a_token_that_cannot_be_read(tmp_path, monkeypatch):
+    (tmp_path / "empty").write_text("\n")
+    for given, message in (
+        ({"token_file": str(tmp_path / "none")}, "cannot be read"),
+        ({"token_file": str(tmp_path / "empty")}, "has no token"),
+        ({"token_env": "NO_SUCH_TOKEN"}, "NO_SUCH_TOKEN has no token"),
+        ({"token_env": "A", "token_file": "b"}, "both token_file and token_env"),
+        ({"ca_file": str(tmp_path / "none")}, "ca_file .* cannot be read"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            Connection(RemoteAddress("https://gpu.example", **given))
+    monkeypatch.setenv("GPU_TOKEN", "sesame")
+    assert RemoteAddress("https://gpu.example", token_env="GPU_TOKEN").token() == "sesame"
