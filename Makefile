@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MINUTES ?= 10
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check test-editors test-transports test-clients test-arm torture dist check-dist clean
+.PHONY: demo test check test-editors test-transports test-clients test-remote test-arm torture dist check-dist clean
 
 demo: $(VENV)/.demo                 ## complete real code with the default model and print drafts and times
 	$(BIN)/draftline demo
@@ -22,6 +22,9 @@ test-transports: $(VENV)/.dev       ## the suites of host and server over each t
 
 test-clients: $(VENV)/.dev          ## requests and plugins of existing clients give what /v1/complete gives; fetches the plugins
 	$(BIN)/python -m pytest -m clients tests/completion/host/dialects tests/e2e/neovim
+
+test-remote: $(VENV)/.dev           ## the engine over the real llama-server at LLAMA_SERVER=PATH, whose replies it records anew
+	DRAFTLINE_LLAMA_SERVER=$(LLAMA_SERVER) $(BIN)/python -m pytest tests/completion/remote
 
 test-arm: $(VENV)/.dev              ## products and tiny models on two emulated Arm processors, bit for bit as here; takes minutes
 	$(BIN)/python scripts/unpack_arm_python.py

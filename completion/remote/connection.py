@@ -60,6 +60,7 @@ class Connection:
         """
         with self._reply(path, body, cancel) as reply:
             text = reply.read(_MAX_REPLY_BYTES)
+        cancel.raise_if_cancelled()
         return self._decoded(text)
 
     def events(self, path: str, body: object, cancel: CancelToken) -> Generator[dict[str, Any]]:
@@ -80,6 +81,7 @@ class Connection:
                 if kind == b"error" or "error" in event:
                     raise RemoteServerError(f"The server at {self.shown} failed: {_message(event)}")
                 yield event
+        cancel.raise_if_cancelled()
         raise self._halved()
 
     @contextmanager
@@ -91,10 +93,10 @@ class Connection:
                 data = None if body is None else json.dumps(body).encode()
                 method = "GET" if body is None else "POST"
                 connection.request(method, self._base + path, data, self._headers)
-                reply = connection.getresponse()
-                if reply.status != _OK:
-                    raise self._refusal(reply)
-                yield reply
+                with connection.getresponse() as reply:
+                    if reply.status != _OK:
+                        raise self._refusal(reply)
+                    yield reply
         finally:
             connection.close()
 

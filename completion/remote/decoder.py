@@ -57,8 +57,8 @@ class RemoteDecoder:
             RemoteServerError: The server failed.
         """
         for _ in range(1 + MAX_CORRECTIONS):
-            forced, left = self.state.forced.remaining, self.max_tokens - len(self.tokens)
-            query = Query([*self.prompt, *self.tokens], left, forced, self.sampling)
+            left = self.max_tokens - len(self.tokens)
+            query = Query([*self.prompt, *self.tokens], left, self.state.forced.remaining, self.sampling)
             with closing(self.server.generate(query, cancel)) as generated:
                 for each in generated:
                     cancel.raise_if_cancelled()
@@ -66,7 +66,7 @@ class RemoteDecoder:
                         self.note_cached(each.cached)
                     step = self._step(each)
                     yield step
-                    if step.tokens[0] in self.stop_ids or step.tokens[0] == NO_TOKEN or left <= 1:
+                    if step.tokens[0] in self.stop_ids or step.tokens[0] == NO_TOKEN:
                         return
                     if step.tokens[0] != each.token:
                         break

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from completion.remote.address import RemoteAddress
 from completion.request import GrammarMode, Layout
-from lsp_server.settings.config import PROJECT_FILE, Source, load, merge
+from lsp_server.settings.config import PROJECT_FILE, Source, load, merge, remote_address
 from lsp_server.settings.table import DEFAULTS, Settings
 
 
@@ -137,3 +138,21 @@ def test_a_client_may_send_numbers_and_lists_of_any_size():
     _, problems = merge([Source("editor", {"max_tokens": 10**5_000, "languages_off": deep, "threads": -(10**5_000)})])
     assert len(problems) == 3
     assert sum(map(len, problems)) < 1_000
+
+
+def test_a_table_of_the_users_file_names_the_model_server_and_a_projects_file_cannot(tmp_path):
+    user, project = tmp_path / "config.toml", tmp_path / "project"
+    project.mkdir()
+    user.write_text('[engine]\nurl = "https://gpu.example"\ntoken_env = "KEY"\n')
+    (project / ".draftline.toml").write_text('engine_plain_http = true\n[engine]\nurl = "https://evil.example"\n')
+    settings, problems = load(user, [project], [])
+    assert remote_address(settings) == RemoteAddress("https://gpu.example", token_env="KEY")
+    assert sorted(problem.partition(": ")[2].partition(".")[0] for problem in problems) == [
+        'a project cannot set "engine_plain_http"',
+        'a project cannot set "engine_url"',
+    ]
+
+
+def test_an_editor_that_writes_out_defaults_changes_nothing():
+    settings, problems = merge([Source("editor", {"engineUrl": "", "engineCaFile": ""})])
+    assert (settings, problems) == (DEFAULTS, [])
