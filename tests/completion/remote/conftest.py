@@ -21,6 +21,7 @@ from completion.engine import Engine
 from completion.model.loading import load_model
 from completion.model.tokenizer import CodeTokenizer
 from completion.progress import silent
+from completion.remote import connection
 from completion.remote.address import RemoteAddress
 from completion.remote.engine import RemoteEngine, RemoteModel
 from tests.completion.remote.replay_server import RECORDED, ReplayServer
@@ -64,7 +65,9 @@ def upstream(tiny_gguf):
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.2)
-        yield url
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(connection, "SILENCE_S", _READY_S)  # a reply is sent on when the whole of it is recorded
+            yield url
         process.terminate()
 
 

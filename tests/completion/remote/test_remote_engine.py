@@ -23,7 +23,8 @@ from completion.request import (
 from tests.tiny_models import STACK
 
 CURSORS = [
-    STACK.index(text) + len(text) for text in ("self.items = ", "def push(sel", "raise Ind", "if not ", "empty st")
+    STACK.index(text) + len(text)
+    for text in ("self.items = ", "def push(sel", "raise Ind", "return self.it", "empty st")
 ]
 
 

@@ -15,6 +15,13 @@ ROOT = Path(__file__).parents[3]
 NOT_FROM_PROJECT = [setting for setting in SETTINGS.values() if setting.scope is not Scope.PROJECT]
 OTHER_VALUES = {"model": '"x/y"', "backend": '"fp32"', "threads": "2", "idle_minutes": "5", "streaming": "true"}
 OTHER_VALUES |= {"telemetry": "false", "log_level": '"debug"', "gpu_memory_share": "0.5"}
+OTHER_VALUES |= {
+    "engine_url": '"https://a"',
+    "engine_token_file": '"f"',
+    "engine_token_env": '"E"',
+    "engine_ca_file": '"c"',
+}
+OTHER_VALUES |= {"engine_plain_http": "true"}
 
 
 @pytest.fixture(scope="module")
