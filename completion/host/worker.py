@@ -207,7 +207,7 @@ class EngineWorker:
         if isinstance(error, RemoteServerError):
             self._in_trouble = True
             self._on_trouble(str(error))
-        elif error is None and self._in_trouble and isinstance(job.payload, CompletionRequest):
+        elif error is None and self._in_trouble and job.urgency is Urgency.COMPLETE:
             self._in_trouble = False
             self._on_trouble("")
 

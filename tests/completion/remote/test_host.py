@@ -5,12 +5,13 @@ from __future__ import annotations
 import queue
 
 from completion.host.engine_loader import load_remote_engine
+from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
 from completion.host.process.address import host_address
 from completion.host.process.lifetime import parse_settings
 from completion.host.server import HostSettings
 from completion.host.state import HostPhase, HostState
-from completion.host.worker import EngineWorker, Job, Urgency
+from completion.host.worker import EngineWorker
 from completion.progress import silent
 from completion.remote.address import RemoteAddress
 from completion.request import GrammarMode
