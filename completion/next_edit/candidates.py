@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from completion.edits import Diagnostic, LineEdit
 from completion.next_edit.analogy import analogies, punctuation
@@ -122,13 +123,20 @@ def _rules(edits: Sequence[LineEdit], first: int, check: Callable[[], None]) -> 
         edit = edits[index]
         if not edit.old or not edit.new or max(len(edit.old), len(edit.new)) > _MAX_HUNK_LINES:
             continue
-        for old, new in line_pairs(edit.old, edit.new):
-            check()
-            for rewrite in rewrites(old, new):
-                place = (edit.line + edit.new.index(new), rewrite.column)
-                rule = rules.setdefault((rewrite.old, rewrite.new), _Rule(rewrite, index, place))
-                rule.votes.add(index)
+        check()
+        for line, rewrite in _taught(edit.old, edit.new):
+            place = (edit.line + line, rewrite.column)
+            rule = rules.setdefault((rewrite.old, rewrite.new), _Rule(rewrite, index, place))
+            rule.votes.add(index)
     return [rule for rule in rules.values() if len(rule.votes) > 1 or rule.rewrite.kind not in _SINGLE_WORD_KINDS]
+
+
+@lru_cache(maxsize=64)
+def _taught(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[tuple[int, Rewrite], ...]:
+    """Return the rewrites that an edit teaches, each with its line within the edit. The next pause needs most again."""
+    return tuple(
+        (new.index(after), rewrite) for before, after in line_pairs(old, new) for rewrite in rewrites(before, after)
+    )
 
 
 def _rewritten(
