@@ -1,4 +1,4 @@
-"""The life of a request, from the editor's text to the last event; `Engine.complete` reads top to bottom."""
+"""The life of a request, from the editor's text to the last event; `Completer.complete` reads top to bottom."""
 
 from __future__ import annotations
 
