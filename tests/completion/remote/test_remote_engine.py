@@ -80,13 +80,6 @@ def test_a_rejected_token_is_replaced_and_the_server_goes_on_from_there(remote, 
     assert corrected > 0
 
 
-def test_alternatives_differ_from_the_first_suggestion(remote, local):
-    request = request_at(CURSORS[0], suggestions=3, filters=False, grammar=GrammarMode.OFF)
-    theirs, ours = last(remote, request), last(local, request)
-    assert len(theirs.suggestions) == 3
-    assert [one.text for one in theirs.suggestions] == [one.text for one in ours.suggestions]
-
-
 def test_the_statistics_tell_what_the_server_computed(remote):
     statistics = last(remote, request_at(CURSORS[0], filters=False)).statistics
     assert statistics.prompt_tokens == statistics.kept_tokens + statistics.computed_tokens > 0
