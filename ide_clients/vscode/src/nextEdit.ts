@@ -191,8 +191,10 @@ export class NextEdits implements vscode.Disposable {
     const diagnostics = vscode.languages.getDiagnostics(document.uri)
       .filter(({ severity }) => severity <= vscode.DiagnosticSeverity.Warning)
       .slice(0, MAX_DIAGNOSTICS)
-      .map((each) => converter.asDiagnostic(each))
-      .map(({ range, severity, message }) => ({ range, severity, message: message.slice(0, MAX_MESSAGE) }));
+      .map((each) => {
+        const { range, severity } = converter.asDiagnostic(each);
+        return { range, severity, message: each.message.slice(0, MAX_MESSAGE) };
+      });
     const uri = converter.asUri(document.uri);
     void client.sendNotification(DIAGNOSTICS, { uri, version: document.version, diagnostics });
     if (diagnostics.length > 0 && !this.shown) {
