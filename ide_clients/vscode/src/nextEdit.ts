@@ -4,12 +4,9 @@
 import * as vscode from "vscode";
 import type { LanguageClient, Range } from "vscode-languageclient/node";
 import { changedText } from "./lines.js";
-import { SECTION } from "./manifest.js";
 
 const STATE = "draftline.nextEdit"; // whether an edit is on the screen
 const METHOD = "draftline/nextEdit";
-const DIAGNOSTICS = "draftline/diagnostics";
-const [MAX_DIAGNOSTICS, MAX_MESSAGE] = [64, 300]; // what the server reads of them
 const PAUSE_MS = 100; // after a key that may not be the last one, and after an edit, which is followed by a completion
 const GHOST = new vscode.ThemeColor("editorGhostText.foreground");
 
@@ -34,14 +31,12 @@ export class NextEdits implements vscode.Disposable {
   private shown: Shown | undefined;
   private running: vscode.CancellationTokenSource | undefined;
   private timer: NodeJS.Timeout | undefined;
-  private telling: NodeJS.Timeout | undefined;
   private isApplying = false;
   private passed = ""; // the edit that was on the screen when the user typed elsewhere; not shown again by itself
   private readonly old = vscode.window.createTextEditorDecorationType({ textDecoration: "line-through", opacity: "0.6" });
   private readonly added = vscode.window.createTextEditorDecorationType({});
   private readonly subscriptions = vscode.Disposable.from(
     vscode.workspace.onDidChangeTextDocument((event) => { this.onChange(event); }),
-    vscode.languages.onDidChangeDiagnostics((event) => { this.onDiagnostics(event); }),
     vscode.window.onDidChangeActiveTextEditor(() => { this.hide(); }),
     vscode.window.onDidChangeTextEditorSelection(() => { this.draw(); }),
     vscode.window.onDidChangeTextEditorVisibleRanges(() => { this.draw(); }),
@@ -126,7 +121,6 @@ export class NextEdits implements vscode.Disposable {
 
   dispose(): void {
     this.hide();
-    clearTimeout(this.telling);
     this.subscriptions.dispose();
     this.old.dispose();
     this.added.dispose();
@@ -170,36 +164,6 @@ export class NextEdits implements vscode.Disposable {
     this.passed = this.shown ? nameOf(this.shown.raw) : this.passed;
     this.hide();
     this.soon();
-  }
-
-  private onDiagnostics({ uris }: vscode.DiagnosticChangeEvent): void {
-    const document = vscode.window.activeTextEditor?.document;
-    const isOff = vscode.workspace.getConfiguration(SECTION).get("nextEdit") === "off";
-    if (document && !isOff && uris.some((uri) => uri.toString() === document.uri.toString())) {
-      clearTimeout(this.telling);
-      this.telling = setTimeout(() => { this.tellDiagnostics(document); }, PAUSE_MS);
-    }
-  }
-
-  /** Tell the server what other tools report about a document, and request the edit that this may imply. */
-  private tellDiagnostics(document: vscode.TextDocument): void {
-    const client = this.client();
-    if (!client?.isRunning() || document.isClosed) {
-      return;
-    }
-    const converter = client.code2ProtocolConverter;
-    const diagnostics = vscode.languages.getDiagnostics(document.uri)
-      .filter(({ severity }) => severity <= vscode.DiagnosticSeverity.Warning)
-      .slice(0, MAX_DIAGNOSTICS)
-      .map((each) => {
-        const { range, severity } = converter.asDiagnostic(each);
-        return { range, severity, message: each.message.slice(0, MAX_MESSAGE) };
-      });
-    const uri = converter.asUri(document.uri);
-    void client.sendNotification(DIAGNOSTICS, { uri, version: document.version, diagnostics });
-    if (diagnostics.length > 0 && !this.shown) {
-      this.soon();
-    }
   }
 }
 

@@ -92,22 +92,3 @@ def test_an_edit_off_the_screen_is_a_hint_with_its_line(edit):
     wait_for_added(window, "fastjson")
     window.press("Tab")
     window.wait_for_line("    return fastjson.load(path)")
-
-
-def test_a_diagnostic_of_another_tool_recalls_an_older_rename(edit):
-    comments = "".join(f"\n// {word}\n" for word in ("north", "east", "south", "west", "up"))
-    uses = "first = jsonlib.read(1)\n\n// middle\n\nlast = jsonlib.read(2)\n"
-    window = edit(f"declare var first, last, jsonlib\n\n{uses}{comments}", name="compass.ts")
-    window.press("Control+Home", "End", "Control+Shift+ArrowLeft")
-    window.type("fastjson")
-    window.press("Control+End")
-    for up in (1, 2, 2, 2, 2, 4):  # more edits than the rules learn from
-        window.press(*["ArrowUp"] * up, "End")
-        window.type("!")
-    window.press("ArrowDown")
-    wait_for_cursor(window, 6)
-    wait_for_added(window, "fastjson")
-    window.press("Tab")
-    wait_for_cursor(window, 7)
-    window.press("Tab")
-    window.wait_for_line("last = fastjson.read(2)")
