@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 
@@ -40,7 +40,7 @@ from completion.request import (
 from completion.stopping.mode import cursor_context
 from completion.syntax.enclosing_literal import Literal, enclosing_literal
 from completion.syntax.parser_process import IN_PROCESS, Parsing
-from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
+from completion.workspace.workspaces import Workspaces
 from drafting.session import Drafters
 from drafting.verifier import MODEL
 
@@ -61,7 +61,6 @@ class EngineSettings:
         cold_prompt_s: Maximum time that a request waits for a prompt that is mostly uncached, in seconds. If the full
             prompt would take longer, the request gets a short one; `Engine.prepare` computes the full one.
         sessions: Bounds of the KV sessions.
-        workspaces_bytes: Maximum memory of all workspaces' files and drafters.
         max_nodes: Maximum number of nodes of a draft tree; each step decides how many are worth their time.
     """
 
@@ -69,7 +68,6 @@ class EngineSettings:
     full_prompt_s: float = math.inf
     cold_prompt_s: float = math.inf
     sessions: SessionSettings = field(default_factory=SessionSettings)
-    workspaces_bytes: int = BUDGET_BYTES
     max_nodes: int = 16
 
 
@@ -81,12 +79,9 @@ def product_settings() -> EngineSettings:
 class Completer(ABC):
     """Completes requests one at a time, on the caller's thread; a subclass says where the tokens come from."""
 
-    def __init__(
-        self, planner: PromptPlanner, workspaces: Workspaces, clock: Callable[[], float], parsing: Parsing
-    ) -> None:
+    def __init__(self, planner: PromptPlanner, workspaces: Workspaces, parsing: Parsing) -> None:
         self._planner = planner
         self._workspaces = workspaces
-        self._clock = clock
         self._parsing = parsing
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
@@ -100,7 +95,7 @@ class Completer(ABC):
         if unwanted := self._unwanted_at(request, cancel):
             yield CompletionEvent((), done=True, dropped=unwanted)
             return
-        record = RunRecord(self._clock)
+        record = RunRecord(time.perf_counter)
         task = self._start(request, cancel, record)
         first = task.first_attempt()
         try:
@@ -190,7 +185,6 @@ class Engine(Completer):
         loaded: LoadedModel,
         settings: EngineSettings | None = None,
         drafters: Drafters | None = None,
-        clock: Callable[[], float] = time.perf_counter,
         parsing: Parsing = IN_PROCESS,
     ) -> None:
         settings = settings or EngineSettings()
@@ -207,8 +201,7 @@ class Engine(Completer):
         self._sessions = KVSessions(loaded.model, settings.sessions, self._pace.note)
         self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
         self._digest = loaded.digest
-        workspaces = Workspaces(self._drafters, loaded.tokenizer, settings.workspaces_bytes, parsing)
-        super().__init__(planner, workspaces, clock, parsing)
+        super().__init__(planner, Workspaces(self._drafters, loaded.tokenizer, parsing=parsing), parsing)
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Compute the cache for a request that may follow, make it exact, and load the grammar of its language.

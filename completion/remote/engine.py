@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,7 +33,7 @@ from completion.remote.model_server import ModelServer, ServerFacts
 from completion.request import Closing, CompletionRequest
 from completion.stopping.mode import cursor_context
 from completion.syntax.parser_process import IN_PROCESS, Parsing
-from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
+from completion.workspace.workspaces import Workspaces
 
 _MIN_GENERATED_TOKENS = 64  # positions of the server's context that a prompt leaves free
 
@@ -115,21 +114,15 @@ class RemoteModel:
 class RemoteEngine(Completer):
     """Completes requests with the model of a server. Drafts, PIE and superposed alternatives need a local model."""
 
-    def __init__(
-        self,
-        remote: RemoteModel,
-        budget: PromptBudget | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-        parsing: Parsing = IN_PROCESS,
-    ) -> None:
+    def __init__(self, remote: RemoteModel, parsing: Parsing = IN_PROCESS) -> None:
         self._server, self._tokenizer = remote.server, remote.tokenizer
-        self._budget, self._capacity = budget or PromptBudget(), remote.facts.context_tokens
+        self._budget, self._capacity = PromptBudget(), remote.facts.context_tokens
         fim_format = detect_format(remote.tokenizer.special, remote.facts.model)
         chat = ChatTemplate(remote.folder, remote.tokenizer.special)
         max_tokens = self._capacity - _MIN_GENERATED_TOKENS
         planner = PromptPlanner(remote.tokenizer, fim_format, self._budget, max_tokens, parsing, chat)
-        workspaces = Workspaces(None, remote.tokenizer, BUDGET_BYTES, parsing)
-        super().__init__(planner, workspaces, clock, parsing)
+        workspaces = Workspaces(None, remote.tokenizer, parsing=parsing)
+        super().__init__(planner, workspaces, parsing)
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Make the server compute the prompt of a request that may follow, and load the grammar of its language.
