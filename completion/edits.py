@@ -5,6 +5,9 @@ This module imports the standard library only, so that the language server can u
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_LINE_CHARACTERS = 300
@@ -64,6 +67,7 @@ class NextEditRequest:
         path: Path within the workspace, for the model's file header; "" if unknown.
         document: Opaque key of the document, which the host tells apart by client.
         diagnostics: What other tools report about the document, at most `MAX_DIAGNOSTICS`.
+        refused: Fingerprints of the edits that the user refused in this document; none of them is found.
     """
 
     lines: tuple[str, ...]
@@ -72,6 +76,7 @@ class NextEditRequest:
     path: str = ""
     document: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +95,20 @@ class NextEdit:
     new: tuple[str, ...]
     probability: float
 
+    @property
+    def fingerprint(self) -> str:
+        """What stays the same wherever its lines move: a digest, without source text."""
+        return fingerprint(self.old, self.new)
+
 
 @dataclass(frozen=True, slots=True)
 class NextEdits:
     """The answer to a `NextEditRequest`: edits that do not overlap, in the order in which to show them."""
 
     edits: tuple[NextEdit, ...] = ()
+
+
+def fingerprint(old: Sequence[str], new: Sequence[str]) -> str:
+    """Return a digest of the lines of an edit, which tells nothing about them."""
+    text = json.dumps([old, new]).encode()
+    return hashlib.blake2b(text, digest_size=16).hexdigest()

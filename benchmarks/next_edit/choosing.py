@@ -16,7 +16,7 @@ from benchmarks.next_edit.training import Row, folds, half, judged_by, train_gat
 from completion.edits import NextEdit
 from completion.next_edit.candidates import Candidate
 from completion.next_edit.finder import without_overlaps
-from completion.next_edit.gate import JUDGED_FROM, SHOWN_FROM, Gate
+from completion.next_edit.gate import JUDGED_FROM, SHOWN_FROM, SURE_FROM, Gate
 
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(2, 19))
 """Thresholds to choose from."""
@@ -73,9 +73,16 @@ def by_rules(gate: Gate) -> Callable[[Row], float]:
 
 
 def by_both(gate: Gate) -> Callable[[Row], float]:
-    """Return the probabilities of a gate, which are low for proposals that the model did not judge."""
-    judged = judged_by(gate.rules)
-    return lambda row: gate.both.probability(judged(row)) if row.judgement else JUDGED_FROM * by_rules(gate)(row)
+    """Return the probabilities of a gate: by the rules where they are sure, low where the model did not judge."""
+    rules, judged = by_rules(gate), judged_by(gate.rules)
+
+    def chance(row: Row) -> float:
+        alone = rules(row)
+        if alone >= SURE_FROM:
+            return alone
+        return gate.both.probability(judged(row)) if row.judgement else JUDGED_FROM * alone
+
+    return chance
 
 
 def crossed(

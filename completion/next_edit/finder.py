@@ -1,4 +1,4 @@
-"""Finds the next edits of a document: the rules propose, the model judges, the gate decides."""
+"""Finds the next edits of a document: the rules propose, the model judges where they are unsure, the gate decides."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
-from completion.edits import NextEdit, NextEditRequest
-from completion.next_edit.gate import JUDGED_FROM, SHOWN_FROM, Gate
+from completion.edits import NextEdit, NextEditRequest, fingerprint
+from completion.next_edit.gate import JUDGED_FROM, SHOWN_FROM, SURE_FROM, Gate
 from completion.next_edit.judge import Judge
-from completion.next_edit.proposals import judged_features, proposals
+from completion.next_edit.proposals import Proposal, judged_features, proposals
 from completion.syntax.parser_process import Parsing
 
 MAX_JUDGED = 6
@@ -31,25 +31,61 @@ def next_edits(
 ) -> tuple[NextEdit, ...]:
     """Return the edits to show, none of which overlaps another: those after the last edit, then those before it.
 
+    What is sure by the rules alone is returned at once. Otherwise the model judges, place by place, until it finds
+    edits to show: those of later places are found when the user has answered these.
+
     Raises:
         CancelledError: Within one chunk of a prompt after `cancel`.
         ParseLimitError: Parsing exceeded a bound.
     """
-    found = []
-    proposed = proposals(request.lines, request.edits, request.language, parsing, request.diagnostics)
-    for at in worth_judging([gate.rules.probability(each.rule_features()) for each in proposed]):
-        cancel.raise_if_cancelled()
-        proposal = proposed[at]
-        candidate = proposal.candidate
-        question = judge.question(request.lines, request.edits, candidate, path=request.path, language=request.language)
-        if question.is_too_long:
-            continue
-        judgement = judge.judge(question, session, cancel)
-        chance = gate.both.probability(judged_features(gate.rules.logit(proposal.rule_features()), judgement))
-        found.append(NextEdit(candidate.line, candidate.old, candidate.new, chance))
+    cancel.raise_if_cancelled()
+    found = proposals(request.lines, request.edits, request.language, parsing, request.diagnostics)
+    proposed = [each for each in found if fingerprint(each.candidate.old, each.candidate.new) not in request.refused]
+    chances = [gate.rules.probability(each.rule_features()) for each in proposed]
     here = request.edits[-1].line if request.edits else 0
-    shown = without_overlaps([edit for edit in found if edit.probability >= SHOWN_FROM])
-    return tuple(sorted(shown, key=lambda edit: (edit.line < here, edit.line)))
+    sure = [_edit(each, chance) for each, chance in zip(proposed, chances, strict=True) if chance >= SURE_FROM]
+    if sure:
+        return tuple(sorted(without_overlaps(sure), key=lambda edit: _order(edit.line, here)))
+    for rivals in _by_place([proposed[at] for at in worth_judging(chances)], here):
+        judged = [_edit(each, _judged(each, request, judge, gate, session, cancel)) for each in rivals]
+        if shown := without_overlaps([edit for edit in judged if edit.probability >= SHOWN_FROM]):
+            return tuple(shown)
+    return ()
+
+
+def _judged(
+    proposal: Proposal, request: NextEditRequest, judge: Judge, gate: Gate, session: KVSession, cancel: CancelToken
+) -> float:
+    """Return the probability of a proposal that the model judges; 0 if its texts are too long."""
+    cancel.raise_if_cancelled()
+    question = judge.question(
+        request.lines, request.edits, proposal.candidate, path=request.path, language=request.language
+    )
+    if question.is_too_long:
+        return 0.0
+    judgement = judge.judge(question, session, cancel)
+    return gate.both.probability(judged_features(gate.rules.logit(proposal.rule_features()), judgement))
+
+
+def _edit(proposal: Proposal, probability: float) -> NextEdit:
+    return NextEdit(proposal.candidate.line, proposal.candidate.old, proposal.candidate.new, probability)
+
+
+def _order(line: int, here: int) -> tuple[bool, int]:
+    """Return the place of an edit in the order in which edits are shown."""
+    return line < here, line
+
+
+def _by_place(found: Sequence[Proposal], here: int) -> list[list[Proposal]]:
+    """Return proposals in the order in which to show them; those that would change the same lines are together."""
+    places: list[list[Proposal]] = []
+    end = -1
+    for proposal in sorted(found, key=lambda each: each.candidate.line):
+        if proposal.candidate.line >= end:
+            places.append([])
+        places[-1].append(proposal)
+        end = max(end, proposal.candidate.line + len(proposal.candidate.old))
+    return sorted(places, key=lambda place: _order(place[0].candidate.line, here))
 
 
 def without_overlaps(found: Sequence[NextEdit]) -> list[NextEdit]:

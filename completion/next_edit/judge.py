@@ -1,7 +1,7 @@
 """The model's judgement of a candidate: how likely it finds the changed lines, and the lines as they are.
 
-Both texts are scored in one forward pass after the same prompt: the edit history as a diff, then the document around
-the lines, suffix first.
+Both texts are branches of one tree after the same prompt: the edit history as a diff, then the document around the
+lines, suffix first.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ BUDGET = PromptBudget(prefix_tokens=256, suffix_tokens=96, context_tokens=512)
 """Maximum number of tokens of each part of a prompt; half of the context's is for the edit history."""
 
 MAX_SCORED_TOKENS = 128
-"""Maximum number of tokens of both texts together: they are scored in one pass, which no cancellation interrupts."""
-CHUNK_TOKENS = 32
-"""Number of prompt tokens between two checks of the cancel token, because a completion may wait for it."""
+"""Maximum number of tokens of both texts together."""
+CHUNK_TOKENS = 16
+"""Number of tokens between two checks of the cancel token, because a completion may wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +95,10 @@ class Judge:
     def judge(
         self, question: Question, session: KVSession, cancel: CancelToken, cache: CacheMode = CacheMode.PIE
     ) -> Judgement:
-        """Score both texts in one forward pass; the session has the prompt afterwards.
+        """Score both texts as one tree; the session has the prompt afterwards.
 
         Raises:
-            CancelledError: Within one chunk of the prompt after `cancel`.
+            CancelledError: Within one chunk after `cancel`.
             PromptTooLongError: The prompt does not fit the session.
         """
         session.prepare(question.prompt, cache, cancel)
@@ -107,15 +107,24 @@ class Judge:
         parents = np.arange(-1, len(tokens) - 1, dtype=np.int32)
         if len(question.old) > shared + 1:
             parents[len(question.new)] = shared  # the row of the last shared token
-        logits = self._model.score(np.array(tokens, dtype=np.int32), parents, session.cache)
-        new_rows = range(len(question.new))
-        old_rows = [*range(shared + 1), *range(len(question.new), len(tokens))]
-        new, old = (
-            np.array([_log_probability(logits.row(row), token) for row, token in zip(rows, text, strict=True)])
-            for rows, text in ((new_rows, question.new), (old_rows, question.old))
-        )
-        session.truncate(len(question.prompt.tokens) - 1)  # drops the scored rows
-        return Judgement(new, old, shared)
+        chances = np.zeros(len(tokens), np.float32)  # log-probability of what follows each row
+        divergence = 0.0  # that of the token of the old text after row `shared`
+        targets = [*question.new, *question.old[shared + 1 :]]
+        try:
+            for start in range(0, len(tokens), CHUNK_TOKENS):
+                cancel.raise_if_cancelled()
+                rows = range(start, min(start + CHUNK_TOKENS, len(tokens)))
+                chunk = np.array(tokens[start : rows.stop], dtype=np.int32)
+                logits = self._model.score(chunk, parents[start : rows.stop], session.cache)
+                session.cache.keep(range(rows.stop))
+                for row in rows:
+                    chances[row] = _log_probability(logits.row(row - start), targets[row])
+                if shared in rows:
+                    divergence = _log_probability(logits.row(shared - start), question.old[shared])
+        finally:
+            session.truncate(len(question.prompt.tokens) - 1)  # drops the scored rows
+        new, old = chances[: len(question.new)], [*chances[:shared], divergence, *chances[len(question.new) :]]
+        return Judgement(new, np.array(old, np.float32), shared)
 
 
 def _shared(one: Sequence[int], other: Sequence[int]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -74,16 +73,19 @@ class NextEditor:
             return []
         version = document.version
         lines = tuple(document.lines.line(number) for number in range(document.lines.end.line + 1))
+        refused = tuple(name for uri, name in self._refused if uri == document.uri)
         found = await self._find(
-            NextEditRequest(lines, made, document.language, path, document.uri, document.diagnostics)
+            NextEditRequest(lines, made, document.language, path, document.uri, document.diagnostics, refused)
         )
         if document.version != version:
             return []
-        offered = [_offer(document, edit, encoding) for edit in found.edits if _fits(document, edit)]
-        fresh = [(edit, key) for edit in offered if (key := _key(edit)) not in self._refused]
-        for edit, key in fresh:
-            _remember(self._offered, edit.id, key)
-        return [edit for edit, _ in fresh]
+        offered = []
+        for edit in found.edits:
+            key = document.uri, edit.fingerprint
+            if _fits(document, edit) and key not in self._refused:  # it may have been refused meanwhile
+                offered.append(_offer(document, edit, encoding))
+                _remember(self._offered, offered[-1].id, key)
+        return offered
 
     def refuse(self, id_: str) -> None:
         """Never propose the edit again. An unknown id has no effect."""
@@ -123,12 +125,6 @@ def _offer(document: Document, edit: NextEdit, encoding: PositionEncoding) -> Of
     span = types.Range(document.position(start, encoding), document.position(end, encoding))
     old, new = lines.between(start, end), line_end.join(edit.new)  # its lines may end in another way than the first
     return OfferedEdit(uuid4().hex, document.uri, document.version, span, old, new)
-
-
-def _key(edit: OfferedEdit) -> tuple[str, str]:
-    """Return what a refused edit is remembered by, wherever its lines move: no source text."""
-    digest = hashlib.blake2b(f"{edit.old}\0{edit.new}".encode("utf-8", "surrogatepass"), digest_size=16)
-    return edit.uri, digest.hexdigest()
 
 
 def _remember(known: OrderedDict[Any, Any], key: object, value: object) -> None:

@@ -1,16 +1,25 @@
 """The engine's answer to a request for next edits, with a real model and grammar."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
 from completion.edits import LineEdit, NextEdit, NextEditRequest
 from completion.engine import Engine
 from completion.errors import CancelledError
 from completion.model.loading import LoadedModel
-from completion.next_edit.finder import without_overlaps, worth_judging
+from completion.next_edit.finder import next_edits, without_overlaps, worth_judging
+from completion.next_edit.gate import Gate, GateWeights
+from completion.next_edit.judge import BUDGET, Judge
+from completion.prompt.fim_format import detect_format
+from completion.prompt.planner import PromptPlanner
 from completion.request import Closing, CompletionRequest
+from completion.syntax.parser_process import IN_PROCESS
+
+Find = Callable[[NextEditRequest, Gate], tuple[NextEdit, ...]]
 
 REQUEST = NextEditRequest(
     ("import zstandard", "", "x = zstd.open(1)", "y = zstd.read(x)"),
@@ -53,6 +62,38 @@ def test_a_cancelled_request_ends(engine: Engine) -> None:
     cancel.cancel()
     with pytest.raises(CancelledError):
         engine.next_edits(REQUEST, cancel)
+
+
+UNSURE = Gate(GateWeights({}, -1.5), GateWeights({}, 2.0))  # the model judges everything, and everything is shown
+
+
+@pytest.fixture
+def find(tiny_model: LoadedModel) -> Find:
+    planner = PromptPlanner(tiny_model.tokenizer, detect_format(tiny_model.tokenizer.special, "tiny"), BUDGET)
+    judge = Judge(tiny_model.model, tiny_model.tokenizer, planner)
+
+    def found(request: NextEditRequest, gate: Gate) -> tuple[NextEdit, ...]:
+        session = KVSession(tiny_model.model, SessionSettings())
+        edits = next_edits(request, judge, gate, session, IN_PROCESS, CancelToken())
+        assert bool(session.tokens) == (gate is UNSURE)
+        return edits
+
+    return found
+
+
+def test_the_model_judges_place_by_place_until_an_edit_is_shown(find: Find) -> None:
+    assert [edit.line for edit in find(REQUEST, UNSURE)] == [2]
+
+
+def test_edits_that_the_rules_are_sure_of_are_found_without_the_model(find: Find) -> None:
+    sure = Gate(GateWeights({}, 1.0), GateWeights({}, -9.0))
+    assert [(edit.line, round(edit.probability, 2)) for edit in find(REQUEST, sure)] == [(2, 0.73), (3, 0.73)]
+
+
+def test_a_refused_edit_is_not_found_and_those_after_it_are(find: Find) -> None:
+    [first] = find(REQUEST, UNSURE)
+    [second] = find(replace(REQUEST, refused=(first.fingerprint,)), UNSURE)
+    assert second.line == 3
 
 
 def test_of_edits_of_the_same_line_the_likeliest_is_kept() -> None:

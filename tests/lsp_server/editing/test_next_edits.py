@@ -71,6 +71,25 @@ def test_an_accepted_edit_leaves_the_other_lines_as_they_are():
     assert document.lines.text() == TEXT.replace("zstd", "zstandard")
 
 
+def test_the_engine_is_told_what_was_refused_in_this_document_so_that_it_finds_the_next_one():
+    document, asked = Document("file:///a.py", "python", 1, TextLines(TEXT)), []
+
+    async def find(request: NextEditRequest) -> NextEdits:
+        asked.append(request)
+        return likely_by_rules(request)
+
+    change(document, 0, 7, 11, "zstandard")
+    editor = NextEditor(find)
+    first = asyncio.run(editor.edits(document, "a.py", UTF16))[0]
+    editor.refuse(first.id)
+    assert all(edit.old != first.old for edit in asyncio.run(editor.edits(document, "a.py", UTF16)))
+    other = Document("file:///b.py", "python", 1, TextLines(TEXT))
+    change(other, 0, 7, 11, "zstandard")
+    asyncio.run(editor.edits(other, "b.py", UTF16))
+    assert [len(request.refused) for request in asked] == [0, 1, 0]
+    assert "zstd" not in asked[1].refused[0]
+
+
 @pytest.mark.parametrize("new", [(), ("z",)])
 def test_an_edit_names_the_line_ends_that_it_replaces_in_a_text_that_mixes_them(new):
     document = Document("file:///a.py", "python", 1, TextLines("import zstd\r\nx\ny\rz\r\nw\n"))
