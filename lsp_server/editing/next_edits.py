@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from lsp_server.suggesting.request_policy import RequestPolicy
 
 MAX_REFUSED = 1_000
 """Maximum number of refused edits that are remembered, and of edits that a client may still name."""
+
+PAUSE_S = 0.03
+"""Time to wait for a further key, in seconds: what it would outdate at once is not even begun."""
 
 Find = Callable[[NextEditRequest], Awaitable[NextEdits]]
 
@@ -66,12 +70,18 @@ class NextEditor:
         self._refused: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._offered: OrderedDict[str, tuple[str, str]] = OrderedDict()
 
-    async def edits(self, document: Document, path: str, encoding: PositionEncoding) -> list[OfferedEdit]:
-        """Return the edits to propose for the document as it is now; none if it changes meanwhile."""
-        made = document.edits.edits(document.lines)
-        if not made:
-            return []
+    async def edits(
+        self, document: Document, path: str, encoding: PositionEncoding, pause_s: float = 0.0
+    ) -> list[OfferedEdit]:
+        """Return the edits to propose for the document as it is now; none if it changes meanwhile.
+
+        The engine is asked after `pause_s` seconds.
+        """
         version = document.version
+        await asyncio.sleep(pause_s)
+        made = document.edits.edits(document.lines)
+        if not made or document.version != version:
+            return []
         lines = tuple(document.lines.line(number) for number in range(document.lines.end.line + 1))
         refused = tuple(name for uri, name in self._refused if uri == document.uri)
         found = await self._find(

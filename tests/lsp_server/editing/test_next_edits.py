@@ -90,6 +90,24 @@ def test_the_engine_is_told_what_was_refused_in_this_document_so_that_it_finds_t
     assert "zstd" not in asked[1].refused[0]
 
 
+def test_the_engine_is_not_asked_if_a_key_follows_at_once():
+    document, asked = Document("file:///a.py", "python", 1, TextLines(TEXT)), []
+
+    async def find(request: NextEditRequest) -> NextEdits:
+        asked.append(request)
+        return likely_by_rules(request)
+
+    async def type_on():
+        finding = asyncio.ensure_future(NextEditor(find).edits(document, "a.py", UTF16, pause_s=0.01))
+        await asyncio.sleep(0)
+        change(document, 2, 0, 0, "y")
+        return await finding
+
+    change(document, 0, 7, 11, "zstandard")
+    assert asyncio.run(type_on()) == []
+    assert asked == []
+
+
 @pytest.mark.parametrize("new", [(), ("z",)])
 def test_an_edit_names_the_line_ends_that_it_replaces_in_a_text_that_mixes_them(new):
     document = Document("file:///a.py", "python", 1, TextLines("import zstd\r\nx\ny\rz\r\nw\n"))
