@@ -247,7 +247,7 @@ UNUSUAL = {
 
 @pytest.mark.parametrize("layout", list(Layout))
 @pytest.mark.parametrize("kind", UNUSUAL)
-def test_every_document_gets_a_prompt_that_fits(tiny_model, kind, layout):
+def test_defect_13_every_document_gets_a_prompt_that_fits(tiny_model, kind, layout):
     sessions = SessionSettings(capacity=1536)
     engine = Engine(tiny_model, EngineSettings(sessions=sessions))
     request = dataclasses.replace(UNUSUAL[kind], layout=layout, max_tokens=2)
@@ -255,7 +255,9 @@ def test_every_document_gets_a_prompt_that_fits(tiny_model, kind, layout):
 
 
 @pytest.mark.parametrize(("language", "text"), [("java", "A<" * 30_000), ("python", "/*\n" * 5_000)])
-def test_a_document_that_exceeds_the_parsers_limits_is_completed_without_its_grammar(tiny_model, language, text):
+def test_defect_3_a_document_that_exceeds_the_parsers_limits_is_completed_without_its_grammar(
+    tiny_model, language, text
+):
     engine = Engine(tiny_model, parsing=ParserProcess(cpu_limit_s=0.5))
     index(engine, WorkspaceFile("hostile", text))
     request = dataclasses.replace(RAW, prefix=text, suffix="", language=language, mode=Mode.AUTO, max_tokens=4)

@@ -78,7 +78,7 @@ async def test_an_ignored_or_secret_document_gets_no_suggestion(paced, start_cli
     assert paced.started == []
 
 
-async def test_a_document_whose_uri_is_no_valid_path_is_completed_and_other_files_are_indexed(
+async def test_defect_5_a_document_whose_uri_is_no_valid_path_is_completed_and_other_files_are_indexed(
     paced, start_client, tmp_path
 ):
     (tmp_path / "a.py").write_text("a")
@@ -93,7 +93,9 @@ async def test_a_document_whose_uri_is_no_valid_path_is_completed_and_other_file
         assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
 
 
-async def test_a_pipe_in_the_workspace_delays_neither_the_index_nor_the_shutdown(paced, start_client, tmp_path):
+async def test_defect_6_a_pipe_in_the_workspace_delays_neither_the_index_nor_the_shutdown(
+    paced, start_client, tmp_path
+):
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / ".gitignore").symlink_to("pipe.py")
     (tmp_path / ".draftline.toml").symlink_to("pipe.py")

@@ -38,7 +38,7 @@ def is_served(fatal, key, version):
     return True
 
 
-def test_a_text_is_refused_after_two_hosts_ended_on_it(hosts):
+def test_defect_3_a_text_is_refused_after_two_hosts_ended_on_it(hosts):
     hosts.end_on("document", "text")
     assert is_served(hosts.start(), "document", "text")
     hosts.end_on("document", "text", hosts=2)
@@ -110,5 +110,5 @@ def test_a_disk_that_takes_no_more_does_not_stop_the_work(hosts, monkeypatch):
     def full(*_arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.pwrite", full)
+    monkeypatch.setattr("os.write", full)
     assert is_served(fatal, "document", "text")

@@ -12,7 +12,7 @@ from completion.workspace.secret_files import ALWAYS, UNLESS_CODE, is_secret, is
      "serviceAccountKey.json", "x-firebase-adminsdk-1.json", "google-services.json", "wp-config.php", "secrets.h",
      ".ssh/config.py", "C:\\work\\secrets.yaml", "secrets.sh", ".bash_history", "config/credentials/prod.yml.enc"],
 )  # fmt: skip
-def test_names_of_secret_files_are_recognised(path):
+def test_defect_14_names_of_secret_files_are_recognised(path):
     assert is_secret(path)
 
 

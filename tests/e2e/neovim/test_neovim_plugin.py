@@ -91,7 +91,7 @@ def test_a_misspelt_server_setting_is_named_with_the_nearest_one(open_neovim):
         neovim.lua('require("draftline").setup({ settings = { max_tokn = 5 } })')
 
 
-def test_the_health_check_runs_no_code_of_the_current_folder(open_neovim, tmp_path):
+def test_defect_8_the_health_check_runs_no_code_of_the_current_folder(open_neovim, tmp_path):
     trap = tmp_path / "lsp_server"
     trap.mkdir()
     (trap / "__init__.py").write_text("open('executed', 'w').close()\n")
