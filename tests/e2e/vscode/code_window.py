@@ -85,7 +85,8 @@ class CodeServer:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def start(self, settings: Mapping[str, Any]) -> None:
-        """Start code-server and wait until it listens."""
+        """Start code-server, the first time or after `close`, and wait until it listens."""
+        self._listening.clear()
         for scope, chosen in (("User", SETTINGS), ("Machine", settings)):
             folder = self._home / "data" / scope
             folder.mkdir(parents=True, exist_ok=True)

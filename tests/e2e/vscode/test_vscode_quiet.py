@@ -14,7 +14,11 @@ from tests.e2e.vscode.code_window import STATUS_ITEM, CodeServer, CodeWindow
 
 pytestmark = [pytest.mark.vscode, pytest.mark.real_model]
 
-SERVER = [sys.executable, "-P", "-m", "tests.lsp_server.moved_clock_server", "--stdio"]
+QUIET = {
+    "draftline.serverCommand": [sys.executable, "-P", "-m", "tests.lsp_server.moved_clock_server", "--stdio"],
+    "draftline.inComments": False,
+    "draftline.inStrings": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +33,7 @@ def quiet_server(paths, vsix: Path, engine_room, clock, tmp_path_factory) -> Ite
     environment = {**engine_room.environment, "PATH": os.environ["PATH"], "DRAFTLINE_TEST_CLOCK": str(clock)}
     server = CodeServer(paths, tmp_path_factory.mktemp("code-server"), environment)
     server.install(vsix)
-    server.start({"draftline.serverCommand": SERVER, "draftline.inComments": False, "draftline.inStrings": False})
+    server.start(QUIET)
     yield server
     server.close()
 
@@ -117,8 +121,13 @@ def test_the_snooze_ends_by_itself(edit, engine_room, clock):
     window.page.wait_for_selector(f'{STATUS_ITEM}:not([aria-label*="snoozed"])')
 
 
-def test_a_language_that_is_switched_off_stays_off_in_the_next_window(edit, engine_room):
-    run(edit(), "Switch On or Off for This Language")
+def test_a_language_that_is_switched_off_stays_off_after_a_restart_of_the_editor(edit, quiet_server, engine_room):
+    first = edit()
+    run(first, "Switch On or Off for This Language")
+    wait_for_status(first, "off for this language")
+    first.close()
+    quiet_server.close()
+    quiet_server.start(QUIET)
     window = edit()
     refused = engine_room.kept_away("language_off")
     window.type("re")
