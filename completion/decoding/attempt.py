@@ -74,6 +74,7 @@ class Attempt:
         log_probabilities: Log-probability of each token; a branch includes the tokens that it shares.
         top_tokens: The likeliest tokens at the position of each token from the decoder.
         stop: End of the text; None while it is generated.
+        shown: Part of the text that the client has; the result starts with it.
     """
 
     request: CompletionRequest
@@ -85,6 +86,7 @@ class Attempt:
     log_probabilities: list[float] = field(default_factory=list)
     top_tokens: list[TopTokens] = field(default_factory=list)
     stop: Stop | None = None
+    shown: str = ""
 
     def stream(self, cancel: CancelToken) -> Iterator[str]:
         """Generate the text; yield its stable prefix whenever that has grown or a line of the text is complete.

@@ -37,13 +37,19 @@ class Finisher:
     grammar: GrammarConstraint | Off
     forced: bytes
 
-    def finish(self, raw: Suggestion, reason: StopReason) -> Suggestion | Dropped:
-        """Return the suggestion that a finished text becomes, or the reason why it is dropped."""
+    def finish(self, raw: Suggestion, reason: StopReason, shown: str = "") -> Suggestion | Dropped:
+        """Return the suggestion that a finished text becomes, or the reason why it is dropped.
+
+        Args:
+            raw: The text.
+            reason: Why it ended.
+            shown: Part that was shown before. The grammar does not cut it.
+        """
         result: Suggestion | Dropped = raw
         if self.request.filters:
             result = apply_filters(raw, replace(self.context, cut_short=reason in _CUT_SHORT))
         if self.request.grammar is GrammarMode.STRICT and isinstance(result, Suggestion):
-            result = self._cut_by_grammar(result, closing_texts(result, reason, self.context))
+            result = self._cut_by_grammar(result, closing_texts(result, reason, self.context), shown)
         return result
 
     def opening_line(self, line: Suggestion) -> Suggestion | None:
@@ -65,12 +71,13 @@ class Finisher:
         cut = self.grammar.growing_cut(self.forced + written, len(self.forced) + len(shown.encode()))
         return _cut_back(written, cut - len(self.forced))
 
-    def _cut_by_grammar(self, suggestion: Suggestion, closers: tuple[str, ...]) -> Suggestion | Dropped:
+    def _cut_by_grammar(self, suggestion: Suggestion, closers: tuple[str, ...], shown: str) -> Suggestion | Dropped:
         """Cut a suggestion to its longest start that adds no syntax error to the document.
 
         Args:
             suggestion: The suggestion after the filters.
             closers: Texts that would close a line that may stay open; empty if the line must be closed.
+            shown: Part that is kept: a shorter cut can seem to fit better where the text after the cursor is broken.
         """
         written = suggestion.text.encode()
         replaced = len(self.request.suffix[: suggestion.replace_after].encode())
@@ -79,6 +86,7 @@ class Finisher:
         sound_when_closed = (self.grammar.sound_when_closed(middle, closer.encode(), replaced) for closer in closers)
         if kept == suggestion.text or any(sound_when_closed):
             return suggestion
+        kept = max(kept, shown, key=len)
         return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.SYNTAX)
 
 

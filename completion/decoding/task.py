@@ -87,21 +87,20 @@ class Task(ABC):
         Raises:
             CancelledError: Between two steps.
         """
-        shown = ""
         for stable in attempt.stream(cancel):
-            visible = self._finisher.visible_part(stable, shown)
-            if visible == shown and (line := self.opening_line(attempt)) is not None:
+            visible = self._finisher.visible_part(stable, attempt.shown)
+            if visible == attempt.shown and (line := self.opening_line(attempt)) is not None:
                 visible = line.text
-            if len(visible) > len(shown):
-                shown = visible
-                yield shown
+            if len(visible) > len(attempt.shown):
+                attempt.shown = visible
+                yield visible
 
     def finish(self, attempt: Attempt) -> Suggestion | Dropped:
         """Return the suggestion that a finished attempt becomes; it starts with what `stream` has shown."""
         if attempt.stop is None:
             return Dropped(DropReason.EMPTY)
         raw = attempt.suggestion(attempt.stop)
-        result = self._finisher.finish(raw, attempt.stop.reason)
+        result = self._finisher.finish(raw, attempt.stop.reason, attempt.shown)
         early = self.opening_line(attempt) if "\n" in raw.text else None
         if early is None or (isinstance(result, Suggestion) and result.text.startswith(early.text)):
             return result

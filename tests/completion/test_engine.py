@@ -218,17 +218,18 @@ def test_with_exact_caching_or_on_a_fast_machine_the_prompt_is_never_short(tiny_
 
 
 def test_defect_1_a_closed_document_and_workspace_leave_no_trace_in_the_next_answer(tiny_model):
-    """The next request computes its whole prompt, has no old snippets, and gets the same text."""
+    """The next request computes its whole prompt, has no snippets, and gets the text of an engine without files."""
     engine = Engine(tiny_model)
     request = dataclasses.replace(FREE, workspace="w", document="closed")
+    before = last(engine, request)
     index(engine, WorkspaceFile("a.py", PREFIX + SUFFIX))
-    first, cached = last(engine, request), last(engine, request)
+    with_snippet, cached = last(engine, request), last(engine, request)
     engine.forget(Closing(("closed",), ("w",)))
-    index(engine, WorkspaceFile("a.py", PREFIX + SUFFIX))
-    again = last(engine, request)
+    after = last(engine, request)
+    assert with_snippet.statistics.prompt_tokens > before.statistics.prompt_tokens
     assert cached.statistics.kept_tokens > 0
-    assert (again.statistics.kept_tokens, again.statistics.computed_tokens) == (0, first.statistics.computed_tokens)
-    assert text_of(again) == text_of(first)
+    assert (after.statistics.kept_tokens, after.statistics.computed_tokens) == (0, before.statistics.computed_tokens)
+    assert text_of(after) == text_of(before)
 
 
 CJK = "".join(chr(0x4E00 + number * 37 % 20_000) for number in range(30_000))

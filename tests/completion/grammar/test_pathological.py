@@ -65,7 +65,7 @@ def test_defect_3_a_long_line_takes_linear_work(language, monkeypatch):
     assert work.done <= 4 * quarter + 10
 
 
-def test_a_prefix_longer_than_the_maximum_is_refused():
+def test_defect_3_a_prefix_longer_than_the_maximum_is_refused():
     off = GrammarConstraint.open("python", "x = [" + "1, " * (MEGABYTE // 3), "", GrammarMode.STRICT)
     assert isinstance(off, Off)
     assert off.reason is OffReason.TOO_LARGE

@@ -326,6 +326,23 @@ def test_defect_11_damaged_packed_weights_are_packed_again(tiny_qwen, tmp_path, 
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == [packed]
 
 
+def test_defect_11_packed_weights_are_on_the_disk_before_they_have_their_name(tiny_qwen, tmp_path, monkeypatch):
+    """Else a power failure after the rename leaves a folder of zeros."""
+    fsync, named_when_synced = os.fsync, {}
+
+    def noted(handle):
+        fsync(handle)
+        names = [path.name for path in tmp_path.iterdir() if path.is_dir() and not path.name.startswith(".packing")]
+        named_when_synced[os.fstat(handle).st_ino] = names
+
+    monkeypatch.setattr(os, "fsync", noted)
+    load_packed(tiny_qwen[0], tmp_path)
+    (packed,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    assert {path.name: named_when_synced[path.stat().st_ino] for path in packed.iterdir()} == {
+        "weights.bin": [], "index.json": []
+    }  # fmt: skip
+
+
 def test_defect_14_a_cache_folder_that_cannot_be_written_says_what_to_do(tiny_qwen, tmp_path):
     (tmp_path / "packed").write_text("a file where the folder should be")
     with pytest.raises(StorageError, match="DRAFTLINE_CACHE_DIR"):
