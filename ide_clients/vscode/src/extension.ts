@@ -18,7 +18,14 @@ const RESTARTING_SETTINGS = ["python", "serverCommand", "model", "backend", "thr
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
   const log = vscode.window.createOutputChannel("draftline", { log: true });
   const status = new StatusItem();
-  const server: Server = new Server(context, log, status, () => suggestions, (partial) => { edits.onPartial(partial); });
+  const server: Server = new Server(
+    context,
+    log,
+    status,
+    () => suggestions,
+    (partial) => { edits.onPartial(partial); },
+    () => { nextEdits.hide(); },
+  );
   const signals = new Signals(() => server.current());
   const suggestions = new Suggestions(
     () => server.current(),

@@ -4,10 +4,14 @@
 import * as vscode from "vscode";
 import type { LanguageClient, Range } from "vscode-languageclient/node";
 import { changedText } from "./lines.js";
+import { setting } from "./settings.js";
 
 const STATE = "draftline.nextEdit"; // whether an edit is on the screen
 const METHOD = "draftline/nextEdit";
-const PAUSE_MS = 100; // after a key that may not be the last one, and after an edit, which is followed by a completion
+const DIAGNOSTICS = "draftline/diagnostics";
+const [MAX_DIAGNOSTICS, MAX_MESSAGE] = [64, 300]; // what the server reads of them
+// After a key or a diagnostic that may not be the last one, and after an edit, which is followed by a completion.
+const PAUSE_MS = 100;
 const GHOST = new vscode.ThemeColor("editorGhostText.foreground");
 
 /** An edit as the server sends it: for one version of a document, and for the text that it names. */
@@ -31,13 +35,19 @@ export class NextEdits implements vscode.Disposable {
   private shown: Shown | undefined;
   private running: vscode.CancellationTokenSource | undefined;
   private timer: NodeJS.Timeout | undefined;
+  private telling: NodeJS.Timeout | undefined;
+  private told = ""; // the diagnostics that the server got last
   private isApplying = false;
   private passed = ""; // the edit that was on the screen when the user typed elsewhere; not shown again by itself
   private readonly old = vscode.window.createTextEditorDecorationType({ textDecoration: "line-through", opacity: "0.6" });
   private readonly added = vscode.window.createTextEditorDecorationType({});
   private readonly subscriptions = vscode.Disposable.from(
     vscode.workspace.onDidChangeTextDocument((event) => { this.onChange(event); }),
-    vscode.window.onDidChangeActiveTextEditor(() => { this.hide(); }),
+    vscode.languages.onDidChangeDiagnostics(({ uris }) => { this.onDiagnostics(uris); }),
+    vscode.window.onDidChangeActiveTextEditor((editor) => {
+      this.hide();
+      this.onDiagnostics(editor ? [editor.document.uri] : []); // those that changed in the background
+    }),
     vscode.window.onDidChangeTextEditorSelection(() => { this.draw(); }),
     vscode.window.onDidChangeTextEditorVisibleRanges(() => { this.draw(); }),
   );
@@ -88,12 +98,15 @@ export class NextEdits implements vscode.Disposable {
     }
     this.hide();
     this.isApplying = true;
+    let isApplied = false;
     try {
-      await editor.edit((builder) => { builder.replace(range, raw.text); });
+      isApplied = await editor.edit((builder) => { builder.replace(range, raw.text); });
     } finally {
       this.isApplying = false;
     }
-    await this.tell(raw.command.command, raw.command.arguments ?? []);
+    if (isApplied) {
+      await this.tell(raw.command.command, raw.command.arguments ?? []);
+    }
   }
 
   /** Refuse the edit: it never comes back. */
@@ -121,6 +134,7 @@ export class NextEdits implements vscode.Disposable {
 
   dispose(): void {
     this.hide();
+    clearTimeout(this.telling);
     this.subscriptions.dispose();
     this.old.dispose();
     this.added.dispose();
@@ -164,6 +178,40 @@ export class NextEdits implements vscode.Disposable {
     this.passed = this.shown ? nameOf(this.shown.raw) : this.passed;
     this.hide();
     this.soon();
+  }
+
+  private onDiagnostics(uris: readonly vscode.Uri[]): void {
+    const here = vscode.window.activeTextEditor?.document.uri.toString();
+    if (uris.some((uri) => uri.toString() === here)) {
+      clearTimeout(this.telling);
+      this.telling = setTimeout(() => { this.tellDiagnostics(); }, PAUSE_MS);
+    }
+  }
+
+  /** Tell the server what other tools report about the document in front, and request the edit that this may imply. */
+  private tellDiagnostics(): void {
+    const [client, document] = [this.client(), vscode.window.activeTextEditor?.document];
+    if (!client?.isRunning() || !document || setting("nextEdit") === "off") {
+      return;
+    }
+    const diagnostics = vscode.languages.getDiagnostics(document.uri)
+      .filter(({ severity }) => severity <= vscode.DiagnosticSeverity.Warning)
+      .slice(0, MAX_DIAGNOSTICS)
+      .map(({ range, severity, message }) => {
+        const at = { line: range.start.line, character: 0 }; // the server reads no columns
+        // The protocol's numbers are the editor's and one more.
+        return { range: { start: at, end: at }, severity: severity + 1, message: message.slice(0, MAX_MESSAGE) };
+      });
+    const params = { uri: client.code2ProtocolConverter.asUri(document.uri), version: document.version, diagnostics };
+    const before = this.told;
+    this.told = JSON.stringify(params);
+    if (this.told === before) {
+      return;
+    }
+    void client.sendNotification(DIAGNOSTICS, params);
+    if (diagnostics.length > 0 && !this.shown) {
+      this.soon();
+    }
   }
 }
 

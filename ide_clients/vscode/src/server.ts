@@ -21,6 +21,7 @@ export class Server implements vscode.Disposable {
     private readonly status: StatusItem,
     private readonly suggestions: () => Suggestions,
     private readonly onPartialEdit: (partial: PartialEdit) => void,
+    private readonly hideNextEdit: () => void,
   ) {
     this.python = new PythonFinder(context, log);
   }
@@ -88,6 +89,7 @@ export class Server implements vscode.Disposable {
     const before = this.status.update(status);
     if (status.quiet && status.quiet !== before.quiet) {
       void this.suggestions().silence();
+      this.hideNextEdit();
     }
     if (status.kind === "ready" && before.kind !== "ready" && before.kind !== "busy") {
       void this.suggestions().onReady();
@@ -98,6 +100,7 @@ export class Server implements vscode.Disposable {
     const client = this.client;
     this.client = undefined;
     this.suggestions().reset();
+    this.hideNextEdit();
     await client?.dispose();
   }
 

@@ -7,6 +7,7 @@ import { SECTION, SERVER_SETTINGS } from "./manifest.js";
 interface OwnSettings {
   enabled: boolean;
   trigger: "automatic" | "manual";
+  nextEdit: "auto" | "manual" | "off";
   python: string;
   serverCommand: string[];
   installFrom: string;

@@ -109,15 +109,48 @@ def test_without_automatic_edits_a_command_requests_one(edit):
     wait_for_edit(neovim, 5)
 
 
-def test_a_diagnostic_of_another_tool_recalls_an_older_rename(edit):
+@pytest.mark.parametrize("command", ["disable", "snooze 10"])
+def test_whoever_wants_none_gets_rid_of_the_one_on_the_screen(renamed, command):
+    renamed.command(f"Draftline {command}")
+    renamed.wait_for_lua(f"{ROW} == 0", "empty screen")
+    assert renamed.lua(f"return {MAPPED}") == ""
+
+
+def test_an_edit_of_an_older_version_is_dropped_even_if_its_line_is_the_same(renamed):
+    renamed.type("11Gdd5G<Tab>")  # in one go: the plugin learns of the change after the Tab
+    wait_for_edit(renamed, 5)
+    assert renamed.lines()[4] == "    return jsonlib.load(path)"
+
+
+@pytest.fixture
+def older(edit):
+    """Neovim after an import was renamed and six other lines were changed, with no edit on the screen."""
     neovim = edit("import jsonlib\n" + USES + "".join(f"\n\nvalue_{number} = 0\n" for number in range(6)))
     neovim.type("gg0wciwfastjson<Esc>")
     wait_for_edit(neovim, 5)
     neovim.type(":g/^value_/s/0$/1/<CR>")
     wait_for_none(neovim)
+    return neovim
+
+
+def report(neovim, bufnr: int) -> None:
+    """Have another tool report that jsonlib is not defined in line 13."""
     neovim.lua(
-        "vim.diagnostic.set(vim.api.nvim_create_namespace('checker'), 0, {{ lnum = 12, col = 11, message = ... }})",
+        f"vim.diagnostic.set(vim.api.nvim_create_namespace('checker'), {bufnr},"
+        " {{ lnum = 12, col = 11, message = ... }})",
         '"jsonlib" is not defined',
     )
-    wait_for_edit(neovim, 13)
-    assert neovim.lua("return vim.list_contains(sent, 'draftline/diagnostics')")
+
+
+def test_a_diagnostic_of_another_tool_recalls_an_older_rename(older):
+    report(older, 0)
+    wait_for_edit(older, 13)
+    assert older.lua("return vim.list_contains(sent, 'draftline/diagnostics')")
+
+
+def test_a_diagnostic_that_came_in_the_background_recalls_it_when_the_buffer_is_in_front(older):
+    bufnr = older.lua("return vim.api.nvim_get_current_buf()")
+    older.command("enew")
+    report(older, bufnr)
+    older.command(f"buffer {bufnr}")
+    wait_for_edit(older, 13)

@@ -14,7 +14,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as PageTimeoutError
 
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 240
 TIMEOUT_MS = 60_000
 READY_MS = 300_000  # on a new machine the model is first converted and packed
 STATUS_ITEM = ".statusbar-item:has-text('draftline')"

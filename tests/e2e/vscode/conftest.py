@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.e2e.vscode.code_window import CodeServer, CodeWindow
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 EXTENSION = REPOSITORY / "ide_clients" / "vscode"
+CHECKER = Path(__file__).parent / "checker"
 
 
 @pytest.fixture(scope="session")
@@ -45,8 +47,18 @@ def vsix(paths: dict[str, str]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def code_server(paths, vsix: Path, engine_room, tmp_path_factory) -> Iterator[CodeServer]:
-    """Return a running code-server with the extension and no other configuration.
+def checker(tmp_path_factory) -> Path:
+    """Pack the tool that reports errors, and return the path of the package."""
+    package = tmp_path_factory.mktemp("checker") / "checker.vsix"
+    with zipfile.ZipFile(package, "w") as packed:
+        for file in CHECKER.iterdir():
+            packed.write(file, f"extension/{file.name}")
+    return package
+
+
+@pytest.fixture(scope="session")
+def code_server(paths, vsix: Path, checker: Path, engine_room, tmp_path_factory) -> Iterator[CodeServer]:
+    """Return a running code-server with the extension, a tool that reports errors, and no other configuration.
 
     The Python on its path has draftline, as on a machine where draftline is installed.
     """
@@ -55,6 +67,7 @@ def code_server(paths, vsix: Path, engine_room, tmp_path_factory) -> Iterator[Co
     environment = {**engine_room.environment, "PATH": python_first, "VSCODE_CLI": "1"}
     server = CodeServer(paths, tmp_path_factory.mktemp("code-server"), environment)
     server.install(vsix)
+    server.install(checker)
     server.start({"draftline.readDelayMs": 50})
     yield server
     server.close()

@@ -15,12 +15,23 @@ ADDED = r"""[...document.querySelectorAll('.part.editor .view-lines span')]
   .map((span) => getComputedStyle(span, '::after').content)
   .filter((content) => /^"[^]+"$/.test(content))
   .map((content) => content.slice(1, -1).replaceAll('\u00a0', ' ')).join('|')"""
+# The lines on the screen to which they add something.
+CHANGING = r"""[...document.querySelectorAll('.part.editor .view-line')]
+  .filter((row) => [...row.querySelectorAll('span')]
+    .some((span) => /^"[^]+"$/.test(getComputedStyle(span, '::after').content)))
+  .map((row) => row.textContent.replaceAll('\u00a0', ' ')).join('|')"""
 IMPORT = "import jsonlib\n"
+LATER = "".join(f"\nvalue_{name} = 0\n" for name in "abcdef")  # as many as the rules learn from
 
 
 def wait_for_added(window, text: str) -> None:
     """Wait until the decorations of the editor add exactly a text to the screen."""
     window.wait_for(f"({ADDED}) === {json.dumps(text)}", f"decoration {text!r}")
+
+
+def wait_for_edit_of(window, line: str) -> None:
+    """Wait until the screen shows an edit of a line, and no other one."""
+    window.wait_for(f"({CHANGING}) === {json.dumps(line)}", f"edit of {line!r}")
 
 
 def wait_for_cursor(window, line: int) -> None:
@@ -45,6 +56,28 @@ def renamed(edit):
     window.press("Home")
     wait_for_added(window, "fastjson")
     return window
+
+
+@pytest.fixture
+def older(edit):
+    """A window after an import was renamed and six other lines were changed, with no edit on the screen."""
+    window = edit(IMPORT + USES + LATER)
+    window.press("Control+Home", "End", "Control+Shift+ArrowLeft")
+    window.type("fastjson")
+    wait_for_added(window, "fastjson")
+    window.press("Control+End", "ArrowUp", "End", "Shift+ArrowLeft", "Control+Shift+L")
+    window.type("1")
+    window.press("Control+Home")
+    window.wait_for_line("value_a = 1")
+    wait_for_added(window, "")
+    return window
+
+
+def report(window, line: int) -> None:
+    """Have another tool report that jsonlib is not defined in one line of the open documents."""
+    window.press("Control+Home", *["ArrowDown"] * (line - 1))
+    wait_for_cursor(window, line)
+    window.command("Report jsonlib in Lines with This Number")
 
 
 def test_tab_goes_through_the_other_uses_and_one_undo_takes_one_back(renamed):
@@ -92,3 +125,42 @@ def test_an_edit_off_the_screen_is_a_hint_with_its_line(edit):
     wait_for_added(window, "fastjson")
     window.press("Tab")
     window.wait_for_line("    return fastjson.load(path)")
+
+
+def test_a_diagnostic_of_another_tool_recalls_an_older_rename_until_it_is_gone(older):
+    report(older, 9)
+    wait_for_edit_of(older, "    return jsonlib.loads(text)")
+    report(older, 13)
+    older.command("Request the Next Edit")
+    wait_for_edit_of(older, "    return jsonlib.dumps(value)")
+    older.press("Tab")
+    older.wait_for_line("    return fastjson.dumps(value)")
+
+
+def test_a_diagnostic_that_came_in_the_background_recalls_it_when_the_file_is_in_front(older, tmp_path):
+    [file] = tmp_path.glob("*.py")
+    other = tmp_path / "other.py"
+    other.write_text("\n" * 20)
+    older.open(other)
+    report(older, 13)
+    older.open(file)
+    wait_for_edit_of(older, "    return jsonlib.dumps(value)")
+
+
+def test_selections_and_open_widgets_have_their_keys_first(renamed):
+    renamed.press("Control+f")
+    renamed.page.wait_for_selector(".find-widget.visible")
+    renamed.page.click(".part.editor .view-lines")
+    renamed.press("Escape")
+    renamed.page.wait_for_selector(".find-widget.visible", state="detached")
+    wait_for_edit_of(renamed, "    return jsonlib.load(path)")
+    renamed.press("Control+Home", "Shift+ArrowDown", "Tab")
+    renamed.wait_for_line("    import fastjson")
+
+
+def test_a_snooze_removes_it(renamed):
+    renamed.command("Snooze…")
+    renamed.page.wait_for_selector(".quick-input-list .monaco-list-row.focused:has-text('5 minutes')")
+    renamed.press("Enter")
+    wait_for_added(renamed, "")
+    renamed.command("End the Snooze")

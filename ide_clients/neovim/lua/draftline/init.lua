@@ -90,6 +90,7 @@ function M.toggle(is_enabled)
   config.is_enabled = is_enabled
   if not is_enabled then
     M.dismiss()
+    require("draftline.next_edit").hide()
   end
   vim.cmd.redrawstatus()
 end

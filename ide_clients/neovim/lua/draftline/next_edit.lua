@@ -21,6 +21,7 @@ local namespace = vim.api.nvim_create_namespace("draftline.next_edit")
 ---@field command lsp.Command
 ---@field id string
 ---@field tick integer the changedtick of the buffer
+---@field version integer the document's version for the server
 ---@field restore fun() gives the keys back
 
 local shown = nil ---@type draftline.NextEdit?
@@ -37,8 +38,11 @@ local function last_row(edit)
   return edit.first + #edit.old - 1
 end
 
--- Return whether the buffer has exactly the text that an edit replaces.
+-- Return whether the buffer has the version and exactly the text that an edit names.
 local function is_current(edit)
+  if vim.lsp.util.buf_versions[edit.bufnr] ~= edit.version then
+    return false
+  end
   local last = last_row(edit)
   local is_read, text = pcall(vim.api.nvim_buf_get_text, edit.bufnr, edit.first, 0, last, #edit.old[#edit.old], {})
   return is_read and vim.deep_equal(text, edit.old)
@@ -169,11 +173,11 @@ local function on_reply(bufnr, result)
   local is_here = vim.api.nvim_get_current_buf() == bufnr and vim.api.nvim_get_mode().mode == "n"
   local given = result and result.edits[1]
   local is_free = require("draftline.selection").state() == nil -- an edit by an instruction has the same keys
-  if not given or not is_here or not is_free or given.textDocument.version ~= vim.lsp.util.buf_versions[bufnr] then
+  if not given or not is_here or not is_free then
     return
   end
   local edit = { bufnr = bufnr, first = given.range.start.line, id = given.id, command = given.command }
-  edit.tick = vim.api.nvim_buf_get_changedtick(bufnr)
+  edit.tick, edit.version = vim.api.nvim_buf_get_changedtick(bufnr), given.textDocument.version
   edit.old, edit.new = lines_of(given.oldText), lines_of(given.text)
   if is_current(edit) then
     show(edit)
@@ -258,7 +262,7 @@ function M.attach(bufnr)
   on({ "InsertEnter", "BufLeave", "BufUnload" }, function()
     M.hide()
   end)
-  on("DiagnosticChanged", function()
+  on({ "DiagnosticChanged", "BufEnter" }, function() -- or they changed in the background
     if bufnr == vim.api.nvim_get_current_buf() and not config.has_no_next_edits() then
       telling:start(PAUSE_MS, 0, vim.schedule_wrap(tell_diagnostics))
     end

@@ -19,6 +19,7 @@ function M.update(params)
   latest = params
   if (params.quiet or "") ~= "" and params.quiet ~= before then
     require("draftline.session").silence()
+    require("draftline.next_edit").hide()
   end
   vim.api.nvim_exec_autocmds("User", { pattern = "DraftlineStatus", data = params })
   vim.cmd.redrawstatus()
