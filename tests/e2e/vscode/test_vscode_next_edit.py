@@ -143,7 +143,7 @@ def test_a_diagnostic_that_came_in_the_background_recalls_it_when_the_file_is_in
     other.write_text("\n" * 20)
     older.open(other)
     report(older, 13)
-    older.open(file)
+    older.page.click(f".tab[data-resource-name='{file.name}']")
     wait_for_edit_of(older, "    return jsonlib.dumps(value)")
 
 
