@@ -97,7 +97,7 @@ MINUET = """
 vim.opt.runtimepath:prepend("{folder}")
 require("minuet").setup {{
   provider = "{provider}", n_completions = 1, context_window = 100000, throttle = 0, debounce = 0,
-  request_timeout = 100,
+  request_timeout = 300,
   provider_options = {{ {provider} = {{
     api_key = function() return "{token}" end, name = "draftline", end_point = "{url}{path}", model = "any",
     optional = {{ max_tokens = 56, top_p = 0.9 }},

@@ -27,7 +27,7 @@ class ClientHost:
         with tcp_socket(TcpAddress("127.0.0.1", 0, TOKEN)) as probe:
             self.address = TcpAddress("127.0.0.1", probe.getsockname()[1], TOKEN)
         self.url = f"http://127.0.0.1:{self.address.port}"
-        self.http = httpx.Client(base_url=f"{self.url}/t/{TOKEN}", timeout=120)
+        self.http = httpx.Client(base_url=f"{self.url}/t/{TOKEN}", timeout=None)  # the tests' own limits hold
         self._listening = threading.Event()
         self._thread = threading.Thread(target=asyncio.run, args=(self._serve(loaded, folder),))
         self._thread.start()
