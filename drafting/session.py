@@ -176,12 +176,12 @@ class DraftingSession:
         alone = attempts == 0 or not len(costs_ms)
         return costs_ms if alone else costs_ms - costs_ms[0] * np.float32(attempts / (attempts + 1))
 
-    def observe_attempt(self, before: Sequence[int], tokens: Sequence[int]) -> None:
-        """Guess from another attempt of the request as well, since its branches often repeat it.
+    def observe_text(self, before: Sequence[int], tokens: Sequence[int]) -> None:
+        """Guess from another text as well: an attempt, which its branches often repeat, or a turn without changes.
 
         Args:
-            before: Tokens before the attempt.
-            tokens: Tokens of the attempt.
+            before: Tokens before the text.
+            tokens: Tokens of the text.
         """
         self._prompt.observe((GAP, *before[-MAX_MATCH:], *tokens))
 

@@ -53,11 +53,23 @@ class LocalTask(Task):
         """Return a drafter for branches of the first attempt, which also guesses from that attempt."""
         drafting = self._drafting()
         if drafting is not None:
-            drafting.observe_attempt(self.prompt.before_cursor, first.decoder.tokens)
+            drafting.observe_text(self.prompt.before_cursor, first.decoder.tokens)
         return drafting
 
     def _drafting(self) -> DraftingSession | None:
         if not self.request.drafting:
             return None
         before, single_line = self.prompt.before_cursor, self.context.mode is Mode.LINE
-        return self.drafters.session(self.prompt.tokens, self.request.workspace, before, single_line=single_line)
+        drafting = self.drafters.session(self.prompt.tokens, self.request.workspace, before, single_line=single_line)
+        if self.request.messages and self.request.last_line:
+            drafting.observe_text(*self._unchanged_turn())
+        return drafting
+
+    def _unchanged_turn(self) -> tuple[list[int], list[int]]:
+        """Return the tokens of a turn that repeats the conversation's code: up to its last line, and that line.
+
+        In the conversation, text follows that line and can change its tokens: blank lines after it are part of them.
+        """
+        content, start, end = self.request.messages[-1].content, self.request.prefix, self.request.last_line
+        code = content[content.find(start) + len(start) :].partition(f"\n{end}")[0]
+        return self.tokenizer.encode(f"{code}\n"), self.tokenizer.encode(end)

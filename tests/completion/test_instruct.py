@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
@@ -16,9 +17,12 @@ from completion.request import Message, Sampling, StopReason
 from completion.stopping.mode import cursor_context
 from completion.stopping.rules import StopRules
 from drafting.draft_budget import StepCosts
+from drafting.draft_tree import ROOT, DraftTree
+from drafting.verifier import ANCHOR_ROW, AcceptedPath
 from tests.completion.chat_models import chat_model
 
 CODE = "def total(items):\n    result = 0\n    for item in items:\n        result += item.price\n    return result"
+COSTS = StepCosts({0: 25.0, 16: 40.0}, 16)  # those measured on a busy machine may rule out every draft
 TALK = (Message("system", "You edit code."), Message("user", f"```\n{CODE}\n```\nRename result to amount."))
 
 
@@ -30,13 +34,42 @@ def loaded(tiny_qwen2, tmp_path_factory):
 @pytest.fixture(scope="module")
 def engine(loaded):
     drafters = make_drafters(loaded, 16)
-    drafters.costs = StepCosts({0: 25.0, 16: 40.0}, 16)  # those measured on a busy machine may rule out every draft
+    drafters.costs = COSTS
     return Engine(loaded, drafters=drafters)
 
 
 def last(engine, request):
     *_, event = engine.complete(request, CancelToken())
     return event
+
+
+class LastSession:
+    """Drafters whose last session stays at hand."""
+
+    def __init__(self, drafters):
+        self._drafters = drafters
+
+    def __getattr__(self, name):
+        return getattr(self._drafters, name)
+
+    def session(self, *arguments, **named):
+        self.last = self._drafters.session(*arguments, **named)
+        return self.last
+
+
+def test_the_last_line_is_drafted_after_unchanged_code_although_its_tokens_differ_in_the_conversation(loaded):
+    code = "def add(first, second):\n    return sum(\n        [first, second]\n"
+    encode = loaded.tokenizer.encode
+    assert encode(")\n\n")[0] != encode(")")[0]
+    drafters = make_drafters(loaded, 16)
+    drafters.costs = COSTS
+    drafters = LastSession(drafters)
+    talk = [Message("user", f"```\n{code})\n\nInstruction: rename it")]
+    last(Engine(loaded, drafters=drafters), instruct_request(talk, start="```\n", last_line=")", max_tokens=1))
+    written = AcceptedPath((ANCHOR_ROW,), tuple(encode(code)), ())
+    drafters.last.observe(DraftTree.empty(), np.zeros((1, 0), dtype=np.int32), written, 25.0)
+    tree = drafters.last.propose([])
+    assert encode(")")[0] in tree.tokens[tree.parents == ROOT]
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
