@@ -102,6 +102,7 @@ def test_the_instruction_is_asked_for_and_a_refusal_is_told(edit):
     neovim.type("<Esc>")
     neovim.command("Draftline off file")
     neovim.wait_for_lua("(vim.g.told or ''):match('off for this file')", "file that is off")
+    neovim.lua("vim.g.told = nil")
     start_edit(neovim)
     neovim.wait_for_lua("(vim.g.told or ''):match('switched off for this file')", "refusal")
     assert neovim.lua(f"return {STATE}") is None
