@@ -2,8 +2,8 @@
 
 Release replays are edited change by change. After each change the rules propose, the model judges and the gate decides.
 The gate is trained on one half of the packages, its threshold is chosen there, and both are tested on the other half,
-in both directions. `--train FILE` trains it on all packages and writes the weights that ship. `--shipped` tests the
-shipped gate instead, which is fair on replays of other packages (`--data-dir`); `--data FOLDER` tests it on scenarios
+in both directions. `--train FILE` trains a gate on all packages and writes its weights; the one that ships is from the
+packages of `packages.txt`. `--shipped` tests it, which is fair on other packages; `--data FOLDER` tests it on scenarios
 (`benchmarks/next_edit/scenarios.py` says how they are written).
 """
 
@@ -121,6 +121,11 @@ def main() -> None:
         replays = [list(states(record)) for record in records]
     rows = list(labelled(replays))
     judgements = None if given.no_model else Judgements.opened(given.judgements, given.model, given.threads)
+    if given.train:
+        if judgements is not None:
+            _judge(replays, rows, Way(by_rules(train_gate(rows)), constant(SHOWN_FROM)), judgements, asks_all=False)
+        given.train.write_text(train_gate(rows).to_json(), encoding="utf-8")
+        return
     ways = {"rules": Way(constant(1.0), constant(0.0))}
     is_shipped = given.shipped or given.data
     if is_shipped:
@@ -130,12 +135,10 @@ def main() -> None:
     best = "rules_gate"
     ratios: dict[int, float] = {}
     if judgements is not None:
-        ratios = _judge(replays, rows, ways["rules_gate"], judgements)
+        ratios = _judge(replays, rows, ways["rules_gate"], judgements, asks_all=True)
         ways["model"] = Way(ratio, constant(0.0))
         best = "both_gate"
         ways[best] = shipped() if is_shipped else _chosen(replays, rows)
-    if given.train:
-        given.train.write_text(train_gate(rows).to_json(), encoding="utf-8")
     for factor in (0.5, 1.0, 1.5, 2.0):
         ways[f"{best} from {factor * SHOWN_FROM:.2f}"] = replace(ways[best], shown_from=constant(factor * SHOWN_FROM))
     table = {name: report(replays, rows, way) for name, way in ways.items()}
@@ -164,7 +167,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--model", default="default", help="a model, as the engine host takes it")
     parser.add_argument("--threads", type=int, default=0, help="threads of a forward pass; 0: the engine chooses")
     parser.add_argument("--judgements", type=Path, metavar="FILE", help="keep the model's judgements for later runs")
-    parser.add_argument("--train", type=Path, metavar="FILE", help="train on all packages and write the weights")
+    parser.add_argument("--train", type=Path, metavar="FILE", help="only train on all packages and write the weights")
     parser.add_argument("--errors", action="store_true", help="print what is shown and wrong, or hidden and right")
     parser.add_argument("--latency-files", type=int, default=40, help="number of files in which times are measured")
     parser.add_argument("--no-model", action="store_true", help="measure the rules and their gate alone")
@@ -178,11 +181,12 @@ def _chosen(replays: Sequence[Sequence[State]], rows: Sequence[Row]) -> Way:
 
 
 def _judge(
-    replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way, judgements: Judgements
+    replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way, judgements: Judgements, *, asks_all: bool
 ) -> dict[int, float]:
     """Let the model judge in each state what the rules find likely enough, as the engine does.
 
-    Return the log-likelihood ratio of every first proposal, also of those that the engine would not let it judge.
+    Return the log-likelihood ratio of every first proposal; with `asks_all` also of those that the engine would not
+    let it judge.
     """
     by_state, ratios = rows_by_state(rows), dict[int, float]()
     for replay in replays:
@@ -191,7 +195,8 @@ def _judge(
             here = by_state[state.record, state.number]
             asked = worth_judging([way.chance(row) for row in here])
             for at, row in enumerate(here):
-                made = judgements.of(state, row.proposal, session) if at in asked or row.is_first else None
+                is_asked = at in asked or (asks_all and row.is_first)
+                made = judgements.of(state, row.proposal, session) if is_asked else None
                 row.judgement = made if at in asked else None
                 if row.is_first and made is not None:
                     ratios[id(row)] = made.ratio

@@ -61,8 +61,12 @@ class Candidate:
     @property
     def names(self) -> frozenset[str]:
         """Words that it takes away."""
-        old, new = ({token.text for line in side for token in tokenise(line)} for side in (self.old, self.new))
-        return frozenset(filter(is_word, old - new))
+        return words(self.old) - words(self.new)
+
+
+def words(lines: Sequence[str]) -> frozenset[str]:
+    """Return the words of some lines."""
+    return frozenset(token.text for line in lines for token in tokenise(line) if is_word(token.text))
 
 
 @dataclass(slots=True)

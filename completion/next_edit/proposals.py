@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from completion.edits import Diagnostic, LineEdit
-from completion.next_edit.candidates import REPORTED, Candidate, candidates
+from completion.next_edit.candidates import REPORTED, Candidate, candidates, words
 from completion.next_edit.judge import Judgement
 from completion.syntax.edited_nodes import ChangeSyntax, LineChange, syntax_of_changes
 from completion.syntax.parser_process import Parsing
@@ -24,11 +24,15 @@ class Proposal:
     Attributes:
         syntax: What the parse tree says about it.
         age: Number of edits since the one that taught it.
+        edit: The newest edit that taught it.
+        written: Words of the new lines of all edits.
     """
 
     candidate: Candidate
     syntax: ChangeSyntax
     age: int
+    edit: LineEdit
+    written: frozenset[str]
 
     def rule_features(self) -> dict[str, float]:
         """Return the features that need no model, by name."""
@@ -46,6 +50,9 @@ class Proposal:
             "same_scope": float(syntax.same_scope),
             "literal": float(syntax.literal),
             "orphan": float(orphan),
+            "hunk": math.log1p(len(self.edit.old) + len(self.edit.new)),
+            "kept": float(not candidate.names.isdisjoint(self.written)),  # no rename if the edits still use the name
+            "same_text": float({line.strip() for line in candidate.old} <= {line.strip() for line in self.edit.old}),
         }
 
 
@@ -86,9 +93,10 @@ def proposals(
     for edit in sorted(edits, key=lambda edit: -edit.line):
         before[edit.line : edit.line + len(edit.new)] = edit.old
     changes = [LineChange(c.line, len(c.old), c.new, c.column, c.taught_at, c.names) for c in found]
+    written = words([line for edit in edits for line in edit.new])
     facts = parsing(syntax_of_changes, list(lines), before, language, changes)
     return [
-        Proposal(candidate, syntax, len(edits) - 1 - candidate.edit)
+        Proposal(candidate, syntax, len(edits) - 1 - candidate.edit, edits[candidate.edit], written)
         for candidate, syntax in zip(found, facts, strict=True)
         if not syntax.breaks
     ]

@@ -29,7 +29,12 @@ def row(state, name: str = "zstandard") -> Row:
     line = next((number for number, text in enumerate(state.lines) if "zstd." in text), 2)
     old = state.lines[line]
     candidate = Candidate(line, (old,), (old.replace("zstd.", f"{name}."),), frozenset({"name"}), 0)
-    return Row(state, Proposal(candidate, ChangeSyntax(), 0), state.outcome(candidate), is_first=True)
+    return Row(
+        state,
+        Proposal(candidate, ChangeSyntax(), 0, state.edits[0], frozenset()),
+        state.outcome(candidate),
+        is_first=True,
+    )
 
 
 def test_each_row_is_tested_once_by_a_gate_without_its_package():

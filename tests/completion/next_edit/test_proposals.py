@@ -52,6 +52,25 @@ def test_the_age_of_a_proposal_counts_the_edits_since_the_one_that_taught_it() -
         assert [each.age for each in proposals(lines, edits, "python", IN_PROCESS)] == [age]
 
 
+def test_a_name_that_the_edits_still_use_is_less_likely_to_be_replaced() -> None:
+    def chance(*imported: str) -> float:
+        lines = [*imported, "", "x = zstd.open(1)"]
+        (proposal,) = proposals(lines, [LineEdit(0, ("import zstd", "import os"), imported)], "python", IN_PROCESS)
+        return Gate.shipped().rules.probability(proposal.rule_features())
+
+    assert chance("import zstdlib", "import os") > chance("import zstdlib", "import os as zstd")
+
+
+def test_a_line_that_was_like_the_edited_one_is_likelier_than_another_and_than_after_a_large_edit() -> None:
+    def chance(line: str, *others: str) -> float:
+        old, new = ("log(old, 1)", *others), ("log(new, 1)", *others)
+        found = proposals([*new, "", line], [LineEdit(0, old, new)], "python", IN_PROCESS)
+        return max(Gate.shipped().rules.probability(each.rule_features()) for each in found)
+
+    assert chance("log(old, 1)") > chance("print(old, 2)")
+    assert chance("log(old, 1)") > chance("log(old, 1)", *(f"call({number})" for number in range(8)))
+
+
 def test_comments_and_strings_are_known_as_such() -> None:
     found = proposed("import zstd\nx = zstd\n# zstd\n", 0, "import zstandard")
     assert [(proposal.candidate.line, proposal.syntax.literal) for proposal in found] == [(1, False), (2, True)]
