@@ -2,9 +2,9 @@
 
 Release replays are edited change by change. After each change the rules propose, the model judges and the gate decides.
 The gate is trained on one half of the packages, its threshold is chosen there, and both are tested on the other half,
-in both directions. `--train FILE` trains a gate on all packages and writes its weights; the one that ships is from the
-packages of `packages.txt`. `--shipped` tests it, which is fair on other packages; `--data FOLDER` tests it on scenarios
-(`benchmarks/next_edit/scenarios.py` says how they are written).
+in both directions. `--train FILE` trains a gate on all packages and writes its weights; the one that ships has seen the
+packages of `packages.txt` as well (`--more-data`). `--shipped` tests it, which is fair on others; `--data FOLDER` tests
+it on scenarios (`benchmarks/next_edit/scenarios.py` says how they are written).
 """
 
 from __future__ import annotations
@@ -118,13 +118,15 @@ def main() -> None:
         replays = scenarios(given.data)
     else:
         records = read_records(FILE, given.data_dir)
+        records += read_records(FILE, given.more_data) if given.more_data else []
         replays = [list(states(record)) for record in records]
     rows = list(labelled(replays))
     judgements = None if given.no_model else Judgements.opened(given.judgements, given.model, given.threads)
     if given.train:
+        first = [row for row in rows if row.is_first]
         if judgements is not None:
-            _judge(replays, rows, Way(by_rules(train_gate(rows)), constant(SHOWN_FROM)), judgements, asks_all=False)
-        given.train.write_text(train_gate(rows).to_json(), encoding="utf-8")
+            _judge(replays, first, Way(by_rules(train_gate(first)), constant(SHOWN_FROM)), judgements, asks_all=False)
+        given.train.write_text(train_gate(first).to_json(), encoding="utf-8")
         return
     ways = {"rules": Way(constant(1.0), constant(0.0))}
     is_shipped = given.shipped or given.data
@@ -162,6 +164,9 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.next_edit", description=__doc__)
     parser.add_argument("--data-dir", help="folder of the data")
+    parser.add_argument(
+        "--more-data", metavar="FOLDER", help="folder of further data, used together with the other one"
+    )
     parser.add_argument("--shipped", action="store_true", help="test the shipped gate, on packages that it is not from")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="test the shipped gate on scenarios instead")
     parser.add_argument("--model", default="default", help="a model, as the engine host takes it")

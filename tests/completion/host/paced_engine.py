@@ -11,7 +11,7 @@ from completion.edits import NextEdit, NextEditRequest, NextEdits
 from completion.errors import PromptTooLongError
 from completion.host.engine_protocol import LoadedEngine
 from completion.next_edit.finder import without_overlaps
-from completion.next_edit.gate import SHOWN_FROM, Gate
+from completion.next_edit.gate import Gate
 from completion.next_edit.proposals import proposals
 from completion.progress import Progress
 from completion.request import (
@@ -25,6 +25,9 @@ from completion.request import (
 )
 from completion.syntax.parser_process import IN_PROCESS
 
+LIKELY_FROM = 0.2
+"""Probability by the rules alone from which it shows an edit; a model would tell more."""
+
 
 def likely_by_rules(request: NextEditRequest) -> NextEdits:
     """Return the next edits that are likely without a model."""
@@ -32,7 +35,7 @@ def likely_by_rules(request: NextEditRequest) -> NextEdits:
     found = [
         NextEdit(each.candidate.line, each.candidate.old, each.candidate.new, chance)
         for each in proposals(request.lines, request.edits, request.language, IN_PROCESS, request.diagnostics)
-        if (chance := gate.probability(each.rule_features())) >= SHOWN_FROM
+        if (chance := gate.probability(each.rule_features())) >= LIKELY_FROM
     ]
     return NextEdits(tuple(sorted(without_overlaps(found), key=lambda edit: edit.line)))
 
