@@ -13,7 +13,7 @@ from importlib import resources
 
 JUDGED_FROM = 0.08
 """Probability by the rules alone from which the model judges a proposal; most of the less likely ones are wrong."""
-SURE_FROM = 0.6
+SURE_FROM = 0.5
 """Probability by the rules alone from which a proposal is shown at once: the model would show almost the same."""
 SHOWN_FROM = 0.45
 """Probability from which a proposal is shown; `python -m benchmarks.next_edit` prints what other ones would give."""
