@@ -82,8 +82,9 @@ async def test_clients_that_start_at_the_same_time_share_one_host(clients, runti
     many = [clients() for _ in range(3)]
     states = await asyncio.gather(*(client.connect() for client in many))
     assert len({status.pid for status in states}) == 1
-    hosts = [p for p in psutil.process_iter(["cmdline"]) if str(PROGRAM[1]) in (p.info["cmdline"] or [])]
-    ours = [p for p in hosts if str(runtime) in p.environ().get("DRAFTLINE_RUNTIME_DIR", "")]
+    running = psutil.process_iter(["cmdline", "environ"])  # None for what ends meanwhile, as the losers do
+    hosts = [p for p in running if str(PROGRAM[1]) in (p.info["cmdline"] or [])]
+    ours = [p for p in hosts if str(runtime) in (p.info["environ"] or {}).get("DRAFTLINE_RUNTIME_DIR", "")]
     losers = [p for p in ours if p.pid != states[0].pid]
     for loser in losers:
         await wait_for_end(loser.pid)
