@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,10 +14,10 @@ from completion.errors import CancelledError
 class CancelToken:
     """The state of one request's cancellation. Any thread may set it; the work checks it between steps and chunks."""
 
-    __slots__ = ("_callbacks", "_cancelled_s", "_event", "_hurry")
+    __slots__ = ("_callbacks", "_cancelled_s", "_flag", "_hurry")
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._flag = ctypes.c_int64(0)
         self._hurry = threading.Event()
         self._cancelled_s = 0.0
         self._callbacks: list[Callable[[], None]] = []
@@ -24,13 +25,18 @@ class CancelToken:
     @property
     def cancelled(self) -> bool:
         """Whether `cancel` was called."""
-        return self._event.is_set()
+        return bool(self._flag.value)
+
+    @property
+    def address(self) -> int:
+        """Address of an int64 that is 0 until `cancel` is called, for compiled code; valid as long as the token."""
+        return ctypes.addressof(self._flag)
 
     def cancel(self) -> None:
         """Make the work stop at its next check."""
-        if not self._event.is_set():
+        if not self.cancelled:
             self._cancelled_s = time.perf_counter()
-            self._event.set()
+            self._flag.value = 1
             for callback in tuple(self._callbacks):
                 callback()
 
@@ -50,7 +56,7 @@ class CancelToken:
 
     def since_s(self) -> float:
         """Return the time since `cancel` was called, in seconds; 0 if it was not called."""
-        return time.perf_counter() - self._cancelled_s if self._event.is_set() else 0.0
+        return time.perf_counter() - self._cancelled_s if self.cancelled else 0.0
 
     @property
     def hurried(self) -> bool:
@@ -67,5 +73,9 @@ class CancelToken:
         Raises:
             CancelledError: `cancel` was called.
         """
-        if self._event.is_set():
+        if self.cancelled:
             raise CancelledError("The request was cancelled.")
+
+
+NEVER = CancelToken()
+"""A token that nobody cancels."""

@@ -22,7 +22,7 @@ from completion.errors import ParseLimitError
 from completion.model.loading import LoadedModel
 from completion.next_edit.finder import next_edits
 from completion.next_edit.gate import Gate
-from completion.next_edit.judge import CHUNK_TOKENS, Judge
+from completion.next_edit.judge import Judge
 from completion.postprocess import Context, Dropped, DropReason
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
@@ -88,7 +88,7 @@ class Completer(ABC):
         """Yield the suggestions for a request while they grow; the last event has `done`.
 
         Raises:
-            CancelledError: Within one step or one chunk of the prompt after `cancel`.
+            CancelledError: After `cancel`, within one layer of a step or one chunk of the prompt.
             PromptTooLongError: The prompt does not fit the KV session.
             ConversationError: The model's chat template cannot lay out the conversation.
         """
@@ -221,11 +221,11 @@ class Engine(Completer):
         The judgement has a KV session of its own, so it leaves the cache of the document's completions as it is.
 
         Raises:
-            CancelledError: Within one chunk of a prompt after `cancel`.
+            CancelledError: Within one layer of a pass after `cancel`.
         """
         own = request.document + _NEXT_EDIT  # a bound that is exceeded here refuses no completion its grammar
         self._parsing.watch(cancel, own)
-        session = self._sessions.open(own, CHUNK_TOKENS)
+        session = self._sessions.open(own, in_background=True)
         with suppress(ParseLimitError):
             return NextEdits(next_edits(request, self._judge, self._gate, session, self._parsing, cancel))
         return NextEdits()

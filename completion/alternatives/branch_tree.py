@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 
 from completion.cache.kv_session import KVSession
+from completion.cancellation import NEVER, CancelToken
 from completion.decoding.attempt import Attempt
 from completion.decoding.decoder import Decoder, Proposal
 from completion.model.causal_model import CausalModel
@@ -47,10 +48,12 @@ class BranchTree:
         model: The model.
         session: KV session with the trunk; `close` restores it.
         root: Number of its tokens that all branches share.
+        cancel: Ends a step early.
     """
 
-    def __init__(self, model: CausalModel, session: KVSession, root: int) -> None:
+    def __init__(self, model: CausalModel, session: KVSession, root: int, cancel: CancelToken = NEVER) -> None:
         self._model = model
+        self._cancel = cancel
         self._session = session
         self._trunk = session.reopen(root)
         self._branches: list[GrowingBranch] = []
@@ -71,6 +74,9 @@ class BranchTree:
 
         Args:
             goes_on: Returns whether a branch that has not ended is still wanted.
+
+        Raises:
+            CancelledError: Within the pass; no branch has changed.
         """
         self._make_room()
         if self._branches:
@@ -93,7 +99,7 @@ class BranchTree:
         kept = self._session.cache.kept
         proposals = self._proposals()
         tokens, parents, anchors = _layout(self._branches, proposals, kept)
-        logits = self._model.score(tokens, parents, self._session.cache)
+        logits = self._model.score(tokens, parents, self._session.cache, self._cancel)
         for branch, proposal, anchor in zip(self._branches, proposals, anchors, strict=True):
             own = RowSlice(logits, anchor - kept, 1 + len(proposal.tree))
             step = branch.decoder.accept(proposal, own, scored_alone=len(tokens) == own.count)

@@ -59,7 +59,7 @@ def _branches(task: Task, first: Attempt, known: Sequence[str], wanted: int, can
     growing = [(branch, attempt) for branch, attempt in branches if attempt.stop is None]
     tree: BranchTree | SeparateBranches | None = None
     if growing and isinstance(task, LocalTask):
-        tree = _tree(task, first, growing)
+        tree = _tree(task, first, growing, cancel)
     elif growing:
         tree = SeparateBranches([attempt for _, attempt in growing], cancel)
     waiting = [attempt for _, attempt in branches]
@@ -92,11 +92,13 @@ def begin_branches(task: Task, first: Attempt, known: Sequence[str], wanted: int
     return branches
 
 
-def _tree(task: LocalTask, first: Attempt, branches: Sequence[tuple[Branch, Attempt]]) -> BranchTree:
+def _tree(
+    task: LocalTask, first: Attempt, branches: Sequence[tuple[Branch, Attempt]], cancel: CancelToken
+) -> BranchTree:
     """Make the tree of these branches, whose root is the end of the tokens that they all share."""
     shared = min(branch.start for branch, _ in branches)
     drafter = task.drafter_of_branches(first)
-    tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared)
+    tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared, cancel)
     for branch, attempt in branches:
         written = (*first.decoder.tokens[: branch.start], branch.token)
         decoder = tree.add(attempt, branch.start - shared, branch.token)

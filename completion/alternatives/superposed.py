@@ -71,21 +71,22 @@ def superposed_drafts(task: LocalTask, count: int, max_tokens: int, cancel: Canc
     room for. The session must contain the prompt without its last token; it is restored at the end.
 
     Raises:
-        CancelledError: Between two passes.
+        CancelledError: Within a pass after `cancel`.
     """
     session, prompt = task.session, task.prompt.tokens
     trunk = session.reopen(len(prompt) - 1)
     cache = session.cache
     try:
         root = cache.kept
-        logits = task.model.score(np.array(prompt[-1:], dtype=np.int32), np.array([-1], dtype=np.int32), cache)
+        logits = task.model.score(np.array(prompt[-1:], dtype=np.int32), np.array([-1], dtype=np.int32), cache, cancel)
         cache.keep(range(root + 1))
         drafts = _Superposition(task, count, max_tokens).write(logits, cancel)
         cache.keep(range(root + 1))  # drops the rows of the mixtures
         cancel.raise_if_cancelled()
         if cancel.hurried:
             return []
-        return sorted(_scored(task.model, cache, drafts, root, logits), key=lambda draft: -sum(draft.log_probabilities))
+        scored = _scored(task.model, cache, drafts, root, logits, cancel)
+        return sorted(scored, key=lambda draft: -sum(draft.log_probabilities))
     finally:
         session.commit(range(len(trunk)), trunk)
 
@@ -108,7 +109,7 @@ class _Superposition:
 
         Args:
             logits: Logits after the prompt.  # [1]
-            cancel: Checked before each pass.
+            cancel: Ends it within a pass.
         """
         growing = [Draft((), self._constraints.start, 0.0)]
         ended: list[Draft] = []
@@ -118,7 +119,7 @@ class _Superposition:
             for draft in chosen:
                 (ended if self._has_ended(draft) else growing).append(draft)
             if growing and len(ended) < self._count:
-                logits = self._superpose(growing)
+                logits = self._superpose(growing, cancel)
         return ended[: self._count]
 
     def _best_continuations(self, drafts: Sequence[Draft], logits: Logits) -> list[Draft]:
@@ -158,13 +159,13 @@ class _Superposition:
         drawn = draw(row, Sampling(), 0, spelled, lambda token: self._constraints.advance(state, token) is not None)
         return [] if drawn is None else [drawn]
 
-    def _superpose(self, drafts: Sequence[Draft]) -> Logits:
+    def _superpose(self, drafts: Sequence[Draft], cancel: CancelToken) -> Logits:
         """Compute one row of Σ γ·e(last token), where γ is a draft's share of the probability."""
         scores = np.array([draft.score for draft in drafts])
         weights = np.exp(scores - np.logaddexp.reduce(scores)).astype(np.float32)
         tokens = np.array([[draft.tokens[-1] for draft in drafts]], dtype=np.int32)
         parent = np.array([self._cache.kept - 1], dtype=np.int32)
-        logits = self._model.superpose(tokens, weights[None, :], parent, self._cache)
+        logits = self._model.superpose(tokens, weights[None, :], parent, self._cache, cancel)
         self._cache.keep(range(self._cache.kept + 1))
         return logits
 
@@ -178,7 +179,7 @@ class _Superposition:
 
 
 def _scored(
-    model: CausalModel, cache: KVCache, drafts: Sequence[Draft], root: int, logits: Logits
+    model: CausalModel, cache: KVCache, drafts: Sequence[Draft], root: int, logits: Logits, cancel: CancelToken
 ) -> Iterator[ScoredDraft]:
     """Yield each draft with exact log-probabilities, from a pass over the tree of all drafts below row `root`."""
     rows: dict[tuple[int, ...], int] = {(): root}
@@ -193,7 +194,7 @@ def _scored(
     scores = {root: logits.row(0)}
     for start in range(0, len(tokens), MAX_PASS_ROWS):
         chunk = slice(start, start + MAX_PASS_ROWS)
-        found = model.score(tokens[chunk], np.array(parents[chunk], dtype=np.int32), cache)
+        found = model.score(tokens[chunk], np.array(parents[chunk], dtype=np.int32), cache, cancel)
         scores |= {root + 1 + start + row: found.row(row) for row in range(len(tokens[chunk]))}
         cache.keep(range(root + 1 + start + len(tokens[chunk])))
     for draft in drafts:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from completion.cache.kv_plan import CachePlan, plan_exact, plan_pie
-from completion.cancellation import CancelToken
+from completion.cancellation import NEVER, CancelToken
 from completion.errors import PromptTooLongError, UnsupportedModelError
 from completion.model.causal_model import CausalModel, KVCache
 from completion.prompt.pace import PromptBudget
@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 
 HOLE = -1
 """Entry of `KVSession.tokens` for a slot that a cancelled request did not compute; it equals no token."""
+
+BACKGROUND_TOKENS = 16
+"""Number of tokens that a session in the background computes at a time, and loses when it is cancelled."""
 
 NoteChunk = Callable[[int, float], None]
 """Callback with the number of tokens and the seconds of each chunk of a prompt that was computed."""
@@ -42,6 +45,8 @@ class SessionSettings:
         budget_bytes: Maximum memory of all sessions when a request opens one; the least recently used is closed first.
             The default has room for six documents with full prompts of the default model, or thirty with short ones.
         chunk_tokens: Number of tokens computed between two checks of the cancel token.
+        abandons_chunks: Whether a cancelled prompt abandons the chunk that is being computed instead of completing it.
+            Most requests are cancelled by one that needs the same tokens.
         repair_tokens: Number of first tokens of a reused run that are computed again.
         max_edits: Number of edits after which a reused token is computed again.
     """
@@ -50,6 +55,7 @@ class SessionSettings:
     spare_slots: int = 512
     budget_bytes: int = 128 << 20
     chunk_tokens: int = 128
+    abandons_chunks: bool = False
     repair_tokens: int = 16
     max_edits: int = 32
 
@@ -201,7 +207,14 @@ class KVSession:
             chunk = slots[start : start + self._settings.chunk_tokens]
             tokens = [wanted[slot] for slot in chunk]
             started = time.perf_counter()
-            self._model.prefill(np.asarray(tokens, dtype=np.int32), chunk, self.cache)
+            for slot in chunk:
+                self.tokens[slot] = HOLE
+            self._model.prefill(
+                np.asarray(tokens, dtype=np.int32),
+                chunk,
+                self.cache,
+                cancel=cancel if self._settings.abandons_chunks else NEVER,
+            )
             seconds = time.perf_counter() - started
             self._note_chunk(len(chunk), seconds)
             self.longest_chunk_ms = max(self.longest_chunk_ms, 1e3 * seconds)
@@ -231,14 +244,16 @@ class KVSessions:
         self._note_chunk = note_chunk
         self._sessions: OrderedDict[str, KVSession] = OrderedDict()
 
-    def open(self, document: str, chunk_tokens: int = 0) -> KVSession:
+    def open(self, document: str, *, in_background: bool = False) -> KVSession:
         """Return the session of a document, a new one if it has none; it becomes the most recently used one.
 
         Args:
             document: Key of the session.
-            chunk_tokens: Maximum number of tokens between two checks of the cancel token; 0: that of the settings.
+            in_background: Whether its prompts give way at once to other requests, which do not need their tokens.
         """
-        settings = replace(self._settings, chunk_tokens=chunk_tokens or self._settings.chunk_tokens)
+        settings = self._settings
+        if in_background:
+            settings = replace(settings, chunk_tokens=BACKGROUND_TOKENS, abandons_chunks=True)
         session = self._sessions.pop(document, None) or KVSession(self._model, settings, self._note_chunk)
         self._sessions[document] = session
         self._evict()

@@ -116,13 +116,13 @@ class Decoder:
         """Yield decoding steps until a stop token, or until the caller stops iterating.
 
         Raises:
-            CancelledError: Between two steps.
+            CancelledError: Within a step, whose tokens are not emitted then.
         """
         while True:
             cancel.raise_if_cancelled()
             proposal = self.propose()
             pending = self._pending()
-            logits = self._forward(pending, proposal.tree)
+            logits = self._forward(pending, proposal.tree, cancel)
             step = self.accept(proposal, logits, scored_alone=len(pending) == 1)
             before = len(pending) - 1
             rows = (*range(before), *(before + row for row in step.rows))
@@ -196,7 +196,7 @@ class Decoder:
         """Return the tokens that are not in the cache: the anchor, and perhaps a few before it."""
         return [*self.prompt, *self.tokens][len(self.session.tokens) :]
 
-    def _forward(self, pending: Sequence[int], tree: DraftTree) -> Logits:
+    def _forward(self, pending: Sequence[int], tree: DraftTree, cancel: CancelToken) -> Logits:
         """Score the pending tokens as a chain and the tree below them; return logits from the anchor on.
 
         The result has 1 + nodes rows.
@@ -204,7 +204,7 @@ class Decoder:
         chain = np.arange(ROOT, len(pending) - 1, dtype=np.int32)
         tokens = np.concatenate((np.asarray(pending, dtype=np.int32), tree.tokens))
         parents = np.concatenate((chain, tree.parents + len(pending)))
-        logits = self.model.score(tokens, parents, self.session.cache)
+        logits = self.model.score(tokens, parents, self.session.cache, cancel)
         return logits if len(pending) == 1 else RowSlice(logits, len(pending) - 1, 1 + len(tree))
 
     def _chooser(self, logits: Logits, tree: DraftTree, states: Sequence[ConstraintState]) -> Callable[[int], int]:

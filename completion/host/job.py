@@ -12,6 +12,8 @@ from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, NextEdits
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
+_COMPARED_CHARACTERS = 200
+"""Number of characters on each side of a cursor that are compared."""
 Deliver = Callable[[Any], None]
 """Gets a `CompletionEvent`, `NextEdits` or a `DraftlineError`, by the kind of the job."""
 
@@ -67,4 +69,14 @@ def supersedes(newer: Job, older: Job) -> bool:
         return False
     if newer.urgency is Urgency.COMPLETE and older.urgency in {Urgency.PREPARE, Urgency.AHEAD}:
         return True
-    return older.urgency is newer.urgency and newer.document != "" and newer.document == older.document
+    if newer.document == "" or newer.document != older.document:
+        return False
+    if isinstance(newer.payload, CompletionRequest) and isinstance(older.payload, NextEditRequest):
+        return newer.urgency is Urgency.COMPLETE and _has_changed(older.payload, newer.payload)
+    return older.urgency is newer.urgency
+
+
+def _has_changed(before: NextEditRequest, now: CompletionRequest) -> bool:
+    """Return whether the text around the cursor of a request is another one than before, because a key was typed."""
+    around = now.prefix[-_COMPARED_CHARACTERS:] + now.suffix[:_COMPARED_CHARACTERS]
+    return around not in "\n".join(before.lines)

@@ -73,7 +73,7 @@ class CompletionStream:
 
 
 class NextEditAnswer:
-    """The answer to one request for next edits. `close` cancels it within one chunk of a prompt."""
+    """The answer to one request for next edits. `close` cancels it within one layer of a pass."""
 
     def __init__(self, worker: EngineWorker, idle: IdleWatch, request: NextEditRequest) -> None:
         """Queue the request.

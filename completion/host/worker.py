@@ -73,8 +73,8 @@ class EngineWorker:
         """Queue a job, and cancel the jobs that it supersedes. The queue's limit does not apply to a `Closing`.
 
         A job of a document supersedes older ones of the same kind. A completion also supersedes every preparation and
-        completion in advance, interrupts a request for next edits, and tells the other completions to skip their
-        alternatives.
+        completion in advance, supersedes or interrupts a request for next edits, and tells the other completions to
+        skip their alternatives.
 
         Raises:
             QueueFullError: Too many jobs of this urgency wait.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from completion.cancellation import NEVER, CancelToken
 from drafting.arrays import FloatArray, IntArray
 
 
@@ -102,14 +103,25 @@ class KVCache(Protocol):
 
 
 class CausalModel(Protocol):
-    """Decoder with a key-value cache."""
+    """Decoder with a key-value cache.
+
+    A pass may end with a CancelledError soon after its token is cancelled, on a processor before the next layer. The
+    slots that it was to write are undefined then; the cache is otherwise as before.
+    """
 
     shape: ModelShape
 
     def new_cache(self, capacity: int) -> KVCache:
         """Return an empty cache of at most `capacity` slots; the model's positions limit it as well."""
 
-    def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
+    def prefill(
+        self,
+        tokens: IntArray,
+        slots: IntArray,
+        cache: KVCache,
+        logits_rows: Sequence[int] = (),
+        cancel: CancelToken = NEVER,
+    ) -> Logits:
         """Compute tokens into given slots; row i sees every slot ≤ slots[i] (causal by position).
 
         Slots ascend but need not be adjacent: all slots between them must hold valid keys and values.
@@ -120,9 +132,10 @@ class CausalModel(Protocol):
             slots: Slot of each token, which is also its position.  # [rows]
             cache: Changed in place.
             logits_rows: Rows whose next-token logits to return, as indices into `tokens`.
+            cancel: Ends the pass.
         """
 
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
+    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
         """Compute a draft tree on top of the past and of kept rows; return logits for every new row.
 
         Rows are numbered from the kept ones on. Row i uses scratch slot length + i at position length + depth(i), where
@@ -133,9 +146,17 @@ class CausalModel(Protocol):
             tokens: Token ids of the new nodes.  # [rows]
             parents: Row of each new node's parent, −1 for a root; parents come before children.  # [rows]
             cache: Scratch slots are written, length stays.
+            cancel: Ends the pass.
         """
 
-    def superpose(self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache) -> Logits:
+    def superpose(
+        self,
+        tokens: IntArray,
+        weights: FloatArray,
+        parents: IntArray,
+        cache: KVCache,
+        cancel: CancelToken = NEVER,
+    ) -> Logits:
         """Do what `score` does, for rows whose input is a weighted sum of token embeddings: Σ w·e(t).
 
         Source: "Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass", section 3.
@@ -145,4 +166,5 @@ class CausalModel(Protocol):
             weights: Their weights; a single 1 gives what `score` gives.  # [rows, tokens]
             parents: Row of each new node's parent, −1 for a root; parents come before children.  # [rows]
             cache: Scratch slots are written, length stays.
+            cancel: Ends the pass.
         """

@@ -35,7 +35,7 @@ def next_edits(
     edits to show: those of later places are found when the user has answered these.
 
     Raises:
-        CancelledError: Within one chunk of a prompt after `cancel`.
+        CancelledError: Soon after `cancel`.
         ParseLimitError: Parsing exceeded a bound.
     """
     cancel.raise_if_cancelled()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from completion.cache.kv_session import KVSession
+from completion.cache.kv_session import BACKGROUND_TOKENS, KVSession
 from completion.cancellation import CancelToken
 from completion.edits import LineEdit
 from completion.model.causal_model import CausalModel
@@ -26,8 +26,6 @@ BUDGET = PromptBudget(prefix_tokens=256, suffix_tokens=96, context_tokens=512)
 
 MAX_SCORED_TOKENS = 128
 """Maximum number of tokens of both texts together."""
-CHUNK_TOKENS = 16
-"""Number of tokens between two checks of the cancel token, because a completion may wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ class Judge:
         """Score both texts as one tree; the session has the prompt afterwards.
 
         Raises:
-            CancelledError: Within one chunk after `cancel`.
+            CancelledError: Soon after `cancel`.
             PromptTooLongError: The prompt does not fit the session.
         """
         session.prepare(question.prompt, cache, cancel)
@@ -111,11 +109,10 @@ class Judge:
         divergence = 0.0  # that of the token of the old text after row `shared`
         targets = [*question.new, *question.old[shared + 1 :]]
         try:
-            for start in range(0, len(tokens), CHUNK_TOKENS):
-                cancel.raise_if_cancelled()
-                rows = range(start, min(start + CHUNK_TOKENS, len(tokens)))
+            for start in range(0, len(tokens), BACKGROUND_TOKENS):
+                rows = range(start, min(start + BACKGROUND_TOKENS, len(tokens)))
                 chunk = np.array(tokens[start : rows.stop], dtype=np.int32)
-                logits = self._model.score(chunk, parents[start : rows.stop], session.cache)
+                logits = self._model.score(chunk, parents[start : rows.stop], session.cache, cancel)
                 session.cache.keep(range(rows.stop))
                 for row in rows:
                     chances[row] = _log_probability(logits.row(row - start), targets[row])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from completion.cancellation import NEVER, CancelToken
 from completion.model.architecture import Architecture
 from completion.model.causal_model import KVCache
 from completion.model.dense.dense_transformer import DenseTransformer, Rows, masked
@@ -130,11 +131,11 @@ class GraphedTransformer(DenseTransformer):
         return GraphedCache(self.shape, capacity, self.store())
 
     @torch.inference_mode()
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> TorchLogits:
+    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> TorchLogits:
         """Compute a draft tree on top of the past and of kept rows; see `CausalModel.score`."""
         cache = TorchCache.own(cache, cache.length + cache.kept + len(tokens))
         if not isinstance(cache, GraphedCache) or len(tokens) > MAX_BUCKET or cache.kept > MAX_KEPT[-1]:
-            return super().score(tokens, parents, cache)
+            return super().score(tokens, parents, cache, cancel)
         rows = 1 << (len(tokens) - 1).bit_length()
         kept = next(kept for kept in MAX_KEPT if cache.kept <= kept)
         span = -(-(cache.length + cache.kept + rows) // SPAN_SLOTS) * SPAN_SLOTS

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from completion.cancellation import NEVER, CancelToken
 from completion.model.architecture import Activation, Architecture, read_architecture
 from completion.model.causal_model import KVCache
 from completion.model.dense.kv_cache import Angles, ExactStore, Int8Store, Store, TorchCache, rotate
@@ -114,7 +115,12 @@ class DenseTransformer:
 
     @torch.inference_mode()
     def prefill(
-        self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()
+        self,
+        tokens: IntArray,
+        slots: IntArray,
+        cache: KVCache,
+        logits_rows: Sequence[int] = (),
+        cancel: CancelToken = NEVER,
     ) -> TorchLogits:
         """Compute tokens into given slots; see `CausalModel.prefill`."""
         cache = TorchCache.own(cache, int(slots[-1]) + 1)
@@ -123,21 +129,23 @@ class DenseTransformer:
             chunk = slots[start : start + PREFILL_ROWS]
             visible = np.arange(int(chunk[-1]) + 1) <= chunk[:, None]
             inputs = self.embedded(self._indices(tokens[start : start + PREFILL_ROWS]))
-            hidden.append(self.forward(self._rows(inputs, chunk, chunk, visible), cache))
+            hidden.append(self.forward(self._rows(inputs, chunk, chunk, visible), cache, cancel))
         cache.settle(max(cache.length, int(slots[-1]) + 1))
         return TorchLogits(self.logits(torch.cat(hidden)[list(logits_rows)]))
 
     @torch.inference_mode()
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> TorchLogits:
+    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> TorchLogits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        return self._score(self.embedded(self._indices(tokens)), parents, cache)
+        return self._score(self.embedded(self._indices(tokens)), parents, cache, cancel)
 
     @torch.inference_mode()
-    def superpose(self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache) -> TorchLogits:
+    def superpose(
+        self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER
+    ) -> TorchLogits:
         """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
         shares = torch.from_numpy(weights).to(self.device)[:, :, None]
         embeddings = self.embedded(self._indices(tokens))  # [rows, tokens, hidden]
-        return self._score((shares * embeddings.float()).sum(dim=1).to(embeddings.dtype), parents, cache)
+        return self._score((shares * embeddings.float()).sum(dim=1).to(embeddings.dtype), parents, cache, cancel)
 
     def embedded(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return the embeddings of tokens.  # [...] → # [..., hidden]."""
@@ -147,11 +155,11 @@ class DenseTransformer:
     def _indices(self, values: IntArray) -> torch.Tensor:
         return torch.from_numpy(values.astype(np.int64)).to(self.device)
 
-    def _score(self, inputs: torch.Tensor, parents: IntArray, cache: KVCache) -> TorchLogits:
+    def _score(self, inputs: torch.Tensor, parents: IntArray, cache: KVCache, cancel: CancelToken) -> TorchLogits:
         cache = TorchCache.own(cache, cache.length + cache.kept + len(inputs))
         parents = cache.with_kept(parents)
         slots, positions, visible = tree_layout(parents, cache.kept, cache.length)
-        hidden = self.forward(self._rows(inputs, slots, positions, visible), cache)
+        hidden = self.forward(self._rows(inputs, slots, positions, visible), cache, cancel)
         cache.parents = parents
         return TorchLogits(self.logits(hidden))
 
@@ -161,10 +169,15 @@ class DenseTransformer:
             inputs, self._indices(slots), self._indices(positions), masks[0].to(self.device), masks[1].to(self.device)
         )
 
-    def forward(self, rows: Rows, cache: TorchCache) -> torch.Tensor:
-        """Return hidden states after the last layer.  # [rows, hidden]."""
+    def forward(self, rows: Rows, cache: TorchCache, cancel: CancelToken = NEVER) -> torch.Tensor:
+        """Return hidden states after the last layer.  # [rows, hidden].
+
+        Raises:
+            CancelledError: Before the next layer after `cancel`.
+        """
         x = rows.inputs
         for index, layer in enumerate(self.weights.layers):
+            cancel.raise_if_cancelled()
             h = self._norm(x, layer.attention_norm)
             x = self._added(
                 x, layer.attention_out(self._attention(index, layer, h, rows, cache)), layer.attention_post_norm

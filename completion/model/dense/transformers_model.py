@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from completion.cancellation import NEVER, CancelToken
 from completion.errors import ModelError, UnsupportedModelError
 from completion.model.causal_model import KVCache, Logits, ModelShape
 from completion.model.dense.kv_cache import lengthened
@@ -162,11 +163,19 @@ class TransformersModel:
         return TransformersCache(self, capacity)
 
     @torch.inference_mode()
-    def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
+    def prefill(
+        self,
+        tokens: IntArray,
+        slots: IntArray,
+        cache: KVCache,
+        logits_rows: Sequence[int] = (),
+        cancel: CancelToken = NEVER,
+    ) -> Logits:
         """Compute tokens into given slots; see `CausalModel.prefill`."""
         cache = TransformersCache.own(cache, int(slots[-1]) + 1)
         logits = []
         for start in range(0, len(tokens), PREFILL_ROWS):
+            cancel.raise_if_cancelled()
             chunk = slots[start : start + PREFILL_ROWS]
             visible = np.arange(int(chunk[-1]) + 1) <= chunk[:, None]
             wanted = [row - start for row in logits_rows if start <= row < start + len(chunk)]
@@ -177,13 +186,17 @@ class TransformersModel:
         return DenseLogits(ascending[np.argsort(np.argsort(logits_rows))] if len(logits_rows) else ascending)
 
     @torch.inference_mode()
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
+    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
+        cancel.raise_if_cancelled()
         return self._score(tokens, None, parents, cache)
 
     @torch.inference_mode()
-    def superpose(self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache) -> Logits:
+    def superpose(
+        self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER
+    ) -> Logits:
         """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
+        cancel.raise_if_cancelled()
         embeddings = self._module.get_input_embeddings()(torch.from_numpy(tokens.astype(np.int64)))
         mixed = (torch.from_numpy(weights)[:, :, None] * embeddings.float()).sum(dim=1).to(self.dtype)
         return self._score(tokens[:, 0], mixed, parents, cache)

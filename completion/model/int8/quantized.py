@@ -8,6 +8,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
+from completion.cancellation import NEVER, CancelToken
 from completion.errors import ModelError
 from completion.model.architecture import Architecture
 from completion.model.causal_model import KVCache, Logits
@@ -100,7 +101,14 @@ class QuantizedTransformer:
         cache.commit([1])
         cache.rearrange(np.array([1, 0], np.int32))
 
-    def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
+    def prefill(
+        self,
+        tokens: IntArray,
+        slots: IntArray,
+        cache: KVCache,
+        logits_rows: Sequence[int] = (),
+        cancel: CancelToken = NEVER,
+    ) -> Logits:
         """Compute tokens into given slots; see `CausalModel.prefill`."""
         cache = Int8Cache.own(cache, int(slots[-1]) + 1)
         wanted, found = np.asarray(logits_rows, dtype=np.int32), []
@@ -109,25 +117,27 @@ class QuantizedTransformer:
             here = wanted[(wanted >= start) & (wanted < start + MAX_ROWS)] - start
             nothing = np.zeros(len(chunk) + 1, dtype=np.int32)
             rows = RowsView(chunk, chunk, chunk + np.int32(1), nothing, NO_ROWS, here.astype(np.int32))
-            found.append(self._run(self._embedded(tokens[start : start + MAX_ROWS]), rows, cache))
+            found.append(self._run(self._embedded(tokens[start : start + MAX_ROWS]), rows, cache, cancel))
         cache.settle(max(cache.length, int(slots[-1]) + 1))
         return PanelLogits.joined(found, np.argsort(np.argsort(wanted // MAX_ROWS, kind="stable")))
 
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
+    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        return self._score(self._embedded(tokens), parents, cache)
+        return self._score(self._embedded(tokens), parents, cache, cancel)
 
-    def superpose(self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache) -> Logits:
+    def superpose(
+        self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER
+    ) -> Logits:
         """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
         embeddings = self._embedded(tokens)  # [rows, tokens, hidden]
-        return self._score((weights.astype(np.float32)[:, :, None] * embeddings).sum(axis=1), parents, cache)
+        return self._score((weights.astype(np.float32)[:, :, None] * embeddings).sum(axis=1), parents, cache, cancel)
 
-    def _score(self, inputs: FloatArray, parents: IntArray, cache: KVCache) -> PanelLogits:
+    def _score(self, inputs: FloatArray, parents: IntArray, cache: KVCache, cancel: CancelToken) -> PanelLogits:
         cache = Int8Cache.own(cache, cache.length + cache.kept + len(inputs))
         parents = cache.with_kept(parents)
         if len(inputs) > MAX_ROWS:
             raise ModelError(f"A draft tree has at most {MAX_ROWS} nodes; this one has {len(inputs)}.")
-        logits = self._run(inputs, tree_rows(parents, cache.length, cache.kept), cache)
+        logits = self._run(inputs, tree_rows(parents, cache.length, cache.kept), cache, cancel)
         cache.parents = parents
         return logits
 
@@ -136,8 +146,12 @@ class QuantizedTransformer:
         embeddings, scale = _widened(self._embeddings[tokens]), self.architecture.embedding_scale
         return embeddings if scale == 1.0 else embeddings * np.float32(scale)
 
-    def _run(self, inputs: FloatArray, rows: RowsView, cache: Int8Cache) -> PanelLogits:
-        """Run one pass over at most MAX_ROWS rows.  inputs: # [rows, hidden]."""
+    def _run(self, inputs: FloatArray, rows: RowsView, cache: Int8Cache, cancel: CancelToken) -> PanelLogits:
+        """Run one pass over at most MAX_ROWS rows.  inputs: # [rows, hidden].
+
+        Raises:
+            CancelledError: Before the next layer after `cancel`.
+        """
         vocabulary = self._sizes.vocabulary
         outputs = Outputs(
             np.empty((len(rows.wanted), vocabulary), np.float32),
@@ -147,8 +161,9 @@ class QuantizedTransformer:
             buffers = self._with_scratch(cache.view.plain_keys.shape[2])
             buffers.x[: len(inputs)] = inputs
             buffers.counters.fill(0)
-            sizes, table, view = self._sizes, self._table, cache.view
-            self._threads.run(lambda thread: run_layers(thread, sizes, table, rows, view, buffers, outputs))
+            sizes, table, view, stop = self._sizes, self._table, cache.view, cancel.address
+            self._threads.run(lambda thread: run_layers(thread, sizes, table, rows, view, buffers, outputs, stop))
+        cancel.raise_if_cancelled()
         return PanelLogits(outputs.logits, outputs.largest, self.shape.vocabulary_size)
 
     def _with_scratch(self, slots: int) -> Buffers:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
-from completion.cache.kv_session import HOLE, KVSession, KVSessions, SessionSettings
+from completion.cache.kv_session import BACKGROUND_TOKENS, HOLE, KVSession, KVSessions, SessionSettings
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, PromptTooLongError
 from completion.model.dense.dense_transformer import load_dense
@@ -226,6 +226,23 @@ def test_at_most_one_chunk_is_computed_after_a_cancel(model, text):
     with pytest.raises(CancelledError):
         session.prepare(prompt_of(text), CacheMode.EXACT, cancel)
     assert sum(token != HOLE for token in session.tokens) == SETTINGS.chunk_tokens
+
+
+def test_a_session_in_the_background_abandons_the_chunk_that_a_cancel_interrupts(model, text):
+    """The slots of that chunk are holes, though they had tokens, and a later prompt computes them."""
+    prompt, edited = prompt_of(text), prompt_of([*text[:40], 7, *text[40:]])
+    sessions = KVSessions(model, SETTINGS)
+    session = sessions.open("a", in_background=True)
+    session.prepare(prompt, CacheMode.PIE, CancelToken())
+    checks_of_a_chunk = 1 + model.shape.layers
+    with pytest.raises(CancelledError):
+        session.prepare(edited, CacheMode.OFF, CancelAfter(checks_of_a_chunk + 2))
+    assert session.tokens[:BACKGROUND_TOKENS] == list(edited.tokens[:BACKGROUND_TOKENS])
+    assert set(session.tokens[BACKGROUND_TOKENS:]) == {HOLE}
+    session.prepare(edited, CacheMode.EXACT, CancelToken())
+    fresh = KVSession(model, SETTINGS)
+    fresh.prepare(edited, CacheMode.OFF, CancelToken())
+    np.testing.assert_allclose(next_logits(model, session, edited), next_logits(model, fresh, edited), atol=1e-4)
 
 
 def test_a_family_whose_keys_cannot_be_shifted_computes_the_text_after_an_edit_again(tmp_path, caplog):

@@ -131,6 +131,7 @@ class PacedEngine:
     def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:
         self.began.release()
         self._step(cancel)
+        cancel.raise_if_cancelled()
         return likely_by_rules(request)
 
     def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:

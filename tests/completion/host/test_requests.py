@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import httpx
+import pytest
 from httpx_sse import aconnect_sse
 
 from completion.errors import EngineUnavailableError
@@ -229,6 +230,23 @@ async def test_a_completion_interrupts_a_request_for_next_edits_which_is_answere
     assert decode_event((await completed)[-1][1]).done
     found = (await asked).json()["edits"]
     assert [each["new"] for each in found] == [["x = zstandard.open(1)"]]
+
+
+@pytest.mark.parametrize("prefix", ["import zstandard\n\nx = zstd.open(1)k", "import zstandard\n\n\nx"])
+async def test_the_completion_after_a_key_supersedes_a_request_for_next_edits_of_the_text_before(start_host, prefix):
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    edit = {"line": 0, "old": ["import zstd"], "new": ["import zstandard"]}
+    wanted = {"lines": ["import zstandard", "", "x = zstd.open(1)"], "edits": [edit], "document": "a"}
+    asked = asyncio.create_task(client.post("/v1/next-edit", json=wanted))
+    await acquire(engine.began)
+    completed = asyncio.create_task(read_events(client, body(prefix, document="a", max_tokens=1)))
+    await until_waiting(client, 1)
+    engine.permits.release(3)
+    assert decode_event((await completed)[-1][1]).done
+    assert (await asked).json()["edits"] == []
+    metrics = (await client.get("/metrics")).text
+    assert 'draftline_requests_total{kind="next_edit",outcome="superseded"} 1.0' in metrics
 
 
 async def test_a_completion_supersedes_preparations_and_runs_before_workspace_updates(start_host):

@@ -25,7 +25,7 @@ from completion.model.int8.kernels.int8_product import (
 )
 from completion.model.int8.kernels.row_operations import add_row, normalise_row, normalise_wholly, quantise_row
 from completion.model.int8.kernels.views import Buffers, CacheView, Outputs, RowsView, Sizes
-from completion.model.int8.kernels.work_sharing import claim, finish, wait
+from completion.model.int8.kernels.work_sharing import claim, finish, is_stopped, wait
 from drafting.arrays import FloatArray, IntArray
 
 LAYER_STAGES = 12
@@ -229,11 +229,20 @@ def _compiled(kernel_sources: str) -> Callable[..., None]:
 
     @njit(nogil=True, cache=True)
     def run_layers(
-        thread: int, sizes: Sizes, table: IntArray, rows: RowsView, cache: CacheView, buffers: Buffers, outputs: Outputs
+        thread: int,
+        sizes: Sizes,
+        table: IntArray,
+        rows: RowsView,
+        cache: CacheView,
+        buffers: Buffers,
+        outputs: Outputs,
+        stop: int,
     ) -> None:
         if not len(kernel_sources):
             return
         for layer in range(sizes.layers):
+            if is_stopped(stop):
+                return
             _attention_block(thread, layer, sizes, table, rows, cache, buffers)
             _mlp_block(thread, layer, sizes, table[layer], len(rows.slots), buffers)
         if len(rows.wanted):
@@ -254,4 +263,5 @@ Args:
     cache: Read and written.
     buffers: Shared by all threads; counters are zero.
     outputs: Receives the logits of rows.wanted.
+    stop: Address of an int64; the pass ends before its next layer once that is not 0.
 """

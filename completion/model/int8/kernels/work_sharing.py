@@ -56,6 +56,15 @@ def wait(counters: int, stage: int, items: int) -> None:
             _pause(np.int64(0))
 
 
+@njit(inline="always")
+def is_stopped(flag: int) -> bool:
+    """Return whether the int64 at an address is set.
+
+    A thread that reads it before another one goes on alone, and claims all items up to its next look.
+    """
+    return _read(flag) != 0
+
+
 def new_counters(stages: int) -> IntArray:
     """Return zeroed counters of a forward pass; each pass zeroes them again.  # [stages, 16], int64."""
     return np.zeros((stages, COUNTERS), dtype=np.int64)

@@ -2,6 +2,9 @@
 
 import os
 import shutil
+import threading
+import time
+from contextlib import suppress
 
 import gguf
 import numpy as np
@@ -9,7 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from completion.errors import ModelError, ModelNotFoundError, StorageError, UnsupportedModelError
+from completion.cancellation import CancelToken
+from completion.errors import CancelledError, ModelError, ModelNotFoundError, StorageError, UnsupportedModelError
 from completion.model.architecture import read_architecture
 from completion.model.int8 import packed_weights
 from completion.model.int8.int8_sections import gate_up_order, pack_matrix
@@ -187,6 +191,45 @@ def test_steps_after_a_commit_give_the_logits_of_a_prefill(qwen):
     np.testing.assert_array_equal(
         qwen.score(nodes[:1], chain(1), cache).row(0), qwen.score(nodes[:1], chain(1), fresh).row(0)
     )
+
+
+def test_a_cancelled_pass_computes_nothing_and_leaves_the_cache_as_it_was(qwen):
+    cancelled, cache = CancelToken(), qwen.new_cache(64)
+    cancelled.cancel()
+    qwen.prefill(tokens(20), slots(20), cache)
+    before = cache.view.values.copy()
+    ids, parents = tokens(30)[20:], chain(10)
+    for passing in (
+        lambda: qwen.prefill(ids, slots(30)[20:], cache, [0], cancelled),
+        lambda: qwen.score(ids, parents, cache, cancelled),
+        lambda: qwen.superpose(ids[:, None], np.ones((10, 1), np.float32), parents, cache, cancelled),
+    ):
+        with pytest.raises(CancelledError):
+            passing()
+        assert (cache.length, cache.kept) == (20, 0)
+        np.testing.assert_array_equal(cache.view.values, before)
+    expected = qwen.prefill(tokens(30), slots(30), qwen.new_cache(64), range(20, 30))
+    np.testing.assert_array_equal(rows_of(qwen.score(ids, parents, cache), 10), rows_of(expected, 10))
+
+
+def test_a_pass_may_be_cancelled_at_any_time_and_is_repeated_bit_for_bit(folder, form, packed_folder):
+    model = QuantizedTransformer(load_packed(folder, packed_folder, form), 3)
+    ids, at, random = tokens(200), slots(200), np.random.default_rng(5)
+    started = time.perf_counter()
+    expected = rows_of(model.prefill(ids, at, model.new_cache(256), [199]), 1)
+    whole_s = time.perf_counter() - started
+    cache, ended = model.new_cache(256), 0
+    for delay in random.uniform(0, 1.2 * whole_s, 40):
+        cancel = CancelToken()
+        timer = threading.Timer(delay, cancel.cancel)
+        timer.start()
+        with suppress(CancelledError):
+            model.prefill(ids, at, cache, [199], cancel)
+            ended += 1
+        timer.join()
+        cache.truncate(0)
+    assert ended < 40
+    np.testing.assert_array_equal(rows_of(model.prefill(ids, at, cache, [199]), 1), expected)
 
 
 def test_logits_rows_come_in_the_requested_order(qwen):
