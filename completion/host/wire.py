@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from completion.edits import NextEdit, NextEditRequest, NextEdits
@@ -23,7 +23,13 @@ def encode(
     message: CompletionRequest | CompletionEvent | NextEditRequest | NextEdits | WorkspaceUpdate | Closing,
 ) -> bytes:
     """Return a message as JSON in UTF-8, without line breaks."""
-    return json.dumps(asdict(message), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=_members)
+    return text.encode("utf-8", "replace")
+
+
+def _members(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any of our dataclasses
+    """Return a dataclass as a dictionary. `asdict` would copy every line of a document."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def decode_event(message: Mapping[str, Any]) -> CompletionEvent:

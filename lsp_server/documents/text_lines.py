@@ -126,6 +126,10 @@ class TextLines:
         """Return a line without its line end."""
         return self._lines[number][: self.line_length(number)]
 
+    def without_ends(self) -> tuple[str, ...]:
+        """Return all lines without their line ends."""
+        return tuple(line.rstrip("\r\n") for line in self._lines)
+
     def line_length(self, number: int) -> int:
         """Return the number of code points of a line without its line end."""
         line = self._lines[number]

@@ -79,13 +79,19 @@ class NextEditor:
         """
         version = document.version
         await asyncio.sleep(pause_s)
-        made = document.edits.edits(document.lines)
-        if not made or document.version != version:
+        if document.version != version or not (made := document.edits.edits(document.lines)):
             return []
-        lines = tuple(document.lines.line(number) for number in range(document.lines.end.line + 1))
         refused = tuple(name for uri, name in self._refused if uri == document.uri)
         found = await self._find(
-            NextEditRequest(lines, made, document.language, path, document.uri, document.diagnostics, refused)
+            NextEditRequest(
+                document.lines.without_ends(),
+                made,
+                document.language,
+                path,
+                document.uri,
+                document.diagnostics,
+                refused,
+            )
         )
         if document.version != version:
             return []

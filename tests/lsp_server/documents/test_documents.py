@@ -77,6 +77,7 @@ def test_any_sequence_of_edits_has_the_same_result_as_on_one_string(text, edits,
         assert document.lines.end.line + 1 == len(naive_lines(model))
         assert document.lines.offset(edit.start) == len(document.lines.between(Place(0, 0), edit.start))
     assert document.lines.counts == TextLines(model).counts
+    assert document.lines.without_ends() == tuple(document.lines.line(i) for i in range(document.lines.end.line + 1))
     assert [document.lines.line(i) for i in range(document.lines.end.line + 1)] == [
         model[start:end] for start, end in naive_lines(model)
     ]
