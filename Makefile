@@ -10,15 +10,18 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 demo: $(VENV)/.demo                 ## complete real code with the default model and print drafts and times
 	$(BIN)/draftline demo
 
-test: check test-editors            ## all checks of CI; the editor tests come first because they install the browser
-	$(BIN)/python -m pytest -m "not (neovim or vscode or clients or torture or release)"
+# The check of types computes on one processor, so the attacks run beside it. They count no deafness that it may cause.
+test: $(VENV)/.dev                  ## all checks of CI; the editor tests come before the others because they install the browser
+	$(MAKE) --jobs=2 check torture MINUTES=2 SEED=19 BUSY=1
+	$(MAKE) test-editors
+	$(BIN)/python -m pytest -m "not (neovim or vscode or clients or release)"
 
 test-editors: $(VENV)/.dev          ## tests in the real Neovim and VS Code, which are unpacked first
 	PYTHON=$(CURDIR)/$(BIN)/python scripts/test_editors.sh
 
 test-transports: $(VENV)/.dev       ## the suites of host and server over each transport; both print the same counts
 	for transport in unix tcp; do DRAFTLINE_TRANSPORT=$$transport $(BIN)/python -m pytest -q -p no:cacheprovider \
-		-m "not (neovim or vscode or clients or torture or release)" tests/completion/host tests/lsp_server || exit 1; done
+		-m "not (neovim or vscode or clients or release)" tests/completion/host tests/lsp_server || exit 1; done
 
 test-clients: $(VENV)/.dev          ## requests and plugins of existing clients give what /v1/complete gives; fetches the plugins
 	$(BIN)/python -m pytest -m clients tests/completion/host/dialects tests/e2e/neovim
@@ -31,8 +34,8 @@ test-arm: $(VENV)/.dev              ## products and tiny models on two emulated 
 	$(BIN)/python -m tests.arm.assembly
 	$(BIN)/python -m tests.arm
 
-torture: $(VENV)/.dev               ## attack the whole product; MINUTES=60 SEED=1 for a long, repeatable run
-	$(BIN)/python -m tests.torture --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+torture: $(VENV)/.dev               ## attack the whole product; MINUTES=60 SEED=1 for a long, repeatable run, BUSY=1 beside other work
+	$(BIN)/python -m tests.torture --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(BUSY),--busy)
 
 dist: $(VENV)/.dev                  ## wheel, sdist, VS Code extension and Neovim plugin in dist/; needs npm
 	PYTHON=$(CURDIR)/$(BIN)/python scripts/build_dist.sh

@@ -18,13 +18,14 @@ def main() -> int:
     parser.add_argument("--part", action="append", choices=[part.name for part in PARTS], help="this part only")
     parser.add_argument("--round", type=int, metavar="SEED", help="repeat one round of --part")
     parser.add_argument("--jobs", type=int, default=2, help="rounds at once")
+    parser.add_argument("--busy", action="store_true", help="count no deafness that other programs may cause")
     options = parser.parse_args()
     chosen = [part for part in PARTS if not options.part or part.name in options.part]
     if options.round is not None:
-        tally = replay(chosen[0], options.round)
+        tally = replay(chosen[0], options.round, is_busy=options.busy)
     else:
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
-        tally = run_campaign(chosen, 60 * options.minutes, seed, options.jobs)
+        tally = run_campaign(chosen, 60 * options.minutes, seed, options.jobs, is_busy=options.busy)
     print(json.dumps(tally.line()))
     return 1 if tally.total.findings else 0
 

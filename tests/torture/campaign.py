@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import random
+import tempfile
 import threading
 import time
 import traceback
@@ -11,7 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
+from completion.host.engine_loader import compile_once
+from completion.host.server import HostSettings
+from completion.progress import silent
+from tests.tiny_models import write_tiny_model
 from tests.torture import bad_disks, editing, hostile_workspaces, kills, malformed_http, malformed_rpc, neighbours
 from tests.torture.tally import Round, Tally
 from tests.torture.world import ROOT
@@ -42,10 +48,10 @@ PARTS = (
 )
 
 
-def run_campaign(parts: Sequence[Part], seconds: float, seed: int, jobs: int) -> Tally:
+def run_campaign(parts: Sequence[Part], seconds: float, seed: int, jobs: int, *, is_busy: bool = False) -> Tally:
     """Attack for so long; gives what was counted and found."""
     print(f"torture: seed {seed}, {seconds / 60:g} minutes, parts {', '.join(part.name for part in parts)}", flush=True)
-    _compile_packages()
+    _compile()
     tally, schedule = Tally(), _Schedule(parts, seed)
     end = time.monotonic() + seconds
 
@@ -53,7 +59,7 @@ def run_campaign(parts: Sequence[Part], seconds: float, seed: int, jobs: int) ->
         while time.monotonic() < end:
             part, round_seed = schedule.next()
             started = time.monotonic()
-            done = _run(part, round_seed)
+            done = _run(Round(part.name, round_seed, is_busy), part)
             schedule.took(part, time.monotonic() - started)
             tally.add(done)
             _tell(done, time.monotonic() - started)
@@ -66,20 +72,24 @@ def run_campaign(parts: Sequence[Part], seconds: float, seed: int, jobs: int) ->
     return tally
 
 
-def replay(part: Part, seed: int) -> Tally:
+def replay(part: Part, seed: int, *, is_busy: bool = False) -> Tally:
     """Run one round again."""
-    _compile_packages()
+    _compile()
     tally = Tally()
-    done = _run(part, seed)
+    done = _run(Round(part.name, seed, is_busy), part)
     tally.add(done)
     _tell(done, 0)
     return tally
 
 
-def _compile_packages() -> None:
-    """Make the bytecode that an installation has: the attacked processes write none, and would compile for 0.2 s."""
+def _compile() -> None:
+    """Make the bytecode and the kernels that an installation has. The attacked processes write no bytecode, and would
+    compile it for 0.2 s at each start, and the kernels for a minute at the first one.
+    """
     for package in ("completion", "drafting", "lsp_server"):
         compileall.compile_dir(ROOT / package, quiet=1)
+    with tempfile.TemporaryDirectory() as folder:
+        compile_once(HostSettings(model=str(write_tiny_model(Path(folder)))), silent)
 
 
 class _Schedule:
@@ -104,8 +114,7 @@ class _Schedule:
             self._spent[part.name] += seconds - 5
 
 
-def _run(part: Part, seed: int) -> Round:
-    done = Round(part.name, seed)
+def _run(done: Round, part: Part) -> Round:
     try:
         part.run(done)
     except Exception as error:  # noqa: BLE001 - whatever ends a round is a finding, and the next round goes on

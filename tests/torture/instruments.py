@@ -131,26 +131,32 @@ class _Deafness:
     """Time that this thread did not listen, without the time that the system gave the processors to other programs.
 
     The thread may wait for the interpreter's lock, or for a helper thread of a kernel, whose holder waits for a
-    processor. So the longest wait for a processor among all threads of the process is taken off.
-    Its source: `run_delay`, second field of /proc/self/task/*/schedstat (Linux, sched-stats.rst).
+    processor. `run_delay`, second field of /proc/self/task/*/schedstat (Linux, sched-stats.rst), says how long each
+    thread waited for one. Three kinds are reported:
+
+    deaf: Without the longest wait of a thread. Exact if at most a few other programs compute.
+    computed: Processor time of this thread. Other programs do not make it longer.
+    blocked: Without the waits of all threads, which may have waited one after the other. A lower bound.
     """
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._longest_ms = _WORTH_A_LINE_MS
+        self._longest_ms: dict[str, float] = {}
         self.restart()
 
     def restart(self) -> None:
-        self._since, self._waited_ns = time.perf_counter(), _run_delays_ns()
+        self._since, self._computed_s, self._waited_ns = time.perf_counter(), time.thread_time(), _run_delays_ns()
 
     def note(self, expected_s: float = 0.0) -> None:
         """The thread listens now: report if it was deaf for longer than ever."""
-        now_ns = _run_delays_ns()
-        waited_ns = max(delay - self._waited_ns.get(thread, 0) for thread, delay in now_ns.items())
-        deaf_ms = 1000 * (time.perf_counter() - self._since - expected_s) - waited_ns / 1e6
-        if deaf_ms > self._longest_ms:
-            self._longest_ms = deaf_ms
-            report("deaf", where=self._where, ms=round(deaf_ms, 1))
+        elapsed_s = time.perf_counter() - self._since - expected_s
+        computed_s = time.thread_time() - self._computed_s
+        waits_s = [(delay - self._waited_ns.get(thread, 0)) / 1e9 for thread, delay in _run_delays_ns().items()]
+        kinds = {"deaf": elapsed_s - max(waits_s), "computed": computed_s, "blocked": elapsed_s - sum(waits_s)}
+        for kind, seconds in kinds.items():
+            if 1000 * seconds > self._longest_ms.get(kind, _WORTH_A_LINE_MS):
+                self._longest_ms[kind] = 1000 * seconds
+                report("deaf", where=self._where, kind=kind, ms=round(1000 * seconds, 1))
         self.restart()
 
 
@@ -180,7 +186,7 @@ def _with_beat(ready: Callable) -> Callable:
 
     @functools.wraps(ready)
     def wrapper(*arguments, **options):
-        _beats.append(asyncio.create_task(_beat(f"event loop of {Path(sys.argv[0]).parent.name or sys.argv[0]}")))
+        _beats.append(asyncio.create_task(beat(f"event loop of {Path(sys.argv[0]).parent.name or sys.argv[0]}")))
         return ready(*arguments, **options)
 
     return wrapper
@@ -190,7 +196,8 @@ _beats: list[asyncio.Task[None]] = []
 """The clocks: a task that nobody refers to may be collected."""
 
 
-async def _beat(where: str) -> None:
+async def beat(where: str) -> None:
+    """Report for how long the event loop is deaf."""
     deafness = _Deafness(where)
     while True:
         deafness.restart()

@@ -27,6 +27,7 @@ class Round:
     """One round of one part: its seed, its counts, what it found.
 
     Attributes:
+        is_busy: Whether other programs use the processors: only deafness that they cannot cause counts.
         deaf_ms: The longest time that an event loop or an engine's thread did not listen, and where.
         answer_ms: The longest time that a request waited for its answer.
         recovery_s: The longest time from a kill to the next suggestion.
@@ -34,6 +35,7 @@ class Round:
 
     part: str
     seed: int
+    is_busy: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     deaf_ms: float = 0.0

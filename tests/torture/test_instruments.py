@@ -1,0 +1,32 @@
+"""The clock of deafness finds a deaf event loop, on a busy machine too, and there no loop that gets no processor."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.torture.tally import Round
+from tests.torture.world import World
+
+PROCESS = Path(__file__).with_name("deaf_process.py")
+
+
+def findings(how, *, is_busy):
+    """Return what is found of a process that is deaf in some way."""
+    tally = Round("test", 0, is_busy)
+    with World(tally) as world:
+        subprocess.run([sys.executable, PROCESS, how], env={**os.environ, **world.environment}, check=True)
+    return [finding.what for finding in tally.findings]
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+@pytest.mark.parametrize(("how", "kind"), [("computes", "computed"), ("blocks", "blocked")])
+def test_a_deaf_event_loop_is_found(how, kind, is_busy):
+    assert any(f"event loop {kind if is_busy else 'deaf'} for" in found for found in findings(how, is_busy=is_busy))
+
+
+def test_on_a_busy_machine_an_event_loop_that_gets_no_processor_is_not_deaf():
+    """Its turn takes longer than every bound of deafness."""
+    assert findings("starves", is_busy=True) == []
