@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -91,16 +93,31 @@ def test_a_misspelt_server_setting_is_named_with_the_nearest_one(open_neovim):
         neovim.lua('require("draftline").setup({ settings = { max_tokn = 5 } })')
 
 
+def lay_trap(folder):
+    """Write a package with the server's name that leaves a file when Python executes it."""
+    (folder / "lsp_server").mkdir()
+    (folder / "lsp_server" / "__init__.py").write_text("open('executed', 'w').close()\n")
+
+
 def test_defect_8_the_health_check_runs_no_code_of_the_current_folder(open_neovim, tmp_path):
-    trap = tmp_path / "lsp_server"
-    trap.mkdir()
-    (trap / "__init__.py").write_text("open('executed', 'w').close()\n")
     python = json.dumps(sys.executable)
     neovim = open_neovim(f'require("draftline").setup({{ cmd = {{ {python}, "-m", "lsp_server", "--stdio" }} }})')
+    lay_trap(tmp_path)
+    lay_trap(Path(neovim.lua('return require("draftline.server").working_folder()')))
     neovim.command(f"cd {tmp_path}")
     neovim.command("checkhealth draftline")
     assert not list(tmp_path.rglob("executed"))
     assert "can be started" in "\n".join(neovim.lines())
+
+
+def test_defect_8_the_default_command_runs_no_code_of_the_current_folder(open_neovim, tmp_path):
+    neovim = open_neovim('require("draftline").setup({})')
+    program, *words = neovim.lua("return vim.lsp.config.draftline.cmd")
+    assert program == "python"
+    lay_trap(tmp_path)
+    done = subprocess.run([sys.executable, *words], cwd=tmp_path, stdin=subprocess.DEVNULL, check=False)
+    assert not list(tmp_path.rglob("executed"))
+    assert done.returncode == 0
 
 
 def test_keys_are_mapped_only_while_a_suggestion_is_shown(open_neovim):
