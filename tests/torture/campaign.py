@@ -89,7 +89,7 @@ def _compile() -> None:
     for package in ("completion", "drafting", "lsp_server"):
         compileall.compile_dir(ROOT / package, quiet=1)
     with tempfile.TemporaryDirectory() as folder:
-        compile_once(HostSettings(model=str(write_tiny_model(Path(folder)))), silent)
+        compile_once(HostSettings(model=str(write_tiny_model(Path(folder, "tiny")))), silent)
 
 
 class _Schedule:
