@@ -10,6 +10,8 @@ import pytest
 from tests.torture.tally import Round
 from tests.torture.world import World
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the times that threads wait are in Linux's /proc")
+
 PROCESS = Path(__file__).with_name("deaf_process.py")
 
 
