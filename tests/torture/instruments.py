@@ -136,7 +136,8 @@ class _Deafness:
 
     deaf: Without the longest wait of a thread. Exact if at most a few other programs compute.
     computed: Processor time of this thread. Other programs do not make it longer.
-    blocked: Without the waits of all threads, which may have waited one after the other. A lower bound.
+    blocked: Without the waits of all threads, which may have waited one after the other. It still has the waits of
+        threads that ended and of child processes: 408 ms at a load of 7 on two cores.
     """
 
     def __init__(self, where: str) -> None:
