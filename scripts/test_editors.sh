@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 python=${PYTHON:-python}
 
 "$python" scripts/unpack_neovim.py
-vscode=$("$python" scripts/unpack_vscode.py | tee -a /dev/stderr | tail -n 1)
+vscode=$("$python" scripts/unpack_vscode.py | tee >(cat >&2) | tail -n 1)
 node=$("$python" -c 'import json, sys; print(json.loads(sys.argv[1])["node"])' "$vscode")
 export PATH="$(dirname "$node"):$PATH"
 (cd ide_clients/vscode && npm ci --silent && npm test)
