@@ -34,6 +34,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "no drafts": {"drafting": False},
     "no PIE": {"cache": CacheMode.EXACT},
     "no grammar": {"grammar": GrammarMode.OFF},
+    "no search": {"search": False},
     "k = 1": {"suggestions": 1},
 }
 MAX_TOKENS, SUGGESTIONS = 128, 3
@@ -127,7 +128,7 @@ def run(loaded: LoadedModel, scripts: Sequence[Script], every: int, most: int) -
 def figures(tallies: dict[str, Tally]) -> dict[str, float]:
     """Return the figures by name. A ratio is the value without the part over that with all parts."""
     whole, without_drafts, without_pie = tallies[ALL], tallies["no drafts"], tallies["no PIE"]
-    without_grammar, one = tallies["no grammar"], tallies["k = 1"]
+    without_grammar, without_search, one = tallies["no grammar"], tallies["no search"], tallies["k = 1"]
     return {
         "offered": whole.offered,
         "right": whole.right,
@@ -140,6 +141,9 @@ def figures(tallies: dict[str, Tally]) -> dict[str, float]:
         "grammar_broken_without": without_grammar.broken,
         "grammar_right_lost": without_grammar.right - whole.right,
         "grammar_cpu_ratio": _ratio(without_grammar.cpu_s, whole.cpu_s),
+        "search_right_won": whole.right - without_search.right,
+        "search_first_p50_ratio": _ratio(median(without_search.first_ms), median(whole.first_ms)),
+        "search_cpu_ratio": _ratio(without_search.cpu_s, whole.cpu_s),
         "alternatives_right_won": whole.right_of_all - whole.right,
         "alternatives_cpu_ratio": _ratio(one.cpu_s, whole.cpu_s),
     }

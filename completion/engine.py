@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 
 from completion.alternatives.further_suggestions import alternatives, ranked
+from completion.alternatives.likeliest_line import likeliest_line
 from completion.cache.kv_session import KVSession, KVSessions, SessionSettings
 from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import keep_calibration, make_drafters
@@ -102,7 +103,8 @@ class Completer(ABC):
             for visible in task.stream(first, cancel):
                 record.text_shown()
                 yield CompletionEvent((restored(first.growing(visible), request),))
-            outcome = task.finish(first)
+            chosen = likeliest_line(task, first, cancel)
+            outcome = task.finish(chosen)
             if request.next_line and _has_ended_line(outcome, task.context):
                 yield from self._on_next_line(request, cancel)
                 return
@@ -121,7 +123,7 @@ class Completer(ABC):
         yield replace(
             _event(suggestions, request, record),
             done=True,
-            stop_reason=first.stop.reason if first.stop else None,
+            stop_reason=chosen.stop.reason if chosen.stop else None,
             dropped=outcome.reason.value if isinstance(outcome, Dropped) and not suggestions else "",
         )
 

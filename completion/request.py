@@ -130,6 +130,8 @@ class CompletionRequest:
         grammar: Use of the language's grammar.
         drafting: Whether drafters guess tokens. They change the speed, never the text.
         healing: Whether the run before the cursor is taken off the prompt and forced as the start of the output.
+        search: Whether the first suggestion in line mode is the likeliest line that a search finds, not that of plain
+            decoding.
         filters: Whether the filters of `completion.postprocess` apply.
         invoked: Whether the request is manual: no rule about the cursor's position hides its suggestion, and the first
             suggestion never ends early as unlikely.
@@ -165,6 +167,7 @@ class CompletionRequest:
     grammar: GrammarMode = GrammarMode.STRICT
     drafting: bool = True
     healing: bool = True
+    search: bool = True
     filters: bool = True
     invoked: bool = False
     in_comments: bool = True

@@ -25,6 +25,7 @@ class Row:
         whole: Whether grammar and filters run. Otherwise the row is the text of the bare model up to the expected end.
         context: Whether the prompt has snippets of other files, and the imports and open scopes above the window.
         history: Whether the prompt has the edits before the task.
+        search: Whether the line is the likeliest that a search finds, not that of plain decoding.
         invoked: Whether the request is manual: it is not hidden inside a word, and the early stop is off.
         backend: Backend of the row, None for that of the command line.
     """
@@ -34,6 +35,7 @@ class Row:
     whole: bool = True
     context: bool = True
     history: bool = True
+    search: bool = True
     invoked: bool = True
     backend: Backend | None = None
 
@@ -56,6 +58,7 @@ class Row:
             grammar=GrammarMode.STRICT if self.whole else GrammarMode.OFF,
             healing=self.healing,
             outline=self.context,
+            search=self.search,
             filters=self.whole,
             invoked=self.invoked,
         )
@@ -74,6 +77,7 @@ ROWS = {
     "whole_unasked": Row(invoked=False),
     "whole_no_context": Row(context=False),
     "whole_no_history": Row(history=False),  # only where there is one
+    "whole_no_search": Row(search=False),
     "whole_no_healing": Row(healing=False),
     "infill": _raw(Layout.PREFIX_FIRST),
     "infill_spm": _raw(Layout.SUFFIX_BEFORE_PREFIX),

@@ -14,8 +14,9 @@ import numpy as np
 
 from completion.cache.kv_session import KVSession
 from completion.cancellation import NEVER, CancelToken
-from completion.decoding.attempt import Attempt
+from completion.decoding.attempt import Attempt, Branch
 from completion.decoding.decoder import Decoder, Proposal
+from completion.decoding.local_task import LocalTask
 from completion.model.causal_model import CausalModel
 from completion.model.logits import RowSlice
 from drafting.drafter import SharedStep
@@ -57,6 +58,20 @@ class BranchTree:
         self._session = session
         self._trunk = session.reopen(root)
         self._branches: list[GrowingBranch] = []
+
+    @classmethod
+    def of(
+        cls, task: LocalTask, first: Attempt, branches: Sequence[tuple[Branch, Attempt]], cancel: CancelToken
+    ) -> BranchTree:
+        """Make the tree of these branches of the first attempt. Its root is the end of the tokens that all share."""
+        shared = min(branch.start for branch, _ in branches)
+        drafter = task.drafter_of_branches(first)
+        tree = cls(task.model, task.session, len(task.prompt.tokens) + shared, cancel)
+        for branch, attempt in branches:
+            written = (*first.decoder.tokens[: branch.start], branch.token)
+            decoder = tree.add(attempt, branch.start - shared, branch.token)
+            decoder.drafter = None if drafter is None else drafter.branch(written)
+        return tree
 
     def add(self, attempt: Attempt, start: int, anchor: int) -> Decoder:
         """Add a branch that shares the first `start` tokens of the trunk, and return its decoder.

@@ -50,16 +50,17 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
 
 
 def _branches(task: Task, first: Attempt, known: Sequence[str], wanted: int, cancel: CancelToken) -> Generator[Attempt]:
-    """Yield branches of the first attempt, each with the text that it would have if decoded alone.
+    """Yield the first attempt, whose text may be new, and its branches, each with the text that it would have alone.
 
     The likeliest branch is yielded as soon as it has ended, since the others only become less likely. So the order
     does not depend on which branch ended first.
     """
+    yield first
     branches = begin_branches(task, first, known, wanted)
     growing = [(branch, attempt) for branch, attempt in branches if attempt.stop is None]
     tree: BranchTree | SeparateBranches | None = None
     if growing and isinstance(task, LocalTask):
-        tree = _tree(task, first, growing, cancel)
+        tree = BranchTree.of(task, first, growing, cancel)
     elif growing:
         tree = SeparateBranches([attempt for _, attempt in growing], cancel)
     waiting = [attempt for _, attempt in branches]
@@ -90,20 +91,6 @@ def begin_branches(task: Task, first: Attempt, known: Sequence[str], wanted: int
         if len(branches) == wanted + (wanted + 1) // 2:
             break
     return branches
-
-
-def _tree(
-    task: LocalTask, first: Attempt, branches: Sequence[tuple[Branch, Attempt]], cancel: CancelToken
-) -> BranchTree:
-    """Make the tree of these branches, whose root is the end of the tokens that they all share."""
-    shared = min(branch.start for branch, _ in branches)
-    drafter = task.drafter_of_branches(first)
-    tree = BranchTree(task.model, task.session, len(task.prompt.tokens) + shared, cancel)
-    for branch, attempt in branches:
-        written = (*first.decoder.tokens[: branch.start], branch.token)
-        decoder = tree.add(attempt, branch.start - shared, branch.token)
-        decoder.drafter = None if drafter is None else drafter.branch(written)
-    return tree
 
 
 def _superposed(task: LocalTask, count: int, max_tokens: int, cancel: CancelToken) -> Generator[Attempt]:

@@ -8,6 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import numpy as np
+
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import NO_TOKEN, Step, TopTokens
@@ -21,6 +23,8 @@ from completion.stopping.rules import Stop, StopRules
 MIN_LOG_ODDS = math.log(1 / 50)
 """Minimum log-odds of a branch's first token against the token that was taken; others are too unlikely to be useful."""
 
+_OWN_ENDS = frozenset({StopReason.LINE_END, StopReason.STOP_TOKEN})  # the model itself ended the text
+
 
 @dataclass(frozen=True, slots=True)
 class Branch:
@@ -30,12 +34,14 @@ class Branch:
         start: Number of the attempt's tokens before it, which the branch shares.
         token: The other token.
         log_probability: Log-probability of the token.
+        total: Log-probability of the tokens up to this one.
         state: State of the constraints after the token.
     """
 
     start: int
     token: int
     log_probability: float
+    total: float
     state: ConstraintState
 
 
@@ -72,7 +78,7 @@ class Attempt:
         rules: Stop rules.
         record: Counts and times of the whole request.
         log_probabilities: Log-probability of each token; a branch includes the tokens that it shares.
-        top_tokens: The likeliest tokens at the position of each token from the decoder.
+        top_tokens: The likeliest tokens at the position of each token, of a stop token too; empty if it is not known.
         stop: End of the text; None while it is generated.
         shown: Part of the text that the client has; the result starts with it.
     """
@@ -88,8 +94,12 @@ class Attempt:
     stop: Stop | None = None
     shown: str = ""
 
-    def stream(self, cancel: CancelToken) -> Iterator[str]:
+    def stream(self, cancel: CancelToken, least: float = -math.inf) -> Iterator[str]:
         """Generate the text; yield its stable prefix whenever that has grown or a line of the text is complete.
+
+        Args:
+            cancel: Ends it.
+            least: Least log-probability of the tokens that are shown before the end.
 
         Raises:
             CancelledError: Between two steps.
@@ -100,6 +110,8 @@ class Attempt:
                 self.add(step)
                 if self.stop is not None:
                     return
+                if sum(self.log_probabilities) < least:
+                    continue
                 growing = self.output.growing()
                 visible = stable_prefix(growing, self.context) if self.request.filters else growing
                 if len(visible) > len(shown) or growing.count("\n") > lines:
@@ -139,17 +151,40 @@ class Attempt:
     def branches(self) -> Iterator[Branch]:
         """Yield the branches of this attempt, which has ended, by falling probability."""
         tokens = 0 if self.stop is None else max(self.output.tokens_within(self.stop.length), 1)
-        found: list[tuple[float, Branch]] = []
+        found: list[Branch] = []
         before = 0.0
         for start, (taken, top) in enumerate(zip(self.log_probabilities[:tokens], self.top_tokens, strict=False)):
             for token, other in zip(top.tokens.tolist(), top.log_probabilities.tolist(), strict=True):
                 if token != top.taken and token not in self.decoder.stop_ids and other >= taken + MIN_LOG_ODDS:
-                    found.append((before + other, Branch(start, token, other, top.state)))
+                    found.append(Branch(start, token, other, before + other, top.state))
             before += taken
-        for _, branch in sorted(found, key=lambda candidate: -candidate[0]):
+        for branch in sorted(found, key=lambda branch: -branch.total):
             after = self.decoder.constraints.advance(branch.state, branch.token)  # slow, so only for requested branches
             if after is not None:
                 yield replace(branch, state=after)
+
+    def total(self) -> float:
+        """Return the log-probability of the text and of an end there; without a stop, that of the tokens so far.
+
+        All of the likeliest tokens with the same end count: how many line breaks or blanks follow makes no difference.
+        """
+        if self.stop is None or self.stop.reason not in _OWN_ENDS:
+            return sum(self.log_probabilities)
+        end = self.output.end_token(self.stop.length)
+        if end >= len(self.top_tokens):
+            return sum(self.log_probabilities[: end + 1])
+        top = self.top_tokens[end]
+        same = [self._end_of(token) == self._end_of(top.taken) for token in top.tokens.tolist()]
+        taken = self.log_probabilities[end : end + 1] or [-math.inf]
+        ends = float(np.logaddexp.reduce(top.log_probabilities[same], initial=-math.inf))
+        return sum(self.log_probabilities[:end]) + max(ends, *taken)
+
+    def _end_of(self, token: int) -> bytes | None:
+        """Return what a token adds to its line before it ends it; None if it does not end it."""
+        if token in self.decoder.stop_ids:
+            return b""
+        before, line_break, _ = self.decoder.constraints.token_bytes(token).partition(b"\n")
+        return before.rstrip() if line_break else None
 
     def extend(self, step: Step) -> Stop | None:
         """Add a step's tokens one by one, so that the text's end does not depend on how many tokens a step has."""

@@ -29,6 +29,13 @@ class LocalTask(Task):
     session: KVSession
     drafters: Drafters
 
+    @property
+    def searches(self) -> bool:
+        """See `Task`. Only greedy decoding of a line with filters searches."""
+        request = self.request
+        is_greedy = request.sampling.temperature <= 0 and not request.messages
+        return request.search and request.filters and is_greedy and self.context.mode is Mode.LINE
+
     def source(
         self, constraints: Constraints, written: Sequence[int], state: ConstraintState, *, is_first: bool
     ) -> Decoder:

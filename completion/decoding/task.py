@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from completion.cancellation import CancelToken
 from completion.decoding.attempt import Attempt, Branch, TokenSource
@@ -20,6 +21,9 @@ from completion.request import CompletionRequest, GrammarMode, StopReason, Sugge
 from completion.stopping.output_text import OutputText
 from completion.stopping.rules import Stop, StopRules
 from drafting.verifier import MODEL
+
+SHOWN_FROM = math.log(0.5)
+"""Least log-probability of what is shown before a search: no text that contradicts it can be likelier than it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +62,18 @@ class Task(ABC):
     def release(self) -> None:  # noqa: B027 - most sources leave nothing behind
         """Remove what an attempt that did not end has left behind."""
 
+    @property
+    def searches(self) -> bool:
+        """Whether a likelier line is looked for: the line that plain decoding finds is shown as far as it is likely."""
+        return False
+
     def first_attempt(self) -> Attempt:
         """Start the attempt at the first suggestion."""
         return self._attempt(StopRules(self.request, self.context), is_first=True)
 
     def branch_attempt(self, first: Attempt, branch: Branch, max_tokens: int) -> Attempt:
         """Start an attempt that branches off from the first one; the branch's first token may already end it."""
+        known = first.top_tokens[: branch.start + 1]
         shared = first.decoder.tokens[: branch.start]
         attempt = self._attempt(
             first.rules.for_branch(first.log_probabilities, max_tokens), (*shared, branch.token), branch.state
@@ -71,6 +81,7 @@ class Task(ABC):
         for token in shared:
             attempt.output.extend(self.tokenizer.token_bytes(token), MODEL)
         attempt.log_probabilities += first.log_probabilities[: branch.start]
+        attempt.top_tokens += [*known[:-1], replace(known[-1], taken=branch.token)]
         attempt.stop = attempt.extend(Step((branch.token,), (MODEL,), (branch.log_probability,), 0, 0.0))
         return attempt
 
@@ -87,7 +98,7 @@ class Task(ABC):
         Raises:
             CancelledError: Between two steps.
         """
-        for stable in attempt.stream(cancel):
+        for stable in attempt.stream(cancel, SHOWN_FROM if self.searches else -math.inf):
             visible = self._finisher.visible_part(stable, attempt.shown)
             if visible == attempt.shown and (line := self.opening_line(attempt)) is not None:
                 visible = line.text

@@ -72,6 +72,15 @@ class OutputText:
         limit = self._forced_bytes + len(self.whole()[:length].encode())
         return sum(1 for start in (0, *self._token_ends[:-1]) if start < limit) if self._token_ends else 0
 
+    def end_token(self, length: int) -> int:
+        """Return the index of the token that ends the text after `length` characters.
+
+        It is the last token of these characters if that goes on after them, else the next one.
+        """
+        count = self.tokens_within(length)
+        limit = self._forced_bytes + len(self.whole()[:length].encode())
+        return count - 1 if count and self._token_ends[count - 1] > limit else count
+
     def _after_cursor(self) -> bytes:
         return bytes(self._bytes[self._forced_bytes :])
 

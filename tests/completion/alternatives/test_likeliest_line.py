@@ -1,0 +1,193 @@
+"""The line that a search finds is the likeliest of the greedy line and its branches, and starts with what was shown."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import islice, pairwise
+
+import numpy as np
+import pytest
+
+from completion.alternatives.likeliest_line import MAX_BRANCHES, likeliest_line
+from completion.cancellation import CancelToken
+from completion.engine import Engine
+from completion.errors import CancelledError
+from completion.model.loading import load_model
+from completion.request import CompletionRequest, GrammarMode, Mode, Sampling, StopReason, Suggestion
+from tests.completion.tasks import task_at
+
+ENDS = {StopReason.LINE_END, StopReason.STOP_TOKEN}
+DOCUMENT = '''"""Reads orders of a shop and sends invoices."""
+
+import csv
+from pathlib import Path
+
+
+def read_orders(folder: Path) -> list[dict[str, str]]:
+    # one file a day, the oldest first
+    orders = []
+    for path in sorted(folder.glob("*.csv")):
+        with path.open(encoding="utf-8") as lines:
+            orders.extend(csv.DictReader(lines))
+    return orders
+
+
+def overdue(orders, today, grace_days=14):
+    # customers who pay late get a reminder
+    limit = today - timedelta(days=grace_days)
+    late = [order for order in orders if order["due"] < limit.isoformat()]
+    return sorted(late, key=lambda order: order["due"])
+
+
+def print_reminders(orders, letters):
+    for order in orders:
+        name = order["customer"].title()
+        letters.write(f"Dear {name}, please pay {order['total']} euros.")
+'''
+_UNSURE_AT = ("the oldest", "ldest first", "rs, today", "nders(", "name = order", "euros")
+UNSURE = [DOCUMENT.index(text) for text in _UNSURE_AT]
+"""Cursors at which the model does not know how to go on."""
+CURSORS = [*UNSURE, *range(70, len(DOCUMENT), 300)]
+
+
+pytestmark = pytest.mark.real_model
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return load_model("default")
+
+
+def line_task(loaded, cursor, **changes):
+    defaults = {
+        "prefix": DOCUMENT[:cursor],
+        "suffix": DOCUMENT[cursor:],
+        "mode": Mode.LINE,
+        "filters": True,
+        "invoked": True,
+        "max_tokens": 24,
+        "grammar": GrammarMode.OFF,
+    }
+    return task_at(loaded, cursor, **{**defaults, **changes})
+
+
+def streamed(task):
+    """Return the first attempt, streamed to its end, and what was shown on the way."""
+    first = task.first_attempt()
+    return first, list(task.stream(first, CancelToken()))
+
+
+def branches_alone(task, first):
+    """Yield each branch of an attempt, decoded alone to its end."""
+    for branch in islice(first.branches(), MAX_BRANCHES):
+        task.session.truncate(len(task.prompt.tokens) + branch.start)
+        other = task.branch_attempt(first, branch, task.request.max_tokens)
+        if other.stop is None:
+            for _ in other.stream(CancelToken()):
+                continue
+        yield other
+
+
+def test_the_line_is_the_likeliest_of_all_branches_that_start_with_what_was_shown(loaded):
+    changed = 0
+    for cursor in CURSORS:
+        task = line_task(loaded, cursor)
+        first, _ = streamed(task)
+        found = likeliest_line(task, first, CancelToken())
+        if first.stop.reason not in ENDS:
+            assert found is first
+            continue
+        totals = [first.total()]
+        for other in branches_alone(task, first):
+            result = task.finish(other) if other.stop.reason in ENDS else None
+            if isinstance(result, Suggestion) and result.text.startswith(first.shown):
+                totals.append(other.total())
+        assert found.total() == max(totals)
+        changed += found is not first
+    assert changed > 2
+
+
+def test_a_search_leaves_the_cache_as_it_was(loaded):
+    for cursor in UNSURE[::2]:
+        task = line_task(loaded, cursor)
+        first, _ = streamed(task)
+        tokens, edits = list(task.session.tokens), task.session.edits.copy()
+        likeliest_line(task, first, CancelToken())
+        assert task.session.tokens == tokens
+        assert np.array_equal(task.session.edits, edits)
+
+
+def test_only_likely_text_is_shown_before_the_search(loaded):
+    shown = 0
+    for cursor in CURSORS:
+        task = line_task(loaded, cursor, suffix="", drafting=False)
+        first, visible = streamed(task)
+        for text in visible:
+            tokens = first.output.tokens_within(len(text))
+            assert sum(first.log_probabilities[: tokens - 1]) >= math.log(0.5)
+        shown += bool(visible)
+    assert 0 < shown < len(CURSORS)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"search": False}, {"filters": False}, {"mode": Mode.BLOCK}, {"sampling": Sampling(temperature=0.5, seed=1)}],
+)
+def test_only_greedy_lines_with_filters_are_searched(loaded, changes):
+    for cursor in UNSURE[::2]:
+        task = line_task(loaded, cursor, **changes)
+        first, _ = streamed(task)
+        assert likeliest_line(task, first, CancelToken()) is first
+
+
+def test_a_cancelled_search_leaves_the_cache_as_it_was(loaded):
+    cancelled = 0
+    for cursor in UNSURE[:3]:
+        task = line_task(loaded, cursor)
+        first, _ = streamed(task)
+        tokens = list(task.session.tokens)
+        cancel = CancelToken()
+        cancel.cancel()
+        try:
+            likeliest_line(task, first, cancel)
+        except CancelledError:
+            cancelled += 1
+        assert task.session.tokens == tokens
+    assert cancelled
+
+
+def test_all_likely_ends_of_a_line_count_together(loaded):
+    """How many line breaks follow a line says nothing about the line."""
+    seen = 0
+    for cursor in CURSORS:
+        task = line_task(loaded, cursor, search=False)
+        first, _ = streamed(task)
+        if first.stop.reason in ENDS:
+            plain = sum(first.log_probabilities[: first.output.end_token(first.stop.length) + 1])
+            assert first.total() >= plain - 1e-5 or first.stop.reason is StopReason.STOP_TOKEN
+            seen += first.total() > plain + 1e-5
+    assert seen
+
+
+def test_what_was_shown_stays_and_the_greedy_line_becomes_an_alternative(loaded):
+    engine = Engine(loaded)
+    swapped = 0
+    for cursor in UNSURE:
+        request = CompletionRequest(
+            DOCUMENT[:cursor], DOCUMENT[cursor:], "python", document="a", mode=Mode.LINE, max_tokens=24, suggestions=6,
+            invoked=True, grammar=GrammarMode.OFF,
+        )  # fmt: skip
+        events = list(engine.complete(request, CancelToken()))
+        texts = [event.suggestions[0].text for event in events if event.suggestions]
+        assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
+        plain = events_without_search(engine, request)
+        if plain and texts and plain != texts[-1]:
+            swapped += plain in [suggestion.text for suggestion in events[-1].suggestions]
+    assert swapped
+
+
+def events_without_search(engine, request) -> str:
+    """Return the line of plain decoding."""
+    *_, last = engine.complete(replace(request, search=False, suggestions=1), CancelToken())
+    return last.suggestions[0].text if last.suggestions else ""
