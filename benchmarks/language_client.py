@@ -34,9 +34,13 @@ class ServerProcess:
     Args:
         options: Settings of the server that differ from its defaults.
         on_partial: Called with each part of an unfinished answer.
+        checkout: Folder of the server's code. It runs in the checkout's own `.venv`, if it has one.
     """
 
-    def __init__(self, options: Mapping[str, Any], on_partial: Callable[[Any], None] = _ignore) -> None:
+    def __init__(
+        self, options: Mapping[str, Any], on_partial: Callable[[Any], None] = _ignore, checkout: Path = REPOSITORY
+    ) -> None:
+        self._checkout = checkout
         self.client = LanguageClient("draftline benchmarks", "1", converter_factory=_converter)
         self._options = options
         self._engine_started = asyncio.Event()
@@ -49,8 +53,10 @@ class ServerProcess:
         Args:
             environment: Variables that differ from those of this process.
         """
-        variables = {**os.environ, "PYTHONPATH": str(REPOSITORY), **environment}
-        await self.client.start_io(sys.executable, "-P", "-m", "lsp_server", "--stdio", env=variables)
+        variables = {**os.environ, "PYTHONPATH": str(self._checkout), **environment}
+        own = self._checkout / ".venv/bin/python"
+        python = str(own) if self._checkout != REPOSITORY and own.exists() else sys.executable
+        await self.client.start_io(python, "-P", "-m", "lsp_server", "--stdio", env=variables)
         inline = types.InlineCompletionClientCapabilities()
         await self.client.initialize_async(
             types.InitializeParams(

@@ -17,16 +17,17 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from benchmarks.data import data_dir, read_records
+from benchmarks.language_client import REPOSITORY
 from benchmarks.typing.assistant import Assistant
 from benchmarks.typing.draftline import DraftlineEditor
 from benchmarks.typing.host import stale_requests
 from benchmarks.typing.llama_vim import LlamaVimEditor
 from benchmarks.typing.person import Habits, session
-from benchmarks.typing.report import draw, headline, print_table
+from benchmarks.typing.report import before, draw, headline, print_table
 from benchmarks.typing.scripts import WARM_UP, Script, choose, release_scripts, trace_scripts
 from benchmarks.typing.tally import RowTally, SessionRecord
 
-OURS, THEIRS = "draftline", "llama.vim"
+OURS, THEIRS, BEFORE = "draftline", "llama.vim", "before"
 THEIR_ROWS: dict[str, tuple[str, ...]] = {
     THEIRS: (),
     "llama.vim, n-gram": ("--spec-default",),
@@ -54,7 +55,7 @@ def rounds(
     chosen: Sequence[str], others_a_round: int, sessions: Sequence[Script]
 ) -> Iterator[tuple[Script, list[str]]]:
     """Yield each session with its rows in changing order: the two that are compared, and some others in turn."""
-    compared = [row for row in chosen if row in (OURS, THEIRS)]
+    compared = [row for row in chosen if row in (OURS, THEIRS, BEFORE)]
     others = [row for row in chosen if row not in compared]
     for turn, script in enumerate(sessions):
         first = turn * others_a_round
@@ -69,23 +70,25 @@ def _sentence(row: str, record: SessionRecord) -> str:
 
 
 def _assistant(row: str, options: argparse.Namespace) -> Assistant:
-    if row == OURS:
-        return DraftlineEditor(row, {"threads": options.threads})
+    if row in (OURS, BEFORE):
+        checkout = REPOSITORY if row == OURS else options.before.resolve()
+        return DraftlineEditor(row, {"threads": options.threads}, checkout)
     return LlamaVimEditor(row, THEIR_ROWS[row], options.threads, options.seed)
 
 
 async def run(options: argparse.Namespace) -> None:
     """Start all rows, type the sessions in turn, and print the results."""
-    found: dict[str, list[SessionRecord]] = {row: [] for row in options.rows}
+    chosen = [*options.rows, BEFORE] if options.before else options.rows
+    found: dict[str, list[SessionRecord]] = {row: [] for row in chosen}
     started = time.monotonic()
     async with AsyncExitStack() as stack:
         assistants: dict[str, Assistant] = {}
-        for row in options.rows:
+        for row in chosen:
             assistant = assistants[row] = _assistant(row, options)
             await assistant.start()
             stack.push_async_callback(assistant.stop)
             await session(assistant, WARM_UP, Habits(), options.seed)
-        for script, rows in rounds(options.rows, options.others, scripts(options)):
+        for script, rows in rounds(chosen, options.others, scripts(options)):
             if time.monotonic() - started > options.seconds:
                 break
             for row in rows:
@@ -99,8 +102,10 @@ async def run(options: argparse.Namespace) -> None:
     print_table(figures)
     if options.plot is not None:
         draw(tallies, options.plot)
-    if OURS in figures and THEIRS in figures:
-        print(json.dumps(headline(figures[OURS], figures[THEIRS], stale)))
+    if OURS in figures:
+        older = [record.saved_characters for record in found.get(BEFORE, ())]
+        pairs = list(zip((record.saved_characters for record in found[OURS]), older, strict=False))
+        print(json.dumps(headline(figures[OURS], figures.get(THEIRS), stale) | before(figures.get(BEFORE), pairs)))
 
 
 def main() -> None:
@@ -121,6 +126,9 @@ def main() -> None:
         "--others", type=int, default=2, help="number of other rows in each session, in turn (default: %(default)s)"
     )
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="ROW", help=", ".join(ROWS))
+    parser.add_argument(
+        "--before", type=Path, metavar="CHECKOUT", help="folder of an older version, which types the same sessions"
+    )
     parser.add_argument("--threads", type=int, default=2, help="threads of each engine (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plot", type=Path, metavar="SVG", help="file for a plot of the times to the first text")

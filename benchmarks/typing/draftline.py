@@ -15,7 +15,7 @@ import psutil
 from lsprotocol import types
 
 from benchmarks.engine_processes import engine_processes, private_folders
-from benchmarks.language_client import ServerProcess
+from benchmarks.language_client import REPOSITORY, ServerProcess
 from benchmarks.typing.assistant import Buffer, Offer, now_s
 from benchmarks.typing.scripts import Script
 from benchmarks.typing.tally import RequestRecord
@@ -55,12 +55,13 @@ class DraftlineEditor(Buffer):
     Args:
         name: Name of the row.
         options: Settings of the server that differ from its defaults.
+        checkout: Folder of the server's code.
     """
 
-    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, options: Mapping[str, Any], checkout: Path = REPOSITORY) -> None:
         super().__init__()
         self.name = name
-        self._server = ServerProcess(options, self._on_partial)
+        self._server = ServerProcess(options, self._on_partial, checkout)
         self._folders = ExitStack()
         self._environment: dict[str, str] = {}
         self._client = self._server.client

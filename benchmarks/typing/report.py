@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -33,14 +34,18 @@ def _cell(name: str, value: float | None) -> str:
     return f"{value:.3f}" if name == "cpu_s_per_saved_character" else f"{value:,.0f}"
 
 
-def headline(ours: Figures, theirs: Figures, stale_requests: int) -> dict[str, float | None]:
-    """Return the figures of the last line, None where a side has too few suggestions."""
+_OWN = ("first_text_p50_ms", "first_text_p95_ms", "first_line_p50_ms", "saved_characters", "exact_first_line",
+        "keys_with_text", "keys_with_right_line", "unused_text")  # fmt: skip
+
+
+def headline(ours: Figures, theirs: Figures | None, stale_requests: int) -> dict[str, Any]:
+    """Return the figures of the last line, None where a side has too few suggestions or did not run."""
 
     def slower(name: str) -> float | None:
-        return ratio(theirs[name], ours[name])
+        return ratio(theirs[name], ours[name]) if theirs else None
 
     def more(name: str) -> float | None:
-        return ratio(ours[name], theirs[name])
+        return ratio(ours[name], theirs[name]) if theirs else None
 
     found = {
         "first_text_p50_ratio": slower("first_text_p50_ms"),
@@ -50,10 +55,22 @@ def headline(ours: Figures, theirs: Figures, stale_requests: int) -> dict[str, f
         "saved_characters_ratio": more("saved_characters"),
         "cpu_per_saved_character_ratio": more("cpu_s_per_saved_character"),
         "stale_requests": stale_requests,
-        "first_text_p50_ms": ours["first_text_p50_ms"],
-        "first_line_p50_ms": ours["first_line_p50_ms"],
+        **{name: ours[name] for name in _OWN},
     }
     return {name: None if value is None else round(value, 3) for name, value in found.items()}
+
+
+def before(figures: Figures | None, saved: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Return the figures of an older version for the last line; nothing if it did not run.
+
+    Args:
+        figures: Its figures.
+        saved: Saved characters of each session now and before.
+    """
+    if figures is None:
+        return {}
+    own = {f"before_{name}": None if (value := figures[name]) is None else round(value, 3) for name in _OWN}
+    return own | {"session_saved_now_and_before": saved}
 
 
 def draw(rows: Mapping[str, RowTally], path: Path) -> None:

@@ -12,7 +12,7 @@ from benchmarks.typing.host import above, longest
 from benchmarks.typing.llama_context import AnswerCache, ChunkRing, local_context
 from benchmarks.typing.llama_hint import presentable
 from benchmarks.typing.person import Habits, Person, strokes
-from benchmarks.typing.report import headline
+from benchmarks.typing.report import before, headline
 from benchmarks.typing.scripts import Passage, Script, key_unit, keys_of, passages
 from benchmarks.typing.tally import Ending, RequestRecord, RowTally, Wait, quantile, waits
 
@@ -278,7 +278,10 @@ async def test_saved_characters_are_the_accepted_ones():
 
 
 def test_the_last_line_compares_theirs_with_ours():
-    names = ("first_text_p50_ms", "first_text_p95_ms", "first_line_p50_ms", "exact_first_line", "saved_characters")
+    names = (
+        "first_text_p50_ms", "first_text_p95_ms", "first_line_p50_ms", "exact_first_line", "saved_characters",
+        "keys_with_text", "keys_with_right_line", "unused_text",
+    )  # fmt: skip
     ours = dict.fromkeys(names, 2.0) | {"cpu_s_per_saved_character": 0.1}
     theirs = dict.fromkeys(names, 4.0) | {"cpu_s_per_saved_character": 0.5, "saved_characters": 0.0}
     found = headline(ours, theirs, 0)
@@ -286,6 +289,10 @@ def test_the_last_line_compares_theirs_with_ours():
     assert found["cpu_per_saved_character_ratio"] == 0.2
     assert found["saved_characters_ratio"] is None
     assert found["stale_requests"] == 0
+    alone = headline(ours, None, 0) | before(theirs, [(9, 4)])
+    assert alone["first_text_p50_ratio"] is None
+    assert (alone["first_text_p50_ms"], alone["before_first_text_p50_ms"]) == (2.0, 4.0)
+    assert alone["session_saved_now_and_before"] == [(9, 4)]
 
 
 EXPOSITION = """# TYPE draftline_cancel_seconds histogram
