@@ -1,9 +1,9 @@
 """`python -m benchmarks.suggestions`: cost and value of several suggestions for one request.
 
-Each task of the open data is answered with one suggestion, with k exact branches, with k superposed drafts, and with k
-nucleus samples, which are k requests. All rows have the same grammar, filters and drafting and start with the same
-learned drafters. The row `plain` is nucleus sampling without drafting, one token per forward pass, as in the published
-figure.
+Each task of the open data is answered with one suggestion, with that of greedy decoding (no search for a likelier
+line), with k exact branches, with k superposed drafts, and with k nucleus samples, which are k requests. All rows have
+the same grammar, filters and drafting and start with the same learned drafters. The row `plain` is nucleus sampling
+without drafting, one token per forward pass, as in the published figure.
 
 The benchmark reports each time to the last suggestion twice. `time_ratio` includes the computation of the prompt.
 `time_ratio_cached_prompt` does not, because the prompt is cached during typing. `speedup_over_samples` compares with
@@ -55,7 +55,8 @@ SAMPLES = "samples"
 PLAIN_SAMPLES = "plain"
 KINDS = (Alternatives.BRANCHES.value, Alternatives.SUPERPOSED.value, SAMPLES)
 COUNTS = (3, 5)
-ROWS = ("one", *(f"{kind}_{count}" for count in COUNTS for kind in KINDS), f"{PLAIN_SAMPLES}_3")
+GREEDY = "greedy"
+ROWS = ("one", GREEDY, *(f"{kind}_{count}" for count in COUNTS for kind in KINDS), f"{PLAIN_SAMPLES}_3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class Bench:
             asked = replace(request, drafting=kind == SAMPLES)
             return [replace(asked, sampling=replace(self._sampling, seed=seed)) for seed in range(int(count))]
         if not count:
-            return [request]
+            return [replace(request, search=kind != GREEDY)]
         return [replace(request, suggestions=int(count), alternatives=Alternatives(kind))]
 
     def _timed(self, request: CompletionRequest) -> Run:

@@ -125,6 +125,11 @@ def figures(answers: list[Answer]) -> Figures:
         found |= _of_row(row, part, one)
     for name in (key for key in list(found) if key.endswith(("_k3", "_k5")) and DEFAULT in key):
         found[name.replace(f"{DEFAULT}_", "")] = found[name]
+
+    def percent(part: Sequence[Answer]) -> float | None:
+        exact = best(part, lambda s: s.exact_match)
+        return None if exact is None else round(exact, 2)
+
     three, samples = rows[f"{DEFAULT}_3"], rows["samples_3"]
     offered = [(a, b) for a, b in zip(three, one, strict=True) if b.texts]
     found |= {
@@ -132,7 +137,9 @@ def figures(answers: list[Answer]) -> Figures:
         "best_of_3_similarity_gain": _gain(three, samples, lambda s: s.edit_similarity),
         "pass_at_3_gain": _gain(three, samples, lambda s: s.passed),
         "distinct_share": round(distinct_share([*three, *rows[f"{DEFAULT}_5"]]), 4),
-        "first_is_greedy": round(sum(a.texts[:1] == b.texts for a, b in offered) / max(len(offered), 1), 4),
+        "first_exact_match": percent(one),
+        "greedy_exact_match": percent(rows["greedy"]),
+        "first_is_one": round(sum(a.texts[:1] == b.texts for a, b in offered) / max(len(offered), 1), 4),
         "first_arrival_ratio": round(_arrival(three, one), 4),
         "speedup_over_samples": round(time_ratio(rows["plain_3"], three), 3),
         "speedup_over_drafted_samples": round(time_ratio(samples, three), 3),
