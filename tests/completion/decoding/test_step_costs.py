@@ -1,8 +1,10 @@
 """Step costs are measured once for a model and a machine."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from completion.decoding.step_costs import load_or_measure_costs
+from completion.decoding.step_costs import load_or_measure_costs, measure_costs
 
 
 @pytest.fixture
@@ -33,3 +35,26 @@ def test_each_tree_size_has_its_own_file(costs_folder, tiny_model):
     load_or_measure_costs(tiny_model, 4)
     load_or_measure_costs(tiny_model, 8)
     assert len(list(costs_folder.iterdir())) == 2
+
+
+class LateLogits:
+    """Logits of a device that computes after `score` has returned."""
+
+    def __init__(self, sizes, size):
+        self.sizes, self.size = sizes, size
+
+    def argmax(self):
+        self.sizes.append(self.size)
+
+
+def test_a_step_is_timed_until_its_logits_are_there(tiny_model):
+    scored, read = [], []
+
+    def score(tokens, _parents, _cache):
+        scored.append(len(tokens))
+        return LateLogits(read, len(tokens))
+
+    device = SimpleNamespace(new_cache=tiny_model.model.new_cache, prefill=tiny_model.model.prefill, score=score)
+    measure_costs(device, 4)
+    assert read == scored
+    assert set(read) == {1, 2, 3, 4, 5}
