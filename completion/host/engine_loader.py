@@ -10,15 +10,20 @@ import hashlib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from completion.cancellation import CancelToken
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.server import HostSettings
+from completion.memory import trim_gpu
 from completion.model.store.apart import run_apart
 from completion.model.transformer import has_int8_instructions
 from completion.progress import Progress, report_if_slow
 from completion.request import Alternatives, CompletionRequest, Sampling
 from completion.version import version
+
+if TYPE_CHECKING:
+    from completion.model.loading import LoadedModel
 
 _PACKAGES = ("completion", "drafting")  # those with kernels
 _FIRST = CompletionRequest(
@@ -85,23 +90,40 @@ def call_kernels(settings: HostSettings, progress: Progress) -> None:
 
 
 def load_engine(settings: HostSettings, progress: Progress) -> LoadedEngine:
-    """Load the model and all that completes with it in this process.
+    """Load the model and all that completes with it in this process; on the processor if a GPU fails meanwhile.
 
     Raises:
         DraftlineError: The model cannot be loaded.
     """
-    from completion.engine import Engine, product_settings  # noqa: PLC0415
     from completion.model.devices import note_failure  # noqa: PLC0415
-    from completion.model.loading import FIRST_START, load_model  # noqa: PLC0415
-    from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
+    from completion.model.loading import load_model  # noqa: PLC0415
 
-    loaded = load_model(
+    load = partial(
+        load_model,
         settings.model,
         backend=settings.backend,
         threads=settings.threads,
         gpu_memory_share=settings.gpu_memory_share,
         progress=progress,
     )
+    loaded = load()
+    try:
+        return _warm_engine(loaded, progress)
+    # The boundary to a GPU's driver: another program may have taken its memory since the trial.
+    except Exception as error:
+        if not note_failure(loaded.folder, loaded.plan, error):
+            raise
+    del loaded
+    trim_gpu()
+    return _warm_engine(load(), progress)
+
+
+def _warm_engine(loaded: LoadedModel, progress: Progress) -> LoadedEngine:
+    from completion.engine import Engine, product_settings  # noqa: PLC0415
+    from completion.model.devices import note_failure  # noqa: PLC0415
+    from completion.model.loading import FIRST_START  # noqa: PLC0415
+    from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
+
     with report_if_slow(progress, FIRST_START, 0.95):
         engine = Engine(loaded, product_settings(), parsing=ParserProcess())
         warm_up(engine)

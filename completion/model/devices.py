@@ -24,6 +24,7 @@ import psutil
 from completion.errors import ModelError
 from completion.model.causal_model import CausalModel, KVCache
 from completion.model.gpu_memory import GpuPlan
+from completion.model.logits import divergence
 from completion.model.store.apart import run_apart
 from completion.model.tokenizer import CodeTokenizer
 from completion.paths import cache_dir, writing_to
@@ -44,6 +45,8 @@ _LIMIT_S = 300.0
 """Time after which a trial is given up: the first start on a slow disk takes two minutes."""
 _FAILURE_S = 3600.0
 """Time after which a GPU that failed is tried again: another program may have had its memory."""
+_FAILURES = ("CUDA error", "out of memory")
+"""Words of a driver's faults that have no class of their own: those of cuBLAS, and a lack of memory of a Mac's GPU."""
 _ROOT = np.array([-1], dtype=np.int32)
 
 
@@ -151,12 +154,25 @@ def note_failure(folder: Path, plan: GpuPlan | None, error: Exception) -> bool:
         plan: How the model is stored on the GPU, None if the model runs on the processor.
         error: The error.
     """
-    torch = sys.modules.get("torch")  # loaded if a GPU is in use
-    if plan is None or torch is None or not isinstance(error, (torch.OutOfMemoryError, torch.AcceleratorError)):
+    if plan is None or not _is_of_gpu(error):
         return False
     if (gpu := find_gpu()) is not None:
         _write(_record(folder, gpu), Trial.of_failure(gpu, error), gpu, plan)
     return True
+
+
+def _is_of_gpu(error: Exception) -> bool:
+    torch = sys.modules.get("torch")  # loaded if a GPU is in use
+    if torch is None or not isinstance(error, RuntimeError):
+        return False
+    named = any(words in str(error) for words in _FAILURES)
+    return named or isinstance(error, (torch.OutOfMemoryError, torch.AcceleratorError))
+
+
+def failed_lately(folder: Path, gpu: Gpu, plan: GpuPlan) -> str:
+    """Return why a GPU is not used, if it failed within the last hour; else ""."""
+    known = _read(_record(folder, gpu), gpu, plan)
+    return known.refusal if known is not None and known.failure else ""
 
 
 def try_gpu(folder: Path, gpu: Gpu, plan: GpuPlan, threads: int | None, record: Path, progress: Progress) -> None:
@@ -175,25 +191,6 @@ def try_gpu(folder: Path, gpu: Gpu, plan: GpuPlan, threads: int | None, record: 
     else:
         trial = Trial(gpu.name, seconds, cpu_seconds, divergence(expected, found), at=time.time())
     _write(record, trial, gpu, plan)
-
-
-def divergence(expected: Sequence[FloatArray], found: Sequence[FloatArray]) -> float:
-    """Return the mean Kullback-Leibler divergence of predictions from expected ones, in nats.
-
-    Args:
-        expected: Logits of each prediction.  # [vocabulary] each
-        found: Logits of the same predictions.  # [vocabulary] each
-    """
-    each = []
-    for right, other in zip(expected, found, strict=True):
-        log_p, log_q = _log_softmax(right), _log_softmax(other)
-        each.append(float(np.sum(np.exp(log_p) * (log_p - log_q))))
-    return float(np.mean(each))
-
-
-def _log_softmax(logits: FloatArray) -> FloatArray:
-    shifted: FloatArray = logits.astype(np.float64) - logits.max()
-    return shifted - np.log(np.exp(shifted).sum())
 
 
 def _prompts(folder: Path) -> list[IntArray]:

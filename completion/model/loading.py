@@ -16,7 +16,7 @@ from completion.errors import UnsupportedModelError
 from completion.model import transformer
 from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
-from completion.model.devices import Trial, find_gpu, tried
+from completion.model.devices import Trial, failed_lately, find_gpu, tried
 from completion.model.gpu_memory import FORMATS, GpuPlan, plan_for
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
@@ -68,7 +68,7 @@ def load_model(
     Args:
         spec: A model as `model_store.prepare` takes it: "default", a name, a folder, a `.gguf` file, a hub id.
         backend: "auto" takes a GPU that proves itself (see `devices`), and transformers for a family without a forward
-            pass of our own. "int8" and "q4" take such a GPU, too; "bf16" takes any.
+            pass of our own. "int8" and "q4" take such a GPU, too; "bf16" takes any that did not just fail.
         threads: Threads of a forward pass; None leaves the choice to the backend.
         gpu_memory_share: Share of a GPU's memory that the model may take; 0 for no GPU.
         progress: Called with a sentence and the finished fraction.
@@ -116,7 +116,11 @@ def _load_on_gpu(
                 None,
                 f"The GPU {gpu.name} is not used: the model needs more than {memory_share:.0%} of its memory.",
             )
-        if backend != "bf16" and (refusal := tried(folder, gpu, plan, threads, progress).refusal):
+        if backend == "bf16":
+            refusal = failed_lately(folder, gpu, plan)
+        else:
+            refusal = tried(folder, gpu, plan, threads, progress).refusal
+        if refusal:
             return None, None, refusal
         return transformer.load_on_gpu(folder, gpu.device, plan), plan, ""
     # The boundary to torch and a driver: without the GPU, the processor runs the model.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numba
@@ -165,3 +166,22 @@ class RowSlice:
     def row(self, index: int) -> FloatArray:
         """See `Logits`."""
         return self.logits.row(self.first + index)
+
+
+def divergence(expected: Sequence[FloatArray], found: Sequence[FloatArray]) -> float:
+    """Return the mean Kullback-Leibler divergence of predictions from expected ones, in nats.
+
+    Args:
+        expected: Logits of each prediction.  # [vocabulary] each
+        found: Logits of the same predictions.  # [vocabulary] each
+    """
+    each = []
+    for right, other in zip(expected, found, strict=True):
+        log_p, log_q = _log_softmax(right), _log_softmax(other)
+        each.append(float(np.sum(np.exp(log_p) * (log_p - log_q))))
+    return float(np.mean(each))
+
+
+def _log_softmax(logits: FloatArray) -> FloatArray:
+    shifted: FloatArray = logits.astype(np.float64) - logits.max()
+    return shifted - np.log(np.exp(shifted).sum())

@@ -7,14 +7,13 @@ import json
 import threading
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 
 from completion.errors import ModelError
 from completion.model import devices, loading, transformer
 from completion.model.dense import weights
-from completion.model.devices import MAX_DIVERGENCE, Gpu, Trial, divergence, note_failure, tried, try_gpu
+from completion.model.devices import MAX_DIVERGENCE, Gpu, Trial, note_failure, tried, try_gpu
 from completion.model.gpu_memory import GpuPlan
 from completion.model.loading import load_model
 from completion.model.store.apart import run_apart
@@ -177,20 +176,17 @@ def test_a_refusal_says_why(trial, words):
     assert bool(trial.refusal) == bool(words)
 
 
-def test_divergence_is_zero_for_equal_predictions_and_the_entropy_difference_otherwise():
-    even, sure = np.log(np.array([0.5, 0.5])), np.log(np.array([0.9, 0.1]))
-    assert divergence([even, sure], [even + 3, sure]) == pytest.approx(0)
-    expected = 0.5 * np.log(0.5 / 0.9) + 0.5 * np.log(0.5 / 0.1)
-    assert divergence([even], [sure]) == pytest.approx(expected)
-
-
 def test_a_gpu_that_fails_in_a_request_is_left_out_for_an_hour(tiny_qwen2, monkeypatch):
     monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
     folder = load_model(str(tiny_qwen2), backend="fp32", threads=1).folder
-    assert not note_failure(folder, PLAN, ValueError("a fault of ours"))
+    assert not note_failure(folder, PLAN, ValueError("a fault of ours: out of memory"))
+    assert not note_failure(folder, PLAN, RuntimeError("The size of tensor a must match the size of tensor b"))
+    assert note_failure(folder, PLAN, RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED"))
     assert not note_failure(folder, None, torch.OutOfMemoryError("of the processor"))
     note_failure_of(folder, STAND_IN)
-    assert load_model(str(tiny_qwen2), threads=1).remark == "The GPU stand-in is not used: OutOfMemoryError, full"
+    for backend in ("auto", "bf16"):
+        remark = load_model(str(tiny_qwen2), backend=backend, threads=1).remark
+        assert remark == "The GPU stand-in is not used: OutOfMemoryError, full"
     now = devices.time.time()
     monkeypatch.setattr(devices.time, "time", lambda: now + 3601)
     assert trial_of(folder, STAND_IN).failure == ""

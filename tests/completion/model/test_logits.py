@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from completion.model.dense.torch_logits import TorchLogits
-from completion.model.logits import DenseLogits
+from completion.model.logits import DenseLogits, divergence
 
 
 def test_top_ranks_equal_logits_by_id():
@@ -41,3 +41,10 @@ def test_the_best_tokens_of_all_rows_leave_the_device_in_one_copy(monkeypatch):
     assert copies == [(5, 18), (1000,)]
     assert logits.row(2)[first[2]] == logits.row(2).max()
     assert copies == [(5, 18), (1000,)]
+
+
+def test_divergence_is_zero_for_equal_predictions_and_the_entropy_difference_otherwise():
+    even, sure = np.log(np.array([0.5, 0.5])), np.log(np.array([0.9, 0.1]))
+    assert divergence([even, sure], [even + 3, sure]) == pytest.approx(0)
+    expected = 0.5 * np.log(0.5 / 0.9) + 0.5 * np.log(0.5 / 0.1)
+    assert divergence([even], [sure]) == pytest.approx(expected)
