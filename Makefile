@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MINUTES ?= 10
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check test-editors test-transports test-clients test-remote test-arm torture dist check-dist clean
+.PHONY: demo test check test-editors test-transports test-clients test-remote test-kernels test-arm torture dist check-dist clean
 
 demo: $(VENV)/.demo                 ## complete real code with the default model and print drafts and times
 	$(BIN)/draftline demo
@@ -28,6 +28,10 @@ test-clients: $(VENV)/.dev          ## requests and plugins of existing clients 
 
 test-remote: $(VENV)/.dev           ## the engine over the real llama-server at LLAMA_SERVER=PATH, whose replies it records anew
 	DRAFTLINE_LLAMA_SERVER=$(LLAMA_SERVER) $(BIN)/python -m pytest tests/completion/remote
+
+test-kernels: $(VENV)/.dev          ## the GPU's kernels in Triton's interpreter, and compiled for five kinds of GPUs; fetches Triton
+	$(PIP) triton
+	$(BIN)/python -m pytest -p no:cacheprovider tests/completion/model/dense/test_triton_kernels.py
 
 test-arm: $(VENV)/.dev              ## products and tiny models on two emulated Arm processors, bit for bit as here; takes minutes
 	$(BIN)/python scripts/unpack_arm_python.py

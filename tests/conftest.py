@@ -19,6 +19,8 @@ settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("explore", derandomize=False, print_blob=True)
 settings.load_profile("repeatable")
 
+os.environ.setdefault("TRITON_INTERPRET", "1")  # read when Triton is imported: kernels run without a GPU
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _private_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

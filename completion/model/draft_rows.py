@@ -170,6 +170,22 @@ def check_path(rows: Sequence[int], parents: IntArray) -> None:
         expected = row
 
 
+def tree_distances(parents: IntArray, first: int) -> tuple[IntArray, npt.NDArray[np.int16]]:
+    """Return the depths of the rows of a tree from row `first` on, and their distances from their ancestors.
+
+    A distance counts the positions up to the row, itself included; 0 stands for a row that is no ancestor.
+
+    Returns:
+        # [rows], [rows, all rows]
+    """
+    depths = depths_of(parents)
+    ancestors = ancestors_of(parents, depths)[first:]
+    distances = np.zeros((len(ancestors), len(parents)), dtype=np.int16)
+    row, depth = np.nonzero(ancestors >= 0)
+    distances[row, ancestors[row, depth]] = depths[first + row] - depth + 1
+    return depths[first:], distances
+
+
 def tree_layout(parents: IntArray, first: int, length: int) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
     """Lay out the rows of a tree from row `first` on, after a past of `length` slots.
 
@@ -177,11 +193,7 @@ def tree_layout(parents: IntArray, first: int, length: int) -> tuple[IntArray, I
         Slots, positions, and which slots each row sees: the past, its ancestors and itself.
         # [rows] twice, [rows, length + all rows]
     """
-    depths = depths_of(parents)
-    ancestors = ancestors_of(parents, depths)[first:]
-    visible = np.zeros((len(ancestors), length + len(parents)), dtype=np.bool_)
-    visible[:, :length] = True
-    row, depth = np.nonzero(ancestors >= 0)
-    visible[row, length + ancestors[row, depth]] = True
-    slots = np.arange(length + first, length + len(parents), dtype=np.int32)
-    return slots, length + depths[first:], visible
+    depths, distances = tree_distances(parents, first)
+    visible = np.ones((len(depths), length + len(parents)), dtype=np.bool_)
+    visible[:, length:] = distances > 0
+    return np.arange(length + first, length + len(parents), dtype=np.int32), length + depths, visible

@@ -93,6 +93,7 @@ def load_on_gpu(folder: Path, device: str, plan: GpuPlan) -> CausalModel:
 
     from completion.model.dense.cuda_graphs import GraphedTransformer  # noqa: PLC0415
     from completion.model.dense.dense_transformer import DenseTransformer  # noqa: PLC0415
+    from completion.model.dense.kernels.choice import kernels_for  # noqa: PLC0415
     from completion.model.dense.weights import read_weights  # noqa: PLC0415
 
     architecture = read_architecture(folder)
@@ -103,7 +104,8 @@ def load_on_gpu(folder: Path, device: str, plan: GpuPlan) -> CausalModel:
     trim_gpu()
     weights = read_weights(folder, architecture, torch.bfloat16, device, plan.weights)
     decoder = GraphedTransformer if device == "cuda" else DenseTransformer
-    return decoder(architecture, weights, int8_cache=plan.int8_cache)
+    kernels = kernels_for(architecture, device, int8_cache=plan.int8_cache)
+    return decoder(architecture, weights, int8_cache=plan.int8_cache, kernels=kernels)
 
 
 def _load_int8(folder: Path, backend: Backend, threads: int | None) -> CausalModel:

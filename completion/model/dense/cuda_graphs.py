@@ -1,28 +1,34 @@
 """Draft trees scored in fixed shapes, so that a GPU replays one captured graph a step instead of launching kernels.
 
-Rows are padded to 1, 2, 4, .. 64, kept rows to a few numbers, and the past to whole spans of slots. Everything that
-differs between two steps of one shape is in one small tensor. Without a GPU the same step runs uncaptured.
+Rows are padded to 1, 2, 4, .. 64, kept rows to a few numbers, and for torch's own operators the past to whole spans of
+slots. Everything that differs between two steps of one shape is in one small tensor. Without a GPU the same step runs
+uncaptured.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 from completion.cancellation import NEVER, CancelToken
 from completion.model.architecture import Architecture
-from completion.model.causal_model import KVCache
-from completion.model.dense.dense_transformer import DenseTransformer, Rows, masked
-from completion.model.dense.kv_cache import TorchCache
-from completion.model.dense.torch_logits import TorchLogits
+from completion.model.causal_model import KVCache, ModelShape
+from completion.model.dense.attention import PLAIN, Kernels, Sight
+from completion.model.dense.dense_transformer import DenseTransformer
+from completion.model.dense.kv_cache import Store, TorchCache
+from completion.model.dense.torch_logits import TorchLogits, best_tokens
 from completion.model.dense.weights import Weights
-from completion.model.draft_rows import ancestors_of, depths_of
+from completion.model.draft_rows import NO_ROWS, tree_distances
 from drafting.arrays import IntArray
 
 MAX_BUCKET = 64
 """Maximum number of rows of a padded tree; a larger tree is scored without a graph."""
 MAX_KEPT = (0, 256, 1024)
 """Numbers to which the kept rows of branches are rounded up; after more rows a tree is scored without a graph."""
+MAX_MOVES = 64
+"""Maximum number of slots that a step copies before it scores; a commit of more copies them at once."""
 SPAN_SLOTS = 1024
 """Span to which a step's past is rounded up, in slots. Smaller spans need more graphs, larger ones mask more slots."""
 
@@ -30,69 +36,81 @@ SPAN_SLOTS = 1024
 class StaticStep:
     """Step of one shape on one cache: captured at its first run on a GPU, replayed from then on.
 
-    The captured graph has the addresses of the cache's tensors, so a cache drops its steps when it reallocates them.
+    It is all that a greedy step does: it moves the rows that the last commit accepted, scores a tree and finds the best
+    tokens. The captured graph has the addresses of the cache's tensors, so a cache drops its steps when it reallocates
+    them.
     """
 
     def __init__(self, model: GraphedTransformer, rows: int, kept: int, span: int) -> None:
         self._model, self._rows, self._columns, self._span = model, rows, kept + rows, span
-        device = torch.device(model.device)
-        size = 8 * (2 * rows + 2) + rows * self._columns
-        self._host = torch.zeros(size, dtype=torch.uint8, pin_memory=device.type == "cuda")
-        self._inputs = self._host.to(device, copy=True)
+        self._sizes = (rows, rows, 1, 1, 1, MAX_MOVES, MAX_MOVES)
+        size = 8 * sum(self._sizes) + 2 * rows * self._columns
+        self._host = torch.zeros(size, dtype=torch.uint8)
+        self._inputs = self._host.to(model.device, copy=True)
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._logits = torch.empty(0)
+        self._results: tuple[torch.Tensor, torch.Tensor] | None = None
 
-    def run(self, tokens: IntArray, parents: IntArray, cache: TorchCache) -> torch.Tensor:
+    def run(self, tokens: IntArray, parents: IntArray, cache: GraphedCache) -> TorchLogits:
         """Return the logits of a tree on top of the past and kept rows of the cache, always the same one.
 
         Args:
             tokens: Token ids of the new nodes.  # [rows]
             parents: Parents of kept rows and new nodes.  # [kept + rows]
             cache: Scratch slots are written.
-
-        Returns:
-            Logits of the new nodes.  # [rows, vocabulary]
         """
+        on_gpu = self._inputs.device.type == "cuda"
+        if on_gpu and self._graph is None:
+            cache.move()  # a capture runs the step twice
         self._fill(tokens, parents, cache)
-        self._inputs.copy_(self._host, non_blocking=True)
-        if self._inputs.device.type != "cuda":
-            return self._compute(cache)[: len(tokens)]
-        if self._graph is None:
-            self._capture(cache)
-        self._graph.replay()  # type: ignore[union-attr]
-        return self._logits[: len(tokens)].clone()
+        if on_gpu:
+            # The pinned copy is torch's, which does not use its memory again before the device has read it.
+            self._inputs.copy_(self._host.pin_memory(), non_blocking=True)
+            if self._graph is None:
+                self._capture(cache)
+            self._graph.replay()  # type: ignore[union-attr]
+        else:
+            self._inputs.copy_(self._host)
+            self._results = self._compute(cache)
+        logits, best = self._results  # type: ignore[misc]
+        return TorchLogits(logits[: len(tokens)].clone(), best[: len(tokens)].clone())
 
-    def _parts(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return tokens, depths, the length of the past and the number of kept rows; which rows of the tree each sees.
+    def _parts(self, inputs: torch.Tensor) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
+        """Return the numbers of a step, and the distances of its rows from the rows of the tree.
 
-        # int64 [2 · rows + 2], uint8 [rows, kept + rows]
+        The numbers are tokens, positions, the length of the past, the first row's slot, the slot after the last row,
+        and from where to where slots move.
+
+        # int64 in parts of `_sizes`, int16 [rows, kept + rows]
         """
-        numbers = 8 * (2 * self._rows + 2)
-        return inputs[:numbers].view(torch.int64), inputs[numbers:].view(self._rows, self._columns)
+        end = 8 * sum(self._sizes)
+        return inputs[:end].view(torch.int64).split(self._sizes), inputs[end:].view(torch.int16).view(self._rows, -1)
 
-    def _fill(self, tokens: IntArray, parents: IntArray, cache: TorchCache) -> None:
+    def _fill(self, tokens: IntArray, parents: IntArray, cache: GraphedCache) -> None:
         """Write a tree; padding rows see only themselves."""
-        count, rows, kept, depths = len(tokens), self._rows, cache.kept, depths_of(parents)
-        numbers, lineage = (part.numpy() for part in self._parts(self._host))
-        numbers[:], lineage[:] = 0, 0
-        numbers[:count], numbers[rows : rows + count] = tokens, depths[kept:]
-        numbers[2 * rows :] = cache.length, kept
-        lineage[np.arange(rows), kept + np.arange(rows)] = 1
-        row, depth = np.nonzero((ancestors := ancestors_of(parents, depths)[kept:]) >= 0)
-        lineage[row, ancestors[row, depth]] = 1
+        count, rows, kept, length = len(tokens), self._rows, cache.kept, cache.length
+        numbers, distances = self._parts(self._host)
+        ids, positions, start, first, end, sources, targets = (part.numpy() for part in numbers)
+        ids[:], positions[:], start[:], first[:], end[:] = 0, length, length, length + kept, length + kept + rows
+        depths, among = tree_distances(parents, kept)
+        ids[:count], positions[:count] = tokens, length + depths
+        padded = distances.numpy()
+        padded[:] = 0
+        padded[np.arange(rows), kept + np.arange(rows)] = 1
+        padded[:count, : kept + count] = among
+        moved_from, moved_to = cache.take_moves()
+        sources[:], targets[:] = end - 1, end - 1  # the step's last slot, which is written afterwards
+        sources[: len(moved_from)], targets[: len(moved_to)] = moved_from, moved_to
 
-    def _compute(self, cache: TorchCache) -> torch.Tensor:
-        numbers, lineage = self._parts(self._inputs)
-        tokens, depths, length, kept = numbers.split((self._rows, self._rows, 1, 1))
-        offsets = torch.arange(self._span, device=numbers.device) - length  # slots relative to the end of the past
-        in_tree = (offsets >= 0) & (offsets < self._columns)
-        visible = (offsets < 0) | (in_tree & (lineage[:, offsets.clamp(0, self._columns - 1)] > 0))  # [rows, span]
-        masks = masked(visible, self._model.architecture)
-        slots = length + kept + torch.arange(self._rows, device=numbers.device)
-        embedded = self._model.embedded(tokens)
-        return self._model.logits(self._model.forward(Rows(embedded, slots, length + depths, *masks), cache))
+    def _compute(self, cache: GraphedCache) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return logits and best tokens.  # [rows, vocabulary], [rows, ...]."""
+        (tokens, positions, start, first, end, sources, targets), distances = self._parts(self._inputs)
+        cache.store.copy(sources, targets)
+        slots = first + torch.arange(self._rows, device=first.device)
+        sight = Sight(slots, positions, start.expand(self._rows), start, end, distances, self._span)
+        logits = self._model.logits(self._model.forward(self._model.embedded(tokens), sight, cache))
+        return logits, best_tokens(logits)
 
-    def _capture(self, cache: TorchCache) -> None:
+    def _capture(self, cache: GraphedCache) -> None:
         """Record the step's kernels, after a run on another stream in which libraries initialise themselves."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -101,13 +119,41 @@ class StaticStep:
         torch.cuda.current_stream().wait_stream(side)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, pool=self._model.pool):
-            self._logits = self._compute(cache)
+            self._results = self._compute(cache)
 
 
 class GraphedCache(TorchCache):
     """Keys and values in whole spans of slots, with room for a padded tree at the end, and the captured steps."""
 
-    __slots__ = ("steps",)
+    __slots__ = ("_moves", "steps")
+
+    def __init__(self, shape: ModelShape, capacity: int, store: Store) -> None:
+        self._moves = (NO_ROWS, NO_ROWS)
+        super().__init__(shape, capacity, store)
+
+    def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
+        """Leave the copy of a few slots to the next step; see `TreeCache`."""
+        self.move()
+        if len(sources) > MAX_MOVES:
+            super().copy_slots(sources, targets)
+        else:
+            self._moves = (sources, targets)
+
+    def take_moves(self) -> tuple[IntArray, IntArray]:
+        """Return the slots that the next step copies, as `copy_slots` got them, and forget them."""
+        moves, self._moves = self._moves, (NO_ROWS, NO_ROWS)
+        return moves
+
+    def move(self) -> None:
+        """Copy now what was left to the next step, before other work reads or writes slots."""
+        sources, targets = self.take_moves()
+        if len(sources):
+            super().copy_slots(sources, targets)
+
+    def rearrange(self, sources: IntArray) -> None:
+        """See `TorchCache`."""
+        self.move()
+        super().rearrange(sources)
 
     def resize(self, slots: int) -> None:
         """Allocate slots, and drop the steps captured on the old tensors."""
@@ -122,8 +168,10 @@ class GraphedTransformer(DenseTransformer):
         pool: Memory that all graphs share: they run one after another, and their results are copied at once.
     """
 
-    def __init__(self, architecture: Architecture, weights: Weights, *, int8_cache: bool = False) -> None:
-        super().__init__(architecture, weights, int8_cache=int8_cache)
+    def __init__(
+        self, architecture: Architecture, weights: Weights, *, int8_cache: bool = False, kernels: Kernels = PLAIN
+    ) -> None:
+        super().__init__(architecture, weights, int8_cache=int8_cache, kernels=kernels)
         self.pool = torch.cuda.graph_pool_handle() if self.device.startswith("cuda") else None
 
     def new_cache(self, capacity: int) -> GraphedCache:
@@ -131,17 +179,35 @@ class GraphedTransformer(DenseTransformer):
         return GraphedCache(self.shape, capacity, self.store())
 
     @torch.inference_mode()
+    def prefill(
+        self,
+        tokens: IntArray,
+        slots: IntArray,
+        cache: KVCache,
+        logits_rows: Sequence[int] = (),
+        cancel: CancelToken = NEVER,
+    ) -> TorchLogits:
+        """Compute tokens into given slots; see `CausalModel.prefill`."""
+        GraphedCache.own(cache, int(slots[-1]) + 1).move()
+        return super().prefill(tokens, slots, cache, logits_rows, cancel)
+
+    @torch.inference_mode()
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> TorchLogits:
         """Compute a draft tree on top of the past and of kept rows; see `CausalModel.score`."""
-        cache = TorchCache.own(cache, cache.length + cache.kept + len(tokens))
-        if not isinstance(cache, GraphedCache) or len(tokens) > MAX_BUCKET or cache.kept > MAX_KEPT[-1]:
+        cache = GraphedCache.own(cache, cache.length + cache.kept + len(tokens))
+        if len(tokens) > MAX_BUCKET or cache.kept > MAX_KEPT[-1]:
             return super().score(tokens, parents, cache, cancel)
         rows = 1 << (len(tokens) - 1).bit_length()
         kept = next(kept for kept in MAX_KEPT if cache.kept <= kept)
-        span = -(-(cache.length + cache.kept + rows) // SPAN_SLOTS) * SPAN_SLOTS
+        needed = cache.length + cache.kept + rows
+        span = -(-needed // SPAN_SLOTS) * SPAN_SLOTS if self.kernels.masks_span else cache.slots + MAX_BUCKET
         if (rows, kept, span) not in cache.steps:
             cache.steps[rows, kept, span] = StaticStep(self, rows, kept, span)
         parents = cache.with_kept(parents)
         logits = cache.steps[rows, kept, span].run(tokens, parents, cache)
         cache.parents = parents
-        return TorchLogits(logits)
+        return logits
+
+    def _score(self, inputs: torch.Tensor, parents: IntArray, cache: KVCache, cancel: CancelToken) -> TorchLogits:
+        GraphedCache.own(cache, cache.length + cache.kept + len(inputs)).move()
+        return super()._score(inputs, parents, cache, cancel)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,19 +12,16 @@ import torch
 from completion.cancellation import NEVER, CancelToken
 from completion.model.architecture import Activation, Architecture, read_architecture
 from completion.model.causal_model import KVCache
-from completion.model.dense.kv_cache import Angles, ExactStore, Int8Store, Store, TorchCache, rotate
+from completion.model.dense.attention import PLAIN, Attention, Kernels, Sight
+from completion.model.dense.kv_cache import Angles, Int8Store, Store, TorchCache
 from completion.model.dense.torch_logits import TorchLogits
 from completion.model.dense.weights import LayerWeights, Norm, Weights, read_weights
-from completion.model.draft_rows import tree_layout
-from completion.model.rotary import rotary_tables
 from drafting.arrays import FloatArray, IntArray
 
 _ACTIVATIONS: dict[Activation, Callable[[torch.Tensor], torch.Tensor]] = {
     "silu": torch.nn.functional.silu,
     "gelu_tanh": partial(torch.nn.functional.gelu, approximate="tanh"),
 }
-PREFILL_ROWS = 256
-"""Maximum number of rows in one pass of a prefill; it bounds the memory of masks and scores."""
 
 
 def load_dense(folder: Path, dtype: torch.dtype, threads: int | None) -> DenseTransformer:
@@ -37,42 +32,6 @@ def load_dense(folder: Path, dtype: torch.dtype, threads: int | None) -> DenseTr
     return DenseTransformer(architecture, read_weights(folder, architecture, dtype))
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Input of one forward pass.
-
-    Attributes:
-        inputs: Embeddings.  # [rows, hidden]
-        slots: Slots that receive keys and values.  # [rows]
-        positions: Rotary positions.  # [rows]
-        mask: Added to attention scores: 0 for a slot that the row sees, −∞ for others.  # [rows, span]
-        near_mask: The same for windowed layers.  # [rows, span]
-    """
-
-    inputs: torch.Tensor
-    slots: torch.Tensor
-    positions: torch.Tensor
-    mask: torch.Tensor
-    near_mask: torch.Tensor
-
-
-def masked(visible: torch.Tensor, architecture: Architecture) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the masks of `Rows` for what each row sees.
-
-    The slots that a row sees have ascending positions without gaps, so a window's slots are the last of them.
-
-    Args:
-        visible: Which slots each row sees.  # bool [rows, span]
-        architecture: Tells the window.
-    """
-    zeros = torch.zeros(visible.shape, device=visible.device)
-    mask = zeros.masked_fill(~visible, -math.inf)
-    if not architecture.windowed_layers or architecture.window >= visible.shape[1]:
-        return mask, mask
-    seen = visible.cumsum(dim=1)
-    return mask, mask.masked_fill(seen <= seen[:, -1:] - architecture.window, -math.inf)
-
-
 class DenseTransformer:
     """Scores rows of tokens on top of a cached past.
 
@@ -80,16 +39,17 @@ class DenseTransformer:
         architecture: Sizes and constants.
         weights: All weights.
         int8_cache: Whether keys and values are stored in 8 bits, in about a third of the memory.
+        kernels: Operators of the device.
     """
 
-    def __init__(self, architecture: Architecture, weights: Weights, *, int8_cache: bool = False) -> None:
+    def __init__(
+        self, architecture: Architecture, weights: Weights, *, int8_cache: bool = False, kernels: Kernels = PLAIN
+    ) -> None:
         self.architecture, self.weights = architecture, weights
-        self._int8_cache = int8_cache
+        self._int8_cache, self.kernels = int8_cache, kernels
         self.shape = architecture.shape
         self.device = str(weights.final_norm.weight.device)
-        cosines, sines = (torch.from_numpy(table).to(self.device) for table in rotary_tables(architecture))
-        self.angles = Angles(cosines, sines, tuple(architecture.first_angles))
-        self._windowed = frozenset(architecture.windowed_layers)
+        self.angles = Angles.of(architecture, self.device)
         self._activation = _ACTIVATIONS[architecture.activation]
 
     def new_cache(self, capacity: int) -> TorchCache:
@@ -100,7 +60,7 @@ class DenseTransformer:
         """Return an empty store of keys and values."""
         dtype = self.weights.embeddings.dtype
         if not self._int8_cache:
-            return ExactStore(self.shape, dtype, self.angles)
+            return self.kernels.exact_store(self.shape, dtype, self.angles)
         return Int8Store(
             self.shape, dtype, self.angles, torch.stack([self._key_bias(layer) for layer in self.weights.layers])
         )
@@ -124,12 +84,12 @@ class DenseTransformer:
     ) -> TorchLogits:
         """Compute tokens into given slots; see `CausalModel.prefill`."""
         cache = TorchCache.own(cache, int(slots[-1]) + 1)
-        hidden = []
-        for start in range(0, len(tokens), PREFILL_ROWS):
-            chunk = slots[start : start + PREFILL_ROWS]
-            visible = np.arange(int(chunk[-1]) + 1) <= chunk[:, None]
-            inputs = self.embedded(self._indices(tokens[start : start + PREFILL_ROWS]))
-            hidden.append(self.forward(self._rows(inputs, chunk, chunk, visible), cache, cancel))
+        hidden, most = [], self.kernels.prefill_rows
+        for start in range(0, len(tokens), most):
+            chunk = self._indices(slots[start : start + most])
+            inputs = self.embedded(self._indices(tokens[start : start + most]))
+            sight = Sight.of_slots(chunk, int(slots[: start + most][-1]) + 1)
+            hidden.append(self.forward(inputs, sight, cache, cancel))
         cache.settle(max(cache.length, int(slots[-1]) + 1))
         return TorchLogits(self.logits(torch.cat(hidden)[list(logits_rows)]))
 
@@ -158,29 +118,25 @@ class DenseTransformer:
     def _score(self, inputs: torch.Tensor, parents: IntArray, cache: KVCache, cancel: CancelToken) -> TorchLogits:
         cache = TorchCache.own(cache, cache.length + cache.kept + len(inputs))
         parents = cache.with_kept(parents)
-        slots, positions, visible = tree_layout(parents, cache.kept, cache.length)
-        hidden = self.forward(self._rows(inputs, slots, positions, visible), cache, cancel)
+        sight = Sight.of_tree(parents, cache.kept, cache.length, self.device)
+        hidden = self.forward(inputs, sight, cache, cancel)
         cache.parents = parents
         return TorchLogits(self.logits(hidden))
 
-    def _rows(self, inputs: torch.Tensor, slots: IntArray, positions: IntArray, visible: np.ndarray) -> Rows:
-        masks = masked(torch.from_numpy(visible), self.architecture)
-        return Rows(
-            inputs, self._indices(slots), self._indices(positions), masks[0].to(self.device), masks[1].to(self.device)
-        )
-
-    def forward(self, rows: Rows, cache: TorchCache, cancel: CancelToken = NEVER) -> torch.Tensor:
-        """Return hidden states after the last layer.  # [rows, hidden].
+    def forward(self, x: torch.Tensor, sight: Sight, cache: TorchCache, cancel: CancelToken = NEVER) -> torch.Tensor:
+        """Return hidden states after the last layer.  x: embeddings; # [rows, hidden] → # [rows, hidden].
 
         Raises:
             CancelledError: Before the next layer after `cancel`.
         """
-        x = rows.inputs
+        attend = self.kernels.attention(sight, self.architecture)
         for index, layer in enumerate(self.weights.layers):
             cancel.raise_if_cancelled()
             h = self._norm(x, layer.attention_norm)
             x = self._added(
-                x, layer.attention_out(self._attention(index, layer, h, rows, cache)), layer.attention_post_norm
+                x,
+                layer.attention_out(self._attended(index, layer, h, cache.store, attend)),
+                layer.attention_post_norm,
             )
             h = layer.up(self._norm(x, layer.mlp_norm))  # [rows, intermediate, or twice that]
             x = self._added(x, layer.down(self._activated(h)), layer.mlp_post_norm)
@@ -197,41 +153,29 @@ class DenseTransformer:
         gate, up = up.chunk(2, dim=-1)
         return self._activation(gate) * up
 
-    def _attention(
-        self, index: int, layer: LayerWeights, x: torch.Tensor, rows: Rows, cache: TorchCache
+    def _attended(
+        self, index: int, layer: LayerWeights, x: torch.Tensor, store: Store, attend: Attention
     ) -> torch.Tensor:
-        """Compute softmax(scale · q kᵀ + mask) v.  # [rows, heads · head_dim].
+        """Write the keys and values of rows, and return what the rows take from those that they see.
 
-        The query heads that share a KV head are folded into its rows.
+        # [rows, hidden] → # [rows, heads · head_dim]
         """
-        heads, groups, width = self.architecture.heads, self.shape.kv_heads, self.shape.head_dim
-        mask = rows.near_mask if index in self._windowed else rows.mask
-        count, span = mask.shape
-        cosines, sines = self.angles.of_layer(index, rows.positions)  # [rows, head_dim / 2]
-        folded = layer.qkv(x).view(count, heads + 2 * groups, width).transpose(0, 1)
+        heads, groups = self.architecture.heads, self.shape.kv_heads
+        folded = layer.qkv(x).view(len(x), heads + 2 * groups, -1).transpose(0, 1)
         q, k, v = folded.tensor_split((heads, heads + groups))  # [heads or kv_heads, rows, head_dim]
         if layer.query_norm is not None and layer.key_norm is not None:
             q, k = self._norm(q, layer.query_norm), self._norm(k, layer.key_norm)
-        cache.store.write(index, rows.slots, rows.positions, k, rotate(k, cosines, sines), v)
-        keys, values = cache.store.read(index, span)
-        q = rotate(q, cosines, sines).reshape(groups, -1, width)  # [kv_heads, heads/kv_heads · rows, head_dim]
-        scores = (q @ keys.mT).float() * self.architecture.attention_scale
-        scores = scores.view(groups, -1, count, span) + mask
-        weights = scores.softmax(-1).to(x.dtype).view(groups, -1, span)
-        out = weights @ values  # [kv_heads, heads/kv_heads · rows, head_dim]
-        return out.view(heads, count, width).transpose(0, 1).reshape(count, -1)
+        return attend(q, k, v, index, store).transpose(0, 1).reshape(len(x), -1)
 
     def _norm(self, x: torch.Tensor, norm: Norm) -> torch.Tensor:
         """Compute x / √(mean(x²) + ε) · weight in float32, of centred x plus a bias if norms are centred.
 
         Source: "Root Mean Square Layer Normalization", equation 4; "Layer Normalization", equation 4.
         """
-        wide = x.float()
+        wide, width, epsilon = x.to(norm.weight.dtype), norm.weight.shape, self.architecture.norm_epsilon
         if self.architecture.centred_norms:
-            wide = wide - wide.mean(-1, keepdim=True)
-        scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.architecture.norm_epsilon)
-        result = (norm.weight * (wide * scale).to(norm.weight.dtype)).to(x.dtype)
-        return result if norm.bias is None else result + norm.bias
+            return torch.nn.functional.layer_norm(wide, width, norm.weight, norm.bias, epsilon).to(x.dtype)
+        return torch.nn.functional.rms_norm(wide, width, norm.weight, epsilon).to(x.dtype)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return the logits of the next token.  hidden: # [rows, hidden] → # [rows, vocabulary]."""

@@ -12,9 +12,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from completion.model.architecture import Architecture
 from completion.model.causal_model import ModelShape
 from completion.model.dense.quantized_linear import rounded_rows
 from completion.model.draft_rows import TreeCache
+from completion.model.rotary import rotary_tables
 from drafting.arrays import IntArray
 
 
@@ -38,11 +40,20 @@ class Angles:
         cosines: Cosines.  # [positions or more, head_dim / 2]
         sines: Sines.  # same shape
         first: First row of each layer.  # [layers]
+        starts: The same on the device.  # int64 [layers]
     """
 
     cosines: Tensor
     sines: Tensor
     first: tuple[int, ...]
+    starts: Tensor
+
+    @classmethod
+    def of(cls, architecture: Architecture, device: str) -> Angles:
+        """Return a model's angles on a device."""
+        cosines, sines = (torch.from_numpy(table).to(device) for table in rotary_tables(architecture))
+        first = tuple(architecture.first_angles)
+        return cls(cosines, sines, first, torch.tensor(first, device=device))
 
     def of_layer(self, layer: int, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines of one layer.  positions: # [rows] → # [rows, head_dim / 2] twice."""
@@ -51,8 +62,7 @@ class Angles:
 
     def of_all(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Return those of all layers.  positions: # [rows] → # [rows, head_dim / 2] or [layers, 1, ...] twice."""
-        starts = torch.tensor(self.first, device=positions.device)[:, None, None]
-        rows = starts + positions if any(self.first) else positions
+        rows = self.starts[:, None, None] + positions if any(self.first) else positions
         return self.cosines[rows], self.sines[rows]
 
 
@@ -146,10 +156,10 @@ class Int8Store(Store):
         shape: Sizes of the model.
         dtype: Type of keys and values that are read.
         angles: Rotary angles.
-        biases: Biases of the keys.  # [layers, kv_heads, 1, head_dim]
+        biases: Biases of the keys, an attribute as well.  # [layers, kv_heads, 1, head_dim]
     """
 
-    __slots__ = ("_biases", "_dtype")
+    __slots__ = ("_dtype", "biases")
 
     def __init__(self, shape: ModelShape, dtype: torch.dtype, angles: Angles, biases: Tensor) -> None:
         rounded, scales = (shape.head_dim, torch.int8), (1, torch.float32)
@@ -157,7 +167,7 @@ class Int8Store(Store):
             shape, angles, {"keys": rounded, "key_scales": scales, "values": rounded, "value_scales": scales}
         )
         self.tensors["positions"] = torch.zeros((1, 1, 0, 1), dtype=torch.int64, device=angles.cosines.device)
-        self._dtype, self._biases = dtype, biases.float()
+        self._dtype, self.biases = dtype, biases.float()
 
     def turn(self, slots: Tensor) -> None:
         """See `Store`."""
@@ -166,7 +176,7 @@ class Int8Store(Store):
     def write(self, layer: int, slots: Tensor, positions: Tensor, plain: Tensor, rotated: Tensor, v: Tensor) -> None:  # noqa: ARG002
         """See `Store`."""
         self.tensors["positions"][0, 0, :, 0].index_copy_(0, slots, positions)
-        for name, rows in (("key", plain.float() - self._biases[layer]), ("value", v.float())):
+        for name, rows in (("key", plain.float() - self.biases[layer]), ("value", v.float())):
             values, scales = rounded_rows(rows)
             self.tensors[f"{name}s"][layer].index_copy_(1, slots, values)
             self.tensors[f"{name}_scales"][layer].index_copy_(1, slots, scales)
@@ -175,7 +185,7 @@ class Int8Store(Store):
         """See `Store`."""
         parts = ("keys", "key_scales", "values", "value_scales")
         keys, key_scales, values, value_scales = (self.tensors[name][layer, :, :span] for name in parts)
-        plain = keys * key_scales + self._biases[layer]
+        plain = keys * key_scales + self.biases[layer]
         angles = self.angles.of_layer(layer, self.tensors["positions"][0, 0, :span, 0])
         return rotate(plain, *angles).to(self._dtype), (values * value_scales).to(self._dtype)
 

@@ -11,13 +11,32 @@ _MIN_KEPT = 8
 """Minimum number of best tokens of a row that are copied at once: most callers want a few more than the best."""
 
 
+def best_tokens(values: torch.Tensor, count: int = _MIN_KEPT) -> torch.Tensor:
+    """Return of each row the lowest best token, log Σ exp, the best tokens and their logits, for one copy.
+
+    Token ids are exact in float32.
+
+    # [rows, vocabulary] → # float32 [rows, 2 + 2 · count]
+    """
+    wide, vocabulary = values.float(), values.shape[1]
+    ids = torch.arange(vocabulary, device=values.device)
+    lowest = torch.where(wide == wide.amax(dim=1, keepdim=True), ids, vocabulary).amin(dim=1, keepdim=True)
+    best, tokens = wide.topk(min(count, vocabulary), dim=1)
+    return torch.cat((lowest.float(), wide.logsumexp(dim=1, keepdim=True), tokens.float(), best), dim=1)
+
+
 class TorchLogits:
-    """Logits of several rows.  # [rows, vocabulary_size]."""
+    """Logits of several rows.
 
-    __slots__ = ("_best", "_log_sums", "_lowest", "_rows", "_tokens", "_values")
+    Args:
+        values: The logits.  # [rows, vocabulary_size]
+        best: Their `best_tokens`, if a graph has found them.
+    """
 
-    def __init__(self, values: torch.Tensor) -> None:
-        self._values = values
+    __slots__ = ("_best", "_found", "_log_sums", "_lowest", "_rows", "_tokens", "_values")
+
+    def __init__(self, values: torch.Tensor, best: torch.Tensor | None = None) -> None:
+        self._values, self._found = values, best
         self._lowest = np.zeros(0, dtype=np.int32)  # best token of each row
         self._log_sums = np.zeros(0, dtype=np.float32)
         self._tokens = np.zeros((len(values), 0), dtype=np.int32)
@@ -48,15 +67,12 @@ class TorchLogits:
         return self._rows[index]
 
     def _keep(self, count: int) -> None:
-        """Find the best tokens of each row and the sums, and copy all at once. Token ids are exact in float32."""
+        """Copy the best tokens of each row and the sums at once."""
         if self._tokens.shape[1] >= count:
             return
-        wide, vocabulary = self._values.float(), self._values.shape[1]
-        ids = torch.arange(vocabulary, device=self._values.device)
-        lowest = torch.where(wide == wide.amax(dim=1, keepdim=True), ids, vocabulary).amin(dim=1, keepdim=True)
-        best, tokens = wide.topk(min(max(count, _MIN_KEPT), vocabulary), dim=1)
-        log_sums = wide.logsumexp(dim=1, keepdim=True)
-        copied = torch.cat((lowest.float(), log_sums, tokens.float(), best), dim=1).cpu().numpy()
+        if self._found is None or count > _MIN_KEPT:
+            self._found = best_tokens(self._values, max(count, _MIN_KEPT))
+        copied = self._found.cpu().numpy()
         found, values = np.split(copied[:, 2:], 2, axis=1)
         order = np.lexsort((found, -values), axis=-1)  # the lowest id first among equals
         self._lowest, self._log_sums = copied[:, 0].astype(np.int32), copied[:, 1]

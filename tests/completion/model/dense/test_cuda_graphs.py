@@ -5,6 +5,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from completion.model.architecture import read_architecture
 from completion.model.dense import cuda_graphs
@@ -60,6 +61,73 @@ def test_steps_after_a_commit_give_the_logits_of_the_plain_decoder(both):
             cache.commit(path)
         found.append(model.score(np.array([4], dtype=np.int32), np.array([-1], dtype=np.int32), cache).row(0))
     np.testing.assert_allclose(found[1], found[0], atol=TOLERANCE)
+
+
+def prefilled(model, cache):
+    length = cache.length
+    model.prefill(np.arange(5, dtype=np.int32), np.arange(length, length + 5, dtype=np.int32), cache)
+
+
+def moved(_model, cache):
+    cache.rearrange(np.concatenate((np.arange(20, cache.length), np.arange(20))).astype(np.int32))
+
+
+def grown(_model, cache):
+    cache.reserve(190)
+
+
+def superposed(model, cache):
+    model.superpose(np.array([[3, 4]], dtype=np.int32), np.array([[0.5, 0.5]], np.float32), NODES[1][:1], cache)
+
+
+def committed_again(model, cache):
+    model.score(np.array([9, 8, 7], dtype=np.int32), np.array([-1, -1, 1], dtype=np.int32), cache)
+    cache.commit([1, 2])
+
+
+def regrown(model, cache):
+    cache.reopen(cache.length - 3)
+    cache.keep([0, 1])
+
+
+@pytest.mark.parametrize("work", [prefilled, moved, grown, superposed, committed_again, regrown])
+@pytest.mark.parametrize("most_moves", [64, 1], ids=["left to the next step", "done at once"])
+def test_accepted_rows_are_in_their_slots_whatever_comes_next(both, monkeypatch, work, most_moves):
+    monkeypatch.setattr(cuda_graphs, "MAX_MOVES", most_moves)
+    found, past = [], np.arange(50, dtype=np.int32)
+    for model in both:
+        cache = filled(model, past)
+        model.score(np.array([5, 6, 7, 8], dtype=np.int32), np.array([-1, 0, 0, 2], dtype=np.int32), cache)
+        cache.commit([0, 2, 3])
+        work(model, cache)
+        found.append(model.score(*NODES, cache).row(1))
+    np.testing.assert_allclose(found[1], found[0], atol=TOLERANCE)
+
+
+class Waits(TorchDispatchMode):
+    """Notes operators whose result's shape or value the processor has to wait for."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.name()
+        if name in {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::unique_dim"}:
+            self.found.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+def test_nothing_of_a_step_waits_for_the_device(both):
+    """A captured graph could not hold it."""
+    _, graphed = both
+    cache = filled(graphed, np.arange(50, dtype=np.int32))
+    graphed.score(*NODES, cache)
+    cache.commit([0])
+    (step,) = cache.steps.values()
+    with torch.inference_mode(), Waits() as waits:
+        step._compute(cache)
+    assert waits.found == []
 
 
 @pytest.mark.parametrize("most_kept", [(0, 8, 64), (0, 8)], ids=["in fixed shapes", "beyond them"])
