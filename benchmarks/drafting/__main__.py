@@ -249,7 +249,7 @@ def main() -> None:
     bench.warm_up(cases[arguments.records :])
     run(bench, cases[: arguments.records], arguments.single_every)
     theirs = TheirPromptLookup(arguments.model, arguments.threads)
-    ratio = theirs.ratio(bench.engine, bench.drafters, cases[: arguments.comparisons])
+    ratio = theirs.ratio(bench.engine, bench.drafters, [case.request for case in cases[: arguments.comparisons]])
     print_table(bench)
     figures = summary(bench) | {
         "ratio_transformers_prompt_lookup": ratio,

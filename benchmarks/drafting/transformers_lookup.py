@@ -10,7 +10,6 @@ from dataclasses import replace
 import torch
 from transformers import AutoModelForCausalLM
 
-from benchmarks.drafting.records import Case
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.model.store.model_store import prepare
@@ -24,19 +23,19 @@ LOOKUP_TOKENS = 10
 class TheirPromptLookup:
     """`generate` of transformers with `prompt_lookup_num_tokens`, in bfloat16."""
 
-    def __init__(self, model: str, threads: int | None) -> None:
-        """Load the weights a second time."""
+    def __init__(self, model: str, threads: int | None, device: str = "cpu") -> None:
+        """Load the weights a second time, on a device of torch."""
         if threads is not None:
             torch.set_num_threads(threads)
         folder = prepare(model).folder
-        self._model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
+        self._model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval().to(device)
 
-    def ratio(self, engine: Engine, drafters: Drafters, cases: Sequence[Case]) -> float:
+    def ratio(self, engine: Engine, drafters: Drafters, requests: Sequence[CompletionRequest]) -> float:
         """Return the median of (their time / our time) for completions of equal length, prompts not cached."""
         self._seconds([1, 2, 3], 2)
-        return statistics.median(self._ratio_of(engine, drafters, case) for case in cases) if cases else 0.0
+        return statistics.median(self._ratio_of(engine, drafters, one) for one in requests) if requests else 0.0
 
-    def _ratio_of(self, engine: Engine, drafters: Drafters, case: Case) -> float:
+    def _ratio_of(self, engine: Engine, drafters: Drafters, request: CompletionRequest) -> float:
         prompts: list[Sequence[int]] = []
         make = drafters.session
 
@@ -48,7 +47,7 @@ class TheirPromptLookup:
 
         drafters.session = noted  # type: ignore[method-assign]
         try:
-            ours, tokens = self._ours(engine, replace(case.request, document="comparison " + case.request.document))
+            ours, tokens = self._ours(engine, replace(request, document="comparison " + request.document))
         finally:
             drafters.session = make  # type: ignore[method-assign]
         return self._seconds(prompts[-1], tokens) / ours
@@ -63,7 +62,7 @@ class TheirPromptLookup:
         return seconds, last.statistics.generated_tokens
 
     def _seconds(self, prompt: Sequence[int], tokens: int) -> float:
-        ids = torch.tensor([list(prompt)])
+        ids = torch.tensor([list(prompt)], device=self._model.device)
         started = time.perf_counter()
         with torch.inference_mode():
             self._model.generate(

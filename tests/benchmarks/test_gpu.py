@@ -1,0 +1,58 @@
+"""The benchmarks of the GPU path: what they need, and a replay on a tiny model."""
+
+import dataclasses
+import subprocess
+import sys
+
+import numpy as np
+import torch
+
+from benchmarks.gpu.in_shape import InShape
+from benchmarks.gpu.weights import coder, random_weights
+from benchmarks.gpu_replay import DRAFTS, PLAIN, figures, run
+from benchmarks.typing.scripts import Passage, Script
+from completion.model.dense.dense_transformer import DenseTransformer
+
+SCRIPT = Script("id", "python", "a.py", "a = 1\n\nb = 2\n", (Passage(6, 0, "c = a + b\n"),), 10)
+
+
+def test_the_benchmark_of_steps_needs_no_more_than_torch_numpy_and_numba():
+    """A machine with a GPU often has no more."""
+    missing = ("platformdirs", "filelock", "tokenizers", "psutil", "huggingface_hub", "gguf", "transformers", "regex")
+    script = f"import sys; sys.modules |= dict.fromkeys({missing}); import benchmarks.gpu.__main__"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_replay_asks_with_and_without_drafts(tiny_model):
+    ticks = iter(range(10_000))
+    rows = run(tiny_model, [SCRIPT], 4, 3, lambda: next(ticks) / 1000)
+    assert len(rows[DRAFTS].whole) == len(rows[PLAIN].whole) > 0
+    assert rows[DRAFTS].tokens == rows[PLAIN].tokens
+    for times in rows.values():
+        shown = zip(times.first_text, times.first_line, times.whole, strict=True)
+        assert all(0 < first <= line <= whole for first, line, whole in shown)
+    assert figures(rows)["requests"] == len(rows[DRAFTS].whole)
+
+
+def test_a_model_in_a_shape_answers_as_the_real_one_and_keeps_its_slots_in_step():
+    shape = dataclasses.replace(coder(1, 64, 2, 1, 64, 32), vocabulary_size=64, max_positions=64)
+    real, large = (
+        DenseTransformer(one, random_weights(one, torch.float32, "cpu"))
+        for one in (shape, dataclasses.replace(shape, layers=2))
+    )
+    waits = []
+    both = InShape(real, large, lambda: waits.append(both.clock()))
+    tokens, slots = np.arange(9, dtype=np.int32), np.arange(9, dtype=np.int32)
+    answers = []
+    for model in (real, both):
+        cache = model.new_cache(40)
+        model.prefill(tokens, slots, cache)
+        model.score(tokens[:3], np.array([-1, 0, -1], dtype=np.int32), cache)
+        cache.commit([0, 1])
+        cache.rearrange(np.arange(2, 11, dtype=np.int32))
+        answers.append(model.score(tokens[:1], np.array([-1], dtype=np.int32), cache).row(0))
+    np.testing.assert_array_equal(answers[0], answers[1])
+    assert cache.real.length == cache.large.length == 9
+    assert len(waits) == 6
+    assert waits == sorted(waits)
