@@ -130,7 +130,7 @@ def _warm_engine(loaded: LoadedModel, progress: Progress) -> LoadedEngine:
     return LoadedEngine(
         engine,
         loaded.name,
-        loaded.device,
+        f"{loaded.device} ({loaded.outcome})" if loaded.outcome else loaded.device,
         loaded.model.shape.max_positions,
         loaded.remark,
         partial(note_failure, loaded.folder, loaded.plan),

@@ -106,6 +106,14 @@ class Trial:
             )
         return ""
 
+    @property
+    def outcome(self) -> str:
+        """What `draftline doctor` says of a GPU that computed; "" if it could not."""
+        if not self.seconds:
+            return ""
+        speed = f"{self.cpu_seconds / self.seconds:.1f} times as fast as the processor"
+        return f"{self.gpu}, in its trial {speed}, predictions {self.divergence:.4f} nats from the processor's"
+
 
 def find_gpu() -> Gpu | None:
     """Return the GPU that the system's drivers report, without loading torch."""

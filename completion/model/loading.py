@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from completion.backend import GPU_MEMORY_SHARE, Backend
 from completion.errors import UnsupportedModelError
@@ -43,6 +43,7 @@ class LoadedModel:
         device: Where it runs, as torch names it.
         remark: A sentence on why it does not run on this machine's GPU; "" if it does, or if there is none.
         plan: How it is stored on the GPU, None if it runs on the processor.
+        outcome: How the GPU did in its trial, "" if it had none.
     """
 
     model: CausalModel
@@ -53,6 +54,16 @@ class LoadedModel:
     device: str
     remark: str = ""
     plan: GpuPlan | None = None
+    outcome: str = ""
+
+
+class _OnGpu(NamedTuple):
+    """A model on a GPU, or why it is not there; see `LoadedModel`."""
+
+    model: CausalModel | None = None
+    plan: GpuPlan | None = None
+    remark: str = ""
+    outcome: str = ""
 
 
 def load_model(
@@ -82,10 +93,20 @@ def load_model(
     # In parallel: parsing the vocabulary takes as long as reading the weights.
     with report_if_slow(progress, FIRST_START, PREPARATION_SHARE), ThreadPoolExecutor(1) as executor:
         tokenizer = executor.submit(_load_tokenizer, prepared.folder)
-        model, plan, remark = _load_on_gpu(prepared.folder, backend, threads, gpu_memory_share, progress)
-        model = model or _load_weights(prepared.folder, backend, threads)
+        gpu = _load_on_gpu(prepared.folder, backend, threads, gpu_memory_share, progress)
+        model = gpu.model or _load_weights(prepared.folder, backend, threads)
     device = str(getattr(model, "device", "cpu"))
-    return LoadedModel(model, tokenizer.result(), prepared.name, prepared.digest, prepared.folder, device, remark, plan)
+    return LoadedModel(
+        model,
+        tokenizer.result(),
+        prepared.name,
+        prepared.digest,
+        prepared.folder,
+        device,
+        gpu.remark,
+        gpu.plan,
+        gpu.outcome,
+    )
 
 
 def _load_tokenizer(folder: Path) -> CodeTokenizer:
@@ -104,28 +125,27 @@ def _map_torch() -> None:
 
 def _load_on_gpu(
     folder: Path, backend: Backend, threads: int | None, memory_share: float, progress: Progress
-) -> tuple[CausalModel | None, GpuPlan | None, str]:
-    """Return the model on the GPU and its plan: None if there is no GPU that it can use, with a sentence on why not."""
+) -> _OnGpu:
+    """Return the model on the GPU, or no model: with a sentence on why not, if there is a GPU."""
     if backend not in FORMATS or not memory_share or find_spec("torch") is None or (gpu := find_gpu()) is None:
-        return None, None, ""
+        return _OnGpu()
     try:
         plan = plan_for(read_architecture(folder), backend, gpu.memory_bytes, memory_share)
         if plan is None:
-            return (
-                None,
-                None,
-                f"The GPU {gpu.name} is not used: the model needs more than {memory_share:.0%} of its memory.",
-            )
+            most = f"{memory_share:.0%} of its memory"
+            return _OnGpu(remark=f"The GPU {gpu.name} is not used: the model needs more than {most}.")
+        outcome = ""
         if backend == "bf16":
             refusal = failed_lately(folder, gpu, plan)
         else:
-            refusal = tried(folder, gpu, plan, threads, progress).refusal
+            trial = tried(folder, gpu, plan, threads, progress)
+            refusal, outcome = trial.refusal, trial.outcome
         if refusal:
-            return None, None, refusal
-        return transformer.load_on_gpu(folder, gpu.device, plan), plan, ""
+            return _OnGpu(remark=refusal)
+        return _OnGpu(transformer.load_on_gpu(folder, gpu.device, plan), plan, outcome=outcome)
     # The boundary to torch and a driver: without the GPU, the processor runs the model.
     except Exception as error:  # noqa: BLE001
-        return None, None, Trial.of_failure(gpu, error).refusal
+        return _OnGpu(remark=Trial.of_failure(gpu, error).refusal)
 
 
 def _load_weights(folder: Path, backend: Backend, threads: int | None) -> CausalModel:

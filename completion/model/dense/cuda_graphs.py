@@ -155,10 +155,17 @@ class GraphedCache(TorchCache):
         self.move()
         super().rearrange(sources)
 
+    @property
+    def allocated(self) -> int:
+        """Number of slots of the tensors."""
+        return self.store.tensors["keys"].shape[2]
+
     def resize(self, slots: int) -> None:
-        """Allocate slots, and drop the steps captured on the old tensors."""
-        self.steps: dict[tuple[int, int, int], StaticStep] = {}
-        super().resize(-(-(slots + MAX_BUCKET) // SPAN_SLOTS) * SPAN_SLOTS)
+        """Allocate slots, and drop the steps captured on the old tensors; neither if there are enough."""
+        needed = -(-(slots + MAX_BUCKET) // SPAN_SLOTS) * SPAN_SLOTS
+        if needed != self.allocated:
+            self.steps: dict[tuple[int, int, int], StaticStep] = {}
+            super().resize(needed)
 
 
 class GraphedTransformer(DenseTransformer):
@@ -200,7 +207,7 @@ class GraphedTransformer(DenseTransformer):
         rows = 1 << (len(tokens) - 1).bit_length()
         kept = next(kept for kept in MAX_KEPT if cache.kept <= kept)
         needed = cache.length + cache.kept + rows
-        span = -(-needed // SPAN_SLOTS) * SPAN_SLOTS if self.kernels.masks_span else cache.slots + MAX_BUCKET
+        span = -(-needed // SPAN_SLOTS) * SPAN_SLOTS if self.kernels.masks_span else cache.allocated
         if (rows, kept, span) not in cache.steps:
             cache.steps[rows, kept, span] = StaticStep(self, rows, kept, span)
         parents = cache.with_kept(parents)

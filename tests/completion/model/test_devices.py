@@ -4,6 +4,7 @@ There is no GPU here: torch's own CPU device stands in for one, in bfloat16, as 
 """
 
 import json
+import re
 import threading
 from dataclasses import replace
 
@@ -109,6 +110,10 @@ def test_a_gpu_that_agrees_and_is_quicker_runs_the_model(tiny_qwen2, monkeypatch
     monkeypatch.setattr(transformer, "load_on_gpu", noted)
     loaded = load_model(str(tiny_qwen2), threads=1)
     assert (loaded.remark, loaded.plan) == ("", PLAN)
+    assert re.fullmatch(
+        r"stand-in, in its trial [\d.]+ times as fast as the processor, predictions 0\.0\d+ nats from the processor's",
+        loaded.outcome,
+    )
     assert taken == [("cpu", PLAN)]
 
 

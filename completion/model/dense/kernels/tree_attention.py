@@ -19,7 +19,7 @@ from completion.model.dense.kv_cache import Int8Store, Store
 NOTHING: tl.constexpr = tl.constexpr(-1e30)
 """Score of a slot that is not seen. Unlike −∞ it has a difference from itself."""
 MAX_TILE = 64
-"""Maximum number of query rows that share a read of the keys."""
+"""Maximum number of query rows that share a read of the keys; half of it for heads of 256 channels, for registers."""
 SLOTS_TILE = 32
 """Slots that a program reads at once."""
 PROGRAMS = 256
@@ -245,7 +245,7 @@ class KernelAttention:
             rows, slots, heads, WIDTH=width, INT8=int8,
         )  # fmt: skip
         folded = heads // groups * rows
-        tile = min(max(16, triton.next_power_of_2(folded)), MAX_TILE)
+        tile = min(max(16, triton.next_power_of_2(folded)), MAX_TILE if width < 256 else MAX_TILE // 2)
         tiles = triton.cdiv(folded, tile)
         parts = min(max(1, PROGRAMS // (groups * tiles)), MAX_PARTS, triton.cdiv(sight.span, SLOTS_TILE))
         sums = torch.empty((groups, parts, folded, width), dtype=torch.float32, device=q.device)

@@ -49,7 +49,7 @@ def main() -> None:
         SHARED_BYTES, ((128, True, 0, False), (128, True, 0, True), (256, False, 512, False), (64, True, 512, True))
     )
     for capability, (width, is_tree, window, int8) in forms:
-        constants = {"WIDTH": width, "TILE": MAX_TILE, "SLOTS": SLOTS_TILE, "TREE": is_tree}
+        constants = {"WIDTH": width, "TILE": min(MAX_TILE, 8192 // width), "SLOTS": SLOTS_TILE, "TREE": is_tree}
         constants |= {"WINDOW": window, "INT8": int8}
         found_types = rounded if int8 else exact
         found = compiled(attend, types_of(attend, found_types), constants, capability)

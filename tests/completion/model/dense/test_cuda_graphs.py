@@ -173,6 +173,19 @@ def test_a_cache_that_grows_drops_the_steps_captured_on_its_old_tensors(both):
         np.testing.assert_allclose(graphed, plain, atol=TOLERANCE)
 
 
+def test_growth_within_the_allocated_spans_keeps_the_captured_steps(both, monkeypatch):
+    monkeypatch.setattr(cuda_graphs, "SPAN_SLOTS", 1024)
+    _, graphed = both
+    cache = filled(graphed, np.arange(50, dtype=np.int32))
+    graphed.score(*NODES, cache)
+    captured, slots = dict(cache.steps), cache.slots
+    cache.capacity = 600
+    cache.reserve(slots + 1)
+    graphed.score(*NODES, cache)
+    assert cache.slots > slots
+    assert cache.steps == captured
+
+
 def test_defect_1_an_unused_cache_is_freed_with_its_steps(both):
     _, graphed = both
     cache = graphed.new_cache(70)
