@@ -15,6 +15,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 from benchmarks.data import read_records
 from benchmarks.typing.scripts import Script, choose, release_scripts
@@ -22,6 +23,7 @@ from benchmarks.typing_ablation import questions
 from completion.backend import BACKENDS, Backend
 from completion.cancellation import CancelToken
 from completion.engine import Engine, product_settings
+from completion.model.causal_model import CausalModel
 from completion.model.loading import LoadedModel, load_model
 from completion.request import CompletionEvent, CompletionRequest
 
@@ -122,7 +124,8 @@ def in_shape(loaded: LoadedModel, size: str) -> tuple[LoadedModel, Callable[[], 
     kernels = kernels_for(SHAPES[size], device, int8_cache=False)
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
     both = InShape(loaded.model, GraphedTransformer(SHAPES[size], weights, kernels=kernels), wait)
-    return replace(loaded, model=both, digest=f"{loaded.digest} {size}"), both.clock
+    model = cast("CausalModel", both)  # whose caches cannot be assigned a length, as the interface would allow
+    return replace(loaded, model=model, digest=f"{loaded.digest} {size}"), both.clock
 
 
 def main() -> None:

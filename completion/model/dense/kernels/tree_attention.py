@@ -205,12 +205,13 @@ def join(
     totals: tl.tensor,
     largest: tl.tensor,
     out: tl.tensor,
+    rows: tl.int32,
     folded: tl.int32,
     parts: tl.int32,
     WIDTH: tl.constexpr,
     PARTS: tl.constexpr,
 ) -> None:
-    """Join the sums of all parts of `attend` for one query row.  out: # [kv_heads, folded, WIDTH]."""
+    """Join the sums of all parts of `attend` for one query row.  out: # [rows, heads, WIDTH]."""
     head, query = tl.program_id(0), tl.program_id(1)
     part, channel = tl.arange(0, PARTS), tl.arange(0, WIDTH)
     exists = part < parts
@@ -220,7 +221,9 @@ def join(
     total = tl.sum(tl.load(totals + found, mask=exists, other=0.0) * weights, 0)
     summed = tl.load(sums + found[:, None] * WIDTH + channel[None, :], mask=exists[:, None], other=0.0)
     joined = tl.sum(summed * weights[:, None], 0) / total
-    tl.store(out + (head * folded + query) * WIDTH + channel, joined.to(out.dtype.element_ty))
+    shared = folded // rows  # query heads of a KV head
+    place = query % rows * shared * tl.num_programs(0) + head * shared + query // rows
+    tl.store(out + place * WIDTH + channel, joined.to(out.dtype.element_ty))
 
 
 def supported(architecture: Architecture) -> bool:
@@ -250,7 +253,7 @@ class KernelAttention:
         parts = min(max(1, PROGRAMS // (groups * tiles)), MAX_PARTS, triton.cdiv(sight.span, SLOTS_TILE))
         sums = torch.empty((groups, parts, folded, width), dtype=torch.float32, device=q.device)
         totals, largest = sums.new_empty((2, groups, parts, folded))
-        out = torch.empty_like(turned)
+        out = turned.new_empty((rows, heads, width))  # as the next product reads it
         attend[groups, tiles, parts](
             turned, tensors.keys, *tensors[2:],
             sight.positions, self._limits, sight.start, sight.end, sight.distances,
@@ -259,9 +262,9 @@ class KernelAttention:
             WINDOW=self._window if layer in self._windowed else 0, INT8=int8,
         )  # fmt: skip
         join[groups, folded](
-            sums, totals, largest, out, folded, parts, WIDTH=width, PARTS=triton.next_power_of_2(parts)
+            sums, totals, largest, out, rows, folded, parts, WIDTH=width, PARTS=triton.next_power_of_2(parts)
         )
-        return out
+        return out.transpose(0, 1)
 
 
 KERNELS = Kernels(KernelAttention, TurnedStore, prefill_rows=512, masks_span=False)
