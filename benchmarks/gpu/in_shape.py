@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from completion.cancellation import NEVER, CancelToken
 from completion.model.causal_model import CausalModel, KVCache, Logits
 from drafting.arrays import FloatArray, IntArray
 
@@ -90,23 +91,32 @@ class InShape:
         """See `CausalModel`."""
         return BothCaches(self._real.new_cache(capacity), self._large.new_cache(capacity))
 
-    def prefill(self, tokens: IntArray, slots: IntArray, cache: KVCache, logits_rows: Sequence[int] = ()) -> Logits:
+    def prefill(
+        self,
+        tokens: IntArray,
+        slots: IntArray,
+        cache: KVCache,
+        logits_rows: Sequence[int] = (),
+        cancel: CancelToken = NEVER,
+    ) -> Logits:
         """See `CausalModel`."""
         real, large = _both(cache)
-        self._large.prefill(tokens, slots, large, logits_rows)
-        return self._unpaid(lambda: self._real.prefill(tokens, slots, real, logits_rows))
+        self._large.prefill(tokens, slots, large, logits_rows, cancel)
+        return self._unpaid(lambda: self._real.prefill(tokens, slots, real, logits_rows, cancel))
 
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache) -> Logits:
+    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
         """See `CausalModel`."""
         real, large = _both(cache)
-        self._large.score(tokens, parents, large)
-        return self._unpaid(lambda: self._real.score(tokens, parents, real))
+        self._large.score(tokens, parents, large, cancel)
+        return self._unpaid(lambda: self._real.score(tokens, parents, real, cancel))
 
-    def superpose(self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache) -> Logits:
+    def superpose(
+        self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER
+    ) -> Logits:
         """See `CausalModel`."""
         real, large = _both(cache)
-        self._large.superpose(tokens, weights, parents, large)
-        return self._unpaid(lambda: self._real.superpose(tokens, weights, parents, real))
+        self._large.superpose(tokens, weights, parents, large, cancel)
+        return self._unpaid(lambda: self._real.superpose(tokens, weights, parents, real, cancel))
 
     def _unpaid(self, compute: Callable[[], Logits]) -> Logits:
         """Wait for the large model, then compute the logits of the real one, for which the clock stands still."""
