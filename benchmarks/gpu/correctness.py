@@ -79,7 +79,8 @@ def correctness(device: str, dtype: torch.dtype, choice: str) -> dict[str, float
     exact = exercise(DenseTransformer(architecture, weights))
     result: dict[str, float | bool] = {"correct": True}
     print(f"{'format':>18}{'difference':>12}{'argmax':>8}{'divergence':>12}")
-    bound = 1e-3 if dtype == torch.float32 else 0.25  # logits have a standard deviation of about 1
+    # Logits have a standard deviation of about 1. bfloat16 alone moves them by 0.08 and the best token of a row in 22.
+    bound, least = (1e-3, 0.99) if dtype == torch.float32 else (0.25, 0.9)
     for (kind, int8_cache), most in DIVERGENCE_BOUNDS.items():
         plain = DenseTransformer(architecture, moved(weights, kind, dtype, "cpu"), int8_cache=int8_cache)
         kernels = chosen_kernels(architecture, device, choice, int8_cache=int8_cache)
@@ -97,5 +98,5 @@ def correctness(device: str, dtype: torch.dtype, choice: str) -> dict[str, float
             f"logit_error_{name}": float(np.abs(np.stack(exact) - found).max()),
             f"divergence_{name}": lost,
         }
-        result["correct"] = bool(result["correct"] and difference < bound and agreement >= 0.95 and lost < most)
+        result["correct"] = bool(result["correct"] and difference < bound and agreement >= least and lost < most)
     return result

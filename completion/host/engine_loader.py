@@ -124,9 +124,14 @@ def _warm_engine(loaded: LoadedModel, progress: Progress) -> LoadedEngine:
     from completion.model.loading import FIRST_START  # noqa: PLC0415
     from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
 
-    with report_if_slow(progress, FIRST_START, 0.95):
-        engine = Engine(loaded, product_settings(), parsing=ParserProcess())
-        warm_up(engine)
+    parsing = ParserProcess()
+    try:
+        with report_if_slow(progress, FIRST_START, 0.95):
+            engine = Engine(loaded, product_settings(), parsing=parsing)
+            warm_up(engine)
+    except Exception:
+        parsing.close()
+        raise
     return LoadedEngine(
         engine,
         loaded.name,

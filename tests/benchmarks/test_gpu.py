@@ -5,8 +5,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 import torch
 
+from benchmarks.gpu.correctness import correctness
 from benchmarks.gpu.in_shape import InShape
 from benchmarks.gpu.weights import coder, random_weights
 from benchmarks.gpu_replay import DRAFTS, PLAIN, figures, run
@@ -22,6 +24,12 @@ def test_the_benchmark_of_steps_needs_no_more_than_torch_numpy_and_numba():
     script = f"import sys; sys.modules |= dict.fromkeys({missing}); import benchmarks.gpu.__main__"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_every_format_is_correct_on_the_processor():
+    result = correctness("cpu", torch.float32, "auto")
+    assert result.pop("correct"), result
 
 
 def test_a_replay_asks_with_and_without_drafts(tiny_model):
