@@ -7,6 +7,7 @@ compiler leaves up to 250 MB in the process that ran it.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -114,7 +115,8 @@ def load_engine(settings: HostSettings, progress: Progress) -> LoadedEngine:
         if not note_failure(loaded.folder, loaded.plan, error):
             raise
     del loaded
-    trim_gpu()
+    with suppress(RuntimeError):  # after some faults a driver refuses every call
+        trim_gpu()
     return _warm_engine(load(), progress)
 
 

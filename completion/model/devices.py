@@ -45,8 +45,8 @@ _LIMIT_S = 300.0
 """Time after which a trial is given up: the first start on a slow disk takes two minutes."""
 _FAILURE_S = 3600.0
 """Time after which a GPU that failed is tried again: another program may have had its memory."""
-_FAILURES = ("CUDA error", "out of memory")
-"""Words of a driver's faults that have no class of their own: those of cuBLAS, and a lack of memory of a Mac's GPU."""
+_FAILURES = ("CUDA error", "Triton Error", "out of memory")
+"""Words of faults that have no class of their own: of cuBLAS and Triton, and a lack of memory of a Mac's GPU."""
 _ROOT = np.array([-1], dtype=np.int32)
 
 

@@ -37,7 +37,7 @@ def passed(folder, gpu, plan, _threads, _progress):
     return devices._read(devices._record(folder, gpu), gpu, plan) or Trial(gpu.name, seconds=1.0, cpu_seconds=2.0)
 
 
-pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="else torch runs the model on the processor, too")
+pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="torch runs the model on the processor, too")
 
 
 @pytest.fixture
@@ -46,11 +46,17 @@ def settings(tmp_path, monkeypatch):
     for module in (loading, devices):
         monkeypatch.setattr(module, "find_gpu", lambda: STAND_IN)
     monkeypatch.setattr(loading, "tried", passed)
-    return HostSettings(model=str(write_tiny_model(tmp_path / "tiny")), threads=1)
+    return HostSettings(model=str(write_tiny_model(tmp_path / "tiny", head_dim=32)), threads=1)
 
 
 def test_a_gpu_that_fails_at_the_start_is_left_out_at_once(settings, monkeypatch):
-    monkeypatch.setattr(DenseTransformer, "score", full)
+    def lost(*_arguments, **_options):
+        """Fail as a driver does that refuses every call from now on."""
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+        monkeypatch.setattr(torch.cuda, "empty_cache", full)
+        full()
+
+    monkeypatch.setattr(DenseTransformer, "score", lost)
     loaded = load_engine(settings, silent)
     assert loaded.remark == REMARK
     assert [event.done for event in loaded.engine.complete(REQUEST, CancelToken())][-1]

@@ -187,6 +187,7 @@ def test_a_gpu_that_fails_in_a_request_is_left_out_for_an_hour(tiny_qwen2, monke
     assert not note_failure(folder, PLAN, ValueError("a fault of ours: out of memory"))
     assert not note_failure(folder, PLAN, RuntimeError("The size of tensor a must match the size of tensor b"))
     assert note_failure(folder, PLAN, RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED"))
+    assert note_failure(folder, PLAN, RuntimeError("Triton Error [CUDA]: an illegal memory access was encountered"))
     assert not note_failure(folder, None, torch.OutOfMemoryError("of the processor"))
     note_failure_of(folder, STAND_IN)
     for backend in ("auto", "bf16"):
