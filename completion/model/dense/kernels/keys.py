@@ -10,6 +10,11 @@ from torch import Tensor
 
 from completion.model.dense.kv_cache import ExactStore, Int8Store, Store
 
+VARYING = (
+    "row_slots", "positions", "limits", "tree_start", "tree_end", "distances", "totals", "largest", "moved",
+    "rows", "folded", "columns", "slots", "parts", "count",
+)  # fmt: skip
+"""Arguments for whose alignment and values nothing is compiled anew: they differ from step to step."""
 _ROWS_TILE = 16
 
 
@@ -57,7 +62,7 @@ def _rounded(x: tl.tensor, scale: tl.tensor) -> tl.tensor:
     return tl.floor(x / scale + 0.5).to(tl.int8)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=VARYING)
 def write(
     q: tl.tensor,
     k: tl.tensor,
@@ -156,7 +161,7 @@ def write(
             tl.store(values + stored * WIDTH + channel, value)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=VARYING)
 def turn(
     plain: tl.tensor,
     keys: tl.tensor,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from completion.model.architecture import Architecture
 from completion.model.dense.attention import Kernels, Sight
-from completion.model.dense.kernels.keys import TurnedStore, stored_tensors, write
+from completion.model.dense.kernels.keys import VARYING, TurnedStore, stored_tensors, write
 from completion.model.dense.kv_cache import Int8Store, Store
 
 NOTHING: tl.constexpr = tl.constexpr(-1e30)
@@ -25,7 +25,7 @@ SLOTS_TILE = 32
 PROGRAMS = 256
 """Number of programs that a pass should have at least, so that a large GPU is busy: 132 processors of an H100."""
 MAX_PARTS = 32
-"""Maximum number of parts in which a span is read by programs of their own."""
+"""Maximum number of parts in which a span is read by programs of their own, a power of two."""
 
 
 @triton.jit
@@ -85,7 +85,7 @@ def _seen(
     return seen
 
 
-@triton.jit
+@triton.jit(do_not_specialize=VARYING)
 def attend(
     q: tl.tensor,
     keys: tl.tensor,
@@ -199,7 +199,7 @@ def attend(
     tl.store(sums + found[:, None] * WIDTH + channel[None, :], summed, mask=exists[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=VARYING)
 def join(
     sums: tl.tensor,
     totals: tl.tensor,
@@ -261,9 +261,7 @@ class KernelAttention:
             WIDTH=width, TILE=tile, SLOTS=SLOTS_TILE, TREE=sight.distances.shape[1] > 0,
             WINDOW=self._window if layer in self._windowed else 0, INT8=int8,
         )  # fmt: skip
-        join[groups, folded](
-            sums, totals, largest, out, rows, folded, parts, WIDTH=width, PARTS=triton.next_power_of_2(parts)
-        )
+        join[groups, folded](sums, totals, largest, out, rows, folded, parts, WIDTH=width, PARTS=MAX_PARTS)
         return out.transpose(0, 1)
 
 

@@ -12,7 +12,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from completion.model.dense.kernels.keys import turn, write
-from completion.model.dense.kernels.tree_attention import MAX_TILE, SLOTS_TILE, attend, join
+from completion.model.dense.kernels.tree_attention import MAX_PARTS, MAX_TILE, SLOTS_TILE, attend, join
 
 SHARED_BYTES = {80: 163 << 10, 86: 99 << 10, 89: 99 << 10, 90: 227 << 10, 120: 99 << 10}
 """Shared memory of a program by compute capability: A100; RTX 30 and A10; RTX 40 and L4; H100 and H200; RTX 50."""
@@ -57,10 +57,14 @@ def main() -> None:
         bf16 = dict.fromkeys(("k", "v", "turned", "plain"), "bf16") | {"row_slots": "i64"}
         found = compiled(write, types_of(write, found_types | bf16), {"WIDTH": width, "INT8": int8}, capability)
         report(capability, f"write {width} {int8}", found)
-    found = compiled(join, types_of(join, places | {"out": "bf16"}), {"WIDTH": 128, "PARTS": 32}, 80)
-    report(80, "join", found)
     turned = places | {"plain": "bf16", "keys": "bf16", "moved": "i64", "starts": "i64"}
-    report(80, "turn", compiled(turn, types_of(turn, turned), {"HALF": 64, "PAIRS": 64, "TILE": 16}, 80))
+    for capability in SHARED_BYTES:
+        joined = compiled(
+            join, types_of(join, places | {"out": "bf16"}), {"WIDTH": 128, "PARTS": MAX_PARTS}, capability
+        )
+        report(capability, "join", joined)
+        tiles = {"HALF": 64, "PAIRS": 64, "TILE": 16}
+        report(capability, "turn", compiled(turn, types_of(turn, turned), tiles, capability))
 
 
 if __name__ == "__main__":
