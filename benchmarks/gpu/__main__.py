@@ -36,7 +36,7 @@ from drafting.arrays import IntArray
 PASTS = (1024, 8192, 32_000)
 FORMATS_TIMED: tuple[WeightFormat, ...] = ("plain", "int8", "q4")
 COMPARED_S = 300.0
-"""Time after which nothing more is compared with transformers, so that a run takes less than eight minutes."""
+"""Time after which nothing more is compared with transformers. A run should take less than eight minutes."""
 
 
 def milliseconds(action: Callable[[], object], device: str, repeats: int) -> float:

@@ -27,6 +27,12 @@ DIVERGENCE_BOUNDS: dict[tuple[WeightFormat, bool], float] = {
     ("q4", True): 0.1,
 }
 """Largest mean divergence of each format, weights and whether the cache has 8 bits, from float32, in nats."""
+MAX_DIFFERENCE = {torch.float32: 1e-3, torch.bfloat16: 0.25}
+"""Largest difference of a logit. Their standard deviation is 1, and bfloat16 moves them by up to 0.08 from float32."""
+MAX_SHORTFALL = {torch.float32: 1e-3, torch.bfloat16: 0.1}
+"""Largest `shortfall`. In bfloat16 10 of 222 rows have another best token than in float32, the worst with 0.029."""
+ROUNDED_DIFFERENCE = 0.02
+"""Least of both bounds where inputs have 8 bits: sums in another order may round one otherwise, a step of 0.006."""
 _VOCABULARY = 2048
 
 
@@ -69,18 +75,27 @@ def chosen_kernels(architecture: Architecture, device: str, choice: str, *, int8
     return PLAIN if choice == "torch" else kernels_for(architecture, device, int8_cache=int8_cache)
 
 
+def shortfall(expected: FloatArray, found: FloatArray) -> float:
+    """Return how far the expected logit of a found best token is below the expected best one, in the worst row.
+
+    So a bound allows another best token where two logits nearly are the same, and nowhere else.
+
+    # [rows, vocabulary] twice
+    """
+    best = found.argmax(1)
+    return float((expected.max(1) - expected[np.arange(len(best)), best]).max())
+
+
 def correctness(device: str, dtype: torch.dtype, choice: str) -> dict[str, float | bool]:
     """Compare fixed-shape steps on the device with plain ones on the CPU, on a small model in each format.
 
-    The same format on the CPU tells whether the arithmetic is right; plain float32 tells what the format costs.
+    The same format on the CPU tells whether the arithmetic is right. Plain float32 tells what the format costs.
     """
     architecture = dataclasses.replace(coder(4, 256, 4, 2, 704, 64), vocabulary_size=_VOCABULARY, max_positions=4096)
     weights = random_weights(architecture, torch.float32, "cpu")
-    exact = exercise(DenseTransformer(architecture, weights))
+    exact = np.stack(exercise(DenseTransformer(architecture, weights)))
     result: dict[str, float | bool] = {"correct": True}
-    print(f"{'format':>18}{'difference':>12}{'argmax':>8}{'divergence':>12}")
-    # Logits have a standard deviation of about 1. bfloat16 alone moves them by 0.08 and the best token of a row in 22.
-    bound, least = (1e-3, 0.99) if dtype == torch.float32 else (0.25, 0.9)
+    print(f"{'format':>18}{'difference':>12}{'shortfall':>12}{'argmax':>8}{'divergence':>12}")
     for (kind, int8_cache), most in DIVERGENCE_BOUNDS.items():
         plain = DenseTransformer(architecture, moved(weights, kind, dtype, "cpu"), int8_cache=int8_cache)
         kernels = chosen_kernels(architecture, device, choice, int8_cache=int8_cache)
@@ -88,15 +103,18 @@ def correctness(device: str, dtype: torch.dtype, choice: str) -> dict[str, float
         graphed = GraphedTransformer(architecture, on_device, int8_cache=int8_cache, kernels=kernels)
         expected, found = np.stack(exercise(plain)), np.stack(exercise(graphed))
         name = kind + ("_int8_cache" if int8_cache else "")
-        difference = float(np.abs(expected - found).max())
-        agreement = float((expected.argmax(1) == found.argmax(1)).mean())
-        lost = divergence(exact, list(found))
-        print(f"{name:>18}{difference:>12.6f}{agreement:>8.3f}{lost:>12.5f} of at most {most}", flush=True)
-        result |= {
-            f"max_logit_difference_{name}": difference,
-            f"argmax_agreement_{name}": agreement,
-            f"logit_error_{name}": float(np.abs(np.stack(exact) - found).max()),
-            f"divergence_{name}": lost,
+        figures = {
+            "max_logit_difference": float(np.abs(expected - found).max()),
+            "best_token_shortfall": shortfall(expected, found),
+            "argmax_agreement": float((expected.argmax(1) == found.argmax(1)).mean()),
+            "divergence": divergence(list(exact), list(found)),
         }
-        result["correct"] = bool(result["correct"] and difference < bound and agreement >= least and lost < most)
+        difference, short, agreement, lost = figures.values()
+        print(
+            f"{name:>18}{difference:>12.6f}{short:>12.6f}{agreement:>8.3f}{lost:>12.5f} of at most {most}", flush=True
+        )
+        result |= {f"{figure}_{name}": value for figure, value in figures.items()}
+        rounded = 0.0 if (kind, int8_cache) == ("plain", False) else ROUNDED_DIFFERENCE
+        near = difference < max(MAX_DIFFERENCE[dtype], rounded) and short < max(MAX_SHORTFALL[dtype], rounded)
+        result["correct"] = bool(result["correct"] and near and lost < most)
     return result

@@ -1,4 +1,4 @@
-"""The benchmarks of the GPU path: what they need, and a replay on a tiny model."""
+"""The benchmarks of the GPU path: what they need, what they find correct, and a replay on the processor."""
 
 import dataclasses
 import subprocess
@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.gpu.correctness import correctness
+from benchmarks.gpu.correctness import correctness, shortfall
 from benchmarks.gpu.in_shape import InShape
 from benchmarks.gpu.weights import coder, random_weights
 from benchmarks.gpu_replay import DRAFTS, PLAIN, figures, run
 from benchmarks.typing.scripts import Passage, Script
 from completion.model.dense.dense_transformer import DenseTransformer
+from completion.model.loading import load_model
 
 SCRIPT = Script("id", "python", "a.py", "a = 1\n\nb = 2\n", (Passage(6, 0, "c = a + b\n"),), 10)
 
@@ -26,15 +27,24 @@ def test_the_benchmark_of_steps_needs_no_more_than_torch_numpy_and_numba():
     assert done.returncode == 0, done.stderr
 
 
+def test_another_best_token_is_a_fault_by_as_much_as_it_was_expected_to_lose():
+    expected = np.array([[0.0, 2.0, 1.99], [3.0, 1.0, 0.0]])
+    assert shortfall(expected, expected + 0.1) == 0
+    assert shortfall(expected, np.array([[0.0, 1.99, 2.0], [3.0, 1.0, 0.0]])) == pytest.approx(0.01)
+    assert shortfall(expected, np.array([[0.0, 2.0, 1.99], [1.9, 2.0, 0.0]])) == pytest.approx(2)
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_every_format_is_correct_on_the_processor():
     result = correctness("cpu", torch.float32, "auto")
     assert result.pop("correct"), result
 
 
-def test_a_replay_asks_with_and_without_drafts(tiny_model):
+@pytest.mark.real_model
+def test_a_replay_asks_with_and_without_drafts():
     ticks = iter(range(10_000))
-    rows = run(tiny_model, [SCRIPT], 4, 3, lambda: next(ticks) / 1000)
+    rows = run(load_model("default", threads=1), [SCRIPT], 4, 3, lambda: next(ticks) / 1000)
     assert len(rows[DRAFTS].whole) == len(rows[PLAIN].whole) > 0
     assert rows[DRAFTS].tokens == rows[PLAIN].tokens
     for times in rows.values():
