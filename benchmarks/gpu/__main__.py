@@ -126,7 +126,7 @@ def waits_of_a_step(model: GraphedTransformer) -> float:
         for _ in range(steps):
             step()
     waits = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaMemcpy")
-    counts = {event.key: event.count for event in profile.key_averages()}
+    counts: dict[str, int] = {event.key: event.count for event in profile.key_averages()}
     print(", ".join(f"{counts.get(name, 0) / steps:.1f} x {name}" for name in waits) + " a step")
     return sum(counts.get(name, 0) for name in waits) / steps
 

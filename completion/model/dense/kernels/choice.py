@@ -43,7 +43,7 @@ def agree(kernels: Kernels, architecture: Architecture, device: str, dtype: torc
     small = replace(architecture, layers=1, windowed_layers=layers, max_positions=_SLOTS)
     generator = torch.Generator().manual_seed(0)
     sizes = (small.heads, small.kv_heads, small.kv_heads)
-    rows = [torch.randn(n, _ROWS, small.head_dim, generator=generator).to(device, dtype) for n in sizes]  # q, k, v
+    q, k, v = (torch.randn(n, _ROWS, small.head_dim, generator=generator).to(device, dtype) for n in sizes)
     stored = torch.randn(2, small.kv_heads, _SLOTS, small.head_dim, generator=generator)
     chain = np.maximum(np.arange(_ROWS) - 2, -1).astype(np.int32)
     sights = (
@@ -53,8 +53,8 @@ def agree(kernels: Kernels, architecture: Architecture, device: str, dtype: torc
     results = []
     for kind in (PLAIN, kernels):
         store = _filled(small, kind.exact_store, stored.to(device, dtype), int8_cache=int8_cache)
-        found = [kind.attention(sight, small)(*rows, 0, store) for sight in sights]
-        results.append(torch.cat(found).float())
+        summed = [kind.attention(sight, small)(q, k, v, 0, store) for sight in sights]
+        results.append(torch.cat(summed).float())
     expected, found = results
     return bool((found - expected).abs().max() <= MAX_DIFFERENCE * expected.abs().max())
 

@@ -154,6 +154,8 @@ def test_heads_of_other_sizes_are_left_to_torch(head_dim, fits):
     assert supported(architecture_of(head_dim=head_dim)) == fits
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_the_kernels_compile_for_gpus_and_fit_in_their_shared_memory():
     """In another process, because this one interprets them."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
