@@ -73,4 +73,4 @@ def test_a_model_in_a_shape_answers_as_the_real_one_and_keeps_its_slots_in_step(
     np.testing.assert_array_equal(answers[0], answers[1])
     assert cache.real.length == cache.large.length == 9
     assert len(waits) == 6
-    assert waits == sorted(waits)
+    assert waits[::2] == sorted(waits[::2])  # after the large model; the other waits count the real one's time
