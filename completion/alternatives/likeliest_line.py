@@ -8,13 +8,13 @@ Search", section 3. Only branches of the greedy line are followed, so the result
 from __future__ import annotations
 
 from contextlib import closing
-from itertools import islice, takewhile
+from itertools import accumulate, islice, takewhile
 
 from completion.alternatives.branch_tree import BranchTree
 from completion.cancellation import CancelToken
 from completion.decoding.attempt import Attempt
 from completion.decoding.local_task import LocalTask
-from completion.decoding.task import Task
+from completion.decoding.task import SHOWN_FROM, Task
 from completion.request import StopReason, Suggestion
 
 MAX_BRANCHES = 6
@@ -24,17 +24,21 @@ _SEARCHED = frozenset({StopReason.LINE_END, StopReason.STOP_TOKEN})
 
 
 def likeliest_line(task: Task, first: Attempt, cancel: CancelToken) -> Attempt:
-    """Return the likeliest of the first attempt and its branches that start with what was shown of it.
+    """Return the likeliest of the first attempt and its branches after the tokens that may have been shown.
+
+    Drafts change how many tokens a step adds, and so what is shown before the end, but not which tokens may be.
 
     Raises:
         CancelledError: Within one layer of a step; the cache is as it was.
     """
     if not isinstance(task, LocalTask) or not task.searches or first.stop is None or first.stop.reason not in _SEARCHED:
         return first
-    best = _Best(task, first)
-    candidates = islice(takewhile(lambda branch: branch.total > best.total, first.branches()), MAX_BRANCHES)
+    best, kept = _Best(task, first), tokens_that_may_be_shown(first)
+    likelier = takewhile(lambda branch: branch.total > best.total, first.branches())
+    candidates = islice((branch for branch in likelier if branch.start >= kept), MAX_BRANCHES)
     begun = [(branch, task.branch_attempt(first, branch, task.request.max_tokens)) for branch in candidates]
     for _, attempt in begun:
+        attempt.shown = first.shown
         best.offer(attempt)
     growing = [(branch, attempt) for branch, attempt in begun if best.may_become(attempt)]
     if growing:
@@ -48,6 +52,11 @@ def likeliest_line(task: Task, first: Attempt, cancel: CancelToken) -> Attempt:
     return best.attempt
 
 
+def tokens_that_may_be_shown(first: Attempt) -> int:
+    """Return how many of an attempt's tokens are likely enough to be shown before the search."""
+    return sum(total >= SHOWN_FROM for total in accumulate(first.log_probabilities))
+
+
 class _Best:
     """The likeliest attempt so far that has ended.
 
@@ -58,21 +67,17 @@ class _Best:
 
     def __init__(self, task: Task, first: Attempt) -> None:
         self._task = task
-        self._shown = first.shown
         self.attempt = first
         self.total = first.total()
 
     def may_become(self, attempt: Attempt) -> bool:
-        """Return whether an attempt that grows may become the likeliest that starts with what was shown."""
-        if attempt.stop is not None or sum(attempt.log_probabilities) <= self.total:
-            return False
-        text = attempt.output.growing()
-        return text.startswith(self._shown) or self._shown.startswith(text)
+        """Return whether an attempt that grows may still become the likeliest."""
+        return attempt.stop is None and sum(attempt.log_probabilities) > self.total
 
     def offer(self, attempt: Attempt) -> None:
         """Take an attempt that has ended, if it is likelier and its suggestion starts with what was shown."""
         if attempt.stop is None or attempt.stop.reason not in _SEARCHED or (total := attempt.total()) <= self.total:
             return
         found = self._task.finish(attempt)
-        if isinstance(found, Suggestion) and found.text.startswith(self._shown):
+        if isinstance(found, Suggestion) and found.text.startswith(attempt.shown):
             self.attempt, self.total = attempt, total

@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
-from completion.alternatives.likeliest_line import MAX_BRANCHES, likeliest_line
+from completion.alternatives.likeliest_line import MAX_BRANCHES, likeliest_line, tokens_that_may_be_shown
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.errors import CancelledError
@@ -80,7 +80,8 @@ def streamed(task):
 
 def branches_alone(task, first):
     """Yield each branch of an attempt, decoded alone to its end."""
-    for branch in islice(first.branches(), MAX_BRANCHES):
+    kept = tokens_that_may_be_shown(first)
+    for branch in islice((each for each in first.branches() if each.start >= kept), MAX_BRANCHES):
         task.session.truncate(len(task.prompt.tokens) + branch.start)
         other = task.branch_attempt(first, branch, task.request.max_tokens)
         if other.stop is None:
@@ -89,7 +90,7 @@ def branches_alone(task, first):
         yield other
 
 
-def test_the_line_is_the_likeliest_of_all_branches_that_start_with_what_was_shown(loaded):
+def test_the_line_is_the_likeliest_of_all_branches_after_what_may_have_been_shown(loaded):
     changed = 0
     for cursor in CURSORS:
         task = line_task(loaded, cursor)
@@ -101,7 +102,7 @@ def test_the_line_is_the_likeliest_of_all_branches_that_start_with_what_was_show
         totals = [first.total()]
         for other in branches_alone(task, first):
             result = task.finish(other) if other.stop.reason in ENDS else None
-            if isinstance(result, Suggestion) and result.text.startswith(first.shown):
+            if isinstance(result, Suggestion):
                 totals.append(other.total())
         assert found.total() == max(totals)
         changed += found is not first
@@ -168,6 +169,19 @@ def test_all_likely_ends_of_a_line_count_together(loaded):
             assert first.total() >= plain - 1e-5 or first.stop.reason is StopReason.STOP_TOKEN
             seen += first.total() > plain + 1e-5
     assert seen
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_drafts_do_not_change_the_line(loaded, after):
+    """With drafts a step adds several tokens, so less may be shown before the line is complete."""
+    for cursor in UNSURE:
+        changes = {} if after else {"suffix": ""}
+        found = []
+        for drafting in (True, False):
+            task = line_task(loaded, cursor, drafting=drafting, **changes)
+            first, _ = streamed(task)
+            found.append(likeliest_line(task, first, CancelToken()).output.whole())
+        assert found[0] == found[1]
 
 
 def test_what_was_shown_stays_and_the_greedy_line_becomes_an_alternative(loaded):
