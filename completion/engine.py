@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 
@@ -41,7 +41,7 @@ from completion.request import (
 from completion.stopping.mode import cursor_context
 from completion.syntax.enclosing_literal import Literal, enclosing_literal
 from completion.syntax.parser_process import IN_PROCESS, Parsing
-from completion.workspace.workspaces import Workspaces
+from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
 from drafting.session import Drafters
 from drafting.verifier import MODEL
 
@@ -62,6 +62,7 @@ class EngineSettings:
         cold_prompt_s: Maximum time that a request waits for a prompt that is mostly uncached, in seconds. If the full
             prompt would take longer, the request gets a short one; `Engine.prepare` computes the full one.
         sessions: Bounds of the KV sessions.
+        workspace_bytes: Maximum memory of all workspaces.
         max_nodes: Maximum number of nodes of a draft tree; each step decides how many are worth their time.
     """
 
@@ -69,12 +70,23 @@ class EngineSettings:
     full_prompt_s: float = math.inf
     cold_prompt_s: float = math.inf
     sessions: SessionSettings = field(default_factory=SessionSettings)
+    workspace_bytes: int = BUDGET_BYTES
     max_nodes: int = 16
 
 
-def product_settings() -> EngineSettings:
-    """Return the settings of the engine host, which bounds prompts by the machine's measured speed."""
-    return EngineSettings(full_prompt_s=FULL_PROMPT_S, cold_prompt_s=COLD_PROMPT_S)
+def product_settings(room_bytes: int = 0) -> EngineSettings:
+    """Return the settings of the engine host, which bounds prompts by the machine's measured speed.
+
+    Args:
+        room_bytes: Memory for the KV sessions, and as much again for the workspaces; no less than the defaults.
+    """
+    sessions = SessionSettings(budget_bytes=max(room_bytes, SessionSettings().budget_bytes))
+    return EngineSettings(
+        full_prompt_s=FULL_PROMPT_S,
+        cold_prompt_s=COLD_PROMPT_S,
+        sessions=sessions,
+        workspace_bytes=max(room_bytes, BUDGET_BYTES),
+    )
 
 
 class Completer(ABC):
@@ -85,14 +97,22 @@ class Completer(ABC):
         self._workspaces = workspaces
         self._parsing = parsing
 
-    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
+    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
         """Yield the suggestions for a request while they grow; the last event has `done`.
+
+        Between two events, the engine may serve requests of other documents.
 
         Raises:
             CancelledError: After `cancel`, within one layer of a step or one chunk of the prompt.
             PromptTooLongError: The prompt does not fit the KV session.
             ConversationError: The model's chat template cannot lay out the conversation.
         """
+        with closing(self._events(request, cancel)) as events:
+            for event in events:
+                yield event
+                self._parsing.watch(cancel, request.document)
+
+    def _events(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
         if unwanted := self._unwanted_at(request, cancel):
             yield CompletionEvent((), done=True, dropped=unwanted)
             return
@@ -127,14 +147,14 @@ class Completer(ABC):
             dropped=outcome.reason.value if isinstance(outcome, Dropped) and not suggestions else "",
         )
 
-    def _on_next_line(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
+    def _on_next_line(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
         """Yield the suggestions for the line after the cursor's, with the line break before them."""
         line_break = restored(Suggestion("\n"), request).text
         below = replace(request, prefix=request.prefix + line_break, next_line=False)
-        for event in self.complete(below, cancel):
+        for event in self._events(below, cancel):
             yield replace(event, suggestions=tuple(_after(line_break, each) for each in event.suggestions))
 
-    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
+    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Generator[None]:
         """Update the drafters' index of a workspace, and the files that its snippets come from, piece by piece.
 
         Between two pieces, the engine may serve requests.
@@ -203,7 +223,9 @@ class Engine(Completer):
         self._sessions = KVSessions(loaded.model, settings.sessions, self._pace.note)
         self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
         self._digest = loaded.digest
-        super().__init__(planner, Workspaces(self._drafters, loaded.tokenizer, parsing=parsing), parsing)
+        super().__init__(
+            planner, Workspaces(self._drafters, loaded.tokenizer, settings.workspace_bytes, parsing), parsing
+        )
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Compute the cache for a request that may follow, make it exact, and load the grammar of its language.
@@ -268,13 +290,21 @@ class Engine(Completer):
     def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt, KVSession]:
         """Return the request with plain line feeds and snippets, its prompt, and the document's KV session.
 
-        A session keeps its prompt budget while it holds tokens, because another budget would shift what is cached.
+        A session keeps its prompt budget while it holds tokens, because another budget would shift what is cached. It
+        gets a smaller one if the memory has no room for such prompts of all documents in which somebody types.
         """
         session = self._sessions.open(request.document)
         if session.budget is None or not session.tokens:
             session.budget = self._pace.budget()
-        planned = self._with_snippets(normalised(request), session.budget.context_tokens)
-        return planned, self._planner.plan(planned, session.budget), session
+        planned, prompt = self._laid_out(request, session.budget)
+        if not session.tokens and len(prompt.tokens) > (most_tokens := self._sessions.tokens_each()):
+            session.budget = self._pace.budget(most_tokens)
+            planned, prompt = self._laid_out(request, session.budget)
+        return planned, prompt, session
+
+    def _laid_out(self, request: CompletionRequest, budget: PromptBudget) -> tuple[CompletionRequest, Prompt]:
+        planned = self._with_snippets(normalised(request), budget.context_tokens)
+        return planned, self._planner.plan(planned, budget)
 
     def _is_cold(self, prompt: Prompt, cache_mode: CacheMode, session: KVSession) -> bool:
         """Return whether a prompt is mostly uncached, and computing it takes longer than a request may wait.

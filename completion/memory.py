@@ -6,7 +6,10 @@ import ctypes
 import mmap
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 
@@ -50,6 +53,22 @@ def drop_code(library: str) -> None:
             if access == "r-xp" and Path(path).name == library:
                 start, end = (int(address, 16) for address in addresses.split("-"))
                 ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), mmap.MADV_DONTNEED)
+
+
+def free_bytes() -> int:
+    """Return the memory that this process may still take, of the machine and of its container."""
+    free: int = psutil.virtual_memory().available
+    with suppress(OSError, ValueError):  # no container, or one without a limit
+        limit, used = (int(Path("/sys/fs/cgroup", name).read_text()) for name in ("memory.max", "memory.current"))
+        free = min(free, limit - used)
+    return free
+
+
+def free_gpu_bytes(share: float) -> int:
+    """Return the memory that this process may still take of the GPU that it uses, of which `share` is its own."""
+    torch = sys.modules["torch"]
+    free, total = torch.cuda.mem_get_info()
+    return int(min(free, share * total - torch.cuda.memory_reserved()))
 
 
 def trim_gpu() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -26,6 +27,8 @@ HOLE = -1
 
 BACKGROUND_TOKENS = 16
 """Number of tokens that a session in the background computes at a time, and loses when it is cancelled."""
+IN_USE_S = 10.0
+"""Time since a session's last request up to which its user is taken to be typing, in seconds."""
 
 NoteChunk = Callable[[int, float], None]
 """Callback with the number of tokens and the seconds of each chunk of a prompt that was computed."""
@@ -42,8 +45,8 @@ class SessionSettings:
     Attributes:
         capacity: Maximum number of slots of a session, for the prompt and the tokens generated and drafted after it.
         spare_slots: Number of slots that a prompt leaves free for those tokens.
-        budget_bytes: Maximum memory of all sessions when a request opens one; the least recently used is closed first.
-            The default has room for six documents with full prompts of the default model, or thirty with short ones.
+        budget_bytes: Maximum memory of all sessions when a request opens one. The default has room for six documents
+            with full prompts of the default model, or thirty with short ones.
         chunk_tokens: Number of tokens computed between two checks of the cancel token.
         abandons_chunks: Whether a cancelled prompt abandons the chunk that is being computed instead of completing it.
             Most requests are cancelled by one that needs the same tokens.
@@ -72,7 +75,9 @@ class KVSession:
         tokens: Token of each slot; HOLE for a slot with no valid content.
         edits: Number of edits before its slot that each reused token has outlived; 0 is exact.  # [len(tokens)]
         budget: Budget of the document's prompts, chosen while the cache is empty; None before.
+        in_background: Whether nobody waits for it, so that it is closed before the others.
         longest_chunk_ms: Time of the slowest chunk of the last prompt.
+        used_s: Time of its last opening, in seconds.
     """
 
     __slots__ = (
@@ -83,8 +88,10 @@ class KVSession:
         "budget",
         "cache",
         "edits",
+        "in_background",
         "longest_chunk_ms",
         "tokens",
+        "used_s",
     )
 
     def __init__(self, model: CausalModel, settings: SessionSettings, note_chunk: NoteChunk = _ignore_chunk) -> None:
@@ -96,7 +103,8 @@ class KVSession:
         self._movable = True
         self.tokens: list[int] = []
         self.edits: IntArray = np.zeros(0, dtype=np.int32)
-        self.longest_chunk_ms = 0.0
+        self.in_background = False
+        self.longest_chunk_ms = self.used_s = 0.0
 
     def prepare(self, prompt: Prompt, cache_mode: CacheMode, cancel: CancelToken, leave_tokens: int = 0) -> CachePlan:
         """Update the cache to the prompt without its last token, which the first decoding step scores.
@@ -236,12 +244,20 @@ class KVSessions:
         model: The model whose keys and values are cached.
         settings: Bounds of the sessions.
         note_chunk: Callback for every chunk of a prompt that was computed.
+        clock: Seconds of a monotonic clock.
     """
 
-    def __init__(self, model: CausalModel, settings: SessionSettings, note_chunk: NoteChunk = _ignore_chunk) -> None:
+    def __init__(
+        self,
+        model: CausalModel,
+        settings: SessionSettings,
+        note_chunk: NoteChunk = _ignore_chunk,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._model = model
         self._settings = settings
         self._note_chunk = note_chunk
+        self._clock = clock
         self._sessions: OrderedDict[str, KVSession] = OrderedDict()
 
     def open(self, document: str, *, in_background: bool = False) -> KVSession:
@@ -256,8 +272,15 @@ class KVSessions:
             settings = replace(settings, chunk_tokens=BACKGROUND_TOKENS, abandons_chunks=True)
         session = self._sessions.pop(document, None) or KVSession(self._model, settings, self._note_chunk)
         self._sessions[document] = session
+        session.in_background, session.used_s = in_background, self._clock()
         self._evict()
         return session
+
+    def tokens_each(self) -> float:
+        """Return how many tokens of a prompt each typing user's document may have so that all of them fit."""
+        typing = sum(not each.in_background and self._is_in_use(each) for each in self._sessions.values())
+        held_bytes, tokens = self._held_bytes(), sum(len(each.tokens) for each in self._sessions.values())
+        return self._settings.budget_bytes / typing / held_bytes * tokens if typing * held_bytes * tokens else math.inf
 
     def close(self, document: str) -> None:
         """Free the memory of a document's session."""
@@ -268,8 +291,19 @@ class KVSessions:
         return len(self._sessions)
 
     def _evict(self) -> None:
+        """Close sessions other than the last until the others fit."""
         while len(self._sessions) > 1 and self._held_bytes() > self._settings.budget_bytes:
-            self._sessions.popitem(last=False)
+            *others, _ = self._sessions
+            del self._sessions[min(others, key=self._claim)]  # of equal ones the least recently used
+
+    def _claim(self, document: str) -> tuple[bool, bool, int]:
+        """Order sessions by who may lose one: nobody waits for it, nobody types in it, it is the largest."""
+        session = self._sessions[document]
+        in_use = self._is_in_use(session)
+        return not session.in_background, in_use, -session.cache.size_bytes if in_use else 0
+
+    def _is_in_use(self, session: KVSession) -> bool:
+        return self._clock() - session.used_s < IN_USE_S
 
     def _held_bytes(self) -> int:
         return sum(session.cache.size_bytes for session in self._sessions.values())

@@ -117,6 +117,7 @@ class Attempt:
                 if len(visible) > len(shown) or growing.count("\n") > lines:
                     shown, lines = visible, growing.count("\n")
                     yield visible
+                    self.record.resumed()
         self.end()
 
     def end(self) -> None:

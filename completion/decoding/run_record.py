@@ -49,6 +49,10 @@ class RunRecord:
         self.text_shown()
         self.grammar_done(grammar)
 
+    def resumed(self) -> None:
+        """Record that the next step begins now: between two steps, the engine may have served other requests."""
+        self._step_started = self._clock()
+
     def count(self, step: Step) -> None:
         """Count a finished decoding step."""
         self._by_drafter.update(step.drafters[:-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 
 from pydantic_core import from_json
 from starlette.applications import Starlette
@@ -60,12 +60,12 @@ _DIALECT_ROUTES = [
 ]
 
 
-def application(host: Host, *, tokens: AbstractSet[str], allow_local: bool, body_limit_bytes: int) -> Starlette:
+def application(host: Host, *, tokens: Mapping[str, str], allow_local: bool, body_limit_bytes: int) -> Starlette:
     """Build the application of one host.
 
     Args:
         host: Services that the handlers use.
-        tokens: Tokens of which TCP requests must have one; without any, every TCP request is refused.
+        tokens: Users' names by the tokens of which TCP requests must have one; without any, every one is refused.
         allow_local: Whether the interfaces of other servers need no token. draftline's own always needs one: its keys
             name documents and workspaces of other clients.
         body_limit_bytes: Maximum size of a request body.

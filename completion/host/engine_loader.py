@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from completion.cancellation import CancelToken
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.server import HostSettings
-from completion.memory import trim_gpu
+from completion.memory import free_bytes, free_gpu_bytes, trim_gpu
 from completion.model.store.apart import run_apart
 from completion.model.transformer import has_int8_instructions
 from completion.progress import Progress, report_if_slow
@@ -109,7 +109,7 @@ def load_engine(settings: HostSettings, progress: Progress) -> LoadedEngine:
     )
     loaded = load()
     try:
-        return _warm_engine(loaded, progress)
+        return _warm_engine(loaded, settings.session_share, progress)
     # The boundary to a GPU's driver: another program may have taken its memory since the trial.
     except Exception as error:
         if not note_failure(loaded.folder, loaded.plan, error):
@@ -117,10 +117,10 @@ def load_engine(settings: HostSettings, progress: Progress) -> LoadedEngine:
     del loaded
     with suppress(RuntimeError):  # after some faults a driver refuses every call
         trim_gpu()
-    return _warm_engine(load(), progress)
+    return _warm_engine(load(), settings.session_share, progress)
 
 
-def _warm_engine(loaded: LoadedModel, progress: Progress) -> LoadedEngine:
+def _warm_engine(loaded: LoadedModel, session_share: float, progress: Progress) -> LoadedEngine:
     from completion.engine import Engine, product_settings  # noqa: PLC0415
     from completion.model.devices import note_failure  # noqa: PLC0415
     from completion.model.loading import FIRST_START  # noqa: PLC0415
@@ -129,7 +129,8 @@ def _warm_engine(loaded: LoadedModel, progress: Progress) -> LoadedEngine:
     parsing = ParserProcess()
     try:
         with report_if_slow(progress, FIRST_START, 0.95):
-            engine = Engine(loaded, product_settings(), parsing=parsing)
+            free = free_bytes() if loaded.plan is None else free_gpu_bytes(loaded.plan.memory_share)
+            engine = Engine(loaded, product_settings(int(session_share * free)), parsing=parsing)
             warm_up(engine)
     except Exception:
         parsing.close()

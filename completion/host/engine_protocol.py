@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,10 +13,10 @@ from completion.request import Closing, CompletionEvent, CompletionRequest, Work
 
 
 class EngineLike(Protocol):
-    """An engine, which serves one request at a time on one thread."""
+    """An engine on one thread. Between two events of a completion it may serve requests of other documents."""
 
-    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
-        """Yield cumulative suggestions; `cancel` is checked between two model steps."""
+    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
+        """Yield cumulative suggestions, the last with `done`; `cancel` is checked between two model steps."""
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Bring the cache up to date for a request that may follow."""
@@ -24,7 +24,7 @@ class EngineLike(Protocol):
     def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:
         """Return what the user's last edits imply for the rest of the document."""
 
-    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
+    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Generator[None]:
         """Apply the changes of a workspace, and yield between pieces of it, where other calls may be made."""
 
     def forget(self, closing: Closing) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from urllib.parse import unquote_to_bytes, urlsplit
 
@@ -18,21 +19,24 @@ _TOKEN_PREFIX = b"/t/"
 
 
 class Guard:
-    """ASGI middleware that checks the token and the body's size. The Unix socket needs no token: its mode is 0600."""
+    """ASGI middleware that checks the token and the body's size. The Unix socket needs no token: its mode is 0600.
+
+    The scope's `user` is the name that belongs to the token, "" for the host's own user.
+    """
 
     def __init__(
-        self, app: ASGIApp, *, tokens: AbstractSet[str], open_paths: AbstractSet[str], body_limit_bytes: int
+        self, app: ASGIApp, *, tokens: Mapping[str, str], open_paths: AbstractSet[str], body_limit_bytes: int
     ) -> None:
         """Create the guard.
 
         Args:
             app: The application.
-            tokens: Tokens of which TCP requests must have one; without any, every TCP request is refused.
+            tokens: Users' names by the tokens of which TCP requests must have one; without any, every one is refused.
             open_paths: Paths that need no token, for requests that no browser sends.
             body_limit_bytes: Maximum size of a request body.
         """
         self._app = app
-        self._tokens = [token.encode() for token in tokens]
+        self._users = {token.encode(): user for token, user in tokens.items()}
         self._open_paths = open_paths
         self._body_limit_bytes = body_limit_bytes
 
@@ -42,7 +46,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         try:
-            headers = Headers(scope=scope)
+            headers, scope = Headers(scope=scope), {**scope, "user": ""}
             if not _came_over_unix_socket(scope):
                 scope = self._admitted(scope, headers)
             self._check_length(int(headers.get("content-length", "0")))
@@ -52,7 +56,7 @@ class Guard:
         await self._app(scope, self._limited(receive), send)
 
     def _admitted(self, scope: Scope, headers: Headers) -> Scope:
-        """Return the request without the token in its path.
+        """Return the request with its user, and without the token in its path.
 
         Raises:
             UnauthorizedError: The token is missing or wrong, and the path is not open.
@@ -63,12 +67,12 @@ class Guard:
             token, slash, rest = path.removeprefix(_TOKEN_PREFIX).partition(b"/")
             inner = slash + rest
             scope = {**scope, "raw_path": inner, "path": unquote_to_bytes(inner).decode("utf-8", "replace")}
-            if self._knows(unquote_to_bytes(token)):
-                return scope
+            if (user := self._user(unquote_to_bytes(token))) is not None:
+                return {**scope, "user": user}
         else:
             scheme, _, bearer = headers.get("authorization", "").partition(" ")
-            if scheme.lower() == "bearer" and self._knows(bearer.strip().encode()):
-                return scope
+            if scheme.lower() == "bearer" and (user := self._user(bearer.strip().encode())) is not None:
+                return {**scope, "user": user}
             if scope["path"] in self._open_paths:
                 _check_no_web_page(scope["method"], headers)
                 return scope
@@ -77,8 +81,8 @@ class Guard:
             "before the path."
         )
 
-    def _knows(self, token: bytes) -> bool:
-        return any(hmac.compare_digest(token, known) for known in self._tokens)
+    def _user(self, token: bytes) -> str | None:
+        return next((user for known, user in self._users.items() if hmac.compare_digest(token, known)), None)
 
     def _check_length(self, length_bytes: int) -> None:
         if length_bytes > self._body_limit_bytes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
 from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, NextEdits
+from completion.host.process.clients import document_of, owner_of
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
 _COMPARED_CHARACTERS = 200
@@ -35,10 +36,13 @@ class Job:
     Attributes:
         deliver: Called on the model's thread with each event, or with the error that ended the job.
         superseded: Whether a newer job has cancelled this one.
-        interrupted: Whether a completion has stopped this request for next edits, which starts again after it.
+        interrupted: Whether a completion has stopped this job, which starts again after it.
+        shown: Whether an event was delivered.
         received: Time of its receipt by `time.perf_counter`, in seconds.
-        number: Number of its receipt, which orders jobs of the same urgency.
-        remaining: Pieces of a workspace update that are not applied yet; None before its start.
+        turn: Number of completions of its owner that waited at its receipt.
+        number: Number of its receipt, which orders jobs of the same rank.
+        queue_s: Time between its receipt and its start, in seconds.
+        remaining: Events of a completion or pieces of a workspace update that are still to come; None before the start.
     """
 
     urgency: Urgency
@@ -47,14 +51,38 @@ class Job:
     cancel: CancelToken = field(default_factory=CancelToken)
     superseded: bool = False
     interrupted: bool = False
+    shown: bool = False
     received: float = field(default_factory=time.perf_counter)
+    turn: int = 0
     number: int = 0
-    remaining: Iterator[None] | None = None
+    queue_s: float = 0.0
+    remaining: Generator[CompletionEvent | None] | None = None
 
     @property
     def document(self) -> str:
         """Key of the job's document, "" if it has none."""
         return self.payload.document if isinstance(self.payload, CompletionRequest | NextEditRequest) else ""
+
+    @property
+    def owner(self) -> str:
+        """Name of the user or client that sent the job, "" if its keys have none."""
+        return owner_of(self.payload.workspace if isinstance(self.payload, WorkspaceUpdate) else self.document)
+
+    @property
+    def rank(self) -> tuple[bool, Urgency, bool, int, int]:
+        """Position in the order of jobs; the lowest one runs first.
+
+        What is cancelled only has to end. A completion that shows nothing yet runs before those that do, and the first
+        of each owner before the second ones.
+        """
+        completes = self.urgency is Urgency.COMPLETE
+        return not self.cancel.cancelled, self.urgency, completes and self.shown, self.turn, self.number
+
+    def close(self) -> None:
+        """End what has begun, before another job of the document begins."""
+        if self.remaining is not None:
+            self.remaining.close()
+            self.remaining = None
 
 
 def superseded_answer(job: Job) -> CompletionEvent | NextEdits:
@@ -68,12 +96,21 @@ def supersedes(newer: Job, older: Job) -> bool:
     if newer.urgency is Urgency.WORKSPACE or older.urgency is Urgency.WORKSPACE:
         return False
     if newer.urgency is Urgency.COMPLETE and older.urgency in {Urgency.PREPARE, Urgency.AHEAD}:
-        return True
-    if newer.document == "" or newer.document != older.document:
+        return newer.owner == older.owner
+    if newer.document != older.document or document_of(newer.document) == "":
         return False
     if isinstance(newer.payload, CompletionRequest) and isinstance(older.payload, NextEditRequest):
         return newer.urgency is Urgency.COMPLETE and _has_changed(older.payload, newer.payload)
     return older.urgency is newer.urgency
+
+
+def interrupts(newer: Job, running: Job) -> bool:
+    """Return whether the running job stops for a newer one and starts again after it.
+
+    A completion waits for no other kind of job. What is shown or applied piece by piece waits between two pieces.
+    """
+    less_urgent = newer.urgency is Urgency.COMPLETE and running.urgency not in {Urgency.COMPLETE, Urgency.WORKSPACE}
+    return less_urgent and not running.shown
 
 
 def _has_changed(before: NextEditRequest, now: CompletionRequest) -> bool:

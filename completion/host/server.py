@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import socket
+import ssl
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -45,8 +46,10 @@ class HostSettings:
         backend: Implementation that runs the model; "auto" chooses one.
         threads: Number of CPU threads for the model; None lets the implementation choose.
         gpu_memory_share: Share of a GPU's memory that the model may take; 0 for no GPU.
+        session_share: Share of the memory that is free once the model is loaded that cached documents may take. At
+            least they take what they take for one user.
         idle_s: Seconds without a client after which the host exits; 0 means never.
-        queue_limit: Maximum number of waiting requests; further ones are refused.
+        queue_limit: Maximum number of waiting requests of one client; further ones are refused.
         body_limit_bytes: Maximum size of a request body.
         tcp: Address to listen on in addition to the Unix socket.
         connections: Limits on client connections.
@@ -58,6 +61,7 @@ class HostSettings:
     backend: Backend = "auto"
     threads: int | None = None
     gpu_memory_share: float = GPU_MEMORY_SHARE
+    session_share: float = 0.0
     idle_s: float = 600.0
     queue_limit: int = 16
     body_limit_bytes: int = 16 << 20
@@ -87,7 +91,8 @@ class HostServer:
         self._worker = EngineWorker(load, self._metrics, queue_limit=settings.queue_limit)
         self._idle = IdleWatch(settings.idle_s, self.stop)
         self._stopped = asyncio.Event()
-        self._http = _QuietServer(self._configuration(own_token), self._stopped)
+        tls = settings.tcp.tls if settings.tcp else None
+        self._http = _QuietServer(self._configuration(own_token), self._stopped, tls)
 
     def stop(self) -> None:
         """Begin to shut down. Call this on the event loop."""
@@ -145,6 +150,7 @@ class HostServer:
         clients = HostClients(self._forget)
         host = Host(self._state, self._worker, clients, self._metrics, self._idle, started=time.monotonic())
         tcp = settings.tcp
+        tokens = {own_token: ""} | ({tcp.token: "", **tcp.users} if tcp else {})
 
         class Protocol(LimitedProtocol):
             limits = settings.connections
@@ -152,7 +158,7 @@ class HostServer:
         return uvicorn.Config(
             application(
                 host,
-                tokens=frozenset({own_token, tcp.token if tcp else ""}) - {""},
+                tokens={token: user for token, user in tokens.items() if token},
                 allow_local=tcp is not None and tcp.allow_local,
                 body_limit_bytes=settings.body_limit_bytes,
             ),
@@ -171,12 +177,23 @@ class HostServer:
 
 
 class _QuietServer(uvicorn.Server):
-    """A uvicorn server whose main loop waits for an event; uvicorn's own wakes up ten times a second."""
+    """A uvicorn server whose main loop waits for an event; uvicorn's own wakes up ten times a second.
 
-    def __init__(self, config: uvicorn.Config, stopped: asyncio.Event) -> None:
+    Its first socket is for the user's own programs; TLS, if any, is for the others.
+    """
+
+    def __init__(self, config: uvicorn.Config, stopped: asyncio.Event, tls: ssl.SSLContext | None) -> None:
         super().__init__(config)
         self._stopped = stopped
+        self._tls = tls
         self._loop = asyncio.get_running_loop()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        own, *others = sockets or []
+        await super().startup([own])
+        servers, self.config.ssl = self.servers, self._tls
+        await super().startup(others)
+        self.servers += servers
 
     async def main_loop(self) -> None:
         await self._stopped.wait()

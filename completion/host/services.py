@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psutil
+from starlette.requests import Request
 
 from completion.edits import NextEditRequest
 from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
-from completion.host.process.clients import HostClients
+from completion.host.process.clients import CLIENT_HEADER, Client, HostClients
 from completion.host.process.idle import IdleWatch
 from completion.host.state import HostPhase, HostState
 from completion.host.stream import CompletionStream, NextEditAnswer, require_ready
@@ -36,12 +37,12 @@ class Host:
     idle: IdleWatch
     started: float
 
-    def open_stream(self, request: CompletionRequest) -> CompletionStream:
-        """Return the stream of a completion that is not queued yet."""
-        return CompletionStream(self.state, self.worker, self.idle, request)
+    def open_stream(self, request: CompletionRequest, client: Client) -> CompletionStream:
+        """Return the stream of a client's completion that is not queued yet."""
+        return CompletionStream(self.state, self.worker, self.idle, self.clients.own(client, request))
 
-    def ask_next_edits(self, request: NextEditRequest) -> NextEditAnswer:
-        """Queue a request for next edits.
+    def ask_next_edits(self, request: NextEditRequest, client: Client) -> NextEditAnswer:
+        """Queue a client's request for next edits.
 
         Raises:
             EngineLoadingError: The model is not loaded yet.
@@ -49,10 +50,11 @@ class Host:
             QueueFullError: Too many requests wait.
         """
         require_ready(self.state)
-        return NextEditAnswer(self.worker, self.idle, request)
+        own = replace(request, document=self.clients.document(client, request.document))
+        return NextEditAnswer(self.worker, self.idle, own)
 
-    def prepare(self, request: CompletionRequest) -> None:
-        """Queue a preparation, whose end no client waits for.
+    def prepare(self, request: CompletionRequest, client: Client) -> None:
+        """Queue a client's preparation, whose end it does not wait for.
 
         Raises:
             EngineLoadingError: The model is not loaded yet.
@@ -60,7 +62,7 @@ class Host:
             QueueFullError: Too many preparations wait.
         """
         require_ready(self.state)
-        self.worker.submit(Job(Urgency.PREPARE, request, deliver=lambda _: None))
+        self.worker.submit(Job(Urgency.PREPARE, self.clients.own(client, request), deliver=lambda _: None))
 
     def health(self) -> dict[str, Any]:
         """Return the host's state as JSON values for clients."""
@@ -80,3 +82,8 @@ class Host:
             "uptime_s": round(time.monotonic() - self.started, 1),
             "busy": self.worker.busy,
         }
+
+
+def sender(request: Request) -> Client:
+    """Return who sent a request."""
+    return Client(request.headers.get(CLIENT_HEADER, ""), request.scope["user"])

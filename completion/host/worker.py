@@ -1,9 +1,8 @@
-"""The thread that owns the model: it loads the engine, then runs one job at a time, the most urgent first."""
+"""The thread that owns the model: it loads the engine, then runs jobs piece by piece, the most urgent first."""
 
 from __future__ import annotations
 
 import gc
-import heapq
 import itertools
 import logging
 import threading
@@ -16,16 +15,18 @@ from completion.edits import NextEditRequest
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError, RemoteServerError
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.errors import EngineFailedError, QueueFullError
-from completion.host.job import Job, Urgency, superseded_answer, supersedes
+from completion.host.job import Job, Urgency, interrupts, superseded_answer, supersedes
 from completion.host.metrics import HostMetrics
 from completion.memory import drop_code, trim_gpu, trim_heap
 from completion.progress import Progress, silent
-from completion.request import SUPERSEDED, Closing, WorkspaceUpdate
+from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
 logger = logging.getLogger(__name__)
 
 _WORKSPACE_FACTOR = 8
 """How many times `queue_limit` workspace updates may wait: they come in bursts, even before the model is loaded."""
+_OWNERS = 8
+"""Number of users or clients whose queues may be full at once."""
 
 _IDLE_S = 60.0
 """Time without a job after which freed memory is returned to the system, and to the GPU's driver."""
@@ -34,13 +35,17 @@ _NEVER = 1 << 30
 
 
 class EngineWorker:
-    """The queue of jobs and the thread that runs them. The thread sleeps while the queue is empty."""
+    """The queue of jobs and the thread that runs them. The thread sleeps while the queue is empty.
+
+    A completion yields the thread after each event. So a client that waits for its first text never waits for the whole
+    answer of another.
+    """
 
     def __init__(self, load: EngineLoader, metrics: HostMetrics, *, queue_limit: int) -> None:
         self._load = load
         self._metrics = metrics
         self._queue_limit = queue_limit
-        self._jobs: list[tuple[Urgency, int, Job]] = []
+        self._jobs: list[Job] = []
         self._running: Job | None = None
         self._numbers = itertools.count()
         self._changed = threading.Condition()
@@ -72,12 +77,12 @@ class EngineWorker:
     def submit(self, job: Job) -> None:
         """Queue a job, and cancel the jobs that it supersedes. The queue's limit does not apply to a `Closing`.
 
-        A job of a document supersedes older ones of the same kind. A completion also supersedes every preparation and
-        completion in advance, supersedes or interrupts a request for next edits, and tells the other completions to
-        skip their alternatives.
+        A job of a document supersedes older ones of the same kind. A completion also supersedes its owner's
+        preparations and completions in advance, interrupts those of others, supersedes or interrupts any request for
+        next edits, and tells the other completions to skip their alternatives.
 
         Raises:
-            QueueFullError: Too many jobs of this urgency wait.
+            QueueFullError: Too many jobs of this urgency wait, of this owner or of all together.
             EngineUnavailableError: The host is stopping.
         """
         with self._changed:
@@ -87,17 +92,19 @@ class EngineWorker:
                 if supersedes(job, older):
                     older.superseded = True
                     older.cancel.cancel()
-                elif job.urgency is Urgency.COMPLETE and older.urgency is Urgency.NEXT_EDIT:
-                    if older is self._running:
-                        older.interrupted = True
-                        older.cancel.cancel()
+                elif older is self._running and interrupts(job, older):
+                    older.interrupted = True
+                    older.cancel.cancel()
                 elif job.urgency is Urgency.COMPLETE:
                     older.cancel.hurry()
-            waiting = sum(1 for other in self._waiting() if other.urgency == job.urgency)
+            waiting = [other for other in self._waiting() if other.urgency is job.urgency]
+            own = sum(other.owner == job.owner for other in waiting)
             limit = self._queue_limit * (_WORKSPACE_FACTOR if job.urgency is Urgency.WORKSPACE else 1)
-            if waiting >= limit and not isinstance(job.payload, Closing):  # a `Closing` frees memory
-                raise QueueFullError(f"{waiting} requests already wait for the model. Try again in a second.")
+            if not isinstance(job.payload, Closing) and (own >= limit or len(waiting) >= _OWNERS * limit):
+                whose = f"{own} of your requests" if own >= limit else f"{len(waiting)} requests of all users"
+                raise QueueFullError(f"{whose} already wait for the model. Try again in a second.")
             job.number = next(self._numbers)
+            job.turn = own if job.urgency is Urgency.COMPLETE else 0
             self._push(job)
             self._changed.notify()
 
@@ -118,14 +125,14 @@ class EngineWorker:
             self._thread.join(timeout_s)
 
     def _waiting(self) -> list[Job]:
-        return [job for _, _, job in self._jobs if not job.cancel.cancelled]
+        return [job for job in self._jobs if not job.cancel.cancelled]
 
     def _alive(self) -> list[Job]:
         running = [self._running] if self._running and not self._running.cancel.cancelled else []
         return running + self._waiting()
 
     def _push(self, job: Job) -> None:
-        heapq.heappush(self._jobs, (job.urgency, job.number, job))
+        self._jobs.append(job)
         self._metrics.queue_length.set(len(self._jobs))
 
     def _work(self) -> None:
@@ -163,7 +170,10 @@ class EngineWorker:
                     trim_after_s = None
             if not self._jobs:
                 return None
-            _, _, self._running = heapq.heappop(self._jobs)
+            begun = {job.document for job in self._jobs if job.remaining and job.urgency is not Urgency.WORKSPACE}
+            free = (job for job in self._jobs if job.remaining or job.document not in begun)
+            self._running = min(free, key=lambda job: job.rank)
+            self._jobs.remove(self._running)
             self._metrics.queue_length.set(len(self._jobs))
             return self._running
 
@@ -177,6 +187,7 @@ class EngineWorker:
             else:
                 self._note_trouble(job)
         except CancelledError as error:
+            job.close()
             if job.interrupted and self._starts_again(job):
                 outcome = ""
                 return
@@ -200,6 +211,7 @@ class EngineWorker:
                 job.deliver(EngineFailedError.of("The request", error))
         finally:
             if outcome:
+                job.close()
                 self._metrics.requests.labels(job.urgency.name.lower(), outcome).inc()
 
     def _note_trouble(self, job: Job, error: DraftlineError | None = None) -> None:
@@ -223,34 +235,42 @@ class EngineWorker:
             return True
 
     def _serve(self, engine: EngineLike, job: Job) -> bool:
-        """Run a job, or the next piece of a workspace update; return whether the job is done."""
-        queue_s = time.perf_counter() - job.received
+        """Run a job, or the next piece of a completion or workspace update; return whether the job is done."""
         payload = job.payload
-        if isinstance(payload, WorkspaceUpdate):
-            return self._update(engine, payload, job)
-        elif isinstance(payload, Closing):
+        if isinstance(payload, Closing):
             engine.forget(payload)
         elif isinstance(payload, NextEditRequest):
             job.deliver(engine.next_edits(payload, job.cancel))
-        elif job.urgency is Urgency.PREPARE:
+        elif isinstance(payload, CompletionRequest) and job.urgency is Urgency.PREPARE:
             engine.prepare(payload, job.cancel)
         else:
-            for event in engine.complete(payload, job.cancel):
-                job.cancel.raise_if_cancelled()
-                if event.statistics is not None:
-                    if event.done and job.urgency is Urgency.COMPLETE:
-                        total_s = time.perf_counter() - job.received
-                        self._metrics.count_completion(event.statistics, queue_s=queue_s, total_s=total_s)
-                    event = replace(event, statistics=replace(event.statistics, queue_ms=queue_s * 1000))  # noqa: PLW2901
-                job.deliver(event)
+            return self._serve_piece(engine, payload, job)
         return True
 
-    def _update(self, engine: EngineLike, update: WorkspaceUpdate, job: Job) -> bool:
-        """Apply the next piece of an update; the rest waits in its old position, after all requests."""
-        job.remaining = job.remaining or engine.update_workspace(update, job.cancel)
-        done = object()
-        if next(job.remaining, done) is done:
-            return True
-        with self._changed:
-            self._push(job)
-        return False
+    def _serve_piece(self, engine: EngineLike, payload: CompletionRequest | WorkspaceUpdate, job: Job) -> bool:
+        """Deliver the next event of a completion, or apply the next piece of an update; the job waits for the rest."""
+        if job.remaining is None:
+            job.queue_s = time.perf_counter() - job.received
+            if isinstance(payload, WorkspaceUpdate):
+                job.remaining = engine.update_workspace(payload, job.cancel)
+            else:
+                job.remaining = engine.complete(payload, job.cancel)
+        for event in job.remaining:
+            if event is not None:
+                job.cancel.raise_if_cancelled()
+                job.deliver(self._counted(event, job))
+                job.shown = True
+            if event is None or not event.done:
+                with self._changed:
+                    self._push(job)
+                return False
+        return True
+
+    def _counted(self, event: CompletionEvent, job: Job) -> CompletionEvent:
+        """Count a completion at its last event; return an event with the time that the job has waited."""
+        if event.statistics is None:
+            return event
+        if event.done and job.urgency is Urgency.COMPLETE:
+            total_s = time.perf_counter() - job.received
+            self._metrics.count_completion(event.statistics, queue_s=job.queue_s, total_s=total_s)
+        return replace(event, statistics=replace(event.statistics, queue_ms=job.queue_s * 1000))

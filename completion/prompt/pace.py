@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import deque
 from dataclasses import dataclass
@@ -62,10 +63,13 @@ class PromptPace:
         """Return the time for `tokens` tokens; 0 before the first chunk was recorded."""
         return tokens / statistics.median(self._tokens_per_s) if self._tokens_per_s else 0.0
 
-    def budget(self) -> PromptBudget:
-        """Return the budget for a document with an empty cache, which keeps it so that its cache does not shift."""
-        if not self._tokens_per_s:
-            return self._largest
-        affordable = self._full_prompt_s * statistics.median(self._tokens_per_s)
+    def budget(self, most_tokens: float = math.inf) -> PromptBudget:
+        """Return the budget for a document with an empty cache, which keeps it so that its cache does not shift.
+
+        Args:
+            most_tokens: Number of tokens for which there is memory.
+        """
+        in_time = self._full_prompt_s * statistics.median(self._tokens_per_s) if self._tokens_per_s else math.inf
+        affordable = min(in_time, most_tokens)
         share = next((share for share in SHARES if share * self._largest.tokens <= affordable), SHARES[-1])
         return self._largest.scaled(share)

@@ -1,4 +1,4 @@
-"""The address of a model server, as the user's settings give it. Light: the language server imports it."""
+"""The address of a server that computes for the user, from the settings. Light: the language server imports it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ import ipaddress
 import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 from completion.errors import ConfigurationError
+
+Kind = Literal["llama-server", "draftline"]
+"""Kind of a server: a model server, or an engine host of draftline."""
 
 _MAX_TOKEN_BYTES = 16 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteAddress:
-    """A model server and how to reach it.
+    """A server that computes for the user, and how to reach it.
 
     Attributes:
         url: Its address, for example "https://gpu.example:8080"; "" if the model runs on this computer.
+        kind: What listens there.
         token_file: File with the bearer token; "" for none.
         token_env: Environment variable with the bearer token; "" for none.
         ca_file: File with the certificates that sign the server's; "" for those of the system.
@@ -27,10 +32,16 @@ class RemoteAddress:
     """
 
     url: str = ""
+    kind: Kind = "llama-server"
     token_file: str = ""
     token_env: str = ""
     ca_file: str = ""
     plain_http: bool = False
+
+    @property
+    def is_host(self) -> bool:
+        """Whether an engine host on another machine takes the place of the local one."""
+        return bool(self.url) and self.kind == "draftline"
 
     def parts(self) -> SplitResult:
         """Return the parts of the address.
@@ -93,7 +104,7 @@ class RemoteAddress:
             if one.name == "plain_http":
                 parser.add_argument(_option(one.name), action="store_true")
             else:
-                parser.add_argument(_option(one.name), default="")
+                parser.add_argument(_option(one.name), default=one.default)
 
     @classmethod
     def parsed(cls, chosen: argparse.Namespace) -> RemoteAddress:

@@ -16,7 +16,7 @@ from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.edits import NextEditRequest, NextEdits
 from completion.engine import Completer
-from completion.errors import PromptTooLongError
+from completion.errors import ConfigurationError, PromptTooLongError
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.progress import Progress
@@ -98,6 +98,8 @@ class RemoteModel:
             ModelError: The tokenizer's files cannot be found or read, or its family is unknown.
             RemoteServerError: The server cannot be reached, or has other tokens.
         """
+        if address.is_host:
+            raise ConfigurationError(f"At {address.shown()} is an engine host. Only editors can connect to it.")
         connection = Connection(address)
         progress(f"Connecting to {connection.shown}", 0.1)
         folder = Path(spec).expanduser()

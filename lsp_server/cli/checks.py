@@ -68,6 +68,8 @@ class Check:
 
 def machine_checks(model: str, backend: str, remote: RemoteAddress) -> list[Check]:
     """Run every check that needs no engine, in the order in which a completion depends on them."""
+    if remote.is_host:  # the checks of the engine connect to it
+        return [check_version(), check_editors(shutil.which, _first_line)]
     if remote.url:
         editors = check_editors(shutil.which, _first_line)
         return [check_version(), *check_server(model, remote), check_socket(model, backend, remote), editors]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from completion.host.process.sockets import TcpAddress
 
 _DEFAULT_PORT = 8012
+_SESSION_SHARE = 0.25
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,8 +33,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help=f"also listen on TCP, with a bearer token (default address: 127.0.0.1:{_DEFAULT_PORT})",
     )
     parser.add_argument(
-        "--token-file", type=Path, metavar="FILE", help="file with the bearer token; required beyond loopback"
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="file with the bearer token, or with a line NAME TOKEN for each user; required beyond loopback",
     )
+    parser.add_argument("--tls-certificate", type=Path, metavar="FILE", help="certificate (PEM) for TLS on --tcp")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key, if that is in another file")
     parser.add_argument(
         "--allow-local",
         action="store_true",
@@ -48,6 +54,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="share of a GPU's memory that the model may take; 0 for no GPU (default: %(default)s)",
     )
     parser.add_argument(
+        "--session-memory",
+        type=float,
+        default=_SESSION_SHARE,
+        metavar="SHARE",
+        help="share of the free memory that cached documents may take, and workspaces again (default: %(default)s)",
+    )
+    parser.add_argument(
         "--idle-minutes", type=float, default=0, metavar="N", help="exit after N minutes without clients; 0: never"
     )
     parser.add_argument("--stop", action="store_true", help="end the running engine of this model")
@@ -57,10 +70,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command. It returns when the host ends."""
-    if options.token_file and not options.tcp:
-        raise ConfigurationError("--token-file has no effect without --tcp HOST:PORT. Give both or neither.")
-    if options.allow_local and not options.tcp:
-        raise ConfigurationError("--allow-local has no effect without --tcp. Give both or neither.")
+    for name in ("token_file", "allow_local", "tls_certificate"):
+        if getattr(options, name) and not options.tcp:
+            option = f"--{name.replace('_', '-')}"
+            raise ConfigurationError(f"{option} has no effect without --tcp HOST:PORT. Give both or neither.")
+    if options.tls_key and not options.tls_certificate:
+        raise ConfigurationError("--tls-key has no effect without --tls-certificate FILE. Give both or neither.")
     return _stop(options) if options.stop else _serve(options)
 
 
@@ -69,7 +84,7 @@ def _serve(options: argparse.Namespace) -> int:
     from completion.host.engine_protocol import LoadedEngine
     from completion.host.process.exit_status import ALREADY_RUNNING
     from completion.host.process.lifetime import serve
-    from completion.host.process.sockets import tcp_address
+    from completion.host.process.sockets import tcp_address, tls_context
     from completion.host.server import HostSettings
     from completion.paths import state_dir
     from completion.progress import Progress
@@ -78,12 +93,14 @@ def _serve(options: argparse.Namespace) -> int:
     own_token = state_dir() / "engine-token"
     tcp = None
     if options.tcp:
-        tcp = tcp_address(options.tcp, options.token_file, own_token, allow_local=options.allow_local)
+        tls = tls_context(options.tls_certificate, options.tls_key) if options.tls_certificate else None
+        tcp = tcp_address(options.tcp, options.token_file, own_token, allow_local=options.allow_local, tls=tls)
     settings = HostSettings(
         model=options.model,
         backend=options.backend,
         threads=options.threads,
         gpu_memory_share=options.gpu_memory_share,
+        session_share=options.session_memory,
         idle_s=60 * options.idle_minutes,
         tcp=tcp,
         remote=users_remote_address(),
@@ -107,7 +124,8 @@ def _print_addresses(tcp: TcpAddress | None, token_file: Path, address: HostAddr
     print(f"Listening on {address.endpoint_path}; log: {address.log_path}", flush=True)
     if tcp is not None:
         url_host = f"[{tcp.host}]" if ":" in tcp.host else tcp.host
-        print(f"Listening on http://{url_host}:{tcp.port}; bearer token in {token_file}", flush=True)
+        scheme = "http" if tcp.tls is None else "https"
+        print(f"Listening on {scheme}://{url_host}:{tcp.port}; bearer token in {token_file}", flush=True)
         if tcp.allow_local:
             print(
                 "--allow-local: every program and user of this computer can complete there without the token. "

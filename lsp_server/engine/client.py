@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from completion.edits import NextEditRequest, NextEdits
@@ -192,9 +193,10 @@ class EngineClient:
         while (remaining_s := deadline - self._clock()) > 0:
             if await self._try_lease(remaining_s):
                 return
-            if self._options.url:
+            if self._options.remote.is_host:
+                where = self._options.remote.shown()
                 raise EngineUnavailableError(
-                    f"No engine answers at {self._options.url}. Start one there: draftline serve --tcp HOST:PORT"
+                    f"No engine answers at {where}. Start one there: draftline serve --tcp HOST:PORT"
                 )
             if retry_s == _FIRST_RETRY_S:
                 self._note(EngineStatus("starting", sentence="Starting the engine."))
@@ -235,6 +237,9 @@ class EngineClient:
                 async for status in states:
                     if status.state == "stopping":
                         continue  # the host ends next, and a request that comes now needs another one
+                    if status.state == "ready" and self._options.remote.is_host:
+                        where = f"Your text goes to {self._options.remote.shown()}."
+                        status = replace(status, sentence=f"{status.sentence} {where}")  # noqa: PLW2901
                     self._note(status)
                     if not found.done():
                         found.set_result(True)
@@ -262,13 +267,13 @@ class EngineClient:
             await changed.wait()
 
     def _watched(self) -> AbstractAsyncContextManager[None]:
-        """End the host if it hangs within the block. A host behind a URL is never ended."""
-        if self._options.url:
+        """End the host if it hangs within the block. A host on another machine is never ended."""
+        if self._options.remote.is_host:
             return nullcontext()
         return self._watch.waiting(lambda sentence: self._note(EngineStatus("starting", sentence=sentence)))
 
     async def _open(self) -> EngineConnection:
-        path = None if self._options.url else self._launcher.address().endpoint_path
+        path = None if self._options.remote.is_host else self._launcher.address().endpoint_path
 
         def connection() -> EngineConnection:
             from lsp_server.engine.http import connection_to  # noqa: PLC0415 - `initialize` is answered without it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from httpx_sse import EventSource, SSEError
 
 from completion import errors
 from completion.edits import NextEditRequest, NextEdits
-from completion.errors import DraftlineError, EngineUnavailableError
+from completion.errors import ConfigurationError, DraftlineError, EngineUnavailableError
 from completion.host.process.clients import CLIENT_HEADER
 from completion.host.process.endpoint import Endpoint, endpoint_at
 from completion.host.wire import decode_event, decode_next_edits, encode
@@ -44,7 +45,7 @@ class EngineConnection:
             # Loading the certificates takes 20 ms, and only https needs them.
             transport=httpx.AsyncHTTPTransport(
                 uds=str(endpoint.socket_path) if endpoint.socket_path else None,
-                verify=endpoint.url.startswith("https:"),
+                verify=_certificates(endpoint) if endpoint.url.startswith("https:") else False,
             ),
             base_url=endpoint.url,
             headers=headers,
@@ -158,16 +159,29 @@ class EngineConnection:
 
 
 def connection_to(path: Path | None, options: EngineOptions) -> EngineConnection:
-    """Return a connection to the host that listens at a path, or to the one at the options' URL.
+    """Return a connection to the host that listens at a path, or to the one on another machine.
 
     Raises:
         HostGoneError: No host listens.
         PermissionsError: Another user owns the host's socket or file, or can access it.
+        ConfigurationError: The address, the token or the certificates of the other machine cannot be used.
     """
-    endpoint = Endpoint(options.url, options.token) if path is None else endpoint_at(path)
+    if path is None:
+        remote = options.remote
+        remote.parts()
+        endpoint: Endpoint | None = Endpoint(remote.url.rstrip("/"), remote.token(), ca_file=remote.ca_file)
+    else:
+        endpoint = endpoint_at(path)
     if endpoint is None:
         raise HostGoneError("No engine listens. The next request starts one.")
     return EngineConnection(endpoint, uuid4().hex if options.is_editor else "")
+
+
+def _certificates(endpoint: Endpoint) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=Path(endpoint.ca_file).expanduser() if endpoint.ca_file else None)
+    except OSError as error:  # ssl.SSLError, too
+        raise ConfigurationError(f"The engine's ca_file {endpoint.ca_file} cannot be read ({error}).") from error
 
 
 class _transport_errors:  # noqa: N801 - reads as a statement
@@ -177,6 +191,10 @@ class _transport_errors:  # noqa: N801 - reads as a statement
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
+            raise EngineUnavailableError(
+                "The certificate of the engine's host is not trusted. Name the file of its authority in `ca_file`."
+            ) from error
         if isinstance(error, httpx.TransportError | SSEError):
             gone = HostSilentError if isinstance(error, httpx.TimeoutException) else HostGoneError
             raise gone(f"The engine does not answer ({type(error).__name__}). Try again.") from error

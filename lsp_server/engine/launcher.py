@@ -45,12 +45,10 @@ class EngineOptions:
         threads: Number of CPU threads for the model; 0 lets the implementation choose.
         gpu_memory_share: Share of a GPU's memory that the model may take; 0 for no GPU.
         idle_s: Seconds that the host outlives its last client. Only the client that starts the host sets it.
-        url: Address of a host on another machine, for example "http://10.0.0.2:8012"; "" means the local host, which
-            is started on demand.
-        token: Bearer token for `url`.
         is_editor: Whether the host forgets the documents and workspaces that only this client used when the client
             closes them or disconnects. For a command in a terminal, it keeps them for the next command.
-        remote: Address of the model server that the host generates with; its `url` is "" if the model runs here.
+        remote: Address of the host on another machine, or of the model server that the local host generates with; its
+            `url` is "" if the model runs here.
         program: Command that starts a local host; arguments are appended to it.
     """
 
@@ -59,8 +57,6 @@ class EngineOptions:
     threads: int = 0
     gpu_memory_share: float = GPU_MEMORY_SHARE
     idle_s: float = 600.0
-    url: str = ""
-    token: str = ""
     is_editor: bool = False
     remote: RemoteAddress = field(default_factory=RemoteAddress)
     # -P: modules in the working directory, the user's project, must not shadow draftline's.

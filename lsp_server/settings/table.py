@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from completion.backend import GPU_MEMORY_SHARE, Backend
+from completion.remote.address import Kind
 from completion.request import Alternatives, CacheMode, GrammarMode, Layout, Mode
 from lsp_server.gate.acceptance_model import Strictness
 
@@ -128,26 +129,31 @@ class Settings:
     engine_url: str = _setting(
         default="",
         scope=Scope.MACHINE,
-        description="Address of a llama-server of llama.cpp, for example `https://gpu.example:8080`, that runs the "
-        "model in place of this computer. The text around the cursor goes there, and `model` names the tokenizer, "
-        "which must be that of the server's model.",
+        description="Address of a server that runs the model in place of this computer, for example "
+        "`https://gpu.example:8080`. Your text goes there.",
+    )
+    engine_kind: Kind = _setting(
+        default="llama-server",
+        scope=Scope.MACHINE,
+        description="What listens at `engine_url`: a `llama-server` of llama.cpp, whose tokenizer `model` names and "
+        "which gets the text around the cursor, or a `draftline serve`, which gets the files of the workspace, too.",
     )
     engine_token_file: str = _setting(
-        default="", scope=Scope.MACHINE, description="File with the token that the model server wants."
+        default="", scope=Scope.MACHINE, description="File with the token that the server wants."
     )
     engine_token_env: str = _setting(
-        default="", scope=Scope.MACHINE, description="Environment variable with the token that the model server wants."
+        default="", scope=Scope.MACHINE, description="Environment variable with the token that the server wants."
     )
     engine_ca_file: str = _setting(
         default="",
         scope=Scope.MACHINE,
-        description="File with the certificates (PEM) of the authority that signed the model server's own; by default "
+        description="File with the certificates (PEM) of the authority that signed the server's own; by default "
         "those of the system.",
     )
     engine_plain_http: bool = _setting(
         default=False,
         scope=Scope.MACHINE,
-        description="Whether text may go to a model server on another machine unencrypted.",
+        description="Whether text may go to a server on another machine unencrypted.",
     )
     idle_minutes: float = _setting(
         default=10.0,

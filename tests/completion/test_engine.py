@@ -288,6 +288,56 @@ def test_requests_and_their_cancels_between_the_pieces_of_an_update_change_neith
     alone.close()
 
 
+def test_two_documents_step_by_step_get_what_each_gets_alone(tiny_model):
+    texts = (PREFIX, "def area(width, height):\n    total = wid")
+    requests = [dataclasses.replace(RAW, prefix=text, document=text, suggestions=3) for text in texts]
+    engine, found = Engine(tiny_model), {}
+    for events in itertools.zip_longest(*(engine.complete(request, CancelToken()) for request in requests)):
+        found |= {number: event for number, event in enumerate(events) if event is not None}
+    for number, request in enumerate(requests):
+        assert found[number].suggestions == last(Engine(tiny_model), request).suggestions
+
+
+def test_the_cancel_of_one_document_does_not_end_another_whose_request_has_begun(tiny_model):
+    engine = Engine(tiny_model, parsing=ParserProcess())
+    cancel, kept = CancelToken(), engine.complete(dataclasses.replace(RAW, suggestions=3), CancelToken())
+    next(kept)
+    other = engine.complete(dataclasses.replace(RAW, prefix=PREFIX[:40], document="other"), cancel)
+    next(other)
+    cancel.cancel()
+    with pytest.raises(CancelledError):
+        list(other)
+    *_, event = kept
+    engine.close()
+    assert event.suggestions == last(Engine(tiny_model), dataclasses.replace(RAW, suggestions=3)).suggestions
+
+
+def test_more_typists_than_the_memory_has_room_for_get_smaller_prompts_instead_of_no_cache(tiny_model):
+    lines = "".join(f"def function_{number}(value):\n    return value + {number}\n\n" for number in range(100))
+    request = dataclasses.replace(
+        RAW, prefix=lines + "def last(value):\n    return ", max_tokens=1, cache=CacheMode.EXACT
+    )
+    engine = Engine(tiny_model)
+    full = last(engine, request).statistics
+    size = engine._sessions.open("d").cache.size_bytes
+    room = EngineSettings(sessions=SessionSettings(budget_bytes=4 * size))
+
+    def computed(typists: int) -> list[int]:
+        """Return the tokens that each typist's sixth key costs."""
+        engine, rounds = Engine(tiny_model, room), []
+        for key in range(6):
+            typed = [
+                dataclasses.replace(request, prefix=request.prefix + "x" * key, document=str(one))
+                for one in range(typists)
+            ]
+            rounds.append([last(engine, each).statistics.computed_tokens for each in typed])
+        return rounds[-1]
+
+    assert full.computed_tokens > 500
+    for typists in (4, 5, 8):
+        assert max(computed(typists)) <= 32, typists
+
+
 def test_a_cancelled_update_ends_within_one_piece(tiny_model):
     engine, cancel = Engine(tiny_model), CancelToken()
     update = engine.update_workspace(WorkspaceUpdate("w", (WorkspaceFile("a.py", PREFIX * 1000),)), cancel)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from completion.cancellation import CancelToken
 from completion.host.engine_protocol import LoadedEngine
@@ -32,7 +32,7 @@ def echo(prefix: str, suffix: str) -> str:
 class EchoEngine:
     """Streams the echo of a request in three pieces."""
 
-    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
+    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
         """Stream the events."""
         text = echo(request.prefix, request.suffix)
         for end in (3, len(text) // 2, len(text)):
@@ -46,7 +46,7 @@ class EchoEngine:
         """Nothing to prepare."""
         cancel.raise_if_cancelled()
 
-    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
+    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Generator[None]:
         """Report a secret that was read."""
         for file in update.changed:
             yield

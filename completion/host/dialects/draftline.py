@@ -11,8 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.schema import CLOSING, WORKSPACE, parse_body, parse_next_edit, parse_request
 from completion.host.job import Job, Urgency
-from completion.host.process.clients import CLIENT_HEADER
-from completion.host.services import Host
+from completion.host.services import Host, sender
 from completion.host.state import HostPhase
 from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message, with_errors
 from completion.host.wire import encode
@@ -21,8 +20,7 @@ from completion.host.wire import encode
 async def complete(request: Request) -> Response:
     """Serve `POST /v1/complete`: cumulative suggestions as server-sent events. `?wait=1` waits for the model."""
     host: Host = request.app.state.host
-    completion_request = host.clients.own(_client(request), parse_request(await request.body()))
-    stream = host.open_stream(completion_request)
+    stream = host.open_stream(parse_request(await request.body()), sender(request))
     wait = request.query_params.get("wait") == "1"
     if not wait:
         stream.submit()
@@ -39,8 +37,7 @@ async def complete(request: Request) -> Response:
 async def next_edit(request: Request) -> Response:
     """Serve `POST /v1/next-edit`: what the user's last edits imply for the rest of a document, as JSON."""
     host: Host = request.app.state.host
-    wanted = parse_next_edit(await request.body())
-    answer = host.ask_next_edits(replace(wanted, document=host.clients.document(_client(request), wanted.document)))
+    answer = host.ask_next_edits(parse_next_edit(await request.body()), sender(request))
     async with cancel_when_gone(request, answer):
         return Response(encode(await answer.edits()), media_type="application/json")
 
@@ -48,8 +45,7 @@ async def next_edit(request: Request) -> Response:
 async def prepare(request: Request) -> Response:
     """Serve `POST /v1/prepare`: bring the cache up to date for a request that may follow."""
     host: Host = request.app.state.host
-    completion_request = host.clients.own(_client(request), parse_request(await request.body()))
-    host.prepare(completion_request)
+    host.prepare(parse_request(await request.body()), sender(request))
     return Response(status_code=202)
 
 
@@ -57,15 +53,15 @@ async def workspace(request: Request) -> Response:
     """Serve `POST /v1/workspace`: queue changes of a workspace. They are accepted before the model is loaded, too."""
     host: Host = request.app.state.host
     update = parse_body(WORKSPACE, await request.body())
-    host.clients.uses(_client(request), update.workspace)
-    host.worker.submit(Job(Urgency.WORKSPACE, update, deliver=lambda _: None))
+    own = replace(update, workspace=host.clients.workspace(sender(request), update.workspace))
+    host.worker.submit(Job(Urgency.WORKSPACE, own, deliver=lambda _: None))
     return Response(status_code=202)
 
 
 async def close(request: Request) -> Response:
     """Serve `POST /v1/close`: forget documents and workspaces that the client no longer uses."""
     host: Host = request.app.state.host
-    host.clients.close(_client(request), parse_body(CLOSING, await request.body()))
+    host.clients.close(sender(request), parse_body(CLOSING, await request.body()))
     return Response(status_code=202)
 
 
@@ -74,7 +70,7 @@ async def lease(request: Request) -> Response:
     host: Host = request.app.state.host
 
     async def messages() -> AsyncGenerator[bytes]:
-        connected = host.clients.connected(_client(request))
+        connected = host.clients.connected(sender(request))
         with host.idle.in_use(), host.metrics.leases.track_inprogress(), connected:
             async for status in host.state.changes():
                 yield sse_message(json.dumps(host.health()).encode())
@@ -94,8 +90,3 @@ async def metrics(request: Request) -> Response:
     """Serve `GET /metrics`: metrics in Prometheus' text format."""
     host: Host = request.app.state.host
     return Response(host.metrics.exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-def _client(request: Request) -> str:
-    """Return the client's name, "" if it sends none."""
-    return request.headers.get(CLIENT_HEADER, "")

@@ -17,7 +17,7 @@ from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, re
 from completion.host.dialects.openai import single_prompt
 from completion.host.dialects.reply_text import Answer, IsOver, reply_with
 from completion.host.dialects.schema import MAX_STOPS, parse_body
-from completion.host.services import Host
+from completion.host.services import Host, sender
 from completion.host.stream import sse_message
 from completion.request import ContextFile, Sampling
 from completion.version import version
@@ -111,7 +111,7 @@ async def _complete(request: Request, body: _Options, parts: PromptParts) -> Res
         parts, suggestions=body.n_cmpl, max_tokens=token_limit(requested), sampling=_sampling(body)
     )
     if requested == 0:
-        host.prepare(completion_request)
+        host.prepare(completion_request, sender(request))
         return JSONResponse(_selected({"content": "", "stop": True}, body))
     reply = _Reply(host.state.status.model, body)
     chunk = reply.chunk if body.stream else None

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from completion.errors import DraftlineError
 from completion.host.dialects.error_shapes import error_shape
 from completion.host.dialects.schema import check_request
-from completion.host.services import Host
+from completion.host.services import Host, sender
 from completion.host.stream import CompletionStream, EventStreamResponse, cancel_when_gone, sse_message
 from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion
 
@@ -76,7 +76,7 @@ async def reply_with(
     """
     host: Host = request.app.state.host
     check_request(completion_request)
-    stream = host.open_stream(completion_request)
+    stream = host.open_stream(completion_request, sender(request))
     stream.submit()
     states = answers(stream, completion_request.suffix, stops, is_over)
     if chunk is not None:

@@ -1,4 +1,4 @@
-"""Keeps track of the documents and workspaces that clients use, so that the engine forgets those without a user."""
+"""Who uses which documents and workspaces: users share none, and the engine forgets what no client uses any more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from completion.request import Closing, CompletionRequest
 CLIENT_HEADER = "Draftline-Client"
 """Header with the client's name. The client is connected while it holds a lease with the same name."""
 _BETWEEN = "\0"
-"""Separator between a document's key and its client's name; no header can contain it."""
+"""Separator between a key and its owner's name; neither headers nor users' names can contain it."""
 
 
 def document_of(key: str) -> str:
@@ -19,8 +19,32 @@ def document_of(key: str) -> str:
     return key.partition(_BETWEEN)[0]
 
 
-def _own_key(name: str, document: str) -> str:
-    return f"{document}{_BETWEEN}{name}" if name and document else document
+def owner_of(key: str) -> str:
+    """Return whose a document or workspace is: the user, else the client, else ""."""
+    return key.rpartition(_BETWEEN)[2] if _BETWEEN in key else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A sender of requests.
+
+    Attributes:
+        name: Name of an editor's window; "" for programs that have none.
+        user: Name that belongs to the sender's token; "" for the host's own user.
+    """
+
+    name: str = ""
+    user: str = ""
+
+    def document(self, key: str) -> str:
+        """Return the client's own key of a document. Texts without a document have one for each user."""
+        if self.user:
+            return _BETWEEN.join((key, self.name, self.user))
+        return f"{key}{_BETWEEN}{self.name}" if self.name and key else key
+
+    def workspace(self, key: str) -> str:
+        """Return the user's own key of a workspace. What belongs to none has a key for each user, too."""
+        return f"{key}{_BETWEEN}{self.user}" if self.user else key
 
 
 @dataclass(slots=True)
@@ -40,50 +64,52 @@ class HostClients:
 
     def __init__(self, forget: Callable[[Closing], None]) -> None:
         self._forget = forget
-        self._clients: dict[str, _Used] = {}
+        self._clients: dict[Client, _Used] = {}
 
     @contextmanager
-    def connected(self, name: str) -> Iterator[None]:
+    def connected(self, client: Client) -> Iterator[None]:
         """Count a client as connected within the block. A second lease with the same name has no effect."""
-        if not name or name in self._clients:
+        if not client.name or client in self._clients:
             yield
             return
-        self._clients[name] = _Used()
+        self._clients[client] = _Used()
         try:
             yield
         finally:
-            used = self._clients.pop(name)
+            used = self._clients.pop(client)
             self._forget_unused(used.documents, used.workspaces)
 
-    def own(self, name: str, request: CompletionRequest) -> CompletionRequest:
-        """Note the document and workspace of a client's request, and return it with a document key of the client's own.
+    def own(self, client: Client, request: CompletionRequest) -> CompletionRequest:
+        """Note the document and workspace of a client's request, and return it with keys of the client's own.
 
         Two editor windows may have different texts of one document: neither ends the other's requests, and each has a
-        KV session.
+        KV session. No user's text serves another user.
         """
-        request = replace(request, document=self.document(name, request.document))
-        self.uses(name, request.workspace)
-        return request
+        document, workspace = self.document(client, request.document), self.workspace(client, request.workspace)
+        return replace(request, document=document, workspace=workspace)
 
-    def document(self, name: str, document: str) -> str:
+    def document(self, client: Client, document: str) -> str:
         """Note a document that a client uses, and return the client's own key of it."""
-        key = _own_key(name, document)
-        if (used := self._clients.get(name)) and key:
+        key = client.document(document)
+        if (used := self._clients.get(client)) and document:
             used.documents.add(key)
         return key
 
-    def uses(self, name: str, workspace: str) -> None:
-        """Note a workspace that a client uses; "" stands for none."""
-        if (used := self._clients.get(name)) and workspace:
-            used.workspaces.add(workspace)
+    def workspace(self, client: Client, workspace: str) -> str:
+        """Note a workspace that a client uses, "" for none, and return the user's own key of it."""
+        key = client.workspace(workspace)
+        if (used := self._clients.get(client)) and workspace:
+            used.workspaces.add(key)
+        return key
 
-    def close(self, name: str, closing: Closing) -> None:
+    def close(self, client: Client, closing: Closing) -> None:
         """Note documents and workspaces that a client no longer uses."""
-        documents = {_own_key(name, document) for document in closing.documents}
-        if used := self._clients.get(name):
-            used.documents -= documents
-            used.workspaces.difference_update(closing.workspaces)
-        self._forget_unused(documents, closing.workspaces)
+        documents, workspaces = map(client.document, closing.documents), map(client.workspace, closing.workspaces)
+        closed = _Used(set(documents), set(workspaces))
+        if used := self._clients.get(client):
+            used.documents -= closed.documents
+            used.workspaces -= closed.workspaces
+        self._forget_unused(closed.documents, closed.workspaces)
 
     def _forget_unused(self, documents: Iterable[str], workspaces: Iterable[str]) -> None:
         others = self._clients.values()

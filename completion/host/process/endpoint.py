@@ -25,11 +25,13 @@ class Endpoint:
         url: The start of the URL of every request.
         token: The bearer token of every request; "" for a Unix socket.
         socket_path: The Unix socket, None for TCP.
+        ca_file: File with the certificates that sign the host's; "" for those of the system.
     """
 
     url: str = "http://draftline"
     token: str = ""
     socket_path: Path | None = None
+    ca_file: str = ""
 
 
 def endpoint_at(path: Path) -> Endpoint | None:

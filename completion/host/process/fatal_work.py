@@ -7,10 +7,11 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, NextEdits
@@ -26,7 +27,7 @@ REFUSED_S = 60.0
 """Time after which a changed version of such a text is served again."""
 _REMEMBERED_S = 86_400.0
 _NOTHING = ("", "")
-_DONE = object()
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -141,14 +142,14 @@ class CountedEngine:
         self.forget: Callable[[Closing], None] = engine.forget
         self.close: Callable[[], None] = engine.close
 
-    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
+    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
         """Yield the engine's events.
 
         Raises:
             DocumentRefusedError: Too many hosts ended on the document.
         """
-        with self._serving(request.document, request.prefix, request.suffix):
-            yield from self._engine.complete(request, cancel)
+        key, version = _digest(document_of(request.document)), _digest(request.prefix, request.suffix)
+        yield from self._counted(self._engine.complete(request, cancel), key, version)
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Prepare the engine. The errors are those of `complete`."""
@@ -160,7 +161,7 @@ class CountedEngine:
         with self._serving(request.document, *request.lines):
             return self._engine.next_edits(request, cancel)
 
-    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
+    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Generator[None]:
         """Update the engine piece by piece, without the files on which too many hosts ended."""
         if update.removed or not update.changed:
             yield from self._engine.update_workspace(replace(update, changed=()), cancel)
@@ -169,14 +170,16 @@ class CountedEngine:
             with suppress(DocumentRefusedError):
                 yield from self._counted(pieces, _digest(update.workspace, "\0", file.path), _digest(file.text))
 
-    def _counted(self, pieces: Iterator[None], key: str, version: str) -> Iterator[None]:
+    def _counted(self, pieces: Generator[_T], key: str, version: str) -> Generator[_T]:
         """Between two pieces other work may be served, so each piece is counted by itself."""
-        more = True
-        while more:
-            with self._fatal.serving(key, version):
-                more = next(pieces, _DONE) is not _DONE
-            if more:
-                yield
+        with closing(pieces):
+            while True:
+                with self._fatal.serving(key, version):
+                    try:
+                        piece = next(pieces)
+                    except StopIteration:
+                        break
+                yield piece
         self._fatal.served(key)
 
     @contextmanager

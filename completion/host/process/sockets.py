@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import ssl
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from completion.errors import ConfigurationError, EngineUnavailableError, StorageError
@@ -31,14 +33,18 @@ class TcpAddress:
     """A TCP address to listen on.
 
     Attributes:
-        token: The token that clients must send.
+        token: The token that clients of the host's own user must send; "" if each user has one.
         allow_local: Whether the interfaces of other servers need no token; only on a loopback address.
+        users: Names of other users by their tokens.
+        tls: Certificate and key of the host; None to listen unencrypted.
     """
 
     host: str
     port: int
     token: str
     allow_local: bool = False
+    users: Mapping[str, str] = field(default_factory=dict)
+    tls: ssl.SSLContext | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +114,26 @@ def tcp_socket(address: TcpAddress) -> socket.socket:
     return listener
 
 
-def tcp_address(text: str, token_file: Path | None, own_token_file: Path, *, allow_local: bool = False) -> TcpAddress:
-    """Parse HOST:PORT and read the token, creating one if necessary.
+def tcp_address(
+    text: str,
+    token_file: Path | None,
+    own_token_file: Path,
+    *,
+    allow_local: bool = False,
+    tls: ssl.SSLContext | None = None,
+) -> TcpAddress:
+    """Parse HOST:PORT and read the token, or one for each user, creating one if necessary.
 
     Args:
         text: An address such as "127.0.0.1:8012", "[::1]:8012" or "0.0.0.0:8012".
         token_file: The user's token file. None creates and uses `own_token_file`, on loopback only.
         own_token_file: File that keeps the created token between runs.
         allow_local: Whether the interfaces of other servers need no token.
+        tls: Certificate and key, from `tls_context`.
 
     Raises:
         ConfigurationError: The address is malformed, other machines can reach it and there is no token file or no token
-            needed, or the token is too short.
+            needed, or the token file has a token that is too short or that two users share.
         PermissionsError: Other users can read the token file.
         StorageError: The token file cannot be read.
     """
@@ -135,7 +149,25 @@ def tcp_address(text: str, token_file: Path | None, own_token_file: Path, *, all
                 f"Other machines can reach --tcp {text}. Give a token with --token-file FILE, or listen on 127.0.0.1."
             )
         token_file = _with_new_token(own_token_file)
-    return TcpAddress(host, int(port), _read_token(token_file), allow_local)
+    users = _read_tokens(token_file)
+    token = next((token for token, user in users.items() if not user), "")
+    named = {token: user for token, user in users.items() if user}
+    return TcpAddress(host, int(port), token, allow_local, named, tls)
+
+
+def tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
+    """Read the host's certificate with those of its authorities, and its key, which may be in the same file (PEM).
+
+    Raises:
+        ConfigurationError: They cannot be read or do not belong together.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key)
+    except OSError as error:  # ssl.SSLError, too
+        where = certificate if key is None else f"{certificate} and {key}"
+        raise ConfigurationError(f"The certificate and key in {where} cannot be used ({error}).") from error
+    return context
 
 
 def _with_new_token(path: Path) -> Path:
@@ -153,16 +185,24 @@ def _with_new_token(path: Path) -> Path:
     return path
 
 
-def _read_token(path: Path) -> str:
+def _read_tokens(path: Path) -> dict[str, str]:
+    """Return users' names by their tokens: from lines with a name and a token, or "" by the only token of a file."""
     try:
         check_private(path)
-        token = path.read_text(encoding="ascii").strip()
+        text = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(
             f"The token file {path} cannot be read ({type(error).__name__}). Give an ASCII file that you can read."
         ) from error
-    if len(token) < _MIN_TOKEN_CHARACTERS:
+    lines = [line.split() for line in text.splitlines() if line.strip()] if len(text.split()) > 1 else [["", text]]
+    if any(len(words) != 2 for words in lines):
+        raise ConfigurationError(f"{path} is neither one token nor lines with a user's name and token.")
+    tokens = {token: user for user, token in lines}
+    if len(tokens) < len(lines):
+        raise ConfigurationError(f"Two users have the same token in {path}. Give each user a token of their own.")
+    shortest = min(map(len, tokens))
+    if shortest < _MIN_TOKEN_CHARACTERS:
         raise ConfigurationError(
-            f"The token in {path} has {len(token)} characters. Use at least {_MIN_TOKEN_CHARACTERS}."
+            f"The token in {path} has {shortest} characters. Use at least {_MIN_TOKEN_CHARACTERS}."
         )
-    return token
+    return tokens

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import weakref
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
-from completion.cache.kv_session import BACKGROUND_TOKENS, HOLE, KVSession, KVSessions, SessionSettings
+from completion.cache.kv_session import BACKGROUND_TOKENS, HOLE, IN_USE_S, KVSession, KVSessions, SessionSettings
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, PromptTooLongError
 from completion.model.dense.dense_transformer import load_dense
@@ -170,6 +171,31 @@ def test_the_least_recently_used_session_is_closed_first_to_stay_within_the_budg
     sessions.open("b")
     assert len(sessions) == 1
     assert sessions.open("b").tokens == text[:-1]
+
+
+def test_a_session_that_nobody_waits_for_is_closed_before_older_ones(model, text):
+    alone = KVSession(model, SETTINGS)
+    alone.prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+    sessions = KVSessions(model, replace(SETTINGS, budget_bytes=2 * alone.cache.size_bytes))
+    for document, in_background in (("old", False), ("spare", True), ("new", False), ("new", False)):
+        sessions.open(document, in_background=in_background).prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+    assert [bool(sessions.open(document).tokens) for document in ("old", "new", "spare")] == [True, True, False]
+
+
+def test_the_memory_is_shared_between_the_documents_in_which_somebody_types(model, text):
+    now = [0.0]
+    sessions = KVSessions(model, SETTINGS, clock=lambda: now[0])
+    assert sessions.tokens_each() == math.inf
+    for document in "abcd":
+        sessions.open(document).prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+    sessions.open("spare", in_background=True).prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+    of_four = sessions.tokens_each()
+    assert of_four == pytest.approx(
+        SETTINGS.budget_bytes / 4 * len(text) / sessions.open("a").cache.size_bytes, rel=0.01
+    )
+    now[0] += IN_USE_S
+    sessions.open("a")
+    assert sessions.tokens_each() == pytest.approx(4 * of_four)
 
 
 def test_defect_1_a_short_document_takes_memory_for_its_tokens(model, text):

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from completion.cancellation import CancelToken
 from completion.edits import NextEdit, NextEditRequest, NextEdits
@@ -62,10 +62,12 @@ class PacedEngine:
         self.steps = 0
         self.began = threading.Semaphore(0)
         self.ended = threading.Semaphore(0)
+        self.readying = threading.Semaphore(0)
         self.readied = threading.Semaphore(0)
+        self.stepped = threading.Semaphore(0)
         self.closed = threading.Event()
 
-    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Iterator[CompletionEvent]:
+    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
         self.started.append(request.document)
         self.histories.append(request.history)
         self.prefixes.append(request.prefix)
@@ -120,10 +122,13 @@ class PacedEngine:
         while time.perf_counter() < end:
             pass  # computes, as a real step does, instead of sleeping
         self.steps += 1
+        self.stepped.release()
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         _end_on(request.prefix)
+        self.readying.release()
         self._step(cancel)
+        cancel.raise_if_cancelled()
         self.prepared.append(request.document)
         self.readied.release()
         self.ended.release()
@@ -134,7 +139,7 @@ class PacedEngine:
         cancel.raise_if_cancelled()
         return likely_by_rules(request)
 
-    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Iterator[None]:
+    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Generator[None]:
         self.updates.append(update)
         for file in update.changed:
             _end_on(file.text)

@@ -1,11 +1,14 @@
 """TCP: every request needs a token, and an address beyond loopback needs a token file of the user."""
 
+from dataclasses import replace
+
 import httpx
 import pytest
 
 from completion.errors import ConfigurationError, EngineUnavailableError, PermissionsError, StorageError
 from completion.host.process.sockets import TcpAddress, tcp_address, tcp_socket
 from completion.host.server import HostSettings
+from completion.remote.address import RemoteAddress
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from tests.completion.host.paced_engine import PacedEngine
@@ -16,6 +19,14 @@ TOKEN = "a-token-of-enough-length"
 def free_address(token=TOKEN):
     with tcp_socket(TcpAddress("127.0.0.1", 0, token)) as probe:
         return TcpAddress("127.0.0.1", probe.getsockname()[1], token)
+
+
+def options_of(address, folder, token, scheme="http", **options):
+    file = folder / "client-token"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(token)
+    url = f"{scheme}://localhost:{address.port}"
+    return EngineOptions(remote=RemoteAddress(url, "draftline", token_file=str(file), **options))
 
 
 async def test_a_tcp_request_needs_the_bearer_token_and_the_socket_does_not(start_host):
@@ -32,21 +43,21 @@ async def test_a_tcp_request_needs_the_bearer_token_and_the_socket_does_not(star
         assert welcome.json()["state"] == "ready"
 
 
-async def test_the_client_connects_to_a_host_by_its_url(start_host):
+async def test_the_client_connects_to_a_host_by_its_url(start_host, tmp_path):
     from completion.request import CompletionRequest
 
     address = free_address()
     await start_host(PacedEngine(), HostSettings(tcp=address))
-    client = EngineClient(EngineOptions(url=f"http://127.0.0.1:{address.port}", token=TOKEN))
+    client = EngineClient(options_of(address, tmp_path, TOKEN))
     events = [event async for event in client.complete(CompletionRequest("one", max_tokens=1))]
     assert events[-1].suggestions[0].text == " 0"
     await client.close()
 
 
-async def test_a_wrong_token_is_an_error_that_names_the_header(start_host):
+async def test_a_wrong_token_is_an_error_that_names_the_header(start_host, tmp_path):
     address = free_address()
     await start_host(PacedEngine(), HostSettings(tcp=address))
-    client = EngineClient(EngineOptions(url=f"http://127.0.0.1:{address.port}", token="wrong"))
+    client = EngineClient(options_of(address, tmp_path, "wrong"))
     with pytest.raises(EngineUnavailableError, match="Authorization"):
         await client.connect()
     assert client.status.code == "unauthorized"
@@ -54,7 +65,7 @@ async def test_a_wrong_token_is_an_error_that_names_the_header(start_host):
 
 async def test_a_url_without_a_host_is_an_error_and_starts_no_host(runtime):
     address = free_address()
-    client = EngineClient(EngineOptions(url=f"http://127.0.0.1:{address.port}", program=("/nonexistent",)))
+    client = EngineClient(replace(options_of(address, runtime, TOKEN), program=("/nonexistent",)))
     with pytest.raises(EngineUnavailableError, match="No engine answers"):
         await client.connect()
 

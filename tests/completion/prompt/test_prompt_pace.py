@@ -30,6 +30,12 @@ def test_a_machine_of_unknown_speed_gets_the_largest_budget():
     assert PromptPace(LARGEST, 1.5).budget() == LARGEST
 
 
+@pytest.mark.parametrize(("share_of_memory", "share"), [(1, 1), (0.99, 0.75), (0.6, 0.5), (0.01, 0.25)])
+def test_little_memory_gives_a_smaller_prompt_on_a_fast_machine(share_of_memory, share):
+    pace = pace_of(100_000)
+    assert pace.budget(share_of_memory * LARGEST.tokens) == LARGEST.scaled(share)
+
+
 def test_without_a_maximum_time_the_budget_never_shrinks():
     assert pace_of(1, math.inf).budget() == LARGEST
 

@@ -14,6 +14,7 @@ return {
   "threads",
   "gpu_memory_share",
   "engine_url",
+  "engine_kind",
   "engine_token_file",
   "engine_token_env",
   "engine_ca_file",
