@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from completion.errors import ConfigurationError
 
-Kind = Literal["llama-server", "draftline"]
+Kind = Literal["llama-server", "vllm", "draftline"]
 """Kind of a server: a model server, or an engine host of draftline."""
 
 _MAX_TOKEN_BYTES = 16 << 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,11 +30,13 @@ from completion.remote.connection import Connection
 from completion.remote.decoder import RemoteDecoder
 from completion.remote.llama_server import LlamaServer
 from completion.remote.model_server import ModelServer, ServerFacts
+from completion.remote.vllm import Vllm
 from completion.request import Closing, CompletionRequest
 from completion.stopping.mode import cursor_context
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 from completion.workspace.workspaces import Workspaces
 
+_KINDS: Mapping[str, Callable[[Connection, CodeTokenizer], ModelServer]] = {"llama-server": LlamaServer, "vllm": Vllm}
 _MIN_GENERATED_TOKENS = 64  # positions of the server's context that a prompt leaves free
 
 
@@ -98,7 +100,7 @@ class RemoteModel:
             ModelError: The tokenizer's files cannot be found or read, or its family is unknown.
             RemoteServerError: The server cannot be reached, or has other tokens.
         """
-        if address.is_host:
+        if address.kind not in _KINDS:
             raise ConfigurationError(f"At {address.shown()} is an engine host. Only editors can connect to it.")
         connection = Connection(address)
         progress(f"Connecting to {connection.shown}", 0.1)
@@ -106,7 +108,7 @@ class RemoteModel:
         if not (folder / "tokenizer.json").is_file():
             folder = prepare(spec, progress).folder
         tokenizer = CodeTokenizer.from_folder(folder)
-        server = LlamaServer(connection, tokenizer)
+        server = _KINDS[address.kind](connection, tokenizer)
         facts = server.facts(cancel)
         progress(f"Comparing the tokens of {facts.model} at {connection.shown}", 0.5)
         server.check_tokenizer(detect_format(tokenizer.special, facts.model).required(), cancel)

@@ -12,15 +12,11 @@ from completion.decoding.decoder import RECYCLED_TOKENS
 from completion.errors import RemoteServerError
 from completion.model.tokenizer import CodeTokenizer
 from completion.remote.connection import Connection
-from completion.remote.model_server import Generated, Query, ServerFacts
+from completion.remote.model_server import SAMPLE, Generated, Query, ServerFacts, is_text, other_tokens, whole_tokens
 from completion.request import Sampling
 
-_SAMPLE = (
-    "def é(x1: int=42) -> str:\r\n\treturn f\"{x1:>8}\"  # naïve 北京 🙂👩‍👩‍👧 it's I'LL\n\n\n"
-    "        if(a!=b&&c<=0xFF){ ++i; }\t\t \n#include <stdio.h>\nlet s='a\\n';  //---====****\n"
-    "SELECT 1234567.890 FROM T_long_NameHere;\u00a0\u2028e\u0301 \u0627\u0644\u0633 \x0b\x1f <|fim_prefix|> </s>\n   \n"
-)
-"""Text with what tokenizers treat in different ways: digits, spaces, line ends, scripts, joined characters, markers."""
+_MARKED = f"{SAMPLE} <|fim_prefix|> </s>\n   \n"
+"""A text with markers, which the server can be told to take as text."""
 
 _PLAIN = {
     "cache_prompt": True,
@@ -64,21 +60,16 @@ class LlamaServer:
     def check_tokenizer(self, special: Sequence[str], cancel: CancelToken) -> None:
         """See `ModelServer`. All tokens' bytes are compared, and how a text is split."""
         tokenizer = self._tokenizer
-        pieces = {token: tokenizer.token_bytes(token) for token in range(tokenizer.vocabulary_size)}
-        plain = [token for token, data in pieces.items() if data and _is_text(data)]
-        text = b"".join(pieces[token] for token in plain).decode()
+        plain, text = whole_tokens(tokenizer)
         marked = {"content": "".join(special), "add_special": False, "parse_special": True}
-        sample = {"content": _SAMPLE, "add_special": False, "parse_special": False}
+        sample = {"content": _MARKED, "add_special": False, "parse_special": False}
         for path, body, expected in (
             ("/detokenize", {"tokens": plain}, {"content": text}),
-            ("/tokenize", sample, {"tokens": tokenizer.encode(_SAMPLE)}),
+            ("/tokenize", sample, {"tokens": tokenizer.encode(_MARKED)}),
             ("/tokenize", marked, {"tokens": [tokenizer.special[name] for name in special]}),
         ):
             if self._connection.json(path, body, cancel) != expected:
-                raise RemoteServerError(
-                    f"The model at {self._connection.shown} has other tokens than the tokenizer of `model`. Set "
-                    "`model` to a folder with tokenizer.json and config.json of the server's model."
-                )
+                raise other_tokens(self._connection.shown)
 
     def generate(self, query: Query, cancel: CancelToken) -> Generator[Generated]:
         """See `ModelServer`."""
@@ -132,14 +123,7 @@ def _starts_with(forced: bytes) -> str:
 
     Bytes that begin within a character have none: the decoder corrects a token that contradicts them.
     """
-    if not forced or not _is_text(forced):
+    if not forced or not is_text(forced):
         return ""
     literal = "".join(f"\\U{ord(character):08X}" for character in forced.decode())
     return f'root ::= "{literal}" .*'
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        return bool(data.decode())
-    except UnicodeDecodeError:
-        return False

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from completion.cancellation import CancelToken
+from completion.errors import RemoteServerError
+from completion.model.tokenizer import CodeTokenizer
 from completion.request import Sampling
+
+SAMPLE = (
+    "def é(x1: int=42) -> str:\r\n\treturn f\"{x1:>8}\"  # naïve 北京 🙂👩‍👩‍👧 it's I'LL\n\n\n"
+    "        if(a!=b&&c<=0xFF){ ++i; }\t\t \n#include <stdio.h>\nlet s='a\\n';  //---====****\n"
+    "SELECT 1234567.890 FROM T_long_NameHere;\u00a0\u2028e\u0301 \u0627\u0644\u0633 \x0b\x1f"
+)
+"""Text with what tokenizers treat in different ways: digits, spaces, line ends, scripts, joined characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,29 @@ class Generated:
     token: int
     log_probabilities: dict[int, float]
     cached: int
+
+
+def is_text(data: bytes) -> bool:
+    """Return whether bytes are whole characters, at least one."""
+    try:
+        return bool(data.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def whole_tokens(tokenizer: CodeTokenizer) -> tuple[list[int], str]:
+    """Return all tokens that are whole characters, and their text one after the other."""
+    pieces = ((token, tokenizer.token_bytes(token)) for token in range(tokenizer.vocabulary_size))
+    plain = [(token, data) for token, data in pieces if data and is_text(data)]
+    return [token for token, _ in plain], b"".join(data for _, data in plain).decode()
+
+
+def other_tokens(shown: str) -> RemoteServerError:
+    """Return the error about a server whose model has other tokens."""
+    return RemoteServerError(
+        f"The model at {shown} has other tokens than the tokenizer of `model`. Set `model` to a folder with "
+        "tokenizer.json and config.json of the server's model."
+    )
 
 
 class ModelServer(Protocol):

@@ -135,8 +135,8 @@ class Settings:
     engine_kind: Kind = _setting(
         default="llama-server",
         scope=Scope.MACHINE,
-        description="What listens at `engine_url`: a `llama-server` of llama.cpp, whose tokenizer `model` names and "
-        "which gets the text around the cursor, or a `draftline serve`, which gets the files of the workspace, too.",
+        description="What listens at `engine_url`: a `llama-server` of llama.cpp or a `vllm`, whose tokenizer `model` "
+        "names and which gets the text around the cursor, or a `draftline serve`, which gets the workspace, too.",
     )
     engine_token_file: str = _setting(
         default="", scope=Scope.MACHINE, description="File with the token that the server wants."
