@@ -1,0 +1,133 @@
+"""Rooms of typists: what a window sends, what a run reports, and what a simulated engine does."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.team.__main__ import served, summary
+from benchmarks.team.simulation import ENGINES, Costs, capacity, waits
+from benchmarks.team.typist import TeamEditor
+from benchmarks.typing.scripts import WARM_UP
+from benchmarks.typing.tally import Ending, quantile
+from completion.host.errors import QueueFullError
+from completion.request import CompletionEvent, Statistics, Suggestion
+
+ALONE = Costs(12, 0.7, batches=False, overhead_ms=8, step_rows=9, step_tokens=3.2)
+
+
+class PagedDesk:
+    """A server that sends the texts that a test puts into its queue, and ends where it finds None."""
+
+    def __init__(self):
+        self.texts = asyncio.Queue()
+        self.requests = []
+        self.cancelled = 0
+
+    async def complete(self, request):
+        self.requests.append(request)
+        if request.prefix.endswith("full"):
+            raise QueueFullError("16 of your requests already wait for the model. Try again in a second.")
+        try:
+            while (text := await self.texts.get()) is not None:
+                yield CompletionEvent((Suggestion(text),))
+        except (asyncio.CancelledError, GeneratorExit):
+            self.cancelled += 1
+            raise
+        yield CompletionEvent((Suggestion(text or ""),), done=True, statistics=Statistics(computed_tokens=3))
+
+    async def prepare(self, request):
+        self.requests.append(request)
+
+    async def forget(self, document):
+        pass
+
+    async def close(self):
+        pass
+
+
+@pytest.fixture
+async def editor():
+    editor = TeamEditor("ada", PagedDesk())
+    editor._settings = replace(editor._settings, debounce_ms=0)
+    await editor.open(WARM_UP)
+    editor.cursor = len(editor.text)
+    yield editor
+    editor._asked.cancel()
+    with suppress(asyncio.CancelledError):
+        await editor._asked
+
+
+def press(editor, key):
+    editor.edit(editor.cursor, 0, key)
+    editor.ask(None)
+
+
+async def until(condition):
+    """Let the editor's task run until a condition holds; it waits for nothing but the event loop's turns."""
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    pytest.fail("The editor does nothing.")
+
+
+async def test_a_key_that_agrees_with_the_suggestion_sends_nothing_and_another_one_cancels(editor):
+    desk = editor._desk
+    press(editor, "r")
+    desk.texts.put_nowait("eturn")
+    await until(lambda: editor.offer() is not None)
+    press(editor, "e")
+    assert editor.offer().text == "turn"
+    desk.texts.put_nowait("eturn x")
+    await until(lambda: editor.offer().text == "turn x")
+    assert (len(desk.requests), desk.cancelled) == (1, 0)
+    press(editor, "!")
+    await until(lambda: len(desk.requests) == 2)
+    assert desk.cancelled == 1
+    first, second = editor.take_requests()
+    assert first.first_text_s is not None
+    assert second.first_text_s is None
+
+
+async def test_a_refused_request_is_counted_by_its_code(editor):
+    press(editor, "full")
+    await until(lambda: editor.refusals)
+    assert editor.refusals == ["queue_full"]
+    assert [request.refused for request in editor.take_requests()] == [True]
+
+
+def test_a_room_is_served_up_to_the_first_number_that_waits_too_long_or_is_refused():
+    def figures(p95_ms, refused=0):
+        return {"ttft_p50_ms": 1.0, "ttft_p95_ms": p95_ms, "refused": refused, "computed_tokens_p95": 3}
+
+    quick = {1: figures(20.0), 8: figures(300.0), 16: figures(301.0), 32: figures(100.0)}
+    assert served(quick) == 8
+    assert served({1: figures(20.0), 8: figures(20.0, refused=1)}) == 1
+    assert served({1: figures(None)}) == 0
+    last = summary({"draftline": quick})
+    assert last["typists_at_p95_300ms"] == {"draftline": 8}
+    assert last["ttft_p95_ms"]["draftline"][16] == 301.0
+
+
+def test_a_lone_typist_waits_for_one_step_and_the_overhead():
+    came = [wait.seconds for wait in waits(ALONE, 1, seconds=20) if wait.ending is Ending.CAME]
+    assert came == pytest.approx([(12 + 0.7 * (9 + 12) + 8) / 1e3] * len(came))
+    assert len(came) > 10
+
+
+def test_a_first_text_waits_for_steps_of_others_and_never_for_their_whole_answers():
+    whole_answer_s = 5 * (12 + 0.7 * 9) / 1e3
+    two = quantile(waits(ALONE, 2, seconds=60), 0.99)
+    assert two < quantile(waits(ALONE, 1, seconds=60), 0.5) + whole_answer_s / 2
+
+
+@pytest.mark.parametrize("name", list(ENGINES)[:2])
+def test_more_typists_wait_longer_and_a_slower_engine_serves_fewer(name):
+    costs = ENGINES[name]
+    p95 = [quantile(waits(costs, typists, seconds=20), 0.95) for typists in (1, 8, 32)]
+    assert p95 == sorted(p95)
+    assert p95[0] < p95[-1]
+    wanted_ms = 2e3 * p95[0]
+    assert capacity(replace(costs, base_ms=2 * costs.base_ms), wanted_ms, 20) < capacity(costs, wanted_ms, 20)
