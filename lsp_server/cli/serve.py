@@ -74,6 +74,8 @@ def execute(options: argparse.Namespace) -> int:
         if getattr(options, name) and not options.tcp:
             option = f"--{name.replace('_', '-')}"
             raise ConfigurationError(f"{option} has no effect without --tcp HOST:PORT. Give both or neither.")
+    if not 0 <= options.session_memory <= 1:
+        raise ConfigurationError(f"--session-memory {options.session_memory:g} is no share; give a number from 0 to 1.")
     if options.tls_key and not options.tls_certificate:
         raise ConfigurationError("--tls-key has no effect without --tls-certificate FILE. Give both or neither.")
     return _stop(options) if options.stop else _serve(options)

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from completion.cache.kv_session import SessionSettings
 from completion.engine import product_settings
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S
+from completion.workspace.workspaces import BUDGET_BYTES
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -24,6 +26,12 @@ IN_PROCESS = [path for path in sorted(BENCHMARKS.rglob("*.py")) if "Engine" in m
 
 def test_the_products_settings_bound_prompts_by_the_machines_pace():
     assert (product_settings().full_prompt_s, product_settings().cold_prompt_s) == (FULL_PROMPT_S, COLD_PROMPT_S)
+
+
+def test_a_room_gets_memory_for_documents_and_workspaces_and_one_user_what_is_always_there():
+    room, alone = product_settings(1 << 30), product_settings(1)
+    assert (room.sessions.budget_bytes, room.workspace_bytes) == (1 << 30, 1 << 30)
+    assert (alone.sessions, alone.workspace_bytes) == (SessionSettings(), BUDGET_BYTES)
 
 
 @pytest.mark.parametrize("path", IN_PROCESS, ids=lambda path: str(path.relative_to(BENCHMARKS)))

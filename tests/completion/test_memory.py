@@ -7,9 +7,10 @@ import sys
 import zlib
 from pathlib import Path
 
+import psutil
 import pytest
 
-from completion.memory import drop_code
+from completion.memory import drop_code, free_bytes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -25,6 +26,15 @@ def test_dropped_code_is_not_resident_and_runs_again() -> None:
     assert before > 0
     assert after == 0
     assert zlib.compress(b"text" * 1000) == expected
+
+
+def test_free_memory_is_what_the_machine_and_the_container_have_left() -> None:
+    free = free_bytes()
+
+    assert 0 < free <= psutil.virtual_memory().total
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.exists() and limit.read_text().strip().isdecimal():
+        assert free < int(limit.read_text())
 
 
 def test_an_unknown_library_is_left_alone() -> None:
