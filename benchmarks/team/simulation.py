@@ -18,6 +18,7 @@ from typing import Any
 from benchmarks.typing.person import Habits, strokes
 from benchmarks.typing.scripts import Passage
 from benchmarks.typing.tally import Ending, Wait, quantile
+from completion.host.job import WHOLE_S
 
 DEBOUNCE_S = 0.06
 """Pause after a key before a request, in seconds: the default of the language server."""
@@ -27,7 +28,7 @@ ANSWER_TOKENS = 16
 """Tokens of a whole answer."""
 REQUESTS_A_KEY = 0.5
 """Share of the keys that need a request; the others agree with what is shown."""
-SECONDS = 120.0
+SECONDS = 60.0
 """Simulated time."""
 
 _TEXT = "    def value_of(self, name: str) -> int:\n        return self.values[name] + len(name)\n\n" * 40
@@ -88,6 +89,10 @@ class _Request:
     steps: int = 0
     shown_s: float = math.inf
 
+    def rank(self, now_s: float) -> tuple[bool, float]:
+        """Return the position in the order of our host; the lowest comes first."""
+        return self.steps > 0 and now_s - self.asked_s < WHOLE_S, self.asked_s
+
     def wait(self) -> Wait:
         """Return the time to the first text, or to the key before it."""
         came = self.shown_s < self.until_s
@@ -117,7 +122,7 @@ def waits(costs: Costs, typists: int, seed: int = 1, seconds: float = SECONDS) -
             alive.append(coming.pop())
         alive = [one for one in alive if one.until_s > now_s and one.steps < costs.steps]
         if alive:
-            served = alive if costs.batches else [min(alive, key=lambda one: (one.steps > 0, one.asked_s))]
+            served = alive if costs.batches else [min(alive, key=lambda one: one.rank(now_s))]
             now_s += _step(costs, served, now_s)
     return [one.wait() for one in everyone]
 

