@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.team.__main__ import served, summary
-from benchmarks.team.simulation import ENGINES, Costs, capacity, waits
+from benchmarks.team.simulation import ENGINES, Costs, capacity, room, waits
 from benchmarks.team.typist import TeamEditor
 from benchmarks.typing.scripts import WARM_UP
 from benchmarks.typing.tally import Ending, quantile
@@ -115,6 +115,12 @@ def test_a_lone_typist_waits_for_one_step_and_the_overhead():
     came = [wait.seconds for wait in waits(ALONE, 1, seconds=20) if wait.ending is Ending.CAME]
     assert came == pytest.approx([(12 + 0.7 * (9 + 12) + 8) / 1e3] * len(came))
     assert len(came) > 10
+
+
+def test_a_lone_typists_whole_answer_takes_a_step_for_every_few_tokens():
+    answers = [one for one in room(ALONE, 1, seconds=20) if one.whole_s < one.until_s]
+    assert [one.whole_s - one.shown_s for one in answers] == pytest.approx([4 * (12 + 0.7 * 9) / 1e3] * len(answers))
+    assert len(answers) > 5
 
 
 def test_a_first_text_waits_for_steps_of_others_and_never_for_their_whole_answers():
