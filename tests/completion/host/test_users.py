@@ -111,9 +111,9 @@ async def test_what_one_user_wrote_changes_nothing_for_another(runtime, tiny_mod
         return found
 
     def seen(events: list[CompletionEvent]) -> list[object]:
-        counts = [each.statistics for each in events]
         return [
-            (each.suggestions, one.prompt_tokens, one.kept_tokens) for each, one in zip(events, counts, strict=True)
+            ([one.text for one in each.suggestions], each.statistics.prompt_tokens, each.statistics.kept_tokens)
+            for each in events
         ]
 
     alone, after_ada = await answers(()), await answers((ADA,))
