@@ -28,7 +28,7 @@ ANSWER_TOKENS = 16
 """Tokens of a whole answer."""
 REQUESTS_A_KEY = 0.5
 """Share of the keys that need a request; the others agree with what is shown."""
-SECONDS = 60.0
+SECONDS = 30.0
 """Simulated time."""
 
 _TEXT = "    def value_of(self, name: str) -> int:\n        return self.values[name] + len(name)\n\n" * 40
