@@ -17,6 +17,7 @@ OTHER_VALUES = {"model": '"x/y"', "backend": '"fp32"', "threads": "2", "idle_min
 OTHER_VALUES |= {"telemetry": "false", "log_level": '"debug"', "gpu_memory_share": "0.5"}
 OTHER_VALUES |= {
     "engine_url": '"https://a"',
+    "engine_kind": '"draftline"',
     "engine_token_file": '"f"',
     "engine_token_env": '"E"',
     "engine_ca_file": '"c"',
