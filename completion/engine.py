@@ -78,9 +78,10 @@ def product_settings(room_bytes: int = 0) -> EngineSettings:
     """Return the settings of the engine host, which bounds prompts by the machine's measured speed.
 
     Args:
-        room_bytes: Memory for the KV sessions, and as much again for the workspaces; no less than the defaults.
+        room_bytes: Memory for the KV sessions of several users, and as much again for the workspaces, no less than the
+            defaults; 0 for one user.
     """
-    sessions = SessionSettings(budget_bytes=max(room_bytes, SessionSettings().budget_bytes))
+    sessions = SessionSettings(budget_bytes=max(room_bytes, SessionSettings().budget_bytes), shared=room_bytes > 0)
     return EngineSettings(
         full_prompt_s=FULL_PROMPT_S,
         cold_prompt_s=COLD_PROMPT_S,

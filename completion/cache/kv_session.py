@@ -47,6 +47,8 @@ class SessionSettings:
         spare_slots: Number of slots that a prompt leaves free for those tokens.
         budget_bytes: Maximum memory of all sessions when a request opens one. The default has room for six documents
             with full prompts of the default model, or thirty with short ones.
+        shared: Whether several users type at once: their documents share the memory, and the largest loses its own.
+            One user's documents lose it in turn, the least recently used first.
         chunk_tokens: Number of tokens computed between two checks of the cancel token.
         abandons_chunks: Whether a cancelled prompt abandons the chunk that is being computed instead of completing it.
             Most requests are cancelled by one that needs the same tokens.
@@ -57,6 +59,7 @@ class SessionSettings:
     capacity: int = 4096
     spare_slots: int = 512
     budget_bytes: int = 128 << 20
+    shared: bool = False
     chunk_tokens: int = 128
     abandons_chunks: bool = False
     repair_tokens: int = 16
@@ -277,7 +280,10 @@ class KVSessions:
         return session
 
     def tokens_each(self) -> float:
-        """Return how many tokens of a prompt each typing user's document may have so that all of them fit."""
+        """Return how many tokens of a prompt each typing user's document may have so that all of them fit.
+
+        Without `shared`, there is no bound.
+        """
         typing = sum(not each.in_background and self._is_in_use(each) for each in self._sessions.values())
         held_bytes, tokens = self._held_bytes(), sum(len(each.tokens) for each in self._sessions.values())
         return self._settings.budget_bytes / typing / held_bytes * tokens if typing * held_bytes * tokens else math.inf
@@ -303,7 +309,7 @@ class KVSessions:
         return not session.in_background, in_use, -session.cache.size_bytes if in_use else 0
 
     def _is_in_use(self, session: KVSession) -> bool:
-        return self._clock() - session.used_s < IN_USE_S
+        return self._settings.shared and self._clock() - session.used_s < IN_USE_S
 
     def _held_bytes(self) -> int:
         return sum(session.cache.size_bytes for session in self._sessions.values())

@@ -323,7 +323,7 @@ def test_more_typists_than_the_memory_has_room_for_get_smaller_prompts_instead_o
     engine = Engine(tiny_model)
     full = last(engine, request).statistics
     size = engine._sessions.open("d").cache.size_bytes
-    room = EngineSettings(sessions=SessionSettings(budget_bytes=4 * size))
+    room = EngineSettings(sessions=SessionSettings(budget_bytes=4 * size, shared=True))
 
     def computed(typists: int) -> list[int]:
         """Return the tokens that each typist's sixth key costs."""

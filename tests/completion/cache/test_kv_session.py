@@ -184,7 +184,7 @@ def test_a_session_that_nobody_waits_for_is_closed_before_older_ones(model, text
 
 def test_the_memory_is_shared_between_the_documents_in_which_somebody_types(model, text):
     now = [0.0]
-    sessions = KVSessions(model, SETTINGS, clock=lambda: now[0])
+    sessions = KVSessions(model, replace(SETTINGS, shared=True), clock=lambda: now[0])
     assert sessions.tokens_each() == math.inf
     for document in "abcd":
         sessions.open(document).prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
@@ -196,6 +196,26 @@ def test_the_memory_is_shared_between_the_documents_in_which_somebody_types(mode
     now[0] += IN_USE_S
     sessions.open("a")
     assert sessions.tokens_each() == pytest.approx(4 * of_four)
+
+
+def test_one_users_documents_have_no_bound_and_lose_their_memory_in_turn(model, text):
+    alone = KVSession(model, SETTINGS)
+    alone.prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+    sessions = KVSessions(model, replace(SETTINGS, budget_bytes=2 * alone.cache.size_bytes))
+    for document, tokens in (("old", text[:-9]), ("large", text), ("new", text), ("new", text)):
+        sessions.open(document).prepare(prompt_of(tokens), CacheMode.EXACT, CancelToken())
+    assert sessions.tokens_each() == math.inf
+    assert [bool(sessions.open(document).tokens) for document in ("large", "new", "old")] == [True, True, False]
+
+
+def test_the_largest_of_several_users_documents_loses_its_memory(model, text):
+    alone = KVSession(model, SETTINGS)
+    alone.prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+    settings = replace(SETTINGS, budget_bytes=2 * alone.cache.size_bytes, shared=True)
+    sessions = KVSessions(model, settings, clock=lambda: 0.0)
+    for document, tokens in (("old", text[:9]), ("large", text), ("new", text), ("new", text)):
+        sessions.open(document).prepare(prompt_of(tokens), CacheMode.EXACT, CancelToken())
+    assert [bool(sessions.open(document).tokens) for document in ("old", "new", "large")] == [True, True, False]
 
 
 def test_defect_1_a_short_document_takes_memory_for_its_tokens(model, text):

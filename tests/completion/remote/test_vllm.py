@@ -56,7 +56,8 @@ def test_the_text_is_the_local_engines(engine, local, cursor, grammar):
 def test_the_output_starts_with_the_healed_run(engine, vllm):
     cursor = STACK.index("self.items.app") + len("self.items.app")
     assert last(engine, request_at(cursor, filters=False)).suggestions[0].text
-    assert completions(vllm)[-1]["structured_outputs"] == {"regex": r"\.app(.|\n)*"}
+    _, typing, *_corrections = completions(vllm)
+    assert typing["structured_outputs"] == {"regex": r"\.app(.|\n)*"}
 
 
 def test_typing_runs_before_preparations_and_all_requests_have_one_salt_of_the_process(engine, vllm, tiny_gguf):
