@@ -54,6 +54,11 @@ def index(engine, *files):
         pass
 
 
+def texts_of(event):
+    """Return the suggestions' texts. Who drafted them, and rounding, depend on what was drafted for other documents."""
+    return [suggestion.text for suggestion in event.suggestions]
+
+
 def text_of(event):
     return event.suggestions[0].text if event.suggestions else ""
 
@@ -297,21 +302,21 @@ def test_two_documents_step_by_step_get_what_each_gets_alone(tiny_model):
     for events in itertools.zip_longest(*(engine.complete(request, CancelToken()) for request in requests)):
         found |= {number: event for number, event in enumerate(events) if event is not None}
     for number, request in enumerate(requests):
-        assert found[number].suggestions == last(Engine(tiny_model), request).suggestions
+        assert texts_of(found[number]) == texts_of(last(Engine(tiny_model), request))
 
 
 def test_the_cancel_of_one_document_does_not_end_another_whose_request_has_begun(tiny_model):
     engine = Engine(tiny_model, parsing=ParserProcess())
     cancel, kept = CancelToken(), engine.complete(dataclasses.replace(RAW, suggestions=3), CancelToken())
     next(kept)
-    other = engine.complete(dataclasses.replace(RAW, prefix=PREFIX[:40], document="other"), cancel)
-    next(other)
+    other = engine.complete(dataclasses.replace(RAW, document="other"), cancel)
+    assert not next(other).done
     cancel.cancel()
     with pytest.raises(CancelledError):
         list(other)
     *_, event = kept
     engine.close()
-    assert event.suggestions == last(Engine(tiny_model), dataclasses.replace(RAW, suggestions=3)).suggestions
+    assert texts_of(event) == texts_of(last(Engine(tiny_model), dataclasses.replace(RAW, suggestions=3)))
 
 
 def test_more_typists_than_the_memory_has_room_for_get_smaller_prompts_instead_of_no_cache(tiny_model, monkeypatch):
