@@ -74,19 +74,19 @@ class EngineSettings:
     max_nodes: int = 16
 
 
-def product_settings(room_bytes: int = 0) -> EngineSettings:
+def product_settings(room_bytes: int = 0, workspace_bytes: int = 0) -> EngineSettings:
     """Return the settings of the engine host, which bounds prompts by the machine's measured speed.
 
     Args:
-        room_bytes: Memory for the KV sessions of several users, and as much again for the workspaces, no less than the
-            defaults; 0 for one user.
+        room_bytes: Memory for the KV sessions of several users, no less than the default; 0 for one user.
+        workspace_bytes: Memory for the workspaces, no less than the default.
     """
     sessions = SessionSettings(budget_bytes=max(room_bytes, SessionSettings().budget_bytes), shared=room_bytes > 0)
     return EngineSettings(
         full_prompt_s=FULL_PROMPT_S,
         cold_prompt_s=COLD_PROMPT_S,
         sessions=sessions,
-        workspace_bytes=max(room_bytes, BUDGET_BYTES),
+        workspace_bytes=max(workspace_bytes, BUDGET_BYTES),
     )
 
 

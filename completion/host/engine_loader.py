@@ -129,8 +129,10 @@ def _warm_engine(loaded: LoadedModel, session_share: float, progress: Progress) 
     parsing = ParserProcess()
     try:
         with report_if_slow(progress, FIRST_START, 0.95):
-            free = free_bytes() if loaded.plan is None else free_gpu_bytes(loaded.plan.memory_share)
-            engine = Engine(loaded, product_settings(int(session_share * free)), parsing=parsing)
+            free = free_bytes()
+            for_sessions = free if loaded.plan is None else free_gpu_bytes(loaded.plan.memory_share)
+            room = (int(session_share * each) for each in (for_sessions, free))
+            engine = Engine(loaded, product_settings(*room), parsing=parsing)
             warm_up(engine)
     except Exception:
         parsing.close()

@@ -29,8 +29,8 @@ def test_the_products_settings_bound_prompts_by_the_machines_pace():
 
 
 def test_a_room_gets_memory_for_documents_and_workspaces_and_one_user_what_is_always_there():
-    room, crowded, alone = product_settings(1 << 30), product_settings(1), product_settings()
-    assert (room.sessions, room.workspace_bytes) == (SessionSettings(budget_bytes=1 << 30, shared=True), 1 << 30)
+    room, crowded, alone = product_settings(1 << 30, 1 << 31), product_settings(1, 1), product_settings()
+    assert (room.sessions, room.workspace_bytes) == (SessionSettings(budget_bytes=1 << 30, shared=True), 1 << 31)
     assert (crowded.sessions, crowded.workspace_bytes) == (SessionSettings(shared=True), BUDGET_BYTES)
     assert (alone.sessions, alone.workspace_bytes) == (SessionSettings(), BUDGET_BYTES)
 

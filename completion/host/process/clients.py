@@ -19,6 +19,12 @@ def document_of(key: str) -> str:
     return key.partition(_BETWEEN)[0]
 
 
+def lasting_key(key: str) -> str:
+    """Return the user's key of a document without the client's name, which ends with the client."""
+    document, *client = key.rsplit(_BETWEEN, 2)
+    return _BETWEEN.join((document, *client[1:]))
+
+
 def owner_of(key: str) -> str:
     """Return whose a document or workspace is: the user, else the client, else ""."""
     return key.rpartition(_BETWEEN)[2] if _BETWEEN in key else ""

@@ -17,7 +17,7 @@ from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import DocumentRefusedError
 from completion.host.engine_protocol import EngineLike
-from completion.host.process.clients import document_of
+from completion.host.process.clients import lasting_key
 from completion.paths import writing_to
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
@@ -148,7 +148,7 @@ class CountedEngine:
         Raises:
             DocumentRefusedError: Too many hosts ended on the document.
         """
-        key, version = _digest(document_of(request.document)), _digest(request.prefix, request.suffix)
+        key, version = _digest(lasting_key(request.document)), _digest(request.prefix, request.suffix)
         yield from self._counted(self._engine.complete(request, cancel), key, version)
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
@@ -185,7 +185,7 @@ class CountedEngine:
     @contextmanager
     def _serving(self, document: str, *text: str) -> Iterator[None]:
         """The version is the same for every cursor in the same text."""
-        key = _digest(document_of(document))
+        key = _digest(lasting_key(document))
         with self._fatal.serving(key, _digest(*text)):
             yield
         self._fatal.served(key)

@@ -2,18 +2,22 @@
 
 import asyncio
 import ssl
-from contextlib import AsyncExitStack
+import threading
+from collections.abc import Generator
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
+from completion.cancellation import CancelToken
 from completion.engine import Engine
-from completion.errors import ConfigurationError, EngineUnavailableError
+from completion.errors import ConfigurationError, DocumentRefusedError, EngineUnavailableError
 from completion.host.engine_loader import warm_up
 from completion.host.engine_protocol import LoadedEngine
-from completion.host.process.clients import CLIENT_HEADER
+from completion.host.process.clients import CLIENT_HEADER, Client
+from completion.host.process.fatal_work import HOSTS, CountedEngine, FatalWork
 from completion.host.process.sockets import TcpAddress, tcp_address, tls_context
 from completion.host.server import HostSettings
 from completion.host.wire import decode_event
@@ -120,6 +124,22 @@ async def test_what_one_user_wrote_changes_nothing_for_another(runtime, tiny_mod
     assert (seen(after_ada) == seen(alone)) is (second != ADA)
 
 
+@pytest.mark.parametrize(("user", "is_refused"), [("ada", True), ("bob", False)])
+def test_a_document_on_which_hosts_ended_is_refused_to_its_user_only(tmp_path, user, is_refused):
+    def answer(engine: PacedEngine, client: Client) -> Generator[CompletionEvent]:
+        counted = CountedEngine(engine, FatalWork(tmp_path / "engine.fatal"))
+        return counted.complete(CompletionRequest("text", document=client.document("d")), CancelToken())
+
+    ended = [PacedEngine(gated=True) for _ in range(HOSTS)]
+    for window, engine in enumerate(ended):  # each stands in its first step when the next host reads the record
+        threading.Thread(target=next, args=(answer(engine, Client(f"{window}", "ada")),), daemon=True).start()
+        assert engine.began.acquire(timeout=10)
+    with pytest.raises(DocumentRefusedError) if is_refused else nullcontext():
+        assert next(answer(PacedEngine(), Client("new", user))).suggestions
+    for engine in ended:
+        engine.permits.release()
+
+
 async def test_tls_protects_tcp_and_leaves_the_own_socket_as_it_is(start_host):
     host = settings(tls=tls_context(CERTIFICATE, None))
     own = await start_host(PacedEngine(), host)
@@ -152,7 +172,7 @@ async def test_the_client_of_an_editor_trusts_a_host_by_its_ca_file_and_says_whe
         await EngineClient(EngineOptions(remote=RemoteAddress("http://gpu.example", "draftline"))).connect()
 
 
-def test_a_certificate_without_its_key_is_an_error_that_names_the_file(tmp_path):
+def test_a_file_that_is_no_certificate_is_an_error_that_names_it(tmp_path):
     certificate = tmp_path / "cert.pem"
     certificate.write_text("no certificate")
     with pytest.raises(ConfigurationError, match=r"cert\.pem"):
