@@ -94,9 +94,11 @@ def servers(options: argparse.Namespace) -> dict[str, Server]:
     }
     if options.no_host:
         found.clear()
-    for name, url, kind in (("vllm", options.vllm, "vllm"), ("llama_server", options.llama_server, "llama-server")):
-        if url:
-            found[name] = ModelServerRow(RemoteAddress(url, token_file=options.token_file, kind=kind), options.model)
+    addresses = (
+        ("vllm", RemoteAddress(options.vllm, "vllm", options.token_file)),
+        ("llama_server", RemoteAddress(options.llama_server, "llama-server", options.token_file)),
+    )
+    found |= {name: ModelServerRow(address, options.model) for name, address in addresses if address.url}
     return found
 
 
