@@ -22,7 +22,7 @@ from benchmarks.team.servers import ModelServerRow, OurHost, Server
 from benchmarks.team.simulation import simulate
 from benchmarks.team.typist import TeamEditor
 from benchmarks.typing.person import Habits, session
-from benchmarks.typing.scripts import Script, choose, release_scripts
+from benchmarks.typing.scripts import FEWEST_CHARACTERS, Script, choose, release_scripts
 from benchmarks.typing.tally import RowTally, SessionRecord
 from completion.remote.address import RemoteAddress
 
@@ -129,6 +129,10 @@ async def run(options: argparse.Namespace) -> None:
     records = read_records("open_release_replay.jsonl.gz", options.data_dir)
     releases = release_scripts(records, options.characters)
     scripts = choose(releases, [], 4 * max(options.typists), options.seed)
+    if not scripts:
+        raise SystemExit(
+            f"No release has enough text for --characters {options.characters}. Give {FEWEST_CHARACTERS} or more."
+        )
     rows: dict[str, dict[int, dict[str, float | None]]] = {}
     for name, server in servers(options).items():
         await server.start()
