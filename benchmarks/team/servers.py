@@ -59,7 +59,7 @@ class OurHost:
             SystemExit: It ended, or was not ready in time.
         """
         environment = self._folders.enter_context(private_folders())
-        command = [sys.executable, "-P", "-m", "lsp_server.cli.main", "serve", *self._options]
+        command = [sys.executable, "-P", "-m", "lsp_server.cli.main", "serve", "--idle-minutes", "10", *self._options]
         self._process = await asyncio.create_subprocess_exec(
             *command, stdout=asyncio.subprocess.PIPE, env=os.environ | environment
         )
