@@ -55,7 +55,7 @@ class EngineRoom:
         return sum(map(int, found))
 
     def wait_for_completions(self, outcome: str, count: int, timeout_s: float = 60) -> None:
-        """Wait until more than `count` completions ended in an outcome."""
+        """Wait until more than `count` completions ended; "" stands for all outcomes."""
         deadline = time.monotonic() + timeout_s
         while self.completions(outcome) <= count:
             assert time.monotonic() < deadline, f"no completion ended as {outcome!r}"

@@ -44,7 +44,7 @@ def test_manual_mode_sends_no_request_in_200_typed_keys_and_the_key_for_a_reques
     assert not any(neovim.ghosts)
     neovim.type("<Esc>ccre<M-\\>")
     neovim.wait_for_ghost()
-    assert engine_room.completions() > before
+    engine_room.wait_for_completions("", before)
 
 
 def test_a_switch_to_manual_mode_and_back_acts_on_the_next_key(edit):
