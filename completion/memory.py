@@ -65,8 +65,13 @@ def free_bytes() -> int:
 
 
 def free_gpu_bytes(share: float) -> int:
-    """Return the memory that this process may still take of the GPU that it uses, of which `share` is its own."""
+    """Return the memory that this process may still take of the GPU that it uses, of which `share` is its own.
+
+    A Mac's GPU has the memory of the machine.
+    """
     torch = sys.modules["torch"]
+    if not torch.cuda.is_available():
+        return free_bytes()
     free, total = torch.cuda.mem_get_info()
     return int(min(free, share * total - torch.cuda.memory_reserved()))
 
