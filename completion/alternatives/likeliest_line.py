@@ -12,15 +12,13 @@ from itertools import accumulate, islice, takewhile
 
 from completion.alternatives.branch_tree import BranchTree
 from completion.cancellation import CancelToken
-from completion.decoding.attempt import Attempt
+from completion.decoding.attempt import OWN_ENDS, Attempt
 from completion.decoding.local_task import LocalTask
 from completion.decoding.task import SHOWN_FROM, Task
-from completion.request import StopReason, Suggestion
+from completion.request import Suggestion
 
 MAX_BRANCHES = 6
 """Maximum number of branches that are followed, the likeliest first."""
-
-_SEARCHED = frozenset({StopReason.LINE_END, StopReason.STOP_TOKEN})
 
 
 def likeliest_line(task: Task, first: Attempt, cancel: CancelToken) -> Attempt:
@@ -31,7 +29,7 @@ def likeliest_line(task: Task, first: Attempt, cancel: CancelToken) -> Attempt:
     Raises:
         CancelledError: Within one layer of a step; the cache is as it was.
     """
-    if not isinstance(task, LocalTask) or not task.searches or first.stop is None or first.stop.reason not in _SEARCHED:
+    if not isinstance(task, LocalTask) or not task.searches or first.stop is None or first.stop.reason not in OWN_ENDS:
         return first
     best, kept = _Best(task, first), tokens_that_may_be_shown(first)
     likelier = takewhile(lambda branch: branch.total > best.total, first.branches())
@@ -76,7 +74,7 @@ class _Best:
 
     def offer(self, attempt: Attempt) -> None:
         """Take an attempt that has ended, if it is likelier and its suggestion starts with what was shown."""
-        if attempt.stop is None or attempt.stop.reason not in _SEARCHED or (total := attempt.total()) <= self.total:
+        if attempt.stop is None or attempt.stop.reason not in OWN_ENDS or (total := attempt.total()) <= self.total:
             return
         found = self._task.finish(attempt)
         if isinstance(found, Suggestion) and found.text.startswith(attempt.shown):

@@ -23,7 +23,8 @@ from completion.stopping.rules import Stop, StopRules
 MIN_LOG_ODDS = math.log(1 / 50)
 """Minimum log-odds of a branch's first token against the token that was taken; others are too unlikely to be useful."""
 
-_OWN_ENDS = frozenset({StopReason.LINE_END, StopReason.STOP_TOKEN})  # the model itself ended the text
+OWN_ENDS = frozenset({StopReason.LINE_END, StopReason.STOP_TOKEN})
+"""Ends of a text that the model itself chose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class Attempt:
 
         All of the likeliest tokens with the same end count: how many line breaks or blanks follow makes no difference.
         """
-        if self.stop is None or self.stop.reason not in _OWN_ENDS:
+        if self.stop is None or self.stop.reason not in OWN_ENDS:
             return sum(self.log_probabilities)
         end = self.output.end_token(self.stop.length)
         if end >= len(self.top_tokens):
