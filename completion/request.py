@@ -211,6 +211,9 @@ class Suggestion:
         replace_after: Number of characters (code points) after the cursor that the text replaces.
         log_probability: Sum of the log-probabilities of the text's tokens (natural logarithm).
         token_log_probabilities: Log-probability of each token among those that agree with the text before the cursor.
+        ends: For the end of each token within the text of a line, the number of characters up to there, and the
+            log-probability that the text starts with these. Empty for a block, and where a filter changed more than the
+            end of the text.
         pieces: Parts of the text in order, each with the name of the drafter that guessed it, or "model".
     """
 
@@ -218,6 +221,7 @@ class Suggestion:
     replace_after: int = 0
     log_probability: float = 0.0
     token_log_probabilities: tuple[float, ...] = ()
+    ends: tuple[tuple[int, float], ...] = ()
     pieces: tuple[tuple[str, str], ...] = ()
 
 

@@ -30,7 +30,6 @@ class EmptyReason(StrEnum):
     IGNORED_FILE = "ignored_file"
     INSIDE_WORD = "inside_word"
     DELETING = "deleting"
-    AFTER_ACCEPTANCE = "after_acceptance"
     AFTER_REJECTION = "after_rejection"
     NOT_READY = "not_ready"
     SUPERSEDED = "superseded"
@@ -71,7 +70,6 @@ _SENTENCES = {
     EmptyReason.IGNORED_FILE: "The file is ignored by .gitignore or .draftlineignore.",
     EmptyReason.INSIDE_WORD: "The cursor is inside a word.",
     EmptyReason.DELETING: "Text is being deleted.",
-    EmptyReason.AFTER_ACCEPTANCE: "A suggestion was accepted a moment ago.",
     EmptyReason.AFTER_REJECTION: "A suggestion was dismissed a moment ago.",
     EmptyReason.NOT_READY: "The model is not ready yet.",
     EmptyReason.SUPERSEDED: "A newer request replaced this one.",

@@ -133,7 +133,8 @@ class Attempt:
 
     def growing(self, visible: str) -> Suggestion:
         """Return the visible part of the text with the log-probabilities of all tokens so far."""
-        return Suggestion(visible, token_log_probabilities=tuple(self.log_probabilities))
+        known = tuple(self.log_probabilities)
+        return Suggestion(visible, token_log_probabilities=known, ends=self.ends(visible))
 
     def suggestion(self, stop: Stop) -> Suggestion:
         """Return the text up to `stop`, before any filter."""
@@ -144,6 +145,34 @@ class Attempt:
             token_log_probabilities=log_probabilities,
             pieces=self.output.pieces(stop.length),
         )
+
+    def ends(self, text: str) -> tuple[tuple[int, float], ...]:
+        """Return `Suggestion.ends` for what the filters left of this attempt's text.
+
+        All of the likeliest tokens that start like the last one of a text count: a bracket and a line break are one
+        token or two. Those that contradict the forced bytes do not count at all. Source of the idea: "Should you
+        marginalize over possible tokenizations?"; here only the last token varies.
+        """
+        if self.context.mode is not Mode.LINE or not self.output.whole().startswith(text):
+            return ()
+        found, before = list[tuple[int, float]](), 0.0
+        for index, part in enumerate(self.output.parts(len(text))):
+            taken = self.log_probabilities[index]
+            top = self.top_tokens[index] if index < len(self.top_tokens) else None
+            others = [] if top is None else self._others(top)
+            may_be = [value for data, value in others if data.startswith(part.forced) or part.forced.startswith(data)]
+            alike = [value for data, value in others if data.startswith(part.data)]
+            every = _log_sum(taken, *may_be) if part.forced else 0.0
+            if part.characters:
+                found.append((part.characters, min(0.0, before + _log_sum(taken, *alike) - every)))
+            before += taken - every
+        return tuple(found)
+
+    def _others(self, top: TopTokens) -> list[tuple[bytes, float]]:
+        """Return the bytes and log-probabilities of the likeliest tokens besides the one that was taken."""
+        known = zip(top.tokens.tolist(), top.log_probabilities.tolist(), strict=True)
+        stops, data = self.decoder.stop_ids, self.decoder.constraints.token_bytes
+        return [(data(token), value) for token, value in known if token != top.taken and token not in stops]
 
     def first_line(self) -> Suggestion | None:
         """Return the first line in line mode, once it is complete; lines that close its brackets may follow."""
@@ -201,3 +230,9 @@ class Attempt:
             if stop is not None:
                 return stop
         return None
+
+
+def _log_sum(*values: float) -> float:
+    """Return the logarithm of the sum of probabilities whose logarithms are given."""
+    highest = max(values)
+    return highest + math.log(sum(math.exp(value - highest) for value in values))

@@ -113,9 +113,11 @@ class Task(ABC):
         raw = attempt.suggestion(attempt.stop)
         result = self._finisher.finish(raw, attempt.stop.reason, attempt.shown)
         early = self.opening_line(attempt) if "\n" in raw.text else None
-        if early is None or (isinstance(result, Suggestion) and result.text.startswith(early.text)):
+        if early is not None and not (isinstance(result, Suggestion) and result.text.startswith(early.text)):
+            result = early
+        if isinstance(result, Dropped):
             return result
-        return early
+        return replace(result, ends=attempt.ends(result.text))
 
     def opening_line(self, attempt: Attempt) -> Suggestion | None:
         """Return the attempt's first line if it may be shown before its brackets are closed."""

@@ -61,5 +61,6 @@ def _decode_suggestion(message: Mapping[str, Any]) -> Suggestion:
         replace_after=message["replace_after"],
         log_probability=message["log_probability"],
         token_log_probabilities=tuple(message["token_log_probabilities"]),
+        ends=tuple((characters, log_probability) for characters, log_probability in message["ends"]),
         pieces=tuple((drafter, text) for drafter, text in message["pieces"]),
     )

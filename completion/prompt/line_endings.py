@@ -15,7 +15,9 @@ def normalised(request: CompletionRequest) -> CompletionRequest:
 
 def restored(suggestion: Suggestion, request: CompletionRequest) -> Suggestion:
     """Return the suggestion with the line ends of the document in `request`."""
-    return replace(suggestion, text=suggestion.text.replace("\n", "\r\n")) if _has_crlf(request) else suggestion
+    if "\n" not in suggestion.text or not _has_crlf(request):
+        return suggestion
+    return replace(suggestion, text=suggestion.text.replace("\n", "\r\n"), ends=())
 
 
 def _has_crlf(request: CompletionRequest) -> bool:

@@ -85,6 +85,12 @@ class Settings:
         description="Whether there are automatic suggestions inside strings and docstrings, by the syntax tree of a "
         "language with a grammar.",
     )
+    whole_lines: bool = _setting(
+        default=False,
+        description="Whether an automatic suggestion always reaches the end of its line. If not, it ends where what "
+        "follows is probably wrong; when you accept it or type along, the rest appears as far as it is then likely. A "
+        "manual request shows the whole line.",
+    )
     automatic_lines: int = _setting(
         default=0,
         low=0,
@@ -223,7 +229,7 @@ class Settings:
         description="Maximum number of workspace files that the drafters learn from; 0 disables this.",
     )
     gate: Strictness = _setting(
-        default=Strictness.NORMAL,
+        default=Strictness.LOW,
         description="How strictly the server hides automatic suggestions that you would hardly accept: `off` hides "
         "none, `high` hides the most. The result of a manual request is always shown.",
     )
@@ -231,8 +237,7 @@ class Settings:
         default=1000,
         low=0,
         high=60_000,
-        description="Milliseconds without automatic suggestions after you accept or dismiss one, or delete text. The "
-        "suggestion that `ahead` generated appears at once.",
+        description="Milliseconds without automatic suggestions after you dismiss one or delete text.",
     )
     ahead: bool = _setting(
         default=False,
@@ -265,7 +270,7 @@ DEFAULTS: Final = Settings()
 # Settings that change what is suggested or when, for each request. Telemetry records them, so they can be compared.
 COMPARABLE = (
     "mode", "max_tokens", "time_budget_ms", "suggestions", "layout", "grammar", "cache", "drafting", "debounce_ms",
-    "gate", "automatic_lines", "show_after_ms", "ahead",
+    "gate", "whole_lines", "automatic_lines", "show_after_ms", "ahead",
 )  # fmt: skip
 
 

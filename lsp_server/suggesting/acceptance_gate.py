@@ -35,11 +35,17 @@ class AcceptanceGate:
         self._passed: OrderedDict[str, _Passed] = OrderedDict()  # by completion id
         self._on_screen: str | None = None
 
-    def hides(self, uri: str, generation: Generation, strictness: Strictness) -> bool:
+    def hides(self, uri: str, generation: Generation, strictness: Strictness, withheld: int = 0) -> bool:
         """Return whether a document's generation is hidden, judged by the text of its first suggestion so far.
 
         A generation that passed once is never hidden again. Call this for its later text, too: the gate learns from the
         last text that it was given.
+
+        Args:
+            uri: The document.
+            generation: Its generation.
+            strictness: The setting.
+            withheld: Number of characters at the end of the text that are not shown.
         """
         if generation.last is None or not generation.last.suggestions:
             return False
@@ -49,7 +55,7 @@ class AcceptanceGate:
         suggestion = generation.last.suggestions[0]
         known = suggestion.token_log_probabilities
         offer = Offer(
-            text=suggestion.text,
+            text=suggestion.text[: len(suggestion.text) - withheld],
             prefix=generation.start.prefix,
             suffix_length=generation.start.remaining,
             tokens=len(known),

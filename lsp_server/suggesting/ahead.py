@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 
-from completion.request import SUPERSEDED, CompletionRequest
+from completion.request import SUPERSEDED
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.narrowing import Situation, typed_since
 
@@ -23,17 +22,14 @@ class Ahead:
 
     Args:
         generation: The generation, not started.
-        request: Its request to the engine.
-        run: Starts a generation with a request and returns True, or returns False if it may not run.
+        run: Starts it and returns True, or returns False if it may not run. Its argument says whether nobody waits yet.
+            None for what is left of a suggestion that was shown in part.
     """
 
-    def __init__(
-        self, generation: Generation, request: CompletionRequest, run: Callable[[Generation, CompletionRequest], bool]
-    ) -> None:
+    def __init__(self, generation: Generation, run: Callable[[bool], bool] | None) -> None:
         self.generation = generation
-        self._request = request
-        self._run = run
-        self._is_started = False
+        self._run = run or (lambda _ahead: True)
+        self._is_started = run is None
         self._pause: asyncio.Task[None] | None = None
 
     def wait(self, shown: Generation) -> None:
@@ -55,7 +51,7 @@ class Ahead:
         if not self._is_usable or self.generation.remainders(now) is None:
             return None
         self._end_pause()
-        is_started = self._is_started or self._run(self.generation, self._request)
+        is_started = self._is_started or self._run(False)
         return self.generation if is_started else None
 
     def cancel(self) -> None:
@@ -72,7 +68,7 @@ class Ahead:
         await asyncio.sleep(LOOK_S)
         if shown.is_streamed:
             await shown.wait_for_end()
-        self._is_started = not shown.cancelled and self._run(self.generation, replace(self._request, ahead=True))
+        self._is_started = not shown.cancelled and self._run(True)
 
     def _end_pause(self) -> None:
         if self._pause is not None:

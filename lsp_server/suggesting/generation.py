@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from completion.errors import DraftlineError, EngineUnavailableError
-from completion.request import CompletionEvent, CompletionRequest, StopReason
-from lsp_server.suggesting.narrowing import Remainder, Situation, remainder, typed_since
+from completion.request import CompletionEvent, CompletionRequest, StopReason, Suggestion
+from lsp_server.suggesting.narrowing import Remainder, Situation, remainder, shortened, typed_since
+from lsp_server.suggesting.worth import worthwhile_end
 
 _log = logging.getLogger(__name__)
 
@@ -147,6 +148,33 @@ class Generation:
         ]
         fitting = tuple(one for one in found if one is not None)
         return fitting if fitting or (self.running and not self.last.suggestions) else None
+
+    def worthwhile(self, now: Situation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
+        """Return what is worth showing of the remainders at a cursor: of the first, as much as is probably right."""
+        first, *others = left
+        suggestion = self.last.suggestions[first.index] if self.last is not None else Suggestion(first.text)
+        typed = len(suggestion.text) - len(first.text)
+        end = worthwhile_end(suggestion, typed, grows=not self.is_first_complete)
+        return (shortened(first, end - typed, self.start, now), *others) if end > typed else ()
+
+    def rest(self, id_: str, now: Situation, shown: Remainder) -> Generation | None:
+        """Return what follows a remainder that was shown, for the text after its acceptance; None if nothing follows."""
+        whole = next((one for one in self.remainders(now) or () if one.index == shown.index), None)
+        if whole is None or self.last is None or len(whole.text) <= len(shown.text):
+            return None
+        suggestion = self.last.suggestions[whole.index]
+        gone = len(suggestion.text) - len(whole.text) + len(shown.text)
+        left = replace(
+            suggestion,
+            text=suggestion.text[gone:],
+            replace_after=whole.replace_after - shown.replace_after,
+            ends=tuple((end - gone, value) for end, value in suggestion.ends),
+        )
+        rest = Generation(id_, now.with_accepted(shown), is_streamed=self.is_streamed)
+        rest.last = replace(self.last, suggestions=(left,), done=True, statistics=None, whole=1)
+        rest.follows = self.id
+        rest._end()  # noqa: SLF001 - it is of this class
+        return rest
 
     async def _read(
         self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]

@@ -178,8 +178,10 @@ class InlineCompleter:
             if reason := await self._end_before_answer(query, state, turn):
                 return Answer(generation, reason=reason)
             answer = answer_from(query, generation)
-            if answer is not None and answer.remainders and self._hides(query, generation):
-                return Answer(generation, reason=EmptyReason.HIDDEN)
+            if answer is not None and answer.remainders:
+                answer = replace(answer, remainders=self._offered(query, generation, answer.remainders))
+                if not answer.remainders:
+                    return Answer(generation, reason=EmptyReason.HIDDEN)
             if answer is not None:
                 generation.is_visible = bool(answer.remainders)
                 if answer.remainders:
@@ -200,33 +202,39 @@ class InlineCompleter:
         return self._silence(query, generation) or (EmptyReason.OUTDATED if state.generation is None else None)
 
     def _look_ahead(self, query: Query, state: DocumentState, shown: Generation, first: Remainder) -> None:
-        """Plan the generation for the text after the acceptance of the first suggestion on the screen."""
+        """Plan what follows after the acceptance of the first suggestion on the screen: its rest, or a new generation."""
         after = query.situation.with_accepted(first)
-        if not query.settings.ahead or not first.text or query.document.version != query.version:
+        if not first.text or query.document.version != query.version:
             return
         if state.ahead is None or not state.ahead.is_for(after):
             state.drop_ahead()
-            if is_inside_word(after.prefix, split_lines(after.suffix)[0]):
-                return
-            automatic = replace(query, invoked=False)
-            generation = self._new_generation(automatic, after)
-            generation.follows, generation.hidden = shown.id, True  # nobody sees it yet: it gets no alternatives
-            asked = self._build_request(automatic)
-            suffix = asked.suffix[first.replace_after :]
-            asked = replace(asked, prefix=asked.prefix + first.text, suffix=suffix, next_line=True)
+            rest = shown.rest(_new_id(), query.situation, first)
+            if rest is not None:
+                state.ahead = Ahead(rest, None)
+            elif query.settings.ahead and not is_inside_word(after.prefix, split_lines(after.suffix)[0]):
+                state.ahead = self._generation_ahead(query, state, shown, first)
+        if state.ahead is not None:
+            state.ahead.wait(shown)
 
-            def run(generation: Generation, request: CompletionRequest) -> bool:
-                source = self._source()
-                refusal = self._policy.refusal(query.document, query.place) or self._policy.quiet.silence()
-                if source is not None and refusal is None:
-                    self._run(generation, state, source, request)
-                return source is not None and refusal is None
+    def _generation_ahead(self, query: Query, state: DocumentState, shown: Generation, first: Remainder) -> Ahead:
+        automatic = replace(query, invoked=False)
+        generation = self._new_generation(automatic, query.situation.with_accepted(first))
+        generation.follows, generation.hidden = shown.id, True  # nobody sees it yet: it gets no alternatives
+        asked = self._build_request(automatic)
+        suffix = asked.suffix[first.replace_after :]
+        asked = replace(asked, prefix=asked.prefix + first.text, suffix=suffix, next_line=True)
 
-            state.ahead = Ahead(generation, asked, run)
-        state.ahead.wait(shown)
+        def run(ahead: bool) -> bool:  # noqa: FBT001 - callbacks are called by position
+            source = self._source()
+            refusal = self._policy.refusal(query.document, query.place) or self._policy.quiet.silence()
+            if source is not None and refusal is None:
+                self._run(generation, state, source, replace(asked, ahead=ahead))
+            return source is not None and refusal is None
+
+        return Ahead(generation, run)
 
     def _new_generation(self, query: Query, start: Situation) -> Generation:
-        return Generation(secrets.token_hex(8), start, query.wanted, is_streamed=query.settings.streaming)
+        return Generation(_new_id(), start, query.wanted, is_streamed=query.settings.streaming)
 
     def _run(
         self, generation: Generation, state: DocumentState, source: CompletionSource, request: CompletionRequest
@@ -250,12 +258,13 @@ class InlineCompleter:
         if remainders is None:
             if generation.running:
                 generation.cancel()
-        elif any(one.text for one in remainders) and not (
-            self._silence(query, generation) or self._unshown_s(query, generation) > 0 or self._hides(query, generation)
+        elif (texts := tuple(one for one in remainders if one.text)) and not (
+            self._silence(query, generation) or self._unshown_s(query, generation) > 0
         ):
-            generation.is_visible = generation.is_streamed
-            answer = Answer(generation, tuple(one for one in remainders if one.text))
-            self._on_partial(query, answer, generation.is_settled)
+            offered = self._offered(query, generation, texts)
+            if offered:
+                generation.is_visible = generation.is_streamed
+                self._on_partial(query, Answer(generation, offered), generation.is_settled)
 
     def _silence(self, query: Query, generation: Generation | None) -> EmptyReason | None:
         """Return why the user wants no automatic suggestions now; None for what was requested manually."""
@@ -268,10 +277,15 @@ class InlineCompleter:
             return 0.0
         return query.received + query.settings.show_after_ms / 1000 - self.clock()
 
-    def _hides(self, query: Query, generation: Generation) -> bool:
+    def _offered(self, query: Query, generation: Generation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
+        """Return what a query shows of the remainders of a generation; nothing if it is hidden."""
+        is_whole = query.invoked or generation.is_requested or query.settings.whole_lines
+        offered = left if is_whole else generation.worthwhile(query.situation, left)
         strictness = Strictness.OFF if query.invoked else query.settings.gate
-        generation.hidden = self._policy.acceptance.hides(query.document.uri, generation, strictness)
-        return generation.hidden
+        withheld = len(left[0].text) - len(offered[0].text) if offered else 0
+        hides = self._policy.acceptance.hides
+        generation.hidden = not offered or hides(query.document.uri, generation, strictness, withheld)
+        return () if generation.hidden else offered
 
     def _drop_unclaimed(self, state: DocumentState, turn: Turn) -> None:
         if state.turn is turn:
@@ -286,6 +300,10 @@ def _likely_cursors(document: Document, edit: Edit) -> Iterator[Place]:
         if typed == 0 or edit.inserted[typed - 1] not in CLOSERS or len(edit.inserted) - typed >= MAX_CLOSERS:
             return
         typed -= 1
+
+
+def _new_id() -> str:
+    return secrets.token_hex(8)
 
 
 async def _wait_for_any(*waits: object) -> None:

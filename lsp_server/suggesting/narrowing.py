@@ -83,6 +83,14 @@ def remainder(
     return None if replaced is None else Remainder(index, text, replaced)
 
 
+def shortened(left: Remainder, length: int, start: Situation, now: Situation) -> Remainder:
+    """Return the first `length` characters of a remainder. They replace only closers that the editor added."""
+    if length == len(left.text):
+        return left
+    text, added = left.text[:length], _closer_difference(start, now) or 0
+    return Remainder(left.index, text, (_replaced(start, now, 0, text) or 0) if added > 0 else 0)
+
+
 def typed_since(start: Situation, now: Situation) -> str | None:
     """Return the text that was typed since `start`; None if anything else changed."""
     if _closer_difference(start, now) is None:

@@ -67,10 +67,6 @@ class RequestPolicy:
         is_inside = is_inside_word(line[: place.column], line[place.column :])
         return EmptyReason.INSIDE_WORD if is_inside else None
 
-    def note_acceptance(self, uri: str) -> None:
-        """Note that a suggestion was accepted: a quiet period begins."""
-        self._keep_quiet(uri, EmptyReason.AFTER_ACCEPTANCE)
-
     def note_rejection(self, uri: str) -> None:
         """Note that a suggestion was dismissed: a quiet period begins."""
         self._keep_quiet(uri, EmptyReason.AFTER_REJECTION)

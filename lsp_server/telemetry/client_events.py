@@ -77,11 +77,9 @@ class ClientEvents:
         """Handle the acceptance of a whole suggestion."""
         offer = self._offers.pop(item.id, None)
         if offer is not None:
-            uri = offer.document.uri
             self._recorder.accepted(offer.document, offer.place, item.id, offer.texts.get(item.index, ""), whole=True)
             self._policy.acceptance.accepted(item.id)
-            self._policy.note_acceptance(uri)
-            self._completer.accepted(uri, item.id)
+            self._completer.accepted(offer.document.uri, item.id)
 
     def rejected(self, event: Rejected) -> None:
         """Handle a suggestion that left the screen without acceptance, and stop its generation.

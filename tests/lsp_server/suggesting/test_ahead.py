@@ -33,7 +33,6 @@ async def generate_ahead(editor, pass_time, *said):
 def accept(editor, answer):
     """Insert the first suggestion and report it, in this order."""
     editor.type(texts(answer)[0])
-    editor.policy.note_acceptance(URI)
     editor.completer.accepted(URI, answer.id)
 
 
@@ -172,10 +171,8 @@ async def test_an_accepted_alternative_does_not_get_what_follows_the_first(pass_
     await editor.engine.wait_for_request(3)
     await editor.engine.offer(" + 1", done=True)
     editor.type("other")
-    editor.policy.note_acceptance(URI)
     editor.completer.accepted(URI, shown.id)
-    answer = await editor.ask()
-    assert (texts(answer), answer.reason) == ([], EmptyReason.AFTER_ACCEPTANCE)
+    assert texts(await editor.ask_and_hear(" + 2")) == [" + 2"]
 
 
 async def test_an_acceptance_together_with_an_edit_far_away_does_not_get_it(pass_time):
@@ -207,10 +204,15 @@ async def test_nothing_is_generated_in_advance_where_it_is_off(pass_time, settin
     task = editor.ask(invoked=True)
     await editor.engine.wait_for_request(1)
     await editor.engine.say("value", done=True)
-    accept(editor, await task)
-    assert (await editor.ask()).reason in (EmptyReason.AFTER_ACCEPTANCE, EmptyReason.MANUAL)
     await pass_time(2 * LOOK_S)
+    accept(editor, await task)
     assert len(editor.engine.requests) == 1
+
+
+async def test_the_next_request_after_an_acceptance_is_answered_where_it_is_off():
+    editor = editor_with(ahead=False)
+    accept(editor, await editor.ask_and_hear("value"))
+    assert texts(await editor.ask_and_hear(" + 1")) == [" + 1"]
 
 
 async def test_nothing_is_generated_in_advance_while_snoozed(pass_time):

@@ -10,12 +10,11 @@ from lsp_server.settings.table import Trigger
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
 
-@pytest.mark.parametrize("signal", ["note_acceptance", "note_rejection"])
-async def test_the_quiet_period_after_an_acceptance_or_dismissal_lasts_a_second_and_spares_manual_requests(signal):
+async def test_the_quiet_period_after_a_dismissal_lasts_a_second_and_spares_manual_requests():
     editor = ScriptedEditor("x = ")
-    getattr(editor.policy, signal)(URI)
+    editor.policy.note_rejection(URI)
     editor.clock.now += 0.9
-    assert (await editor.ask()).reason in {EmptyReason.AFTER_ACCEPTANCE, EmptyReason.AFTER_REJECTION}
+    assert (await editor.ask()).reason is EmptyReason.AFTER_REJECTION
     assert texts(await editor.ask_and_hear("1", invoked=True)) == ["1"]
     editor.completer.clear(URI)
     editor.clock.now += 0.2
@@ -107,9 +106,9 @@ async def reach_error():
     return await task
 
 
-async def reach_after(signal):
+async def reach_after_rejection():
     editor = ScriptedEditor("x = ")
-    getattr(editor.policy, signal)(URI)
+    editor.policy.note_rejection(URI)
     return await editor.ask()
 
 
@@ -161,8 +160,7 @@ REACHED = {
     EmptyReason.IGNORED_FILE: lambda: reach_file(EmptyReason.IGNORED_FILE),
     EmptyReason.INSIDE_WORD: lambda: refused(ScriptedEditor("return", cursor=3)),
     EmptyReason.DELETING: reach_deleting,
-    EmptyReason.AFTER_ACCEPTANCE: lambda: reach_after("note_acceptance"),
-    EmptyReason.AFTER_REJECTION: lambda: reach_after("note_rejection"),
+    EmptyReason.AFTER_REJECTION: reach_after_rejection,
     EmptyReason.NOT_READY: reach_not_ready,
     EmptyReason.OUTDATED: reach_outdated,
     EmptyReason.SUPERSEDED: reach_superseded,

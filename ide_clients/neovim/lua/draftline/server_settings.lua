@@ -7,6 +7,7 @@ return {
   "next_edit",
   "in_comments",
   "in_strings",
+  "whole_lines",
   "automatic_lines",
   "show_after_ms",
   "model",

@@ -1,0 +1,191 @@
+"""What is shown of a suggested line: its start, as far as it is worth it, and the rest once that was accepted or typed."""
+
+import math
+from itertools import accumulate
+from operator import mul
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from completion.request import Suggestion
+from lsp_server.empty_reason import EmptyReason
+from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.suggesting.worth import WRONG_COST, worthwhile_end
+from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
+
+WORDS = ("foo", "(", "bar", ", ", "baz", ")")
+LINE = "".join(WORDS)
+ENDS = (3, 4, 7, 9, 12, 13)
+
+
+def ends_of(probabilities, ends):
+    """Return the ends of tokens with these probabilities."""
+    return tuple(zip(ends, map(math.log, accumulate(probabilities, mul)), strict=False))
+
+
+def scored(*probabilities, text, ends):
+    return Suggestion(text, 0, 0.0, tuple(map(math.log, probabilities)), ends_of(probabilities, ends))
+
+
+def told(*probabilities, ends=ENDS):
+    """Return what the engine says of the tokens of a line."""
+    return {"each_token": tuple(map(math.log, probabilities)), "ends": ends_of(probabilities, ends)}
+
+
+SURE_START = told(0.99, 0.99, 0.95, 0.95, 0.1, 0.9)  # "foo(bar, " is likely, "baz" is not
+
+
+@st.composite
+def suggestions(draw):
+    words = draw(st.lists(st.sampled_from(["a", "bc", ".", "(", " ", "é", "_x", "12"]), min_size=1, max_size=12))
+    ends = [sum(map(len, words[: count + 1])) for count in range(len(words))]
+    probabilities = [draw(st.floats(0.01, 1.0)) for _ in words]
+    return scored(*probabilities, text="".join(words), ends=tuple(ends))
+
+
+def worth_of(suggestion, typed, end):
+    """Return the worth of showing a suggestion from one character to another, by its definition."""
+    known = {0: 0.0} | dict(suggestion.ends)
+    p = math.exp(known[end] - known[typed])
+    return (end - typed) * (p - (1 - p) * WRONG_COST)
+
+
+def ends_with_a_word(text, end):
+    both = text[end - 1 : end + 1]
+    return len(both) < 2 or not all(character.isalnum() or character == "_" for character in both)
+
+
+@given(suggestions())
+def test_no_other_end_at_a_word_is_worth_more(suggestion):
+    found = worthwhile_end(suggestion, 0, grows=False)
+    ends = [end for end, _ in suggestion.ends if ends_with_a_word(suggestion.text, end)]
+    best = max((worth_of(suggestion, 0, end) for end in ends), default=0.0)
+    if best > 0:
+        assert found in ends
+        assert worth_of(suggestion, 0, found) == pytest.approx(best)
+    else:
+        assert found == 0
+
+
+@given(suggestions())
+def test_the_end_never_moves_back_while_the_text_is_typed(suggestion):
+    shown = 0
+    for typed, _ in suggestion.ends:
+        now = worthwhile_end(suggestion, typed, grows=False)
+        assert now >= max(shown, typed)
+        shown = now
+
+
+@given(suggestions())
+def test_the_end_never_moves_back_while_the_text_grows(suggestion):
+    shown = 0
+    for count, (end, _) in enumerate(suggestion.ends, 1):
+        so_far = Suggestion(suggestion.text[:end], ends=suggestion.ends[:count])
+        now = worthwhile_end(so_far, 0, grows=True)
+        assert now >= shown
+        shown = now
+    assert worthwhile_end(suggestion, 0, grows=False) >= shown
+
+
+def test_a_suggestion_without_the_ends_of_its_tokens_is_shown_whole():
+    assert worthwhile_end(Suggestion("a\nb", 0, -9.0, (-9.0,)), 1, grows=False) == 3
+
+
+async def test_a_line_is_shown_as_far_as_it_is_likely():
+    editor = ScriptedEditor("x = ")
+    assert texts(await editor.ask_and_hear(LINE, **SURE_START)) == ["foo(bar, "]
+
+
+async def test_the_rest_is_there_at_once_after_the_acceptance_if_it_is_likely_then():
+    editor = ScriptedEditor("x = ")
+    shown = await editor.ask_and_hear(LINE, **told(0.99, 0.99, 0.95, 0.95, 0.2, 0.99))
+    assert texts(shown) == ["foo(bar, "]
+    editor.type("foo(bar, ")
+    editor.completer.accepted(URI, shown.id)
+    editor.type("baz")
+    rest = await editor.ask()
+    assert texts(rest) == [")"]
+    assert rest.id != shown.id
+    assert len(editor.engine.requests) == 1
+
+
+async def test_an_unlikely_rest_is_not_shown_after_the_acceptance():
+    editor = ScriptedEditor("x = ")
+    shown = await editor.ask_and_hear(LINE, **SURE_START)
+    editor.type("foo(bar, ")
+    editor.completer.accepted(URI, shown.id)
+    assert (await editor.ask()).reason is EmptyReason.HIDDEN
+    editor.type("q")
+    assert texts(await editor.ask_and_hear("ux)")) == ["ux)"]
+
+
+async def test_typing_along_shows_more():
+    editor = ScriptedEditor("x = ")
+    assert texts(await editor.ask_and_hear(LINE, **told(0.99, 0.3, 0.99, 0.99, 0.99, 0.99))) == ["foo"]
+    editor.type("foo(")
+    assert texts(await editor.ask()) == ["bar, baz)"]
+    assert len(editor.engine.requests) == 1
+
+
+@pytest.mark.parametrize(("invoked", "settings"), [(True, {}), (False, {"whole_lines": True})])
+async def test_a_manual_request_and_the_setting_show_the_whole_line(invoked, settings):
+    editor = ScriptedEditor("x = ", suggestions=1, **settings)
+    assert texts(await editor.ask_and_hear(LINE, invoked=invoked, **SURE_START)) == [LINE]
+
+
+async def test_a_manual_request_shows_the_rest_of_a_line_that_was_shortened():
+    editor = ScriptedEditor("x = ", suggestions=1)
+    await editor.ask_and_hear(LINE, **SURE_START)
+    assert texts(await editor.ask(invoked=True)) == [LINE]
+    assert len(editor.engine.requests) == 1
+
+
+async def test_a_line_of_which_nothing_is_likely_is_hidden_until_its_start_is_typed():
+    editor = ScriptedEditor("x = ")
+    answer = await editor.ask_and_hear(LINE, **told(0.1, 0.99, 0.99, 0.99, 0.99, 0.99))
+    assert (texts(answer), answer.reason) == ([], EmptyReason.HIDDEN)
+    editor.type("foo")
+    assert texts(await editor.ask()) == ["(bar, baz)"]
+
+
+async def test_a_streamed_line_only_grows_and_ends_with_a_word():
+    editor = ScriptedEditor("x = ")
+    task = editor.ask()
+    await editor.engine.wait_for_request(1)
+    chances = [0.99, 0.99, 0.95, 0.95, 0.1, 0.9]
+    for count in range(1, len(WORDS) + 1):
+        await editor.engine.say("".join(WORDS[:count]), done=count == len(WORDS), **told(*chances[:count]))
+    assert texts(await task) == ["foo(bar, "]
+    streamed = [texts(answer)[0] for _, answer, _ in editor.partials]
+    assert streamed == sorted(streamed, key=len)
+    assert streamed[0] == "foo"
+    await settle()
+
+
+async def test_a_start_replaces_no_text_after_the_cursor_but_a_closer_that_the_editor_added():
+    editor = ScriptedEditor("f()", 2)
+    shown = await editor.ask_and_hear("a, b)", replace_after=1, **told(0.9, 0.9, 0.1, 0.9, ends=(1, 3, 4, 5)))
+    assert [(one.text, one.replace_after) for one in shown.remainders] == [("a, ", 0)]
+    editor.type("a, ")
+    editor.completer.accepted(URI, shown.id)
+    editor.type("b")
+    rest = await editor.ask()
+    assert [(one.text, one.replace_after) for one in rest.remainders] == [(")", 1)]
+
+
+async def test_alternatives_of_a_shortened_line_stay_whole():
+    editor = ScriptedEditor("x = ", suggestions=2)
+    task = editor.ask()
+    await editor.engine.wait_for_request(1)
+    await editor.engine.say(LINE, done=True, **SURE_START)
+    assert texts(await task) == ["foo(bar, "]
+    assert editor.engine.requests[0].suggestions == 1
+
+
+async def test_the_gate_judges_what_is_shown():
+    seen = []
+    editor = ScriptedEditor("x = ", gate=Strictness.LOW)
+    editor.policy.acceptance.hides = lambda _uri, _generation, _strictness, withheld: seen.append(withheld)
+    await editor.ask_and_hear(LINE, **SURE_START)
+    assert set(seen) == {len("baz)")}
