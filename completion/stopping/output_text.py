@@ -65,7 +65,9 @@ class OutputText:
                 return
             cut = min(end, limit)
             characters = self._bytes[self._forced_bytes : cut].decode("utf-8", "ignore")
-            yield TokenPart(bytes(self._bytes[start:cut]), bytes(self._bytes[start : self._forced_bytes]), len(characters))
+            yield TokenPart(
+                bytes(self._bytes[start:cut]), bytes(self._bytes[start : self._forced_bytes]), len(characters)
+            )
             start = end
 
     def whole(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from typing import Protocol
 
 from completion.request import SUPERSEDED
 from lsp_server.suggesting.generation import Generation
@@ -14,6 +14,13 @@ LOOK_S = 0.6
 96 % of the accepted suggestions were looked at for longer; few pauses within a line are as long."""
 
 
+class Start(Protocol):
+    """Starts a generation."""
+
+    def __call__(self, *, ahead: bool) -> bool:
+        """Start it and return True, or return False if it may not run. `ahead` says whether nobody waits for it yet."""
+
+
 class Ahead:
     """A generation for the text as it will be once the suggestion on the screen is accepted.
 
@@ -22,14 +29,13 @@ class Ahead:
 
     Args:
         generation: The generation, not started.
-        run: Starts it and returns True, or returns False if it may not run. Its argument says whether nobody waits yet.
-            None for what is left of a suggestion that was shown in part.
+        start: Starts it; None for the rest of a suggestion, which is there already.
     """
 
-    def __init__(self, generation: Generation, run: Callable[[bool], bool] | None) -> None:
+    def __init__(self, generation: Generation, start: Start | None) -> None:
         self.generation = generation
-        self._run = run or (lambda _ahead: True)
-        self._is_started = run is None
+        self._start = start
+        self._is_started = start is None
         self._pause: asyncio.Task[None] | None = None
 
     def wait(self, shown: Generation) -> None:
@@ -51,7 +57,7 @@ class Ahead:
         if not self._is_usable or self.generation.remainders(now) is None:
             return None
         self._end_pause()
-        is_started = self._is_started or self._run(False)
+        is_started = self._is_started or self._has_started(ahead=False)
         return self.generation if is_started else None
 
     def cancel(self) -> None:
@@ -68,7 +74,10 @@ class Ahead:
         await asyncio.sleep(LOOK_S)
         if shown.is_streamed:
             await shown.wait_for_end()
-        self._is_started = not shown.cancelled and self._run(True)
+        self._is_started = not shown.cancelled and self._has_started(ahead=True)
+
+    def _has_started(self, *, ahead: bool) -> bool:
+        return self._start is None or self._start(ahead=ahead)
 
     def _end_pause(self) -> None:
         if self._pause is not None:

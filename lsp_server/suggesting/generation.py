@@ -158,7 +158,7 @@ class Generation:
         return (shortened(first, end - typed, self.start, now), *others) if end > typed else ()
 
     def rest(self, id_: str, now: Situation, shown: Remainder) -> Generation | None:
-        """Return what follows a remainder that was shown, for the text after its acceptance; None if nothing follows."""
+        """Return what follows a shown remainder, for the text after its acceptance; None if nothing follows."""
         whole = next((one for one in self.remainders(now) or () if one.index == shown.index), None)
         if whole is None or self.last is None or len(whole.text) <= len(shown.text):
             return None
@@ -173,7 +173,7 @@ class Generation:
         rest = Generation(id_, now.with_accepted(shown), is_streamed=self.is_streamed)
         rest.last = replace(self.last, suggestions=(left,), done=True, statistics=None, whole=1)
         rest.follows = self.id
-        rest._end()  # noqa: SLF001 - it is of this class
+        rest._end()
         return rest
 
     async def _read(

@@ -202,7 +202,7 @@ class InlineCompleter:
         return self._silence(query, generation) or (EmptyReason.OUTDATED if state.generation is None else None)
 
     def _look_ahead(self, query: Query, state: DocumentState, shown: Generation, first: Remainder) -> None:
-        """Plan what follows after the acceptance of the first suggestion on the screen: its rest, or a new generation."""
+        """Plan what follows the acceptance of the first suggestion on the screen: its rest or a new generation."""
         after = query.situation.with_accepted(first)
         if not first.text or query.document.version != query.version:
             return
@@ -224,14 +224,14 @@ class InlineCompleter:
         suffix = asked.suffix[first.replace_after :]
         asked = replace(asked, prefix=asked.prefix + first.text, suffix=suffix, next_line=True)
 
-        def run(ahead: bool) -> bool:  # noqa: FBT001 - callbacks are called by position
+        def start(*, ahead: bool) -> bool:
             source = self._source()
             refusal = self._policy.refusal(query.document, query.place) or self._policy.quiet.silence()
             if source is not None and refusal is None:
                 self._run(generation, state, source, replace(asked, ahead=ahead))
             return source is not None and refusal is None
 
-        return Ahead(generation, run)
+        return Ahead(generation, start)
 
     def _new_generation(self, query: Query, start: Situation) -> Generation:
         return Generation(_new_id(), start, query.wanted, is_streamed=query.settings.streaming)

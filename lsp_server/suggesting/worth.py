@@ -1,8 +1,8 @@
 """How much of a suggested line is shown: its start, up to where its expected worth stops growing.
 
-A line is mostly right at its start and wrong at its end. Text that is right saves keys, and text that is wrong costs the
-time to read it. Source of the idea: "Sequential Decision-Making for Inline Text Autocomplete", which weighs both; here
-wrong text has a fixed cost. `python -m benchmarks.typing` measures the effect.
+A line is mostly right at its start and wrong at its end. Text that is right saves keys, and text that is wrong costs
+the time to read it. Source of the idea: "Sequential Decision-Making for Inline Text Autocomplete", which weighs both;
+here wrong text has a fixed cost. `python -m benchmarks.typing` measures the effect.
 """
 
 from __future__ import annotations

@@ -168,15 +168,20 @@ async def test_alternatives_follow_the_answer_and_a_manual_request_gets_them(pac
     assert len(await client.complete(URI, 0, 4, invoked=True)) == 5
 
 
-async def test_only_manual_requests_are_answered_right_after_an_acceptance(paced, start_client):
+async def test_after_an_acceptance_automatic_requests_are_answered_after_a_dismissal_only_manual_ones(
+    paced, start_client
+):
     client = await start_client(quiet_ms=60_000)
     await client.ready()
     client.open(URI, "x =")
-    steps(paced, 6)
+    steps(paced, 9)
     (item,) = await client.complete(URI, 0, 3)
     await client.lsp.workspace_execute_command_async(
         types.ExecuteCommandParams(item.command.command, item.command.arguments)
     )
+    (item,) = await client.complete(URI, 0, 3)
+    rejection = {"id": item.command.arguments[0], "reason": "dismissed"}
+    client.lsp.protocol.notify("draftline/didRejectCompletion", rejection)
     assert await client.complete(URI, 0, 3) == []
     assert len(await client.complete(URI, 0, 3, invoked=True)) == 1
 

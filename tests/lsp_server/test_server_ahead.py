@@ -66,9 +66,9 @@ async def test_a_key_that_departs_ends_it_before_its_text_is_complete(paced, sta
     assert paced.prefixes == ["x =", "x =" + item.insert_text, "x =y"]
 
 
-@pytest.mark.parametrize("off", ["setting", "manual", "snooze"])
+@pytest.mark.parametrize("off", ["manual", "snooze"])
 async def test_an_acceptance_where_it_is_off_sends_no_request(paced, start_client, off):
-    options = {"setting": {"ahead": False}, "manual": {"trigger": "manual"}, "snooze": {}}[off]
+    options = {"manual": {"trigger": "manual"}, "snooze": {}}[off]
     client = await start_client(**{"ahead": True, "max_tokens": 1, **options})
     await client.ready()
     client.open(URI, "x =")

@@ -1,4 +1,4 @@
-"""What is shown of a suggested line: its start, as far as it is worth it, and the rest once that was accepted or typed."""
+"""A suggested line is shown as far as it is worth it, and the rest once that is accepted or typed."""
 
 import math
 from itertools import accumulate

@@ -1,0 +1,86 @@
+"""The probabilities of a line's starts count each text once, however the model may divide it into tokens."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from completion.cancellation import CancelToken
+from completion.decoding.decoder import TopTokens
+from completion.engine import Engine
+from completion.model.loading import load_model
+from completion.request import CompletionRequest, Mode
+from tests.completion.tasks import DOCUMENT, task_at
+
+
+def token_of(loaded, data):
+    """Return the token with these bytes."""
+    return next(
+        token for token in range(loaded.tokenizer.vocabulary_size) if loaded.tokenizer.token_bytes(token) == data
+    )
+
+
+def line_attempt(loaded, *tokens, prefix="x = ", healing=False):
+    """Return an attempt at a line with these tokens: pairs of bytes and probability."""
+    task = task_at(loaded, 0, prefix=prefix, suffix="", mode=Mode.LINE, healing=healing)
+    numbers = tuple(token_of(loaded, data) for data, _ in tokens)
+    return task.attempt_from(numbers, tuple(math.log(p) for _, p in tokens))
+
+
+def set_top(attempt, loaded, *positions):
+    """Set the likeliest tokens of each position: the one that was taken first, as pairs of bytes and probability."""
+    state = attempt.decoder.constraints.start
+    for likeliest in positions:
+        numbers = [token_of(loaded, data) for data, _ in likeliest]
+        values = np.log([p for _, p in likeliest])
+        attempt.top_tokens.append(TopTokens(numbers[0], np.array(numbers), values, state))
+
+
+def chances(attempt, text):
+    return [(end, pytest.approx(math.exp(value))) for end, value in attempt.ends(text)]
+
+
+def test_tokens_that_start_like_the_last_one_count_for_the_text_up_to_it(tiny_model):
+    attempt = line_attempt(tiny_model, (b"(", 0.4), (b")", 0.5))
+    set_top(
+        attempt, tiny_model, [(b"(", 0.4), (b"(self", 0.3), (b"[", 0.2)], [(b")", 0.5), (b")\n", 0.25), (b"[", 0.1)]
+    )
+    assert chances(attempt, "()") == [(1, 0.7), (2, 0.4 * 0.75)]
+
+
+def test_a_text_that_ends_inside_its_last_token_counts_all_that_start_like_it(tiny_model):
+    attempt = line_attempt(tiny_model, (b")\n", 0.2))
+    set_top(attempt, tiny_model, [(b")\n", 0.2), (b"):\n", 0.3), (b"(", 0.4)])
+    assert chances(attempt, ")") == [(1, 0.5)]
+
+
+def test_what_contradicts_the_text_before_the_cursor_does_not_count(tiny_model):
+    attempt = line_attempt(tiny_model, (b"def", 0.1), (b"(", 0.5), prefix="de", healing=True)
+    set_top(attempt, tiny_model, [(b"def", 0.1), (b"de", 0.1), (b"rn", 0.8)], [(b"(", 0.5)])
+    assert chances(attempt, "f(") == [(1, 0.5), (2, 0.25)]
+
+
+def test_a_block_and_a_text_that_a_filter_changed_have_no_ends(tiny_model):
+    attempt = line_attempt(tiny_model, (b"(", 0.4))
+    assert attempt.ends("[") == ()
+    block = task_at(tiny_model, 20, mode=Mode.BLOCK).attempt_from((token_of(tiny_model, b"("),), (-0.1,))
+    assert block.ends("(") == ()
+
+
+@pytest.mark.real_model
+def test_the_ends_of_every_event_lead_to_the_end_of_its_text_and_never_become_likelier():
+    engine = Engine(load_model("default"))
+    seen = 0
+    for cursor in range(40, len(DOCUMENT), 7):
+        request = CompletionRequest(DOCUMENT[:cursor], "\n", "python", document="a", mode=Mode.LINE, max_tokens=24)
+        for event in engine.complete(request, CancelToken()):
+            for suggestion in event.suggestions:
+                ends, values = zip(*suggestion.ends, strict=True)
+                assert list(ends) == sorted(ends)
+                assert ends[-1] == len(suggestion.text)
+                assert all(later <= earlier <= 0 for earlier, later in pairwise(values))
+                seen += 1
+    assert seen > 10
