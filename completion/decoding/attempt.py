@@ -150,29 +150,28 @@ class Attempt:
         """Return `Suggestion.ends` for what the filters left of this attempt's text.
 
         All of the likeliest tokens that start like the last one of a text count: a bracket and a line break are one
-        token or two. Those that contradict the forced bytes do not count at all. Source of the idea: "Should you
-        marginalize over possible tokenizations?"; here only the last token varies.
+        token or two. Source of the idea: "Should you marginalize over possible tokenizations?"; here only the last
+        token varies.
         """
         if self.context.mode is not Mode.LINE or not self.output.whole().startswith(text):
             return ()
         found, before = list[tuple[int, float]](), 0.0
-        for index, part in enumerate(self.output.parts(len(text))):
+        for index, (data, characters) in enumerate(self.output.parts(len(text))):
             taken = self.log_probabilities[index]
-            top = self.top_tokens[index] if index < len(self.top_tokens) else None
-            others = [] if top is None else self._others(top)
-            may_be = [value for data, value in others if data.startswith(part.forced) or part.forced.startswith(data)]
-            alike = [value for data, value in others if data.startswith(part.data)]
-            every = _log_sum(taken, *may_be) if part.forced else 0.0
-            if part.characters:
-                found.append((part.characters, min(0.0, before + _log_sum(taken, *alike) - every)))
-            before += taken - every
+            alike = self._log_probabilities_of_others(index, data) if characters else []
+            if characters:
+                found.append((characters, min(0.0, before + _log_sum(taken, *alike))))
+            before += taken
         return tuple(found)
 
-    def _others(self, top: TopTokens) -> list[tuple[bytes, float]]:
-        """Return the bytes and log-probabilities of the likeliest tokens besides the one that was taken."""
+    def _log_probabilities_of_others(self, index: int, start: bytes) -> list[float]:
+        """Return those of the likeliest tokens at a position that start like this, besides the one that was taken."""
+        if index >= len(self.top_tokens):
+            return []
+        top = self.top_tokens[index]
+        token_bytes = self.decoder.constraints.token_bytes
         known = zip(top.tokens.tolist(), top.log_probabilities.tolist(), strict=True)
-        stops, data = self.decoder.stop_ids, self.decoder.constraints.token_bytes
-        return [(data(token), value) for token, value in known if token != top.taken and token not in stops]
+        return [value for token, value in known if token != top.taken and token_bytes(token).startswith(start)]
 
     def first_line(self) -> Suggestion | None:
         """Return the first line in line mode, once it is complete; lines that close its brackets may follow."""

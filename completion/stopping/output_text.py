@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import regex
 
 _GRAPHEME = regex.compile(r"\X")
 _GRAPHEME_CHARACTERS = 32  # maximum length of a grapheme that is recognised
-
-
-@dataclass(frozen=True, slots=True)
-class TokenPart:
-    """The part of a token that belongs to a text.
-
-    Attributes:
-        data: Its bytes, forced ones included.
-        forced: The forced bytes that were left before it.
-        characters: Number of complete characters after the cursor up to its end.
-    """
-
-    data: bytes
-    forced: bytes
-    characters: int
 
 
 class OutputText:
@@ -57,17 +41,18 @@ class OutputText:
         """Number of bytes after the cursor so far."""
         return max(0, len(self._bytes) - self._forced_bytes)
 
-    def parts(self, length: int) -> Iterator[TokenPart]:
-        """Yield the part of each token that is in the forced bytes or the first `length` characters after them."""
+    def parts(self, length: int) -> Iterator[tuple[bytes, int]]:
+        """Yield the part of each token that is in the forced bytes or the first `length` characters after them.
+
+        With it comes the number of complete characters after the cursor up to its end.
+        """
         limit, start = self._forced_bytes + len(self.whole()[:length].encode()), 0
         for end in self._token_ends:
             if start >= limit:
                 return
             cut = min(end, limit)
             characters = self._bytes[self._forced_bytes : cut].decode("utf-8", "ignore")
-            yield TokenPart(
-                bytes(self._bytes[start:cut]), bytes(self._bytes[start : self._forced_bytes]), len(characters)
-            )
+            yield bytes(self._bytes[start:cut]), len(characters)
             start = end
 
     def whole(self) -> str:
