@@ -16,23 +16,24 @@ WRONG_COST = 1 / 4
 """Cost of a shown character that is wrong, in right ones: text that is right in one of five cases is worth nothing."""
 
 
-def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool) -> int:
+def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cost: float = WRONG_COST) -> int:
     """Return up to which of its characters a suggestion is worth showing; `typed` if none of the others is.
 
-    The worth of the next n characters is n·p − n·(1 − p)·WRONG_COST, with their probability p by the model, and what is
+    The worth of the next n characters is n·p − n·(1 − p)·wrong_cost, with their probability p by the model, and what is
     shown ends with a word. If a text grows or is typed, its worthwhile end never moves back.
 
     Args:
         suggestion: The suggestion.
         typed: Number of its characters that the user has typed.
         grows: Whether more text may follow, so that its last word may be incomplete.
+        wrong_cost: Cost of a shown character that is wrong.
     """
     if not suggestion.ends:
         return len(suggestion.text)
     best, end = 0.0, typed
     for length, log_probability in _words(suggestion, typed, grows=grows):
         p = math.exp(log_probability)
-        worth = (length - typed) * (p - (1 - p) * WRONG_COST)
+        worth = (length - typed) * (p - (1 - p) * wrong_cost)
         if worth > 0 and worth >= best:
             best, end = worth, length
     return end

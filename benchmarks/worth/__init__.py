@@ -1,0 +1,1 @@
+"""How much of a suggested line to show."""

@@ -1,0 +1,115 @@
+"""`python -m benchmarks.worth`: how much of a suggested line to show, and how much of that the gate should hide.
+
+The engine is asked before every key of the sessions of `benchmarks.typing`. Then the same answers are typed with again
+and again in simulated time, once for each rule. The cost of wrong text was chosen on the packages of half 0, and half 1 is
+the default. The last line is JSON: `rule_…` are the figures of the shipped rule, `before_…` those of the older one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.data import read_records
+from benchmarks.typing.scripts import Script, choose, release_scripts
+from benchmarks.worth.places import Place, places, read_places, write_places
+from benchmarks.worth.replay import Replay, Row
+from completion.engine import Engine, product_settings
+from completion.model.loading import load_model
+from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.settings.table import DEFAULTS
+from lsp_server.suggesting.worth import WRONG_COST
+
+RULE, BEFORE = "worth, as shipped", "whole lines, gate normal, 1 s quiet"
+ROWS = {
+    BEFORE: Row(None, Strictness.NORMAL, quiet_s=1.0),
+    "whole lines, gate normal": Row(None, Strictness.NORMAL),
+    "whole lines": Row(None, DEFAULTS.gate),
+    RULE: Row(WRONG_COST, DEFAULTS.gate),
+    "worth, gate normal": Row(WRONG_COST, Strictness.NORMAL),
+    "worth, wrong text costs 0.5": Row(0.5, DEFAULTS.gate),
+    "worth, wrong text costs 1": Row(1.0, DEFAULTS.gate),
+}
+SEEDS = (1, 2, 3)
+"""Rhythms in which each session is typed."""
+
+
+def figures(counts: Counter[str]) -> dict[str, float]:
+    """Return the figures of a row by name."""
+
+    def share(part: str, whole: str) -> float:
+        return round(counts[part] / max(1, counts[whole]), 4)
+
+    return {
+        "saved_characters": share("accepted", "characters"),
+        "offers": counts["offers"],
+        "offers_right": share("offers_right", "offers"),
+        "used_of_offered": share("accepted", "offered"),
+        "keys_with_text": share("keys_with_text", "looks"),
+        "keys_with_wrong_word": share("keys_with_wrong_word", "looks"),
+        "keys_with_right_line": share("keys_with_right_line", "looks"),
+    }
+
+
+def typed(row: Row, sessions: Sequence[Sequence[Place]]) -> Counter[str]:
+    """Return what a row's person counts over all sessions and rhythms."""
+    counts: Counter[str] = Counter()
+    for seed in SEEDS:
+        for session in sessions:
+            counts.update(Replay(row, session, seed).run())
+    return counts
+
+
+def _scripts(half: int, options: argparse.Namespace) -> list[Script]:
+    found = release_scripts(read_records("open_release_replay.jsonl.gz", options.data_dir), options.characters)
+    of_half = [one for one in found if hashlib.sha256(one.id.partition("==")[0].encode()).digest()[0] % 2 == half]
+    return choose(of_half, [], options.sessions, options.seed)
+
+
+def _ask(scripts: Sequence[Script], path: Path) -> list[list[Place]]:
+    """Return the places of each session; those that the file lacks come from the engine and are added to it."""
+    known = read_places(path)
+    lacking = [script for script in scripts if script.id not in known]
+    if lacking:
+        engine = Engine(load_model("default"), product_settings())
+        for number, script in enumerate(lacking):
+            known[script.id] = list(places(engine, script))
+            write_places(path, known[script.id])
+            print(f"{number + 1}/{len(lacking)} {script.id}", file=sys.stderr, flush=True)
+        engine.close()
+    return [known[script.id] for script in scripts]
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.worth", description=__doc__)
+    parser.add_argument("--data-dir", help="folder of the data")
+    parser.add_argument("--half", type=int, choices=(0, 1), default=1, help="packages (default: %(default)s)")
+    parser.add_argument("--sessions", type=int, default=40, help="number of sessions (default: %(default)s)")
+    parser.add_argument("--characters", type=int, default=100, help="characters of a session (default: %(default)s)")
+    parser.add_argument("--places", type=Path, help="file of the engine's answers; an existing file is continued")
+    parser.add_argument("--seed", type=int, default=7)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        sessions = _ask(_scripts(options.half, options), options.places or Path(folder) / "places.jsonl")
+    found = {name: figures(typed(row, sessions)) for name, row in ROWS.items()}
+    table = Table("", *found[RULE])
+    for name, row in found.items():
+        table.add_row(name, *(f"{value:,.0f}" if value > 1 else f"{100 * value:.1f} %" for value in row.values()))
+    Console(width=150).print(table)
+    parts = {"rule": found[RULE], "before": found[BEFORE]}
+    report = {f"{part}_{name}": value for part, row in parts.items() for name, value in row.items()}
+    print(json.dumps({"sessions": len(sessions), "keys": sum(map(len, sessions))} | report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""The places of benchmarks.worth: the cursor before each key of a session, with what the engine suggests there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.quality.tasks import apply_edit
+from benchmarks.typing.scripts import Passage, Script, key_unit
+from completion.cancellation import CancelToken
+from completion.engine import Engine
+from completion.request import CompletionRequest, Suggestion
+from lsp_server.documents.documents import Document
+from lsp_server.documents.text_lines import Place as Position
+from lsp_server.documents.text_lines import TextLines
+
+MAX_TOKENS = 128
+"""Default of the language server."""
+_BEFORE_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The cursor before a key.
+
+    Attributes:
+        session: Name of the session.
+        passage: Number of the passage in the session.
+        index: Number of characters of the passage before the cursor.
+        rest: What is left to type of the passage.
+        before: End of the text before the cursor.
+        after: Rest of the line of the cursor.
+        offset: Number of characters of the document before the cursor.
+        remaining: Number of characters after it.
+        suggestion: The engine's first suggestion, None if it has none.
+    """
+
+    session: str
+    passage: int
+    index: int
+    rest: str
+    before: str
+    after: str
+    offset: int
+    remaining: int
+    suggestion: Suggestion | None
+
+    @property
+    def line_before(self) -> str:
+        """The line of the cursor up to it."""
+        return self.before.rpartition("\n")[2]
+
+
+def places(engine: Engine, script: Script) -> Iterator[Place]:
+    """Type a session, and ask the engine before each key, with the edits so far as an editor's server logs them."""
+    document = Document(script.id, script.language, 0, TextLines(script.text))
+    left = script.length
+    engine.prepare(_request(script, document, script.passages[0].offset), CancelToken())
+    for number, passage in enumerate(script.passages):
+        text = document.lines.text()
+        apply_edit(document, passage.offset, text[passage.offset : passage.offset + passage.deleted], "")
+        before, index = document.lines.text(), 0
+        while index < len(passage.typed) and left > 0:
+            yield _asked(engine, script, document, number, passage, index)
+            unit = key_unit(passage, before, index)
+            apply_edit(document, passage.offset + index, "", unit)
+            index += len(unit)
+            left -= len(unit)
+        if left <= 0:
+            return
+
+
+def _asked(engine: Engine, script: Script, document: Document, number: int, passage: Passage, index: int) -> Place:
+    request = _request(script, document, passage.offset + index)
+    *_, last = engine.complete(request, CancelToken())
+    return Place(
+        session=script.id,
+        passage=number,
+        index=index,
+        rest=passage.typed[index:],
+        before=request.prefix[-_BEFORE_CHARACTERS:],
+        after=request.suffix.partition("\n")[0],
+        offset=len(request.prefix),
+        remaining=len(request.suffix),
+        suggestion=last.suggestions[0] if last.suggestions else None,
+    )
+
+
+def _request(script: Script, document: Document, cursor: int) -> CompletionRequest:
+    text = document.lines.text()
+    line = document.lines.advance(Position(0, 0), cursor).line
+    return CompletionRequest(
+        prefix=text[:cursor],
+        suffix=text[cursor:],
+        language=script.language,
+        path=script.path,
+        document=script.id,
+        history=document.edits.history(line, document.lines),
+        max_tokens=MAX_TOKENS,
+    )
+
+
+def write_places(path: Path, found: list[Place]) -> None:
+    """Add places to a file, one JSON object a line."""
+    with path.open("a", encoding="utf-8") as out:
+        out.writelines(json.dumps(asdict(place)) + "\n" for place in found)
+
+
+def read_places(path: Path) -> dict[str, list[Place]]:
+    """Return the places of a file by session; none if there is no such file."""
+    found: dict[str, list[Place]] = {}
+    if path.is_file():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            fields = json.loads(line)
+            known = fields.pop("suggestion")
+            suggestion = None
+            if known is not None:
+                known["ends"] = tuple(map(tuple, known["ends"]))
+                suggestion = Suggestion(**known)
+            place = Place(**fields, suggestion=suggestion)
+            found.setdefault(place.session, []).append(place)
+    return found
