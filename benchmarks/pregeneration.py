@@ -2,8 +2,7 @@
 
 Sessions of `benchmarks.typing` are typed in the rhythm of that benchmark through the real server. A right suggestion is
 accepted after as long as the programmers of a study looked at those that they accepted. The rows take turns: with the
-setting `ahead`, without it, and without it and without the pause after an acceptance. The last line is JSON;
-`cpu_s_per_saved_character_added` compares the first two rows.
+setting `ahead` and without it. The last line is JSON; `cpu_s_per_saved_character_added` compares the rows.
 """
 
 from __future__ import annotations
@@ -24,11 +23,10 @@ from benchmarks.typing.person import Habits, session
 from benchmarks.typing.scripts import WARM_UP, choose, release_scripts
 from benchmarks.typing.tally import SessionRecord
 
-AHEAD, WITHOUT, NO_PAUSE = "ahead", "without", "without, no pause"
+AHEAD, WITHOUT = "ahead", "without"
 ROWS: dict[str, dict[str, Any]] = {
     AHEAD: {"ahead": True},
     WITHOUT: {"ahead": False},
-    NO_PAUSE: {"ahead": False, "quiet_ms": 0},
 }
 """Settings of each row that differ from the defaults."""
 READY_S = 0.010

@@ -1,8 +1,8 @@
 """`python -m benchmarks.worth`: how much of a suggested line to show, and how much of that the gate should hide.
 
-The engine is asked before every key of the sessions of `benchmarks.typing`. Then the same answers are typed with again
-and again in simulated time, once for each rule. The cost of wrong text was chosen on the packages of half 0, and half 1 is
-the default. The last line is JSON: `rule_…` are the figures of the shipped rule, `before_…` those of the older one.
+The engine is asked before every key of the sessions of `benchmarks.typing`. Then a person types them in simulated time,
+with the same answers for each rule. The cost of wrong text was chosen on the packages of half 0; half 1 is the default.
+The last line is JSON: `rule_…` are the figures of the shipped rule, `before_…` those of the older one.
 """
 
 from __future__ import annotations

@@ -95,9 +95,9 @@ class Replay:
         while index <= last:
             self._now += plan[index].pause_s
             rest, offer = passage.typed[index:], self._offer(passage.typed[index:])
-            accepted = self._accepted(offer, rest)
+            accepted = min(self._accepted(offer, rest), last + 1 - index)
             if offer is not None and accepted:
-                index += self._accept(offer, accepted)
+                index += self._accept(accepted)
             else:
                 unit = key_unit(passage, first.before, index)
                 index += len(unit)
@@ -176,14 +176,14 @@ class Replay:
                 return min(len(part), len(rest))
         return 0
 
-    def _accept(self, offer: Offer, accepted: int) -> int:
+    def _accept(self, accepted: int) -> int:
         self.counts["keys"] += 1
         self.counts["accepted"] += accepted
         self.counts["accepts"] += 1
         current = self._current
         if current is not None:
             current.typed += accepted
-            if accepted == len(offer.text):
+            if current.typed == self._row.end(current.suggestion, current.typed - accepted):
                 current.since_s = None
                 if current.typed >= len(current.suggestion.text):
                     self._current, self._quiet_until = None, self._now + self._row.quiet_s
