@@ -1,15 +1,188 @@
-"""Compilation of inner loops to machine code with numba. The compiled function keeps its Python type."""
+"""Compilation of inner loops to machine code with numba. The compiled function keeps its Python type.
+
+numba and LLVM take 65 MB and a second, so a process that may use an image of machine code never imports them. What the
+image lacks is compiled, or read from numba's own cache.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from typing import TypeVar, cast
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import numba
+from drafting.machine_code.image import Code, Image, Native, read_image, write_image
+from drafting.machine_code.shapes import Shape, shape_of
+
+if TYPE_CHECKING:
+    from drafting.machine_code.compiler import Seen
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
+class _State:
+    """The process's image, and the kernels whose calls are noted for a new one."""
+
+    def __init__(self) -> None:
+        self.image: Image | None = None
+        self.noted: dict[str, Kernel | Callback] | None = None
+        self.lock = threading.RLock()
+
+
+_state = _State()
+
+
+class Kernel:
+    """A function in machine code. It takes positional arguments only.
+
+    Args:
+        name: "module:name" of the function.
+        make: Imports numba, and returns its compiled function.
+    """
+
+    __slots__ = ("_compiled", "_make", "_natives", "name", "seen")
+
+    def __init__(self, name: str, make: Callable[[], Any]) -> None:
+        self.name = name
+        self.seen: dict[Shape, Seen] = {}
+        self._make = make
+        self._compiled: Any = None
+        self._natives: dict[Shape, Native] = {}
+
+    def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401  those of the function
+        """Call the function."""
+        if _state.image is None:
+            if _state.noted is not None:
+                self._note(arguments)
+            return self.compiled(*arguments)
+        shape = tuple(map(shape_of, arguments))
+        native = self._natives.get(shape)
+        if native is None:
+            native = self._natives[shape] = self._found(shape)
+        return native(*arguments)
+
+    def for_arguments_like(self, *arguments: Any) -> Native:  # noqa: ANN401
+        """Return the function for such arguments only, which it does not look at: for calls that take a microsecond."""
+        if _state.image is not None:
+            return self._found(tuple(map(shape_of, arguments)))
+        if _state.noted is not None:
+            self._note(arguments)
+        return cast("Native", self.compiled)
+
+    @property
+    def compiled(self) -> Any:  # noqa: ANN401  numba's dispatcher
+        """Numba's function, which compiles for new kinds of arguments."""
+        with _state.lock:
+            if self._compiled is None:
+                self._compiled = self._make()
+        return self._compiled
+
+    @property
+    def _numba_type_(self) -> Any:  # noqa: ANN401  numba asks for it where another compiled function calls this one
+        from numba import types  # noqa: PLC0415  (numba is there already)
+
+        return types.Dispatcher(self.compiled)
+
+    def _found(self, shape: Shape) -> Native:
+        image = _state.image
+        known = image.functions.get(self.name, {}) if image else {}
+        return known[shape] if shape in known else cast("Native", self.compiled)
+
+    def _note(self, arguments: tuple[Any, ...]) -> None:
+        from drafting.machine_code.compiler import types_of  # noqa: PLC0415  (imports numba)
+
+        shape = tuple(map(shape_of, arguments))
+        if shape not in self.seen and _state.noted is not None:
+            self.seen[shape] = types_of(self.compiled, arguments)
+            _state.noted[self.name] = self
+
+
+class Callback:
+    """A function in machine code that C code calls.
+
+    Args:
+        name: "module:name" of the function.
+        make: Imports numba, and returns its C function.
+    """
+
+    __slots__ = ("_compiled", "_make", "name")
+
+    def __init__(self, name: str, make: Callable[[], Any]) -> None:
+        self.name = name
+        self._make = make
+        self._compiled: Any = None
+
+    @property
+    def compiled(self) -> Any:  # noqa: ANN401  numba's C function
+        """Numba's function."""
+        with _state.lock:
+            if self._compiled is None:
+                self._compiled = self._make()
+        return self._compiled
+
+    @property
+    def address(self) -> int:
+        """Where the code is."""
+        if _state.image is not None and self.name in _state.image.callbacks:
+            return _state.image.callbacks[self.name]
+        if _state.noted is not None:
+            _state.noted[self.name] = self
+        return int(self.compiled.address)
+
+
 def compiled(function: Function) -> Function:
     """Compile a function at its first call, with a cache on disk; it runs without the interpreter's global lock."""
-    return cast("Function", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return _kernel(function)
+
+
+def compiled_freely(function: Function) -> Function:
+    """Compile a function as `compiled` does, with sums in any order and no care for numbers that are not finite."""
+    return _kernel(function, fastmath=True)
+
+
+def _kernel(function: Function, *, fastmath: bool = False) -> Function:
+    source: Any = function
+
+    def make() -> Any:  # noqa: ANN401
+        import numba  # noqa: PLC0415  (see the module)
+
+        return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath)(source)
+
+    return cast("Function", Kernel(f"{source.__module__}:{source.__qualname__}", make))
+
+
+def kernel_in(module: str, name: str) -> Any:  # noqa: ANN401  a function of any type
+    """Return a function of a module that imports numba, without importing it."""
+    return Kernel(f"{module}:{name}", lambda: getattr(import_module(module), name))
+
+
+def callback_in(module: str, name: str) -> Callback:
+    """Return a callback of a module that imports numba, without importing it."""
+    return Callback(f"{module}:{name}", lambda: getattr(import_module(module), name))
+
+
+def use_image(path: Path) -> bool:
+    """Take machine code from an image from now on; return whether there is one that fits."""
+    with _state.lock:
+        _state.image = read_image(path)
+    return _state.image is not None
+
+
+def note_calls() -> None:
+    """Note the calls of this process from now on, for `write_noted`."""
+    _state.noted = {}
+
+
+def write_noted(path: Path) -> None:
+    """Write an image of the code that was called since `note_calls`; an empty one where it cannot be linked.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    from drafting.machine_code.compiler import codes_of  # noqa: PLC0415  (imports numba)
+
+    codes: list[Code] = []
+    for each in (_state.noted or {}).values():
+        codes += codes_of(each)
+    write_image(path, codes)

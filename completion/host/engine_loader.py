@@ -1,12 +1,15 @@
 """Loads the real engine and warms it up.
 
 At an installation's first start this happens in a process of its own before, with requests that call every kernel: the
-compiler leaves up to 250 MB in the process that ran it.
+compiler leaves up to 250 MB in the process that ran it. That process leaves the machine code in a file.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import platform
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -14,31 +17,51 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from completion.cancellation import CancelToken
+from completion.edits import LineEdit, NextEditRequest
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.server import HostSettings
 from completion.memory import free_bytes, free_gpu_bytes, trim_gpu
+from completion.model.int8.kernels.processor import processor_flags
 from completion.model.store.apart import run_apart
 from completion.model.transformer import has_int8_instructions
+from completion.paths import cache_dir, writing_to
 from completion.progress import Progress, report_if_slow
-from completion.request import Alternatives, CompletionRequest, Sampling
+from completion.request import (
+    Alternatives,
+    CompletionRequest,
+    GrammarMode,
+    Mode,
+    Sampling,
+    WorkspaceFile,
+    WorkspaceUpdate,
+)
 from completion.version import version
+from drafting.compiled import note_calls, use_image, write_noted
+from drafting.machine_code.image import is_whole
+from drafting.machine_code.numba_runtime import numba_version
 
 if TYPE_CHECKING:
     from completion.model.loading import LoadedModel
 
 _PACKAGES = ("completion", "drafting")  # those with kernels
+_SOURCE = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    ret"
 _FIRST = CompletionRequest(
-    "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    ret",
-    language="python",
-    document="first",
-    workspace="first",
-    suggestions=3,
-    max_tokens=16,
+    _SOURCE, language="python", document="first", workspace="first", suggestions=3, max_tokens=16
+)
+_FIRST_UPDATES = (
+    WorkspaceUpdate("first", (WorkspaceFile("a.py", _SOURCE), WorkspaceFile("b.py", f"{_SOURCE}urn 1\n"))),
+    WorkspaceUpdate("first", (WorkspaceFile("a.py", f"import math\n{_SOURCE}"),), ("b.py",)),
 )
 _FIRST_REQUESTS = (
     _FIRST,
     replace(_FIRST, prefix=f"import math\n\n{_FIRST.prefix}", sampling=Sampling(temperature=0.5)),  # its tokens move
     replace(_FIRST, alternatives=Alternatives.SUPERPOSED),
+    replace(_FIRST, grammar=GrammarMode.OFF, document="second", mode=Mode.LINE, suggestions=1),
+)
+_FIRST_EDITS = NextEditRequest(
+    ("def total(first, second):", "    return first + second", "", "print(sum(1, 2))"),
+    (LineEdit(0, ("def sum(first, second):",), ("def total(first, second):",)),),
+    "python",
 )
 
 
@@ -55,39 +78,46 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
     return load
 
 
-def compile_once(settings: HostSettings, progress: Progress, marker: Path | None = None) -> None:
-    """Call every kernel in a child process, unless this installation has done so. The child fills numba's cache.
+def compile_once(settings: HostSettings, progress: Progress, image: Path | None = None) -> None:
+    """Take the kernels' machine code from an image; at an installation's first start, a child process writes it.
 
-    Backends that run in torch are left alone: their libraries take more memory than the compiler.
+    The child calls every kernel, which also fills numba's cache. Backends that run in torch are left alone: their
+    libraries take more memory than the compiler.
 
     Args:
         settings: The host's; the child loads the same model.
         progress: Called with what the child reports.
-        marker: Empty file that says that it was done; None for the one beside numba's cache.
+        image: The image; None for the one of this installation in the user's cache.
 
     Raises:
         DraftlineError: The model cannot be loaded.
     """
     if settings.backend not in {"auto", "int8", "q4"} or not has_int8_instructions():
         return
-    marker = marker or _marker()
-    if marker.exists():
-        return
-    run_apart(f"{__name__}:call_kernels", settings, progress=progress)
-    marker.parent.mkdir(parents=True, exist_ok=True)
-    marker.touch()
+    image = image or _image()
+    if not is_whole(image):
+        run_apart(f"{__name__}:call_kernels", settings, str(image), progress=progress)
+    use_image(image)
 
 
-def call_kernels(settings: HostSettings, progress: Progress) -> None:
-    """Load the engine and complete in the ways that call different kernels.
+def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None:
+    """Load the engine, complete in the ways that call different kernels, and write their machine code to an image.
 
     Raises:
         DraftlineError: The model cannot be loaded.
+        StorageError: The image cannot be written.
     """
-    engine = load_engine(settings, progress).engine
-    for request in _FIRST_REQUESTS:
-        for _ in engine.complete(request, CancelToken()):
+    note_calls()
+    loaded = load_engine(settings, progress)
+    for update in _FIRST_UPDATES:
+        for _ in loaded.engine.update_workspace(update, CancelToken()):
             pass
+    for request in _FIRST_REQUESTS:
+        for _ in loaded.engine.complete(request, CancelToken()):
+            pass
+    loaded.engine.next_edits(_FIRST_EDITS, CancelToken())
+    with writing_to(Path(image).parent, "DRAFTLINE_CACHE_DIR"):
+        write_noted(Path(image))
 
 
 def load_engine(settings: HostSettings, progress: Progress) -> LoadedEngine:
@@ -175,16 +205,11 @@ def warm_up(engine: EngineLike) -> None:
         pass
 
 
-def _marker() -> Path:
+def _image() -> Path:
     """Return a path that changes when numba would compile anew: with the source, the processor, and numba itself."""
-    import numba  # noqa: PLC0415 - 0.3 s, which the host's loading thread may take
-    from llvmlite.binding import get_host_cpu_name  # noqa: PLC0415
-
-    from completion.model.int8.kernels.slot_moves import move_slots  # noqa: PLC0415
-
     root = Path(__file__).parents[2]
     sources = sorted(path for package in _PACKAGES for path in (root / package).rglob("*.py"))
     stamps = [(path.name, (stat := path.stat()).st_size, stat.st_mtime_ns) for path in sources]
-    compiler = (version(), numba.__version__, get_host_cpu_name())
-    digest = hashlib.sha256(repr((compiler, stamps)).encode()).hexdigest()[:16]
-    return Path(move_slots.stats.cache_path) / f"compiled-{digest}"
+    machine = platform.machine(), platform.node(), processor_flags(), os.environ.get("NUMBA_CPU_FEATURES")
+    digest = hashlib.sha256(repr((version(), numba_version(), sys.version, machine, stamps)).encode()).hexdigest()[:16]
+    return cache_dir() / "kernels" / f"{digest}.image"

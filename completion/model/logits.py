@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from completion.model.causal_model import Logits
 from drafting.arrays import FloatArray, IntArray
+from drafting.compiled import compiled, compiled_freely
 
 _PANEL = 64
 """Channels of a panel of the head; see `kernels.int8_product`."""
@@ -68,7 +68,7 @@ class DenseLogits:
         _top(self.values[:, : self.size], tokens, best)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _top(values: FloatArray, tokens: IntArray, best: FloatArray) -> None:
     """Find the best tokens in one pass a row; only blocks whose maximum beats the worst kept value are searched."""
     rows, vocabulary = values.shape
@@ -81,7 +81,7 @@ def _top(values: FloatArray, tokens: IntArray, best: FloatArray) -> None:
                         _insert(tokens[row], best[row], token, values[row, token])
 
 
-@numba.njit(cache=True, nogil=True, fastmath=True)
+@compiled_freely
 def _maximum(values: FloatArray) -> np.float32:
     largest = values[0]
     for value in values:
@@ -89,7 +89,7 @@ def _maximum(values: FloatArray) -> np.float32:
     return largest
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _insert(tokens: IntArray, best: FloatArray, token: int, value: np.float32) -> None:
     """Insert a value into a sorted row. Ids arrive ascending, so equals stay in the order of their ids."""
     index = len(best) - 1
@@ -129,7 +129,7 @@ class PanelLogits(DenseLogits):
         _top_of_panels(self.values[:, : self.size], self.largest, tokens, best)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _top_of_panels(values: FloatArray, largest: FloatArray, tokens: IntArray, best: FloatArray) -> None:
     """Find the best tokens; only panels whose maximum beats the worst kept value are searched."""
     rows, vocabulary = values.shape

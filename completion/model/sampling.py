@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from completion.request import Sampling
 from drafting.arrays import FloatArray, IntArray
+from drafting.compiled import compiled
 
 _FIRST_SORTED = 64  # tokens that are sorted first; the whole vocabulary follows if needed
 
@@ -67,7 +67,7 @@ def _perturbed(row: FloatArray, sampling: Sampling, position: int, candidates: I
     return scores
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _mixed(word: np.uint64) -> np.uint64:
     """Return SplitMix64's finaliser ("Fast splittable pseudorandom number generators"): each bit depends on all."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -75,7 +75,7 @@ def _mixed(word: np.uint64) -> np.uint64:
     return word ^ (word >> np.uint64(31))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_noise(scores: FloatArray, seed: np.uint64, position: np.uint64) -> None:
     """Add Gumbel noise, a function of seed, position and token, to every score that can still win.  # [vocab]."""
     weakest = np.max(scores) - _NOISE_RANGE_NATS

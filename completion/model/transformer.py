@@ -74,7 +74,7 @@ def require_torch(user: str) -> None:
 
 def has_int8_instructions() -> bool:
     """Return whether the processor runs the int8 kernels: `NEEDED_PROCESSOR`."""
-    from completion.model.int8.kernels.processor import RUNS_INT8  # noqa: PLC0415  (other backends do not need numba)
+    from completion.model.int8.kernels.processor import RUNS_INT8  # noqa: PLC0415  (which asks the processor)
 
     return RUNS_INT8
 
@@ -109,7 +109,7 @@ def load_on_gpu(folder: Path, device: str, plan: GpuPlan) -> CausalModel:
 
 
 def _load_int8(folder: Path, backend: Backend, threads: int | None) -> CausalModel:
-    from completion.model.int8.kernels.instructions import INSTRUCTIONS  # noqa: PLC0415
+    from completion.model.int8.kernels.processor import blocks_are_faster  # noqa: PLC0415
     from completion.model.int8.packed_weights import load_packed  # noqa: PLC0415
     from completion.model.int8.quantized import QuantizedTransformer  # noqa: PLC0415
     from completion.model.worker_threads import usable_threads  # noqa: PLC0415
@@ -117,7 +117,7 @@ def _load_int8(folder: Path, backend: Backend, threads: int | None) -> CausalMod
     packed = cache_dir() / "packed"
     with storage_errors(packed):
         packed.mkdir(exist_ok=True)
-    prefers_blocks = backend == "auto" and INSTRUCTIONS.blocks_are_faster
+    prefers_blocks = backend == "auto" and blocks_are_faster()
     in_blocks = backend == "q4" or (prefers_blocks and (folder / GGUF_NAME).is_file())
     weights = load_packed(folder, packed, "q4" if in_blocks else "int8")
     model = QuantizedTransformer(weights, threads or usable_threads())

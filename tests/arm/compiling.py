@@ -40,8 +40,11 @@ def main() -> None:
     from tests.arm import results
 
     results.multiply = Compiler(results.multiply)
-    quantized.run_layers = Compiler(quantized.run_layers)
-    cache.move_slots, cache._copy_slot = Compiler(cache.move_slots), Compiler(cache._copy_slot)
+    quantized.run_layers = Compiler(quantized.run_layers.compiled)
+    cache.move_slots, cache._copy_slot = (
+        Compiler(cache.move_slots.compiled),
+        Compiler(cache._copy_slot.compiled),
+    )
     results.main()
 
 

@@ -14,9 +14,10 @@ from completion.model.int8.gguf_blocks import repack
 from completion.model.int8.int8_sections import pack_matrix
 from completion.model.int8.kernels import kernel_sources
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS
-from completion.model.int8.kernels.block_product import ROWS
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
-from completion.model.int8.kernels.int8_product import (
+from completion.model.int8.kernels.int8_product import Inputs, Matrix, Target, multiply_panel
+from completion.model.int8.kernels.row_operations import quantise_row
+from completion.model.int8.kernels.sizes import (
     ADD,
     CHANNELS,
     GATE,
@@ -24,13 +25,9 @@ from completion.model.int8.kernels.int8_product import (
     GELU,
     LINES,
     LOGITS,
+    ROWS,
     STORE,
-    Inputs,
-    Matrix,
-    Target,
-    multiply_panel,
 )
-from completion.model.int8.kernels.row_operations import quantise_row
 from completion.model.int8.packed_weights import _map, group_width, write_packed
 from completion.model.int8.quantized import GROUP_LIMIT, QuantizedTransformer
 from completion.progress import silent

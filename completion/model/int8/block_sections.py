@@ -16,7 +16,7 @@ from completion.model.families import layer_names
 from completion.model.int8.gguf_blocks import repack
 from completion.model.int8.int8_sections import gate_up_order
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
-from completion.model.int8.kernels.int8_product import CHANNELS
+from completion.model.int8.kernels.sizes import CHANNELS
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.gguf_conversion import GgufFile, Tensor
 from completion.model.weights import StoredTensors

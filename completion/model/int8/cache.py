@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from completion.memory import large_memory
 from completion.model.architecture import Architecture
 from completion.model.draft_rows import TreeCache
-from completion.model.int8.kernels.attention_product import BLOCK_SLOTS, SPAN_SLOTS, VALUE_CHANNELS
-from completion.model.int8.kernels.slot_moves import move_slots
-from completion.model.int8.kernels.vector import LANES
+from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SPAN_SLOTS, VALUE_CHANNELS
 from completion.model.int8.kernels.views import CacheView
 from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray
+from drafting.compiled import compiled, kernel_in
+
+move_slots = kernel_in("completion.model.int8.kernels.slot_moves", "move_slots")
+"""See `slot_moves`."""
 
 
 class Int8Cache(TreeCache):
@@ -83,7 +84,7 @@ def _empty_view(architecture: Architecture, slots: int, cosines: FloatArray, sin
     )
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _copy_slot(view: CacheView, source: int, target: int) -> None:
     view.plain_keys[:, :, target] = view.plain_keys[:, :, source]
     view.values[:, :, :, target] = view.values[:, :, :, source]

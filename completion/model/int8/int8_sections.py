@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from completion.model.architecture import Architecture
 from completion.model.families import family_of, layer_names
-from completion.model.int8.kernels.instructions import INSTRUCTIONS
-from completion.model.int8.kernels.int8_product import CHANNELS
+from completion.model.int8.kernels.processor import weight_layout
+from completion.model.int8.kernels.sizes import CHANNELS
 from completion.model.weights import StoredTensors, head_name
 from drafting.arrays import FloatArray, IntArray
 
@@ -72,7 +72,7 @@ def pack_matrix(weight: FloatArray) -> tuple[Section, FloatArray]:
     """
     largest = np.abs(weight).max(axis=1)
     scales = (np.where(largest > 0, largest, 1.0) / 127.0).astype(np.float32)
-    offset, run = INSTRUCTIONS.weight_offset, INSTRUCTIONS.run
+    offset, run = weight_layout()
     quantised = _padded(np.rint(weight / scales[:, None]).astype(np.int16) + offset).astype(np.uint8)
     panels = quantised.reshape(-1, CHANNELS, weight.shape[1] // run, run).transpose(0, 2, 1, 3)
     return np.ascontiguousarray(panels), _padded(scales)

@@ -31,10 +31,8 @@ from completion.model.int8.block_sums import (
     sums_of_file,
     unsealed,
 )
-from completion.model.int8.kernels.attention_product import VALUE_CHANNELS
-from completion.model.int8.kernels.instructions import INSTRUCTIONS
-from completion.model.int8.kernels.int8_product import CHANNELS
-from completion.model.int8.kernels.vector import LANES
+from completion.model.int8.kernels.processor import weight_layout
+from completion.model.int8.kernels.sizes import CHANNELS, LANES, VALUE_CHANNELS
 from completion.model.store.apart import run_apart
 from completion.model.store.disk import storage_errors, sync_files
 from completion.model.worker_threads import usable_threads
@@ -128,7 +126,7 @@ def _fingerprint(folder: Path, form: Form) -> str:
     """Return a digest of the model files' paths, sizes and times, and of the layout, so that a change packs again."""
     files = sorted([*folder.glob("*.safetensors"), folder / "config.json"])
     state = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
-    layout = [] if form == "q4" else [INSTRUCTIONS.weight_offset, INSTRUCTIONS.run]
+    layout = [] if form == "q4" else [*weight_layout()]
     fields = tuple(Architecture.__dataclass_fields__)  # the index holds one
     return hashlib.sha256(repr((FORMAT, fields, form, *layout, state)).encode()).hexdigest()[:16]
 

@@ -14,37 +14,43 @@ from completion.model.architecture import Architecture
 from completion.model.causal_model import KVCache, Logits
 from completion.model.draft_rows import NO_ROWS, ancestors_of, depths_of
 from completion.model.int8.cache import Int8Cache
-from completion.model.int8.kernels.attention import SCRATCH_FLOATS
-from completion.model.int8.kernels.attention_product import TILE_QUERIES
 from completion.model.int8.kernels.block_kinds import STRIP
-from completion.model.int8.kernels.block_product import ROWS
-from completion.model.int8.kernels.forward_pass import (
+from completion.model.int8.kernels.sizes import (
     ATTENTION_OUT,
+    CHANNELS,
+    COUNTERS,
     DOWN,
+    GATE,
+    GATE_GELU,
+    GELU,
     HEAD_STAGES,
     KEY_NORM,
+    LANES,
     LAYER_COLUMNS,
     LAYER_STAGES,
+    LINES,
+    MAX_TILE_QUERIES,
     NORM_1,
     NORM_2,
     POST_NORM_1,
     POST_NORM_2,
     QKV,
     QUERY_NORM,
+    ROWS,
+    SCRATCH_FLOATS,
     UP,
-    run_layers,
 )
-from completion.model.int8.kernels.int8_product import CHANNELS, GATE, GATE_GELU, GELU, LINES
-from completion.model.int8.kernels.vector import LANES
 from completion.model.int8.kernels.views import Buffers, Outputs, RowsView, Sizes
-from completion.model.int8.kernels.work_sharing import new_counters
 from completion.model.int8.packed_weights import PackedWeights, group_width
 from completion.model.logits import PanelLogits
 from completion.model.rotary import rotary_tables
 from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray
+from drafting.compiled import kernel_in
 
 LongArray = npt.NDArray[np.int64]
+run_layers = kernel_in("completion.model.int8.kernels.forward_pass", "run_layers")
+"""See `forward_pass`."""
 MAX_ROWS = 256
 """Maximum number of rows in one pass; a longer prefill runs in several."""
 GROUP_LIMIT = 128
@@ -168,7 +174,7 @@ class QuantizedTransformer:
 
     def _with_scratch(self, slots: int) -> Buffers:
         """Return the buffers, with room for scores of every slot of a cache."""
-        needed = SCRATCH_FLOATS + TILE_QUERIES * slots
+        needed = SCRATCH_FLOATS + MAX_TILE_QUERIES * slots
         if self._buffers.scratch.shape[1] < needed:
             self._buffers = self._buffers._replace(scratch=np.zeros((self._threads.count, needed), np.float32))
         return self._buffers
@@ -274,5 +280,5 @@ def _new_buffers(sizes: Sizes, architecture: Architecture, threads: int) -> Buff
         factors=np.zeros(MAX_ROWS * widest // LANES, np.int64),
         sums=np.zeros((threads, ROWS * CHANNELS), np.float32),
         scratch=np.zeros((threads, SCRATCH_FLOATS), np.float32),
-        counters=new_counters(sizes.layers * LAYER_STAGES + HEAD_STAGES),
+        counters=np.zeros((sizes.layers * LAYER_STAGES + HEAD_STAGES, COUNTERS), np.int64),
     )

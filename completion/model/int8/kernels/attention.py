@@ -10,15 +10,11 @@ import numpy as np
 from numba import njit
 
 from completion.model.int8.kernels.attention_product import (
-    BLOCK_SLOTS,
-    SPAN_SLOTS,
-    TILE_QUERIES,
-    VALUE_CHANNELS,
     mix_values,
     score_span,
 )
+from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SCRATCH_FLOATS, SPAN_SLOTS, VALUE_CHANNELS
 from completion.model.int8.kernels.vector import (
-    LANES,
     bits_of,
     exp,
     floats,
@@ -34,8 +30,6 @@ from completion.model.int8.kernels.views import CacheView, RowsView
 from drafting.arrays import FloatArray, IntArray
 
 _ZERO = np.float32(0.0)
-SCRATCH_FLOATS = 2 * LANES + TILE_QUERIES * VALUE_CHANNELS
-"""Floats of a thread's scratch before the scores: lanes of a sum, totals, a tile of weighted values."""
 
 
 @njit(inline="always")

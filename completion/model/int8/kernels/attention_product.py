@@ -19,16 +19,11 @@ from numba import njit, types
 from numba.core import cgutils
 
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
-from completion.model.int8.kernels.vector import FLOAT, FLOATS, INTS, LANES, LONG, call, operation, pointer, splat
+from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SPAN_SLOTS, VALUE_CHANNELS
+from completion.model.int8.kernels.vector import FLOAT, FLOATS, INTS, LONG, call, operation, pointer, splat
 
 TILE_QUERIES = INSTRUCTIONS.tile_queries
 """Maximum number of queries computed together; their sums fill the registers."""
-BLOCK_SLOTS = 16
-"""Number of slots in a block of keys."""
-SPAN_SLOTS = 4 * BLOCK_SLOTS
-"""Number of slots whose scores are computed together; a cache's capacity is a multiple of it."""
-VALUE_CHANNELS = 32
-"""Number of channels in a group of values; head_dim is a multiple of it."""
 
 
 def _halves(builder: ir.IRBuilder, address: ir.Value, offset: int) -> tuple[ir.Value, ir.Value]:

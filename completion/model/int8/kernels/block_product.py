@@ -28,8 +28,6 @@ SCALE, MINUS_SUM = 32, 36
 """float32: the scale of the line's int8, and −Σ x."""
 MINUS_SUM_BY_OFFSET = {16: 40, 128: 44, 32: 48}
 """int32 for each offset of a kind: −offset · Σ x; for 32 the sums of both halves of the line."""
-ROWS = 32
-"""Maximum number of rows that share the widening; their lines of all columns and sums fit the second-level cache."""
 _AHEAD = 2048
 """Bytes from the weights that are multiplied to those that are prefetched; 1024 to 4096 were alike."""
 

@@ -14,30 +14,32 @@ from completion.model.int8.kernels import kernel_sources
 from completion.model.int8.kernels.attention import attend, write_row
 from completion.model.int8.kernels.attention_product import TILE_QUERIES
 from completion.model.int8.kernels.int8_product import (
-    ADD,
-    CHANNELS,
-    LOGITS,
-    STORE,
     Inputs,
     Matrix,
     Target,
     multiply_panel,
 )
 from completion.model.int8.kernels.row_operations import add_row, normalise_row, normalise_wholly, quantise_row
+from completion.model.int8.kernels.sizes import (
+    ADD,
+    ATTENTION_OUT,
+    CHANNELS,
+    DOWN,
+    KEY_NORM,
+    LAYER_STAGES,
+    LOGITS,
+    NORM_1,
+    NORM_2,
+    POST_NORM_1,
+    POST_NORM_2,
+    QKV,
+    QUERY_NORM,
+    STORE,
+    UP,
+)
 from completion.model.int8.kernels.views import Buffers, CacheView, Outputs, RowsView, Sizes
 from completion.model.int8.kernels.work_sharing import claim, finish, is_stopped, wait
 from drafting.arrays import FloatArray, IntArray
-
-LAYER_STAGES = 12
-"""Number of stages of a layer."""
-HEAD_STAGES = 2
-"""Number of stages of the head."""
-NORM_1, QKV, QUERY_NORM, KEY_NORM, ATTENTION_OUT, POST_NORM_1, NORM_2, UP, DOWN, POST_NORM_2 = range(0, 30, 3)
-LAYER_COLUMNS = 30
-"""Columns of the address table: three a matrix (weights, scales, bias), three a norm (weight, unused, bias).
-
-A norm or bias that the model lacks has the address 0.
-"""
 
 
 @njit

@@ -17,15 +17,25 @@ from numba import njit, types
 from numba.core import cgutils
 
 from completion.model.int8.kernels.block_kinds import STRIP
-from completion.model.int8.kernels.block_product import ROWS, multiply_strip
+from completion.model.int8.kernels.block_product import multiply_strip
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
 from completion.model.int8.kernels.instructions.description import Instructions
+from completion.model.int8.kernels.sizes import (
+    ADD,
+    CHANNELS,
+    GATE,
+    GATE_GELU,
+    GELU,
+    LANES,
+    LINES,
+    LOGITS,
+    ROWS,
+)
 from completion.model.int8.kernels.vector import (
     FLOAT,
     FLOATS,
     INT,
     INTS,
-    LANES,
     LONG,
     call,
     exp,
@@ -42,12 +52,8 @@ from completion.model.int8.kernels.vector import (
     store_floats,
 )
 
-CHANNELS = 64
-"""Number of output channels in a panel: four registers of sums a row."""
 TILE_ROWS = INSTRUCTIONS.tile_rows
 """Maximum number of rows multiplied together."""
-STORE, ADD, GATE, LOGITS, GATE_GELU, GELU = 0, 1, 2, 3, 4, 5
-"""Kinds of target: what happens to a panel's results; see `finish_row`."""
 _GELU_LINEAR = np.float32(2 * np.sqrt(2 / np.pi))
 _GELU_CUBIC = np.float32(2 * np.sqrt(2 / np.pi) * 0.044715)
 
@@ -125,10 +131,6 @@ def multiply_tile(
         _tile_5(x, stride, weights, depth, factors, factors_stride, out)
     else:
         _tile_6(x, stride, weights, depth, factors, factors_stride, out)
-
-
-LINES = 0
-"""Group width of inputs in lines."""
 
 
 class Inputs(NamedTuple):

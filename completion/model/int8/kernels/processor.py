@@ -1,13 +1,14 @@
-"""Instruction sets of the processor that kernels are compiled for."""
+"""Instruction sets of the processor that kernels are compiled for. On Linux, x86 processors are known without LLVM."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import sys
-
-from llvmlite import binding
-from numba.core import config
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 from completion.model.worker_threads import macos_number
 
@@ -18,12 +19,70 @@ _SYSCTLS = {"dotprod": "hw.optional.arm.FEAT_DotProd", "i8mm": "hw.optional.arm.
 """macOS's names of the numbers that are 1 where a processor has the feature."""
 
 
+_NAMES = {name: name for name in ("avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512dq")} | {
+    "avx512_vnni": "avx512vnni",
+    "avx_vnni": "avxvnni",
+    "amx_int8": "amx-int8",
+}
+"""LLVM's names of the instruction sets that matter here, by Linux's names."""
+_WIDE = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
+_CPUINFO = Path("/proc/cpuinfo")
+
+
+class WeightLayout(NamedTuple):
+    """Layout of the int8 weights of panels; see `Instructions`."""
+
+    weight_offset: int
+    run: int
+
+
+X86_WEIGHTS, ARM_WEIGHTS, ARM_MATRIX_WEIGHTS = WeightLayout(128, 4), WeightLayout(0, 4), WeightLayout(0, 8)
+
+
 def processor_features() -> frozenset[str]:
     """Return LLVM's names of the instruction sets: this processor's, or those in NUMBA_CPU_FEATURES."""
-    if config.CPU_FEATURES is not None:
-        return frozenset(name[1:] for name in config.CPU_FEATURES.split(",") if name.startswith("+"))
+    chosen = os.environ.get("NUMBA_CPU_FEATURES")
+    if chosen is not None:
+        return frozenset(name[1:] for name in chosen.split(",") if name.startswith("+"))
+    flags = processor_flags()
+    if flags and not ON_ARM:
+        return frozenset(_NAMES[flag] for flag in flags.split() if flag in _NAMES)
+    from llvmlite import binding  # noqa: PLC0415  (65 MB and a second)
+
     found = {name for name, present in binding.get_host_cpu_features().items() if present}
     return frozenset(found | _arm_features() if ON_ARM else found)
+
+
+@cache
+def processor_flags() -> str:
+    """Return what Linux says that the processor can, "" on other systems."""
+    try:
+        lines = _CPUINFO.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(("flags", "Features"))), "")
+
+
+def is_wide(features: frozenset[str]) -> bool:
+    """Return whether an x86 processor has 32 registers of sixteen numbers."""
+    return features >= _WIDE
+
+
+def has_vnni(features: frozenset[str]) -> bool:
+    """Return whether an x86 processor multiplies bytes and adds them in 32 bits with one instruction."""
+    return (is_wide(features) and "avx512vnni" in features) or "avxvnni" in features
+
+
+def weight_layout() -> WeightLayout:
+    """Return the layout of this processor's int8 weights."""
+    if ON_ARM:
+        return ARM_MATRIX_WEIGHTS if "i8mm" in FEATURES else ARM_WEIGHTS
+    return X86_WEIGHTS
+
+
+def blocks_are_faster() -> bool:
+    """Return whether weights in blocks are faster than int8 for any number of rows; see `Instructions`."""
+    return not ON_ARM and not has_vnni(FEATURES)
 
 
 def _arm_features() -> set[str]:

@@ -8,9 +8,9 @@ from numba import njit
 from completion.model.int8.kernels.block_kinds import COLUMNS
 from completion.model.int8.kernels.block_product import LINE_BYTES, MINUS_SUM, MINUS_SUM_BY_OFFSET, SCALE
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
-from completion.model.int8.kernels.int8_product import LINES, Inputs
+from completion.model.int8.kernels.int8_product import Inputs
+from completion.model.int8.kernels.sizes import LANES, LINES
 from completion.model.int8.kernels.vector import (
-    LANES,
     absolute,
     floats,
     fma,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from numba import njit
 
-from completion.model.int8.kernels.attention_product import BLOCK_SLOTS, VALUE_CHANNELS
+from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, VALUE_CHANNELS
 from completion.model.int8.kernels.vector import (
-    LANES,
     load_bfloats,
     load_floats,
     load_int,

@@ -17,7 +17,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
-LANES = 16
+from completion.model.int8.kernels.sizes import LANES
+
 BYTE, INT, LONG, FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
 FLOATS, INTS = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
 BYTES = ir.VectorType(BYTE, 4 * LANES)

@@ -12,11 +12,9 @@ import numpy as np
 from numba import njit, types
 
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
+from completion.model.int8.kernels.sizes import COUNTERS
 from completion.model.int8.kernels.vector import INT, LONG, call, operation, pointer
-from drafting.arrays import IntArray
 
-COUNTERS = 16
-"""Number of int64 a stage: the claimed count and, a cache line later, the finished count."""
 _FINISHED = 64
 """Bytes from a stage's claimed count to its finished count."""
 
@@ -63,8 +61,3 @@ def is_stopped(flag: int) -> bool:
     A thread that reads it before another one goes on alone, and claims all items up to its next look.
     """
     return _read(flag) != 0
-
-
-def new_counters(stages: int) -> IntArray:
-    """Return zeroed counters of a forward pass; each pass zeroes them again.  # [stages, 16], int64."""
-    return np.zeros((stages, COUNTERS), dtype=np.int64)

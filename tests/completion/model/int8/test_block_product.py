@@ -7,8 +7,9 @@ from numba import njit
 
 from completion.model.int8.gguf_blocks import repack
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
-from completion.model.int8.kernels.block_product import LINE_BYTES, ROWS, SCALE, multiply_strip
+from completion.model.int8.kernels.block_product import LINE_BYTES, SCALE, multiply_strip
 from completion.model.int8.kernels.row_operations import quantise_lines
+from completion.model.int8.kernels.sizes import ROWS
 from completion.model.transformer import has_int8_instructions
 
 pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="this processor lacks AVX2")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from completion.model.int8.kernels.instructions.description import Instructions
+from completion.model.int8.kernels.processor import ARM_MATRIX_WEIGHTS, ARM_WEIGHTS
 from completion.model.int8.kernels.vector import BYTE, INT, LONG, Values, call, pointer
 
 _FOUR, _BYTES, _HALVES = ir.VectorType(INT, 4), ir.VectorType(BYTE, 16), ir.VectorType(LONG, 2)
@@ -22,9 +23,10 @@ class Arm(Instructions):
     """A processor with `sdot`, which is of signed bytes. It has 32 registers."""
 
     blocks_are_faster = False
-    weight_offset, byte_offset, shift_bits = 0, 0, 8
+    weight_offset, run = ARM_WEIGHTS
+    byte_offset, shift_bits = 0, 8
     tile_rows, tile_columns, tile_queries, strip_channels = 4, 16, 1, 8
-    run, strip_rows = 4, 1
+    strip_rows = 1
     _features = _FEATURES.format("")
 
     def tile_channels(self, rows: int) -> int:  # 16 registers of sums, or 12
@@ -72,7 +74,8 @@ class Arm(Instructions):
 class ArmWithMatrices(Arm):
     """A processor that has `smmla` as well, for two rows and more."""
 
-    run, strip_rows = 8, 2
+    weight_offset, run = ARM_MATRIX_WEIGHTS
+    strip_rows = 2
     _features = _FEATURES.format(",+i8mm")
 
     def tile_channels(self, rows: int) -> int:  # 16 registers of sums

@@ -5,22 +5,23 @@ from __future__ import annotations
 from llvmlite import ir
 
 from completion.model.int8.kernels.instructions.description import Instructions
-from completion.model.int8.kernels.vector import BYTES, INT, INTS, LANES, Values, call, pointer, splat
+from completion.model.int8.kernels.processor import X86_WEIGHTS, has_vnni, is_wide
+from completion.model.int8.kernels.sizes import LANES
+from completion.model.int8.kernels.vector import BYTES, INT, INTS, Values, call, pointer, splat
 
 _REGISTERS = 4  # of sixteen sums: a panel's channels
-_WIDE = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
 
 
 class X86(Instructions):
     """A processor with at least AVX2. Products of bytes are of unsigned by signed ones."""
 
-    weight_offset, run, tile_columns, strip_rows, shift_bits = 128, 4, 4, 1, 16
+    weight_offset, run = X86_WEIGHTS
+    tile_columns, strip_rows, shift_bits = 4, 1, 16
 
     def __init__(self, features: frozenset[str]) -> None:
-        wide = features >= _WIDE  # 32 registers of sixteen numbers, not 16 of eight
-        wide_vnni = wide and "avx512vnni" in features
-        size = 512 if wide_vnni else 256
-        self._vnni = f"llvm.x86.avx512.vpdpbusd.{size}" if wide_vnni or "avxvnni" in features else None
+        wide = is_wide(features)  # 32 registers of sixteen numbers, not 16 of eight
+        size = 512 if wide and "avx512vnni" in features else 256
+        self._vnni = f"llvm.x86.avx512.vpdpbusd.{size}" if has_vnni(features) else None
         self._width = size // 32
         self.blocks_are_faster = self._vnni is None
         self.tile_rows = self.tile_queries = 6 if wide else 1  # 6 · 4 sums, 4 weights and a row's inputs

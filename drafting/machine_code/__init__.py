@@ -1,0 +1,1 @@
+"""Machine code that numba compiled in an earlier process, loaded without numba and LLVM."""

@@ -1,0 +1,160 @@
+"""A file of machine code: what numba compiled for the functions that a process called, by the kinds of arguments."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from drafting.machine_code.numba_runtime import runtime
+from drafting.machine_code.objects import IS_LINKABLE, link
+from drafting.machine_code.shapes import Shape, from_json
+
+_HEADER = b"draftline machine code 1\n"
+_DIGEST_BYTES = 32
+
+logger = logging.getLogger(__name__)
+
+Native = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One compiled version of a function, or a callback.
+
+    Attributes:
+        name: Name of the function, "module:name".
+        shape: Kinds of its arguments; () for a callback, which C code calls.
+        symbol: Symbol in the object to call.
+        content: Object file.
+        environments: Constants of functions, by the symbol of the word that takes their address: the module of the
+            function, and the names of array types, which are all the constants that are kept.
+    """
+
+    name: str
+    shape: Shape
+    symbol: str
+    content: bytes
+    environments: Mapping[str, tuple[str, tuple[str, ...]]]
+
+
+class Image:
+    """Machine code in this process.
+
+    Attributes:
+        functions: Functions by name and the shape of their arguments.
+        callbacks: Addresses of callbacks by name.
+    """
+
+    def __init__(self, codes: list[Code]) -> None:
+        """Link the code.
+
+        Raises:
+            ImportError: numba's C modules lack what is needed.
+            ObjectError: An object cannot be linked.
+            LookupError: It needs a symbol that this process lacks.
+            OSError: The system allows no memory for code.
+        """
+        parts = runtime()
+        self._environments = [
+            {symbol: _environment(*constants) for symbol, constants in code.environments.items()} for code in codes
+        ]
+        words = [{symbol: id(each) for symbol, each in one.items()} for one in self._environments]
+        self._linked = link([code.content for code in codes], parts.resolve, words)
+        self.functions: dict[str, dict[Shape, Native]] = {}
+        self.callbacks: dict[str, int] = {}
+        for code, addresses in zip(codes, self._linked.addresses, strict=True):
+            if not code.shape:
+                self.callbacks[code.name] = addresses[code.symbol]
+                continue
+            module, _, name = code.name.partition(":")
+            alive = self._linked, self._environments
+            plain = _environment(module)
+            function = parts.function(ModuleType(module), name, "", addresses[code.symbol], plain, alive)
+            self.functions.setdefault(code.name, {})[code.shape] = function
+
+
+def is_whole(path: Path) -> bool:
+    """Return whether there is an image, as it was written."""
+    return _body(path) is not None
+
+
+def read_image(path: Path) -> Image | None:
+    """Load an image.
+
+    Returns:
+        None if there is no undamaged one, or if it does not fit this process; numba compiles then.
+    """
+    body = _body(path)
+    if body is None or not IS_LINKABLE:
+        return None
+    try:
+        return Image(_codes(body))
+    except (OSError, ImportError, LookupError, TypeError, ValueError) as error:
+        logger.warning("The machine code in %s cannot be used: %s", path, error)
+        return None
+
+
+def _body(path: Path) -> bytes | None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, body = content[len(_HEADER) : len(_HEADER) + _DIGEST_BYTES], content[len(_HEADER) + _DIGEST_BYTES :]
+    sound = content.startswith(_HEADER) and hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() == digest
+    return body if sound else None
+
+
+def write_image(path: Path, codes: Iterable[Code]) -> None:
+    """Write an image, at once for other processes.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    contents, entries, end = [], [], 0
+    for code in codes:
+        entries.append((code.name, code.shape, code.symbol, end, len(code.content), dict(code.environments)))
+        contents.append(code.content)
+        end += len(code.content)
+    index = json.dumps(entries).encode()
+    body = len(index).to_bytes(8, "little") + index + b"".join(contents)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, unfinished = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(_HEADER + hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() + body)
+        Path(unfinished).replace(path)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+
+
+def _codes(body: bytes) -> list[Code]:
+    size = int.from_bytes(body[:8], "little")
+    start = 8 + size
+    return [
+        Code(
+            name,
+            from_json(shape),
+            symbol,
+            body[start + first : start + first + length],
+            {word: (module, tuple(constants)) for word, (module, constants) in environments.items()},
+        )
+        for name, shape, symbol, first, length, environments in json.loads(body[8:start])
+    ]
+
+
+def _environment(module: str, constants: tuple[str, ...] = ()) -> Any:  # noqa: ANN401  a class of numba's C module
+    """Return the object from which machine code takes its constants."""
+    environment = runtime().environment({"__name__": module})
+    environment.consts[:] = [np.dtype(each) for each in constants]
+    return environment
