@@ -13,10 +13,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
 
 from completion.errors import ModelDamagedError, UnsupportedModelError
+from completion.model.tokens.pieces import PieceEncoder, byte_characters, splitter_of
+from completion.model.tokens.stored import TokenTables, read_tables, write_tables
 from drafting.arrays import IntArray
 
 _MARKER = re.compile(r"\u2581?<\S.*>")  # form of control tokens, declared "special" or not
@@ -32,6 +33,7 @@ class CodeTokenizer:
     means a space, and decodes to one.
 
     Attributes:
+        tables: What it knows.
         special: Control tokens by their text. They have no bytes, and `encode` never returns them.
         vocabulary_size: Rows of the model's embedding; the last ones may have no token.
         stop_ids: Tokens without bytes; a completion ends at the first of them.
@@ -41,26 +43,32 @@ class CodeTokenizer:
     vocabulary_size: int
     stop_ids: frozenset[int]
 
-    def __init__(self, tokenizer: Tokenizer, vocabulary_size: int = 0) -> None:
-        added = tokenizer.get_added_tokens_decoder()
-        markers = {i: token.content for i, token in added.items() if token.special or _MARKER.fullmatch(token.content)}
-        self.special = MappingProxyType({content: i for i, content in markers.items()})
-        self._plain = _without_markers(tokenizer, added)
-        self._refuse_spellable_markers()
-        self.vocabulary_size = max(vocabulary_size, tokenizer.get_vocab_size())
-        pieces = [tokenizer.id_to_token(i) for i in range(self.vocabulary_size)]
-        self._bytes, self._offsets = _byte_table(pieces, added, markers, byte_level=_is_byte_level(tokenizer))
+    def __init__(self, source: Tokenizer | TokenTables, vocabulary_size: int = 0) -> None:
+        """Take the library's tokenizer, or what was kept of one.
+
+        Raises:
+            UnsupportedModelError: Plain text could become a control token, or tokens have no exact bytes.
+        """
+        self.tables = source if isinstance(source, TokenTables) else _tables_of(source, vocabulary_size)
+        self._text, self._offsets, self._order = self.tables.text, self.tables.offsets, self.tables.order
+        self.special = MappingProxyType(self.tables.special)
+        self.vocabulary_size = len(self._offsets) - 1
         self.stop_ids = frozenset(np.flatnonzero(np.diff(self._offsets) == 0).tolist())
         self._prefix_results: dict[bytes, IntArray] = {}
+        if self.tables is not source:
+            self._refuse_spellable_markers()
 
     @classmethod
     def from_folder(cls, folder: Path) -> CodeTokenizer:
-        """Read `tokenizer.json`, and the size of the embedding from `config.json`.
+        """Read `tokenizer.json`, and the size of the embedding from `config.json`, or what was kept of them.
 
         Raises:
             ModelDamagedError: One of the files cannot be read.
             UnsupportedModelError: Plain text could become a control token, or tokens have no exact bytes.
         """
+        kept = read_tables(folder)
+        if kept is not None:
+            return cls(kept)
         try:
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             tokenizer = _read_tokenizer(folder / "tokenizer.json")
@@ -68,7 +76,9 @@ class CodeTokenizer:
             raise ModelDamagedError(
                 f"The tokenizer in {folder} cannot be read ({error}). Convert or download the model again."
             ) from error
-        return cls(tokenizer, int(config.get("vocab_size", 0)))
+        found = cls(tokenizer, int(config.get("vocab_size", 0)))
+        write_tables(folder, found.tables)
+        return found
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text, none of them special.
@@ -77,16 +87,16 @@ class CodeTokenizer:
         byte-level vocabularies have no token for rare control characters.
         """
         exact = text.encode("utf-8", "replace").decode("utf-8")
-        return list(self._plain.encode(exact, add_special_tokens=False).ids)
+        return self.tables.encoder(exact)
 
     def token_bytes(self, token: int) -> bytes:
         """Return the exact bytes of a token, which may be a part of a character; b"" for a special one."""
-        return self._bytes[self._offsets[token] : self._offsets[token + 1]]
+        return self._text[self._offsets[token] : self._offsets[token + 1]]
 
     @cached_property
     def digest(self) -> str:
         """Digest of the vocabulary: tokenizers that give the same tokens the same bytes have the same."""
-        return hashlib.blake2b(self._bytes + self._offsets.tobytes(), digest_size=16).hexdigest()
+        return hashlib.blake2b(self._text + self._offsets.astype(np.int64).tobytes(), digest_size=16).hexdigest()
 
     def decode(self, tokens: Iterable[int]) -> bytes:
         """Return the bytes of the tokens, joined."""
@@ -105,21 +115,24 @@ class CodeTokenizer:
         return result
 
     def _find_with_prefix(self, prefix: bytes) -> IntArray:
-        table, ids = self._sorted
-        found = [ids[bisect_left(table, prefix) : _end_of_prefix(table, prefix)]]
+        found = [self._order[self._first_from(prefix) : self._first_after(prefix)]]
         for length in range(1, len(prefix)):
             beginning = prefix[:length]
-            found.append(ids[bisect_left(table, beginning) : bisect_right(table, beginning)])
+            found.append(
+                self._order[self._first_from(beginning) : bisect_right(self._order, beginning, key=self.token_bytes)]
+            )
         result = np.sort(np.concatenate(found))
         result.flags.writeable = False
         return result
 
-    @cached_property
-    def _sorted(self) -> tuple[list[bytes], IntArray]:
-        """Bytes of all tokens that have some, sorted, and the tokens' ids.  # [count] twice."""
-        table = [self._bytes[start:end] for start, end in pairwise(self._offsets.tolist())]
-        ids = sorted((i for i, text in enumerate(table) if text), key=table.__getitem__)
-        return [table[i] for i in ids], np.array(ids, dtype=np.int32)
+    def _first_from(self, text: bytes) -> int:
+        """Return the index in `_order` of the first token whose bytes are not before `text`."""
+        return bisect_left(self._order, text, key=self.token_bytes)
+
+    def _first_after(self, prefix: bytes) -> int:
+        """Return the index in `_order` after the last token that starts with `prefix`."""
+        stem = prefix.rstrip(b"\xff")
+        return self._first_from(stem[:-1] + bytes([stem[-1] + 1])) if stem else len(self._order)
 
     def _refuse_spellable_markers(self) -> None:
         """Check that no plain text becomes a control token, even through the vocabulary itself."""
@@ -130,6 +143,34 @@ class CodeTokenizer:
                     f"The tokenizer turns the plain text {marker!r} into a control token, which source code must not "
                     "be able to do. Use another model."
                 )
+
+
+def _tables_of(tokenizer: Tokenizer, vocabulary_size: int) -> TokenTables:
+    added = tokenizer.get_added_tokens_decoder()
+    markers = {i: token.content for i, token in added.items() if token.special or _MARKER.fullmatch(token.content)}
+    plain = _without_markers(tokenizer, added)
+    vocabulary_size = max(vocabulary_size, tokenizer.get_vocab_size())
+    pieces = [tokenizer.id_to_token(i) for i in range(vocabulary_size)]
+    text, offsets = _byte_table(pieces, added, markers, byte_level=_is_byte_level(tokenizer))
+    special = {content: i for i, content in markers.items()}
+    encoder = PieceEncoder.of(plain) or _LibraryEncoder(plain)
+    return TokenTables(special, text, offsets, _ordered(text, offsets), encoder)
+
+
+class _LibraryEncoder:
+    """Encodes text with the tokenizers library."""
+
+    def __init__(self, plain: Tokenizer) -> None:
+        self._plain = plain
+
+    def __call__(self, text: str) -> list[int]:
+        return list(self._plain.encode(text, add_special_tokens=False).ids)
+
+
+def _ordered(text: bytes, offsets: IntArray) -> IntArray:
+    """Return the tokens that have bytes, by their bytes.  # [count]."""
+    table = [text[start:end] for start, end in pairwise(offsets.tolist())]
+    return np.array(sorted((i for i, each in enumerate(table) if each), key=table.__getitem__), dtype=np.int32)
 
 
 def _read_tokenizer(path: Path) -> Tokenizer:
@@ -186,9 +227,7 @@ def _exact_splitter(tokenizer: Tokenizer) -> pre_tokenizers.PreTokenizer | None:
         return None
     state = tokenizer.pre_tokenizer.__getstate__().decode("utf-8")
     state = state.replace('"add_prefix_space":true', '"add_prefix_space":false')
-    state = re.sub(r'"prepend_scheme":"\w+"', '"prepend_scheme":"never"', state)
-    empty = {"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": {}, "merges": []}}
-    return Tokenizer.from_str(json.dumps(empty | {"pre_tokenizer": json.loads(state)})).pre_tokenizer
+    return splitter_of(re.sub(r'"prepend_scheme":"\w+"', '"prepend_scheme":"never"', state))
 
 
 def _replaces_spaces(tokenizer: Tokenizer) -> bool:
@@ -198,23 +237,21 @@ def _replaces_spaces(tokenizer: Tokenizer) -> bool:
 
 def _byte_table(
     pieces: list[str | None], added: Mapping[int, AddedToken], markers: Mapping[int, str], *, byte_level: bool
-) -> tuple[bytes, npt.NDArray[np.int64]]:
+) -> tuple[bytes, IntArray]:
     """Return all tokens' bytes in one string, and where each token's bytes begin.  # offsets: [vocabulary_size + 1]."""
     to_bytes = _byte_level_bytes if byte_level else _sentencepiece_bytes
     table = to_bytes(["" if piece is None or i in added else piece for i, piece in enumerate(pieces)])
     for i, token in added.items():
         if i not in markers:
             table[i] = token.content.encode("utf-8")
-    offsets = np.zeros(len(table) + 1, dtype=np.int64)
+    offsets = np.zeros(len(table) + 1, dtype=np.int32)
     np.cumsum([len(entry) for entry in table], out=offsets[1:])
     return b"".join(table), offsets
 
 
 def _byte_level_bytes(pieces: list[str]) -> list[bytes]:
-    """Decode GPT-2's alphabet: printable bytes stand for themselves, the others start at U+0100, in order."""
-    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = (byte for byte in range(256) if byte not in printable)
-    alphabet = {byte: byte for byte in printable} | {256 + n: byte for n, byte in enumerate(others)}
+    """Decode GPT-2's alphabet."""
+    alphabet = {ord(character): byte for byte, character in enumerate(byte_characters())}
     return [piece.translate(alphabet).encode("latin-1") for piece in pieces]
 
 
@@ -223,9 +260,3 @@ def _sentencepiece_bytes(pieces: list[str]) -> list[bytes]:
         bytes.fromhex(found[1]) if (found := _BYTE_PIECE.fullmatch(piece)) else piece.replace(_SPACE, " ").encode()
         for piece in pieces
     ]
-
-
-def _end_of_prefix(table: list[bytes], prefix: bytes) -> int:
-    """Return the index after the last entry that starts with `prefix`."""
-    stem = prefix.rstrip(b"\xff")
-    return bisect_left(table, stem[:-1] + bytes([stem[-1] + 1])) if stem else len(table)

@@ -89,7 +89,7 @@ def test_no_space_is_put_before_the_text(tiny_qwen2):
 
 @pytest.mark.parametrize("prepend", ["always", "first", "never"])
 def test_metaspace_tokens_decode_to_the_exact_text(sentencepiece, prepend):
-    file = json.loads(sentencepiece._plain.to_str())
+    file = json.loads(sentencepiece.tables.encoder._plain.to_str())
     file |= {"normalizer": None, "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": prepend}}
     file["pre_tokenizer"]["split"] = False
     tokenizer = CodeTokenizer(Tokenizer.from_str(json.dumps(file)))
