@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -10,6 +11,36 @@ import numpy as np
 from completion.errors import UnsupportedModelError
 from completion.model.architecture import Architecture, RotaryScaling
 from drafting.arrays import FloatArray
+
+
+class RotaryTables:
+    """The tables of `rotary_tables` in memory that is taken as positions are used: the default model's have 8 MB.
+
+    Attributes:
+        cosines: Cosines; rows of positions that are not used yet are 0.  # [max_positions or twice that, head_dim / 2]
+        sines: Sines.  # the same
+    """
+
+    def __init__(self, architecture: Architecture) -> None:
+        self._kinds = _kinds(architecture)
+        self._architecture = architecture
+        self._computed = 0
+        shape = len(self._kinds) * architecture.max_positions, architecture.head_dim // 2
+        self.cosines, self.sines = (np.frombuffer(mmap.mmap(-1, 4 * math.prod(shape)), np.float32) for _ in range(2))
+        self.cosines, self.sines = self.cosines.reshape(shape), self.sines.reshape(shape)
+
+    def reach(self, positions: int) -> None:
+        """Compute the rows of the first positions.
+
+        Raises:
+            UnsupportedModelError: The kind of scaling is unknown.
+        """
+        first, end = self._computed, min(positions, self._architecture.max_positions)
+        for number, kind in enumerate(self._kinds if end > first else ()):
+            start = number * self._architecture.max_positions
+            rows = _table(kind, self._architecture, first, end)
+            self.cosines[start + first : start + end], self.sines[start + first : start + end] = rows
+        self._computed = max(first, end)
 
 
 def rotary_tables(architecture: Architecture) -> tuple[FloatArray, FloatArray]:
@@ -24,14 +55,19 @@ def rotary_tables(architecture: Architecture) -> tuple[FloatArray, FloatArray]:
     Raises:
         UnsupportedModelError: The kind of scaling is unknown.
     """
-    kinds = [kind for kind in (architecture.rotary, architecture.window_rotary) if kind is not None]
-    cosines, sines = zip(*(_table(kind, architecture) for kind in kinds), strict=True)
-    return np.concatenate(cosines), np.concatenate(sines)
+    tables = RotaryTables(architecture)
+    tables.reach(architecture.max_positions)
+    return tables.cosines, tables.sines
 
 
-def _table(scaling: RotaryScaling, architecture: Architecture) -> tuple[FloatArray, FloatArray]:
+def _kinds(architecture: Architecture) -> list[RotaryScaling]:
+    return [kind for kind in (architecture.rotary, architecture.window_rotary) if kind is not None]
+
+
+def _table(scaling: RotaryScaling, architecture: Architecture, first: int, end: int) -> tuple[FloatArray, FloatArray]:
+    """Return cosines and sines of the positions first .. end-1.  # [positions, head_dim / 2] twice."""
     frequencies, scale = _frequencies(scaling, architecture.head_dim)
-    angles = np.arange(architecture.max_positions, dtype=np.float32)[:, None] * frequencies[None, :]
+    angles = np.arange(first, end, dtype=np.float32)[:, None] * frequencies[None, :]
     return (np.cos(angles) * scale).astype(np.float32), (np.sin(angles) * scale).astype(np.float32)
 
 

@@ -43,7 +43,7 @@ from completion.model.int8.kernels.sizes import (
 from completion.model.int8.kernels.views import Buffers, Outputs, RowsView, Sizes
 from completion.model.int8.packed_weights import PackedWeights, group_width
 from completion.model.logits import PanelLogits
-from completion.model.rotary import rotary_tables
+from completion.model.rotary import RotaryTables
 from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray
 from drafting.compiled import kernel_in
@@ -92,13 +92,15 @@ class QuantizedTransformer:
         self._ones = np.ones(STRIP * max(map(len, self._strips.values()), default=0), np.float32)
         self._table = _address_table(weights, self._strips, self._ones)
         self._sizes = _sizes(architecture, GROUP_LIMIT if weights.form == "int8" else LINES)
-        self._cosines, self._sines = rotary_tables(architecture)
+        self._angles = RotaryTables(architecture)
         self._buffers = _new_buffers(self._sizes, architecture, threads)
         self._lock = Lock()  # buffers serve one pass at a time
 
     def new_cache(self, capacity: int) -> Int8Cache:
         """Return an empty cache of at most `capacity` slots; see `CausalModel.new_cache`."""
-        return Int8Cache(self.architecture, capacity, self._cosines, self._sines, self._threads)
+        architecture = self.architecture
+        self._angles.reach(min(capacity, architecture.max_positions))
+        return Int8Cache(architecture, capacity, self._angles.cosines, self._angles.sines, self._threads)
 
     def warm_up(self) -> None:
         """Score two rows and move slots, which compiles what is not in numba's cache and reads the weights once."""
