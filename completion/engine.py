@@ -20,6 +20,7 @@ from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import ParseLimitError
+from completion.grammar.grammar import unload_grammars
 from completion.model.loading import LoadedModel
 from completion.next_edit.finder import next_edits
 from completion.next_edit.gate import Gate
@@ -256,12 +257,13 @@ class Engine(Completer):
         return NextEdits()
 
     def forget(self, closing: Closing) -> None:
-        """Free the memory of documents and workspaces that no client uses any more."""
+        """Free the memory of documents and workspaces that no client uses any more, and of their grammars."""
         for document in closing.documents:
             self._sessions.close(document)
             self._sessions.close(document + _NEXT_EDIT)
         for workspace in closing.workspaces:
             self._workspaces.close(workspace)
+        unload_grammars(self._sessions.languages())
 
     def close(self) -> None:
         """Save how often each kind of guess was right, and end the parser's process."""
@@ -295,6 +297,7 @@ class Engine(Completer):
         gets a smaller one if the memory has no room for such prompts of all documents in which somebody types.
         """
         session = self._sessions.open(request.document)
+        session.language = request.language
         if session.budget is None or not session.tokens:
             session.budget = self._pace.budget()
         planned, prompt = self._laid_out(request, session.budget)

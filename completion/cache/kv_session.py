@@ -78,6 +78,7 @@ class KVSession:
         tokens: Token of each slot; HOLE for a slot with no valid content.
         edits: Number of edits before its slot that each reused token has outlived; 0 is exact.  # [len(tokens)]
         budget: Budget of the document's prompts, chosen while the cache is empty; None before.
+        language: LSP language identifier of the document.
         in_background: Whether nobody waits for it, so that it is closed before the others.
         longest_chunk_ms: Time of the slowest chunk of the last prompt.
         used_s: Time of its last opening, in seconds.
@@ -92,6 +93,7 @@ class KVSession:
         "cache",
         "edits",
         "in_background",
+        "language",
         "longest_chunk_ms",
         "tokens",
         "used_s",
@@ -106,6 +108,7 @@ class KVSession:
         self._movable = True
         self.tokens: list[int] = []
         self.edits: IntArray = np.zeros(0, dtype=np.int32)
+        self.language = ""
         self.in_background = False
         self.longest_chunk_ms = self.used_s = 0.0
 
@@ -287,6 +290,10 @@ class KVSessions:
         typing = sum(not each.in_background and self._is_in_use(each) for each in self._sessions.values())
         held_bytes, tokens = self._held_bytes(), sum(len(each.tokens) for each in self._sessions.values())
         return self._settings.budget_bytes / typing / held_bytes * tokens if typing * held_bytes * tokens else math.inf
+
+    def languages(self) -> set[str]:
+        """Return the languages of the documents."""
+        return {session.language for session in self._sessions.values()}
 
     def close(self, document: str) -> None:
         """Free the memory of a document's session."""

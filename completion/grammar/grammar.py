@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Collection
 
 from completion.grammar.documents import Documents
 from completion.grammar.indentation import IndentationRule
@@ -14,7 +14,7 @@ from completion.syntax.languages import LANGUAGES, LanguageRow, language_address
 
 
 class Grammar(Documents):
-    """The parts of one language's grammar that a constraint needs. Loaded once in a process; not thread-safe."""
+    """The parts of one language's grammar that a constraint needs. Not thread-safe."""
 
     def __init__(self, row: LanguageRow) -> None:
         super().__init__(row)
@@ -25,12 +25,21 @@ class Grammar(Documents):
         self.prefixes = PrefixMemory(self.acceptor)
 
 
-@cache
+_loaded: dict[str, Grammar] = {}
+
+
 def load_grammar(language: str) -> Grammar | None:
     """Return the grammar of an LSP language identifier; None for a language without a grammar.
 
     Raises:
         GrammarUnsupportedError: The grammar's package is missing or has an unsupported ABI version.
     """
-    row = LANGUAGES.get(language)
-    return None if row is None else Grammar(row)
+    if language not in _loaded and language in LANGUAGES:
+        _loaded[language] = Grammar(LANGUAGES[language])
+    return _loaded.get(language)
+
+
+def unload_grammars(used: Collection[str]) -> None:
+    """Forget the grammars of all languages but the used ones, up to 40 MB each; a running request keeps its own."""
+    for language in _loaded.keys() - set(used):
+        del _loaded[language]

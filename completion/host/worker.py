@@ -165,6 +165,7 @@ class EngineWorker:
             trim_after_s: float | None = _IDLE_S
             while not self._jobs and not self._stopped:
                 if not self._changed.wait(trim_after_s):
+                    gc.collect()  # grammars and trees refer to themselves
                     trim_heap()
                     trim_gpu()
                     trim_after_s = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import weakref
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +66,9 @@ class CompiledLexer:
         if scanner is not None:
             create = ctypes.CFUNCTYPE(ctypes.c_void_p)(scanner.create) if scanner.create else None
             w[PAYLOAD] = (create() if create else 0) or 0
+            if w[PAYLOAD] and scanner.destroy:
+                destroy = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(scanner.destroy)
+                weakref.finalize(self, destroy, int(w[PAYLOAD])).atexit = False
             w[SCAN], w[SERIALIZE], w[DESERIALIZE] = scanner.scan, scanner.serialize, scanner.deserialize
             w[VALID], w[VALID_WIDTH] = scanner.states, tables.external_token_count
             serialize = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_char_p)(scanner.serialize)

@@ -116,6 +116,7 @@ class ScannerFunctions:
 
     states: int
     create: int
+    destroy: int
     scan: int
     serialize: int
     deserialize: int
@@ -160,6 +161,7 @@ class Tables:
         return ScannerFunctions(
             int(scanner.states),
             int(scanner.create or 0),
+            int(scanner.destroy or 0),
             int(scanner.scan),
             int(scanner.serialize),
             int(scanner.deserialize),
