@@ -45,8 +45,8 @@ class SessionSettings:
     Attributes:
         capacity: Maximum number of slots of a session, for the prompt and the tokens generated and drafted after it.
         spare_slots: Number of slots that a prompt leaves free for those tokens.
-        budget_bytes: Maximum memory of all sessions when a request opens one. The default has room for six documents
-            with full prompts of the default model, or thirty with short ones.
+        budget_bytes: Maximum memory of all sessions when a request opens one. The default has room for three documents
+            with full prompts of the default model, or twenty with short ones.
         shared: Whether several users type at once: their documents share the memory, and the largest loses its own.
             One user's documents lose it in turn, the least recently used first.
         chunk_tokens: Number of tokens computed between two checks of the cancel token.
@@ -58,7 +58,7 @@ class SessionSettings:
 
     capacity: int = 4096
     spare_slots: int = 512
-    budget_bytes: int = 128 << 20
+    budget_bytes: int = 64 << 20
     shared: bool = False
     chunk_tokens: int = 128
     abandons_chunks: bool = False
@@ -279,6 +279,9 @@ class KVSessions:
         session = self._sessions.pop(document, None) or KVSession(self._model, settings, self._note_chunk)
         self._sessions[document] = session
         session.in_background, session.used_s = in_background, self._clock()
+        for other in self._sessions.values():
+            if session.used_s - other.used_s > IN_USE_S:
+                other.cache.shrink()
         self._evict()
         return session
 

@@ -73,7 +73,7 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
         if settings.remote.url:
             return load_remote_engine(settings, progress)
         compile_once(settings, progress)
-        return load_engine(settings, progress)
+        return load_engine(settings, progress, mapped=True)
 
     return load
 
@@ -120,8 +120,13 @@ def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None
         write_noted(Path(image))
 
 
-def load_engine(settings: HostSettings, progress: Progress) -> LoadedEngine:
+def load_engine(settings: HostSettings, progress: Progress, *, mapped: bool = False) -> LoadedEngine:
     """Load the model and all that completes with it in this process; on the processor if a GPU fails meanwhile.
+
+    Args:
+        settings: The host's.
+        progress: Called with a sentence and the finished fraction.
+        mapped: Whether weights may be mapped until `LoadedEngine.settle` was called.
 
     Raises:
         DraftlineError: The model cannot be loaded.
@@ -135,6 +140,7 @@ def load_engine(settings: HostSettings, progress: Progress) -> LoadedEngine:
         backend=settings.backend,
         threads=settings.threads,
         gpu_memory_share=settings.gpu_memory_share,
+        mapped=mapped,
         progress=progress,
     )
     loaded = load()
@@ -174,6 +180,7 @@ def _warm_engine(loaded: LoadedModel, session_share: float, progress: Progress) 
         loaded.model.shape.max_positions,
         loaded.remark,
         partial(note_failure, loaded.folder, loaded.plan),
+        getattr(loaded.model, "settle", lambda: None),
     )
 
 

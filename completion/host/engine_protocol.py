@@ -41,6 +41,7 @@ class LoadedEngine:
     Attributes:
         context_tokens: Number of positions that the model can attend to; 0 if unknown.
         remark: A sentence for the user about the device; "" if there is nothing to say.
+        settle: Takes memory for what is only mapped, while requests run; called once, on a thread of its own.
         device_failed: Whether an error means that the device failed; if so, the next engine loads without it.
     """
 
@@ -50,6 +51,7 @@ class LoadedEngine:
     context_tokens: int = 0
     remark: str = ""
     device_failed: Callable[[Exception], bool] = lambda _error: False
+    settle: Callable[[], None] = lambda: None
 
 
 EngineLoader = Callable[[Progress], LoadedEngine]

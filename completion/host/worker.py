@@ -34,6 +34,13 @@ _NEVER = 1 << 30
 """Threshold of a generation of the garbage collector that is not reached."""
 
 
+def _settle(loaded: LoadedEngine) -> None:
+    try:
+        loaded.settle()
+    except DraftlineError as error:
+        logger.warning("%s", error)
+
+
 class EngineWorker:
     """The queue of jobs and the thread that runs them. The thread sleeps while the queue is empty.
 
@@ -151,10 +158,11 @@ class EngineWorker:
             return
         gc.freeze()  # the model's objects live as long as the process, so garbage collections can skip them
         trim_heap()  # parsing the vocabulary leaves 60 MB
-        drop_code("libllvmlite.so")  # 50 MB that only the loading of kernels runs
+        drop_code("libllvmlite.so")  # 50 MB that only the loading of kernels runs, where there is no image of them
         gc.set_threshold(*thresholds)
         self._loaded = True
         self._on_loaded(loaded)
+        threading.Thread(target=_settle, args=(loaded,), name="settle", daemon=True).start()
         while (job := self._next()) is not None:
             self._run(loaded, job)
         loaded.engine.close()

@@ -72,6 +72,9 @@ class KVCache(Protocol):
             ModelError: `capacity` is smaller.
         """
 
+    def shrink(self) -> None:
+        """Give back allocated slots after the last row, if the system takes them."""
+
     def truncate(self, length: int) -> None:
         """Forget every slot from `length` on, and all rows after the past."""
 

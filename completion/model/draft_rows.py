@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from drafting.arrays import IntArray
 
 NO_ROWS = np.empty(0, dtype=np.int32)
 GROWTH_SLOTS = 256
-"""Step in which a cache grows, in slots; most completions fit after the prompt without growth."""
+"""Step in which a cache grows, in slots: on a GPU, growth also costs new graphs."""
 
 
 def depths_of(parents: IntArray) -> IntArray:
@@ -49,6 +49,7 @@ class TreeCache(ABC):
     """Part that all caches share: the length of the past, and the tree after it. Slot length + i has row i.
 
     Attributes:
+        growth_slots: Step in which the cache grows, in slots.
         capacity: Maximum number of slots.
         slots: Number of allocated slots.
         length: Number of committed slots; the others are scratch space.
@@ -57,6 +58,7 @@ class TreeCache(ABC):
     """
 
     __slots__ = ("capacity", "kept", "length", "parents", "slots")
+    growth_slots: ClassVar[int] = GROWTH_SLOTS
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -89,9 +91,12 @@ class TreeCache(ABC):
         if needed > self.capacity:
             raise ModelError(f"{needed} slots are needed, but the cache has {self.capacity}. Make a larger cache.")
         if needed > self.slots:
-            steps = -(-(needed + needed // 4) // GROWTH_SLOTS)
-            self.slots = min(steps * GROWTH_SLOTS, self.capacity)
+            steps = -(-(needed + needed // 4) // self.growth_slots)
+            self.slots = min(steps * self.growth_slots, self.capacity)
             self.resize(self.slots)
+
+    def shrink(self) -> None:  # noqa: B027  (torch keeps freed memory for itself)
+        """Give back allocated slots after the last row, if the system takes them."""
 
     @property
     @abstractmethod

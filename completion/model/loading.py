@@ -72,6 +72,7 @@ def load_model(
     backend: Backend = "auto",
     threads: int | None = None,
     gpu_memory_share: float = GPU_MEMORY_SHARE,
+    mapped: bool = False,
     progress: Progress = silent,
 ) -> LoadedModel:
     """Find a model, convert it if necessary, and load it.
@@ -82,6 +83,7 @@ def load_model(
             pass of our own. "int8" and "q4" take such a GPU, too; "bf16" takes any that did not just fail.
         threads: Threads of a forward pass; None leaves the choice to the backend.
         gpu_memory_share: Share of a GPU's memory that the model may take; 0 for no GPU.
+        mapped: Whether weights may be mapped at first; see `QuantizedTransformer.settle`.
         progress: Called with a sentence and the finished fraction.
 
     Raises:
@@ -94,7 +96,7 @@ def load_model(
     with report_if_slow(progress, FIRST_START, PREPARATION_SHARE), ThreadPoolExecutor(1) as executor:
         tokenizer = executor.submit(_load_tokenizer, prepared.folder)
         gpu = _load_on_gpu(prepared.folder, backend, threads, gpu_memory_share, progress)
-        model = gpu.model or _load_weights(prepared.folder, backend, threads)
+        model = gpu.model or _load_weights(prepared.folder, backend, threads, mapped=mapped)
     device = str(getattr(model, "device", "cpu"))
     return LoadedModel(
         model,
@@ -148,13 +150,13 @@ def _load_on_gpu(
         return _OnGpu(remark=Trial.of_failure(gpu, error).refusal)
 
 
-def _load_weights(folder: Path, backend: Backend, threads: int | None) -> CausalModel:
+def _load_weights(folder: Path, backend: Backend, threads: int | None, *, mapped: bool) -> CausalModel:
     if backend not in {"auto", "int8", "q4"}:
         _map_torch()
     if backend == "transformers":
         return _load_with_transformers(folder, "fp32", threads)
     try:
-        return load_transformer(folder, backend, threads)
+        return load_transformer(folder, backend, threads, mapped=mapped)
     except UnsupportedModelError:
         if backend != "auto":
             raise

@@ -22,7 +22,9 @@ NEEDED_PROCESSOR = "an x86 processor with AVX2 and FMA, or a 64-bit Arm with dot
 Backend = Literal["auto", "q4", "int8", "bf16", "fp32"]
 
 
-def load_transformer(folder: Path, backend: Backend = "auto", threads: int | None = None) -> CausalModel:
+def load_transformer(
+    folder: Path, backend: Backend = "auto", threads: int | None = None, *, mapped: bool = False
+) -> CausalModel:
     """Load a converted model on the processor.
 
     Args:
@@ -30,6 +32,7 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
         backend: Format of the weights. "auto" is the fastest on this processor: q4 or int8 if it has the instructions,
             else bfloat16. "q4" has the blocks of the GGUF file that the model comes from.
         threads: Threads of a forward pass; None for one a core that this process may use.
+        mapped: Whether q4 and int8 weights are mapped at first; see `QuantizedTransformer.settle`.
 
     Raises:
         UnsupportedModelError: There is no forward pass for this family or these sizes.
@@ -40,11 +43,11 @@ def load_transformer(folder: Path, backend: Backend = "auto", threads: int | Non
     if backend in {"q4", "int8"} and not has_int8_instructions():
         raise ModelError(f"The {backend} backend needs {NEEDED_PROCESSOR}. Use the backend bf16.")
     if backend in {"q4", "int8"}:
-        return _load_int8(folder, backend, threads)
+        return _load_int8(folder, backend, threads, mapped=mapped)
     needed_by = f"The backend {backend}" if backend != "auto" else f"This processor is not {NEEDED_PROCESSOR}. It"
     if backend == "auto" and has_int8_instructions():
         try:
-            return _load_int8(folder, backend, threads)
+            return _load_int8(folder, backend, threads, mapped=mapped)
         except UnsupportedModelError as error:  # the int8 kernels do not support every width
             needed_by = f"{error} This model"
     require_torch(needed_by)
@@ -108,7 +111,7 @@ def load_on_gpu(folder: Path, device: str, plan: GpuPlan) -> CausalModel:
     return decoder(architecture, weights, int8_cache=plan.int8_cache, kernels=kernels)
 
 
-def _load_int8(folder: Path, backend: Backend, threads: int | None) -> CausalModel:
+def _load_int8(folder: Path, backend: Backend, threads: int | None, *, mapped: bool) -> CausalModel:
     from completion.model.int8.kernels.processor import blocks_are_faster  # noqa: PLC0415
     from completion.model.int8.packed_weights import load_packed  # noqa: PLC0415
     from completion.model.int8.quantized import QuantizedTransformer  # noqa: PLC0415
@@ -119,7 +122,7 @@ def _load_int8(folder: Path, backend: Backend, threads: int | None) -> CausalMod
         packed.mkdir(exist_ok=True)
     prefers_blocks = backend == "auto" and blocks_are_faster()
     in_blocks = backend == "q4" or (prefers_blocks and (folder / GGUF_NAME).is_file())
-    weights = load_packed(folder, packed, "q4" if in_blocks else "int8")
+    weights = load_packed(folder, packed, "q4" if in_blocks else "int8", mapped=mapped)
     model = QuantizedTransformer(weights, threads or usable_threads())
     model.warm_up()
     return model

@@ -30,6 +30,7 @@ class Int8Cache(TreeCache):
     """
 
     __slots__ = ("_architecture", "_threads", "view")
+    growth_slots = SPAN_SLOTS  # short prompts would take twice the memory that they need with larger steps
 
     def __init__(
         self, architecture: Architecture, capacity: int, cosines: FloatArray, sines: FloatArray, threads: WorkerThreads
@@ -43,13 +44,21 @@ class Int8Cache(TreeCache):
         """Allocated memory."""
         return self.view.keys.nbytes + self.view.plain_keys.nbytes + self.view.values.nbytes
 
+    def shrink(self) -> None:
+        """Give back allocated slots after the last row."""
+        needed = _whole_spans(self.length + len(self.parents))
+        if needed < self.slots:
+            self.slots = needed
+            self.resize(needed)
+
     def resize(self, slots: int) -> None:
         """Allocate whole spans of slots, and copy the content of the old ones."""
-        old, used = self.view, self.view.plain_keys.shape[2]
-        self.view = _empty_view(self._architecture, -(-slots // SPAN_SLOTS) * SPAN_SLOTS, old.cosines, old.sines)
-        self.view.keys[:, :, : used // BLOCK_SLOTS] = old.keys
-        self.view.plain_keys[:, :, :used] = old.plain_keys
-        self.view.values[:, :, :, :used] = old.values
+        old, size = self.view, _whole_spans(slots)
+        kept = min(size, old.plain_keys.shape[2])
+        self.view = _empty_view(self._architecture, size, old.cosines, old.sines)
+        self.view.keys[:, :, : kept // BLOCK_SLOTS] = old.keys[:, :, : kept // BLOCK_SLOTS]
+        self.view.plain_keys[:, :, :kept] = old.plain_keys[:, :, :kept]
+        self.view.values[:, :, :, :kept] = old.values[:, :, :, :kept]
 
     def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
         """Copy slots. Both ascend and no target is after its source, so each slot is read before it is overwritten."""
@@ -65,6 +74,10 @@ class Int8Cache(TreeCache):
             scratch = np.empty((threads.count, len(moved) + 1, self.view.plain_keys.shape[3]), np.uint16)
             threads.run(lambda thread: move_slots(self.view, read, moved, scratch[thread], thread, threads.count))
         self.settle(len(sources))
+
+
+def _whole_spans(slots: int) -> int:
+    return -(-slots // SPAN_SLOTS) * SPAN_SLOTS
 
 
 def _empty_view(architecture: Architecture, slots: int, cosines: FloatArray, sines: FloatArray) -> CacheView:

@@ -1,4 +1,4 @@
-"""Weights in the layout of the kernels: packed once into one file, read into memory later."""
+"""Weights in the layout of the kernels: packed once into one file, read into memory later, or mapped at first."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import logging
 import mmap
 import os
 import shutil
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
@@ -64,16 +65,28 @@ class PackedWeights:
             "L.attention_out", "L.up" (gate and up), "L.down" or "final.qkv", which is the head; or the sections of
             `block_sections`; and for each norm "NAME" and perhaps "NAME.bias", float32, with NAME "L.PART" (`families`)
             or "final.attention_norm".
+        folder: Folder of the file.
+        mapping: The mapped file; None if the weights were read into memory.
     """
 
     architecture: Architecture
     embeddings: FileRows
     sections: dict[str, Section]
+    folder: Path
+    mapping: mmap.mmap | None = None
 
     @property
     def form(self) -> Form:
         """Form of the matrices."""
         return "int8" if "final.qkv.weights" in self.sections else "q4"
+
+    def in_memory(self) -> PackedWeights:
+        """Return mapped weights in memory of their own; meanwhile, what is read leaves the mapping's part of it.
+
+        Raises:
+            ModelDamagedError: The file differs from what was written.
+        """
+        return self if self.mapping is None else replace(_map(self.folder, self.mapping), embeddings=self.embeddings)
 
 
 class FileRows:
@@ -102,8 +115,15 @@ class FileRows:
         return found.reshape(*rows.shape, self._width)
 
 
-def load_packed(folder: Path, cache_folder: Path, form: Form = "int8") -> PackedWeights:
+def load_packed(folder: Path, cache_folder: Path, form: Form = "int8", *, mapped: bool = False) -> PackedWeights:
     """Return the packed form of a model folder; pack it if the cache has no undamaged one.
+
+    Args:
+        folder: The model.
+        cache_folder: Folder of packed models.
+        form: Form of the matrices.
+        mapped: Whether the file is mapped where the system can do that. It is there at once if another process has
+            just read it, but steps take a fifth longer: see `PackedWeights.in_memory`.
 
     Raises:
         UnsupportedModelError: The kernels do not support the model's sizes, or it has no blocks.
@@ -114,12 +134,12 @@ def load_packed(folder: Path, cache_folder: Path, form: Form = "int8") -> Packed
     with storage_errors(cache_folder), FileLock(cache_folder / f"{target.name}.lock"):
         if target.is_dir():
             try:
-                return _map(target)
+                return _map(target, mapped=mapped)
             except ModelDamagedError as damage:
                 logger.warning("%s They are packed again.", damage)
                 shutil.rmtree(target)
         _pack_atomically(folder, target, form)
-        return _map(target)
+        return _map(target, mapped=mapped)
 
 
 def _fingerprint(folder: Path, form: Form) -> str:
@@ -180,8 +200,13 @@ def check_sizes(architecture: Architecture) -> None:
         )
 
 
-def _map(target: Path) -> PackedWeights:
+def _map(target: Path, former: mmap.mmap | None = None, *, mapped: bool = False) -> PackedWeights:
     """Load a packed file.
+
+    Args:
+        target: Its folder.
+        former: A mapping of the file, which gives up its memory part by part.
+        mapped: See `load_packed`.
 
     Raises:
         ModelDamagedError: It differs from what was written.
@@ -190,7 +215,8 @@ def _map(target: Path) -> PackedWeights:
     sums, size = np.array(header["sums"], np.uint64), header["sections"][_ROWS][0]
     if not path.is_file() or path.stat().st_size != len(sums) * BLOCK_BYTES:
         raise ModelDamagedError(f"The packed weights in {path} are truncated.")
-    memory = _in_huge_pages(path, size, sums)
+    is_mapped = mapped and sys.platform == "linux"
+    memory = _mapping(path, size, sums) if is_mapped else _in_huge_pages(path, size, sums, former)
     if not sampled_sums_agree(path, sums, size // BLOCK_BYTES):
         raise _changed(path)
     embeddings = FileRows(path, *header["sections"].pop(_ROWS))
@@ -198,7 +224,8 @@ def _map(target: Path) -> PackedWeights:
         name: np.frombuffer(memory, np.dtype(kind), int(np.prod(shape)), offset).reshape(shape)
         for name, (offset, kind, shape) in header["sections"].items()
     }
-    return PackedWeights(Architecture.from_json(header["architecture"]), embeddings, sections)
+    architecture = Architecture.from_json(header["architecture"])
+    return PackedWeights(architecture, embeddings, sections, target, memory if is_mapped else None)
 
 
 def _header(target: Path) -> dict[str, Any]:
@@ -222,7 +249,21 @@ def _changed(path: Path) -> ModelDamagedError:
     return ModelDamagedError(f"The packed weights in {path} are damaged.")
 
 
-def _in_huge_pages(path: Path, size: int, sums: SumArray) -> mmap.mmap:
+def _mapping(path: Path, size: int, sums: SumArray) -> mmap.mmap:
+    """Map the file's first `size` bytes, and check their sums."""
+    with path.open("rb") as file:
+        memory = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+    with memoryview(memory) as view, ThreadPoolExecutor(usable_threads()) as pool:
+        parts = [view[start : start + _READ_BYTES] for start in range(0, size, _READ_BYTES)]
+        found = list(pool.map(sums_of, parts))
+        for part in parts:
+            part.release()
+    if not np.array_equal(np.concatenate(found), sums[: size // BLOCK_BYTES]):
+        raise _changed(path)
+    return memory
+
+
+def _in_huge_pages(path: Path, size: int, sums: SumArray, former: mmap.mmap | None) -> mmap.mmap:
     """Read the file's first `size` bytes into memory of 2 MB pages, if the system has them, and check their sums.
 
     With small pages, reading all weights in each step misses the page table's cache: a step took 15.4 ms from the
@@ -231,7 +272,7 @@ def _in_huge_pages(path: Path, size: int, sums: SumArray) -> mmap.mmap:
     memory = large_memory(size)
     with memoryview(memory) as view, ThreadPoolExecutor(usable_threads()) as pool:
         starts = range(0, size, _READ_BYTES)
-        parts = [(view[start : start + _READ_BYTES], path, start, sums) for start in starts]
+        parts = [(view[start : start + _READ_BYTES], path, start, sums, former) for start in starts]
         agree = all(list(pool.map(lambda part: _read_checked(*part), parts)))
         for part, *_ in parts:
             part.release()
@@ -240,8 +281,10 @@ def _in_huge_pages(path: Path, size: int, sums: SumArray) -> mmap.mmap:
     return memory
 
 
-def _read_checked(view: memoryview, path: Path, offset: int, sums: SumArray) -> bool:
+def _read_checked(view: memoryview, path: Path, offset: int, sums: SumArray, former: mmap.mmap | None) -> bool:
     """Fill memory from a position in a file; return whether its sums are right."""
+    if former is not None and sys.platform == "linux":
+        former.madvise(mmap.MADV_DONTNEED, offset, len(view))
     with path.open("rb") as file:
         file.seek(offset)
         if file.readinto(view) != len(view):

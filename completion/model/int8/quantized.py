@@ -109,6 +109,18 @@ class QuantizedTransformer:
         cache.commit([1])
         cache.rearrange(np.array([1, 0], np.int32))
 
+    def settle(self) -> None:
+        """Take memory of its own for mapped weights; steps run meanwhile. May be called on any thread.
+
+        Raises:
+            ModelDamagedError: The weights' file was changed. The mapped ones are used on.
+        """
+        weights = self._weights.in_memory()
+        strips = _strip_tables(weights)
+        table = _address_table(weights, strips, self._ones)
+        with self._lock:
+            self._weights, self._strips, self._table = weights, strips, table
+
     def prefill(
         self,
         tokens: IntArray,

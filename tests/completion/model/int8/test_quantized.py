@@ -113,6 +113,43 @@ def test_in_every_family_moved_keys_equal_computed_keys(tiny, packed_folder):
     assert np.abs(first_layer_keys(cache, 40) - expected).max() <= 2**-7 * np.abs(expected).max()
 
 
+def test_a_cache_that_was_shrunk_gives_the_same_logits_with_less_memory(qwen):
+    past, after = tokens(90), tokens(200, seed=1)
+    whole, shrunk = qwen.new_cache(512), qwen.new_cache(512)
+    for cache in (whole, shrunk):
+        cache.reserve(300)
+        qwen.prefill(past, slots(90), cache)
+    before_bytes = shrunk.size_bytes
+    shrunk.shrink()
+    assert shrunk.size_bytes < before_bytes / 2
+    expected, found = (rows_of(qwen.score(after, chain(200), cache), 200) for cache in (whole, shrunk))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_shrinking_keeps_the_rows_of_a_tree_that_still_grows(qwen):
+    past, nodes = tokens(60), tokens(12, seed=1)
+    whole, shrunk = qwen.new_cache(256), qwen.new_cache(256)
+    logits = []
+    for cache in (whole, shrunk):
+        qwen.prefill(past, slots(60), cache)
+        qwen.score(nodes, chain(12), cache)
+        cache.keep(range(10))
+        if cache is shrunk:
+            cache.shrink()
+        logits.append(qwen.score(nodes[:1], np.array([9], np.int32), cache).row(0))
+    np.testing.assert_array_equal(*logits)
+
+
+def test_weights_that_were_mapped_give_the_same_logits_before_and_after_they_settle(folder, form, packed_folder, qwen):
+    ids = tokens(40)
+    mapped = QuantizedTransformer(load_packed(folder, packed_folder, form, mapped=True), 2)
+    expected = rows_of(qwen.prefill(ids, slots(40), qwen.new_cache(64), range(40)), 40)
+    for _ in range(2):
+        found = rows_of(mapped.prefill(ids, slots(40), mapped.new_cache(64), range(40)), 40)
+        np.testing.assert_array_equal(found, expected)
+        mapped.settle()
+
+
 @pytest.mark.parametrize("count", [2, 3, 8, 16, 37, 64])
 def test_a_chain_gives_bit_for_bit_the_logits_of_single_steps(qwen, count):
     past, ids, cache = tokens(90), tokens(count, seed=1), qwen.new_cache(256)
@@ -358,11 +395,12 @@ def flipped(path, start):
         lambda packed: (packed / "index.json").unlink(),
     ],
 )
-def test_defect_11_damaged_packed_weights_are_packed_again(tiny_qwen, tmp_path, caplog, damage):
+@pytest.mark.parametrize("mapped", [False, True])
+def test_defect_11_damaged_packed_weights_are_packed_again(tiny_qwen, tmp_path, caplog, damage, mapped):
     expected = {name: np.array(each) for name, each in load_packed(tiny_qwen[0], tmp_path).sections.items()}
     (packed,) = (path for path in tmp_path.iterdir() if path.is_dir())
     damage(packed)
-    found = load_packed(tiny_qwen[0], tmp_path).sections
+    found = load_packed(tiny_qwen[0], tmp_path, mapped=mapped).sections
     assert "packed again" in caplog.text
     for name, section in expected.items():
         np.testing.assert_array_equal(found[name], section)
