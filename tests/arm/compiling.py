@@ -41,10 +41,7 @@ def main() -> None:
 
     results.multiply = Compiler(results.multiply)
     quantized.run_layers = Compiler(quantized.run_layers.compiled)
-    cache.move_slots, cache._copy_slot = (
-        Compiler(cache.move_slots.compiled),
-        Compiler(cache._copy_slot.compiled),
-    )
+    cache.move_slots = Compiler(cache.move_slots.compiled)
     results.main()
 
 

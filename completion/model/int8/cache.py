@@ -14,7 +14,7 @@ from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SPAN_SLOTS, 
 from completion.model.int8.kernels.views import CacheView
 from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray
-from drafting.compiled import compiled, kernel_in
+from drafting.compiled import kernel_in
 
 move_slots = kernel_in("completion.model.int8.kernels.slot_moves", "move_slots")
 """See `slot_moves`."""
@@ -61,9 +61,12 @@ class Int8Cache(TreeCache):
         self.view.values[:, :, :, :kept] = old.values[:, :, :, :kept]
 
     def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
-        """Copy slots. Both ascend and no target is after its source, so each slot is read before it is overwritten."""
-        for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
-            _copy_slot(self.view, source, target)
+        """Copy slots as if all at once."""
+        keys, plain_keys, values = self.view[:3]
+        plain_keys[:, :, targets] = plain_keys[:, :, sources]
+        values[:, :, :, targets] = values[:, :, :, sources]
+        into, lane = targets // BLOCK_SLOTS, targets % BLOCK_SLOTS
+        keys[:, :, into, :, lane] = keys[:, :, sources // BLOCK_SLOTS, :, sources % BLOCK_SLOTS]
 
     def rearrange(self, sources: IntArray) -> None:
         """Fill slots 0 .. len(sources)-1 from old slots; keys are rotated from their unrotated originals."""
@@ -95,11 +98,3 @@ def _empty_view(architecture: Architecture, slots: int, cosines: FloatArray, sin
         first_angles=np.array(architecture.first_angles),
         windows=np.array([architecture.window_of(layer) for layer in range(architecture.layers)]),
     )
-
-
-@compiled
-def _copy_slot(view: CacheView, source: int, target: int) -> None:
-    view.plain_keys[:, :, target] = view.plain_keys[:, :, source]
-    view.values[:, :, :, target] = view.values[:, :, :, source]
-    from_block, to_block = source // BLOCK_SLOTS, target // BLOCK_SLOTS
-    view.keys[:, :, to_block, :, target % BLOCK_SLOTS] = view.keys[:, :, from_block, :, source % BLOCK_SLOTS]

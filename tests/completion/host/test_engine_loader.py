@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,57 @@ from completion.errors import DraftlineError
 from completion.host.engine_loader import compile_once
 from completion.host.server import HostSettings
 from completion.model.transformer import has_int8_instructions
+from completion.paths import module_environment
+from drafting import compiled
+from drafting.machine_code.objects import IS_LINKABLE
 from tests.tiny_models import write_tiny_model
 
 pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="needs AVX2: other backends have no kernels")
+
+
+_HOST = """
+import sys
+from pathlib import Path
+from completion.cancellation import CancelToken
+from completion.host.engine_loader import compile_once, load_engine
+from completion.host.server import HostSettings
+from completion.progress import silent
+from completion.request import CompletionRequest, Sampling, WorkspaceFile, WorkspaceUpdate
+
+settings = HostSettings(model=sys.argv[1])
+compile_once(settings, silent, Path(sys.argv[2]))
+loaded = load_engine(settings, silent, mapped=True)
+loaded.settle()
+engine, never = loaded.engine, CancelToken()
+list(engine.update_workspace(WorkspaceUpdate("w", (WorkspaceFile("a.py", "def one():\\n    return 1\\n"),)), never))
+for prefix, language, sampling in (
+    ("def two():\\n    ret", "python", Sampling()),
+    ("x = 3\\ndef two():\\n    ret", "python", Sampling(temperature=0.7, seed=3)),
+    ("package main\\nfunc main() {\\n\\tx :", "go", Sampling()),
+):
+    request = CompletionRequest(
+        prefix, language=language, document="d", workspace="w", sampling=sampling, suggestions=3, max_tokens=8
+    )
+    assert list(engine.complete(request, never))[-1].done
+engine.close()
+print("numba" in sys.modules, "llvmlite" in sys.modules)
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process go on with numba after a test."""
+    monkeypatch.setattr(compiled._state, "image", None)
+
+
+@pytest.mark.skipif(not IS_LINKABLE, reason="machine code is kept on Linux with x86 only")
+def test_an_engine_of_a_later_start_completes_without_numba(tmp_path: Path) -> None:
+    model = write_tiny_model(tmp_path / "tiny")
+    command = [sys.executable, "-P", "-c", _HOST, str(model), str(tmp_path / "kernels.image")]
+    done = subprocess.run(command, capture_output=True, text=True, env=module_environment(), check=False)
+
+    assert done.stderr == ""
+    assert done.stdout == "False False\n"
 
 
 def test_the_engine_is_loaded_apart_once_for_an_installation(tmp_path: Path) -> None:
