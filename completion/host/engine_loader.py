@@ -217,6 +217,7 @@ def _image() -> Path:
     root = Path(__file__).parents[2]
     sources = sorted(path for package in _PACKAGES for path in (root / package).rglob("*.py"))
     stamps = [(path.name, (stat := path.stat()).st_size, stat.st_mtime_ns) for path in sources]
-    machine = platform.machine(), platform.node(), processor_flags(), os.environ.get("NUMBA_CPU_FEATURES")
+    limits = sorted((name, value) for name, value in os.environ.items() if name.startswith("NUMBA_"))
+    machine = platform.machine(), platform.node(), processor_flags(), limits
     digest = hashlib.sha256(repr((version(), numba_version(), sys.version, machine, stamps)).encode()).hexdigest()[:16]
     return cache_dir() / "kernels" / f"{digest}.image"
