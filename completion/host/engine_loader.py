@@ -7,6 +7,7 @@ compiler leaves up to 250 MB in the process that ran it. That process leaves the
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import platform
 import sys
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from completion.cancellation import CancelToken
 from completion.edits import LineEdit, NextEditRequest
+from completion.errors import ModelError
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.server import HostSettings
 from completion.memory import free_bytes, free_gpu_bytes, trim_gpu
@@ -37,12 +39,15 @@ from completion.request import (
 )
 from completion.version import version
 from drafting.compiled import note_calls, use_image, write_noted
-from drafting.machine_code.image import is_whole
+from drafting.machine_code.image import is_whole, write_image
 from drafting.machine_code.numba_runtime import numba_version
 
 if TYPE_CHECKING:
     from completion.model.loading import LoadedModel
 
+_log = logging.getLogger(__name__)
+
+_LONGEST_TRIAL_S = 600.0  # it takes a few seconds; a busy machine gets more
 _PACKAGES = ("completion", "drafting")  # those with kernels
 _SOURCE = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    ret"
 _FIRST = CompletionRequest(
@@ -81,8 +86,9 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
 def compile_once(settings: HostSettings, progress: Progress, image: Path | None = None) -> None:
     """Take the kernels' machine code from an image; at an installation's first start, a child process writes it.
 
-    The child calls every kernel, which also fills numba's cache. Backends that run in torch are left alone: their
-    libraries take more memory than the compiler.
+    The child calls every kernel, which also fills numba's cache. Another child then completes with the image: if it
+    ends by a fault, the image is emptied, and numba loads the code of its cache. Backends that run in torch are left
+    alone: their libraries take more memory than the compiler.
 
     Args:
         settings: The host's; the child loads the same model.
@@ -97,7 +103,22 @@ def compile_once(settings: HostSettings, progress: Progress, image: Path | None 
     image = image or _image()
     if not is_whole(image):
         run_apart(f"{__name__}:call_kernels", settings, str(image), progress=progress)
+        empty_if_faulty(settings, image, progress)
     use_image(image)
+
+
+def empty_if_faulty(settings: HostSettings, image: Path, progress: Progress) -> None:
+    """Empty an image with which a process of its own ends by a fault.
+
+    Raises:
+        DraftlineError: The model cannot be loaded.
+    """
+    try:
+        run_apart(f"{__name__}:try_image", settings, str(image), progress=progress, limit_s=_LONGEST_TRIAL_S)
+    except ModelError as error:
+        _log.warning("The machine code in %s is not used: %s", image, error)
+        with writing_to(image.parent, "DRAFTLINE_CACHE_DIR"):
+            write_image(image, ())
 
 
 def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None:
@@ -108,16 +129,30 @@ def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None
         StorageError: The image cannot be written.
     """
     note_calls()
-    loaded = load_engine(settings, progress)
-    for update in _FIRST_UPDATES:
-        for _ in loaded.engine.update_workspace(update, CancelToken()):
-            pass
-    for request in _FIRST_REQUESTS:
-        for _ in loaded.engine.complete(request, CancelToken()):
-            pass
-    loaded.engine.next_edits(_FIRST_EDITS, CancelToken())
+    _use_all(load_engine(settings, progress).engine)
     with writing_to(Path(image).parent, "DRAFTLINE_CACHE_DIR"):
         write_noted(Path(image))
+
+
+def try_image(settings: HostSettings, image: str, progress: Progress) -> None:
+    """Do the same with the machine code of an image.
+
+    Raises:
+        DraftlineError: The model cannot be loaded.
+    """
+    use_image(Path(image))
+    _use_all(load_engine(settings, progress, mapped=True).engine)
+
+
+def _use_all(engine: EngineLike) -> None:
+    """Complete in the ways that call different kernels."""
+    for update in _FIRST_UPDATES:
+        for _ in engine.update_workspace(update, CancelToken()):
+            pass
+    for request in _FIRST_REQUESTS:
+        for _ in engine.complete(request, CancelToken()):
+            pass
+    engine.next_edits(_FIRST_EDITS, CancelToken())
 
 
 def load_engine(settings: HostSettings, progress: Progress, *, mapped: bool = False) -> LoadedEngine:

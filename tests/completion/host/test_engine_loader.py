@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from completion.errors import DraftlineError
-from completion.host.engine_loader import compile_once
+from completion.host.engine_loader import compile_once, empty_if_faulty
 from completion.host.server import HostSettings
 from completion.model.transformer import has_int8_instructions
 from completion.paths import module_environment
+from completion.progress import silent
 from drafting import compiled
-from drafting.machine_code.objects import IS_LINKABLE
+from drafting.machine_code.image import Code, _body, _codes, is_whole, write_image
+from drafting.machine_code.objects import _EXECUTABLE, IS_LINKABLE, _Object
 from tests.tiny_models import write_tiny_model
 
 pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="needs AVX2: other backends have no kernels")
@@ -75,6 +78,38 @@ def test_the_engine_is_loaded_apart_once_for_an_installation(tmp_path: Path) -> 
 
     assert "Loading the model" in first
     assert reports == first
+
+
+@pytest.mark.skipif(not IS_LINKABLE, reason="machine code is kept on Linux with x86 only")
+def test_an_image_whose_code_ends_its_process_is_emptied(tmp_path: Path) -> None:
+    settings, image = HostSettings(model=str(write_tiny_model(tmp_path / "tiny"))), tmp_path / "kernels.image"
+    command = [sys.executable, "-P", "-c", _HOST, settings.model, str(image)]
+    subprocess.run(command, capture_output=True, env=module_environment(), check=True)
+    codes = codes_in(image)
+    assert codes
+    write_image(image, [replace(code, content=with_traps(code.content)) for code in codes])
+
+    empty_if_faulty(settings, image, silent)
+
+    assert is_whole(image)
+    assert not codes_in(image)
+
+
+def codes_in(image: Path) -> list[Code]:
+    """Return the code of an image."""
+    body = _body(image)
+    assert body is not None
+    return _codes(body)
+
+
+def with_traps(content: bytes) -> bytes:
+    """Return object code in which every instruction is a trap."""
+    changed = bytearray(content)
+    for section in _Object(content).sections:
+        if section["flags"] & _EXECUTABLE:
+            start, size = int(section["offset"]), int(section["size"])
+            changed[start : start + size] = b"\xcc" * size
+    return bytes(changed)
 
 
 def test_a_model_that_cannot_be_loaded_is_tried_again_at_the_next_start(tmp_path: Path) -> None:
