@@ -17,7 +17,6 @@ from completion.cancellation import CancelToken
 from completion.errors import CancelledError, PromptTooLongError
 from completion.model.dense.dense_transformer import load_dense
 from completion.model.dense.transformers_model import TransformersModel
-from completion.model.draft_rows import GROWTH_SLOTS
 from completion.prompt.healing import HealedPrefix
 from completion.prompt.planner import Prompt
 from completion.request import CacheMode, Layout
@@ -223,7 +222,7 @@ def test_defect_1_a_short_document_takes_memory_for_its_tokens(model, text):
     long.prepare(prompt_of(text * 2), CacheMode.EXACT, CancelToken())
     short.prepare(prompt_of(text[:20]), CacheMode.EXACT, CancelToken())
     assert long.cache.slots >= 800
-    assert short.cache.slots == GROWTH_SLOTS
+    assert short.cache.slots == short.cache.growth_slots
     assert short.cache.size_bytes * long.cache.slots == long.cache.size_bytes * short.cache.slots
 
 

@@ -303,7 +303,7 @@ def test_a_cache_that_grows_gives_bit_for_bit_the_logits_of_one_that_is_reserved
             cache.commit([0, 2, 4])
             cache.truncate(start + 10)
     np.testing.assert_array_equal(found[5:], found[:5])
-    assert room == {512}
+    assert room == {448, 512}
     assert qwen.new_cache(512).size_bytes == 0 < grown.size_bytes <= roomy.size_bytes
 
 
