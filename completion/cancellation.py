@@ -11,16 +11,21 @@ from contextlib import contextmanager
 from completion.errors import CancelledError
 
 
+def _nothing() -> None:
+    """Do nothing: most work hears of a hurry when it checks the token."""
+
+
 class CancelToken:
     """The state of one request's cancellation. Any thread may set it; the work checks it between steps and chunks."""
 
-    __slots__ = ("_callbacks", "_cancelled_s", "_flag", "_hurry")
+    __slots__ = ("_callbacks", "_cancelled_s", "_flag", "_hurried", "_hurry")
 
     def __init__(self) -> None:
         self._flag = ctypes.c_int64(0)
         self._hurry = threading.Event()
         self._cancelled_s = 0.0
         self._callbacks: list[Callable[[], None]] = []
+        self._hurried: list[Callable[[], None]] = []
 
     @property
     def cancelled(self) -> bool:
@@ -41,18 +46,23 @@ class CancelToken:
                 callback()
 
     @contextmanager
-    def calling(self, callback: Callable[[], None]) -> Iterator[None]:
+    def calling(self, callback: Callable[[], None], hurried: Callable[[], None] = _nothing) -> Iterator[None]:
         """Call a function when `cancel` is called during the block, or at once if it was called before.
 
-        It runs on the thread that cancels, perhaps twice, and must neither wait nor raise.
+        It runs on the thread that cancels, perhaps twice, and must neither wait nor raise. The same holds for
+        `hurried`, which is called for `hurry`.
         """
         self._callbacks.append(callback)
+        self._hurried.append(hurried)
         try:
             if self.cancelled:
                 callback()
+            if self.hurried:
+                hurried()
             yield
         finally:
             self._callbacks.remove(callback)
+            self._hurried.remove(hurried)
 
     def since_s(self) -> float:
         """Return the time since `cancel` was called, in seconds; 0 if it was not called."""
@@ -66,6 +76,8 @@ class CancelToken:
     def hurry(self) -> None:
         """Make the work skip what is optional, because another request waits."""
         self._hurry.set()
+        for callback in tuple(self._hurried):
+            callback()
 
     def raise_if_cancelled(self) -> None:
         """Check the token.

@@ -36,6 +36,7 @@ from completion.request import (
     Closing,
     CompletionEvent,
     CompletionRequest,
+    ContextFile,
     Suggestion,
     WorkspaceUpdate,
 )
@@ -240,6 +241,16 @@ class Engine(Completer):
         open_grammar(planned, prompt.healed, self._parsing)
         session.prepare(prompt, request.cache, cancel)
         session.refresh(cancel)
+
+    def snippets(self, request: CompletionRequest, cancel: CancelToken) -> tuple[ContextFile, ...]:
+        """Return the snippets of a request's prompt, for an engine that has no workspaces of its own.
+
+        Raises:
+            CancelledError: While the document is parsed.
+        """
+        self._parsing.watch(cancel, request.document)
+        budget = self._sessions.open(request.document).budget or self._pace.budget()
+        return self._with_snippets(normalised(request), budget.context_tokens).context
 
     def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:
         """Return what the user's last edits imply for the rest of the document; nothing if it cannot be parsed.

@@ -140,6 +140,7 @@ class CompletionRequest:
         next_line: Whether the suggestion may be of the next line, with the line break before it, if the model adds
             nothing to the cursor's line.
         ahead: Whether nobody waits for it yet: it runs after all other requests, and each of them cancels it.
+        remote: Whether the text may go to the model server beside a local model. Without a local model it goes there.
     """
 
     prefix: str
@@ -174,6 +175,7 @@ class CompletionRequest:
     in_strings: bool = True
     next_line: bool = False
     ahead: bool = False
+    remote: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,8 @@ class CompletionEvent:
         stop_reason: Reason why the first suggestion ended; None before the last event.
         dropped: Reason why a finished request has no suggestion; "" otherwise.
         statistics: Counts and times so far; None while the first suggestion grows.
-        whole: Number of complete suggestions, from the first on; the next one may still grow.
+        whole: Number of complete suggestions, from the first on; the next one may still grow. A model server may go on
+            with the first one until `done`, if the request allows `remote`.
     """
 
     suggestions: tuple[Suggestion, ...]

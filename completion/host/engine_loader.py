@@ -13,9 +13,9 @@ import platform
 import sys
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from completion.cancellation import CancelToken
 from completion.edits import LineEdit, NextEditRequest
@@ -27,7 +27,7 @@ from completion.model.int8.kernels.processor import processor_flags
 from completion.model.store.apart import run_apart
 from completion.model.transformer import has_int8_instructions
 from completion.paths import cache_dir, writing_to
-from completion.progress import Progress, report_if_slow
+from completion.progress import Progress, report_if_slow, silent
 from completion.request import (
     Alternatives,
     CompletionRequest,
@@ -43,6 +43,7 @@ from drafting.machine_code.image import is_whole, write_image
 from drafting.machine_code.numba_runtime import numba_version
 
 if TYPE_CHECKING:
+    from completion.engine import Engine
     from completion.model.loading import LoadedModel
 
 _log = logging.getLogger(__name__)
@@ -75,10 +76,11 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
 
     def load(progress: Progress) -> LoadedEngine:
         progress("Importing the libraries.", 0.0)
-        if settings.remote.url:
+        if settings.remote.url and not settings.remote.is_second:
             return load_remote_engine(settings, progress)
         compile_once(settings, progress)
-        return load_engine(settings, progress, mapped=True)
+        loaded = load_engine(settings, progress, mapped=True)
+        return local_first(settings, loaded) if settings.remote.is_second else loaded
 
     return load
 
@@ -234,6 +236,35 @@ def load_remote_engine(settings: HostSettings, progress: Progress) -> LoadedEngi
     device, facts = f"{remote.facts.software} at {remote.address}", remote.facts
     return LoadedEngine(
         engine, facts.model, device, facts.context_tokens, f"The text around the cursor goes to {remote.address}."
+    )
+
+
+def local_first(settings: HostSettings, loaded: LoadedEngine) -> LoadedEngine:
+    """Return a local engine with the model server of the settings beside it, which is connected in the background.
+
+    Args:
+        settings: The host's, with the server.
+        loaded: The local engine, an `Engine`.
+    """
+    from completion.remote.engine import RemoteEngine, RemoteModel, read_tokenizer  # noqa: PLC0415
+    from completion.remote.local_first import LocalFirst  # noqa: PLC0415
+    from completion.remote.standby import Standby  # noqa: PLC0415
+    from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
+
+    address, parsing = settings.remote, ParserProcess()
+    tokenizer = cache(lambda: read_tokenizer(address.model or settings.model, silent))
+
+    def connect(cancel: CancelToken) -> RemoteEngine:
+        remote = RemoteModel.connect(address, settings.model, silent, cancel, tokenizer())
+        return RemoteEngine(remote, parsing)
+
+    standby = Standby(connect, parsing.close)
+    where = f"The local model answers first; text of workspaces that you allow also goes to {address.shown()}."
+    return replace(
+        loaded,
+        engine=LocalFirst(cast("Engine", loaded.engine), standby),
+        remark=f"{loaded.remark} {where}".lstrip(),
+        trouble=lambda: standby.trouble,
     )
 
 

@@ -43,6 +43,7 @@ class LoadedEngine:
         remark: A sentence for the user about the device; "" if there is nothing to say.
         settle: Takes memory for what is only mapped, while requests run; called once, on a thread of its own.
         device_failed: Whether an error means that the device failed; if so, the next engine loads without it.
+        trouble: Returns a sentence on what fails although requests are served; "" if nothing does.
     """
 
     engine: EngineLike
@@ -52,6 +53,7 @@ class LoadedEngine:
     remark: str = ""
     device_failed: Callable[[Exception], bool] = lambda _error: False
     settle: Callable[[], None] = lambda: None
+    trouble: Callable[[], str] = lambda: ""
 
 
 EngineLoader = Callable[[Progress], LoadedEngine]

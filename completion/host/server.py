@@ -126,8 +126,8 @@ class HostServer:
         def on_device_lost() -> None:
             loop.call_soon_threadsafe(self.stop)
 
-        def on_trouble(sentence: str) -> None:
-            loop.call_soon_threadsafe(self._state.trouble, sentence)
+        def on_trouble(sentence: str, code: str) -> None:
+            loop.call_soon_threadsafe(self._state.trouble, sentence, code)
 
         self._worker.start(on_progress, on_loaded, on_device_lost, on_trouble)
 

@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from completion.errors import RemoteServerError
-
 
 class HostPhase(StrEnum):
     """A phase in the life of a host."""
@@ -58,9 +56,13 @@ class HostState:
             HostStatus(HostPhase.READY, 100.0, self._ready_sentence, model, device, context_tokens=context_tokens)
         )
 
-    def trouble(self, sentence: str) -> None:
-        """Say why requests fail although the engine is ready: its model server does. "" says that they no longer do."""
-        code = RemoteServerError.code if sentence else ""
+    def trouble(self, sentence: str, code: str) -> None:
+        """Say what is wrong with the model server of an engine that is ready; "" says that nothing is any more.
+
+        Args:
+            sentence: What is wrong.
+            code: Code of the error with which requests fail; "" if they are served without the server.
+        """
         self._set(replace(self.status, sentence=sentence or self._ready_sentence, code=code))
 
     def failed(self, code: str, sentence: str) -> None:

@@ -62,20 +62,21 @@ class EngineWorker:
         self._on_progress: Progress = silent
         self._on_loaded: Callable[[LoadedEngine | DraftlineError], None] = lambda _outcome: None
         self._on_device_lost: Callable[[], None] = lambda: None
-        self._on_trouble: Callable[[str], None] = lambda _sentence: None
-        self._in_trouble = False
+        self._on_trouble: Callable[[str, str], None] = lambda _sentence, _code: None
+        self._trouble = ("", "")
 
     def start(
         self,
         on_progress: Progress,
         on_loaded: Callable[[LoadedEngine | DraftlineError], None],
         on_device_lost: Callable[[], None],
-        on_trouble: Callable[[str], None] = lambda _sentence: None,
+        on_trouble: Callable[[str, str], None] = lambda _sentence, _code: None,
     ) -> None:
         """Start the thread, which loads the model. The callbacks are called on it.
 
         After `on_device_lost` every request fails, because a driver's fault stays for the life of a process.
-        `on_trouble` gets the sentence of a model server's failure, and "" when it serves again.
+        `on_trouble` gets the sentence of a model server's failure, and the error's code if requests fail; both are ""
+        when it serves again.
         """
         self._on_progress, self._on_loaded, self._on_device_lost = on_progress, on_loaded, on_device_lost
         self._on_trouble = on_trouble
@@ -194,7 +195,7 @@ class EngineWorker:
             if not self._serve(loaded.engine, job):
                 outcome = ""
             else:
-                self._note_trouble(job)
+                self._note_trouble(loaded, job)
         except CancelledError as error:
             job.close()
             if job.interrupted and self._starts_again(job):
@@ -206,7 +207,7 @@ class EngineWorker:
             job.deliver(superseded_answer(job) if job.superseded else error)
         except DraftlineError as error:
             outcome = error.code
-            self._note_trouble(job, error)
+            self._note_trouble(loaded, job, error)
             job.deliver(error)
         # The thread's outermost handler: one failed request must not end the thread that serves all the others.
         except Exception as error:
@@ -223,14 +224,16 @@ class EngineWorker:
                 job.close()
                 self._metrics.requests.labels(job.urgency.name.lower(), outcome).inc()
 
-    def _note_trouble(self, job: Job, error: DraftlineError | None = None) -> None:
-        """Report that the model server failed, or that it has served a request again."""
+    def _note_trouble(self, loaded: LoadedEngine, job: Job, error: DraftlineError | None = None) -> None:
+        """Report that the model server fails, or that it serves again."""
+        trouble = self._trouble
         if isinstance(error, RemoteServerError):
-            self._in_trouble = True
-            self._on_trouble(str(error))
-        elif error is None and self._in_trouble and job.urgency is Urgency.COMPLETE:
-            self._in_trouble = False
-            self._on_trouble("")
+            trouble = (str(error), error.code)
+        elif error is None and job.urgency is Urgency.COMPLETE:
+            trouble = (loaded.trouble(), "")
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self._on_trouble(*trouble)
 
     def _starts_again(self, job: Job) -> bool:
         """Queue an interrupted job again, unless a newer one of its document waits, which supersedes it."""

@@ -14,6 +14,8 @@ from completion.errors import ConfigurationError
 
 Kind = Literal["llama-server", "vllm", "draftline"]
 """Kind of a server: a model server, or an engine host of draftline."""
+EngineMode = Literal["remote", "local_first"]
+"""Who completes where a server is configured: the server alone, or the local model first and the server after it."""
 
 _MAX_TOKEN_BYTES = 16 << 10
 
@@ -29,6 +31,8 @@ class RemoteAddress:
         token_env: Environment variable with the bearer token; "" for none.
         ca_file: File with the certificates that sign the server's; "" for those of the system.
         plain_http: Whether text may go to another machine unencrypted.
+        mode: Who completes.
+        model: Folder or name of the model whose tokenizer a model server has; "" for the engine's own model.
     """
 
     url: str = ""
@@ -37,11 +41,18 @@ class RemoteAddress:
     token_env: str = ""
     ca_file: str = ""
     plain_http: bool = False
+    mode: EngineMode = "remote"
+    model: str = ""
 
     @property
     def is_host(self) -> bool:
         """Whether an engine host on another machine takes the place of the local one."""
-        return bool(self.url) and self.kind == "draftline"
+        return bool(self.url) and self.kind == "draftline" and self.mode == "remote"
+
+    @property
+    def is_second(self) -> bool:
+        """Whether the local model answers first, and the server after it."""
+        return bool(self.url) and self.mode == "local_first"
 
     def parts(self) -> SplitResult:
         """Return the parts of the address.

@@ -86,14 +86,22 @@ class RemoteModel:
     folder: Path
 
     @classmethod
-    def connect(cls, address: RemoteAddress, spec: str, progress: Progress, cancel: CancelToken) -> RemoteModel:
+    def connect(
+        cls,
+        address: RemoteAddress,
+        spec: str,
+        progress: Progress,
+        cancel: CancelToken,
+        known: tuple[Path, CodeTokenizer] | None = None,
+    ) -> RemoteModel:
         """Read the tokenizer's files, and compare them with the server's.
 
         Args:
             address: The user's settings.
-            spec: A folder with tokenizer.json and config.json, or a model as `model_store.prepare` takes it.
+            spec: What `read_tokenizer` takes, if the address does not name it.
             progress: Called with a sentence and the finished fraction.
             cancel: Ends the requests.
+            known: What `read_tokenizer` returned before.
 
         Raises:
             ConfigurationError: The settings cannot be used.
@@ -101,18 +109,33 @@ class RemoteModel:
             RemoteServerError: The server cannot be reached, or has other tokens.
         """
         if address.kind not in _KINDS:
-            raise ConfigurationError(f"At {address.shown()} is an engine host. Only editors can connect to it.")
+            raise ConfigurationError(
+                f"At {address.shown()} is an engine host, to which only editors can connect, and without a local model."
+            )
         connection = Connection(address)
         progress(f"Connecting to {connection.shown}", 0.1)
-        folder = Path(spec).expanduser()
-        if not (folder / "tokenizer.json").is_file():
-            folder = prepare(spec, progress).folder
-        tokenizer = CodeTokenizer.from_folder(folder)
+        folder, tokenizer = known or read_tokenizer(address.model or spec, progress)
         server = _KINDS[address.kind](connection, tokenizer)
         facts = server.facts(cancel)
         progress(f"Comparing the tokens of {facts.model} at {connection.shown}", 0.5)
         server.check_tokenizer(detect_format(tokenizer.special, facts.model).required(), cancel)
         return cls(server, facts, connection.shown, tokenizer, folder)
+
+
+def read_tokenizer(spec: str, progress: Progress) -> tuple[Path, CodeTokenizer]:
+    """Return the folder of a model's files, and its tokenizer.
+
+    Args:
+        spec: A folder with tokenizer.json and config.json, or a model as `model_store.prepare` takes it.
+        progress: Called with a sentence and the finished fraction.
+
+    Raises:
+        ModelError: The files cannot be found or read.
+    """
+    folder = Path(spec).expanduser()
+    if not (folder / "tokenizer.json").is_file():
+        folder = prepare(spec, progress).folder
+    return folder, CodeTokenizer.from_folder(folder)
 
 
 class RemoteEngine(Completer):

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from completion.backend import GPU_MEMORY_SHARE, Backend
-from completion.remote.address import Kind
+from completion.remote.address import EngineMode, Kind
 from completion.request import Alternatives, CacheMode, GrammarMode, Layout, Mode
 from lsp_server.gate.acceptance_model import Strictness
 
@@ -135,14 +135,32 @@ class Settings:
     engine_url: str = _setting(
         default="",
         scope=Scope.MACHINE,
-        description="Address of a server that runs the model in place of this computer, for example "
-        "`https://gpu.example:8080`. Your text goes there.",
+        description="Address of a server that runs a model in place of this computer, or after it, for example "
+        "`https://gpu.example:8080`. Text of the workspaces that you allow goes there.",
     )
     engine_kind: Kind = _setting(
         default="llama-server",
         scope=Scope.MACHINE,
         description="What listens at `engine_url`: a `llama-server` of llama.cpp or a `vllm`, whose tokenizer `model` "
         "names and which gets the text around the cursor, or a `draftline serve`, which gets the workspace, too.",
+    )
+    engine_mode: EngineMode = _setting(
+        default="remote",
+        scope=Scope.MACHINE,
+        description="Who completes: `remote`, the server of `engine_url` alone, or `local_first`, the local model at "
+        "once and a model server after it, where its text is better and in time.",
+    )
+    engine_send: tuple[str, ...] = _setting(
+        default=(),
+        scope=Scope.MACHINE,
+        description="Folders whose text may go to `engine_url`; `*` is every folder, and `!` before a folder forbids "
+        "it. The longest one that contains a file counts. In other folders you are asked once.",
+    )
+    engine_model: str = _setting(
+        default="",
+        scope=Scope.MACHINE,
+        description="Model whose tokenizer the server's model has, if that is not `model`: a name, or a folder with "
+        "`tokenizer.json` and `config.json`.",
     )
     engine_token_file: str = _setting(
         default="", scope=Scope.MACHINE, description="File with the token that the server wants."

@@ -45,8 +45,8 @@ def test_the_status_says_where_text_goes_and_what_fails_until_it_works_again(ser
         state.ready(loaded.model_name, loaded.device, loaded.context_tokens, loaded.remark)
         return loaded
 
-    def note(sentence):
-        state.trouble(sentence)
+    def note(sentence, code):
+        state.trouble(sentence, code)
         said.put(sentence)
 
     worker = EngineWorker(load, HostMetrics(), queue_limit=4)

@@ -22,7 +22,8 @@ OTHER_VALUES |= {
     "engine_token_env": '"E"',
     "engine_ca_file": '"c"',
 }
-OTHER_VALUES |= {"engine_plain_http": "true"}
+OTHER_VALUES |= {"engine_plain_http": "true", "engine_mode": '"local_first"', "engine_model": '"m"'}
+OTHER_VALUES |= {"engine_send": '["*"]'}
 
 
 @pytest.fixture(scope="module")
