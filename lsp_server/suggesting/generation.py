@@ -61,6 +61,7 @@ class Generation:
         self.max_lines = 0
         self.follows = ""
         self.is_streamed = is_streamed
+        self._typed = ""
         self._used = asyncio.Event()
         self._all_wanted = asyncio.Event()
         self._first_complete = asyncio.Event()
@@ -82,11 +83,12 @@ class Generation:
         self.max_lines = request.max_lines
         self._task = asyncio.create_task(self._read(source, request, on_event))
 
-    def note_use(self, *, wants_all: bool) -> None:
-        """Note that the suggestion still fits the text: the pause before alternatives begins again.
+    def note_use(self, now: Situation, *, wants_all: bool) -> None:
+        """Note that the suggestion fits the text around a cursor: the pause before alternatives begins again.
 
         `wants_all` ends the pause instead, and the engine generates the alternatives now.
         """
+        self._typed = typed_since(self.start, now) or ""
         self._used.set()
         if wants_all:
             self._all_wanted.set()
@@ -182,7 +184,8 @@ class Generation:
         adds_later = request.suggestions > 1 and not request.invoked
         try:
             first = replace(request, suggestions=1) if adds_later else request
-            await self._listen(source.complete(first), on_event, is_last=not adds_later)
+            if not await self._listen(source, first, on_event, is_last=not adds_later):
+                await self._listen(source, replace(first, remote=False), on_event, is_last=not adds_later)
             if adds_later and self.running:
                 await self._pause()
                 await self._add_alternatives(source, replace(request, ahead=False), on_event)
@@ -195,20 +198,47 @@ class Generation:
             self._end()
 
     async def _listen(
-        self, stream: AsyncGenerator[CompletionEvent], on_event: Callable[[Generation], None], *, is_last: bool
-    ) -> None:
-        """Store each event. If another stream follows, the end of this one only completes the first suggestion."""
-        async with contextlib.aclosing(stream) as events:
+        self,
+        source: CompletionSource,
+        request: CompletionRequest,
+        on_event: Callable[[Generation], None],
+        *,
+        is_last: bool,
+    ) -> bool:
+        """Store each event. If another request follows, the end of this one only completes the first suggestion.
+
+        Return False at an event that takes back text which must stay. The request is then repeated without the model
+        server, and goes on where the text is as long as before.
+        """
+        may_grow = self.is_streamed and request.suggestions == 1  # a client that shows growing text gets it whole
+        async with contextlib.aclosing(source.complete(request)) as events:
             async for event in events:
-                others_follow = event.done and bool(event.suggestions) and not is_last
-                self.last = replace(event, done=False, whole=1) if others_follow else event
+                shown, text = _first_text(self.last), _first_text(event)
+                if not self._may_follow(shown, text):
+                    return False
+                if not event.done and len(text) < len(shown) and shown.startswith(text):
+                    continue
+                if event.done and event.suggestions and not is_last:
+                    self.last = replace(event, done=False, whole=1)
+                else:
+                    self.last = replace(event, whole=0) if may_grow and not event.done else event
                 if self.last.done:
                     self._end()
                 elif self.last.whole:
                     self._first_complete.set()
                 on_event(self)
                 if event.done:
-                    return
+                    break
+        return True
+
+    def _may_follow(self, shown: str, text: str) -> bool:
+        """Return whether a text may take the place of the one on the screen.
+
+        A model server's text may replace a local one that nobody can have read. What the user typed along it stays, and
+        what was answered, unless the client shows how it grows.
+        """
+        kept = shown if self._first_complete.is_set() else self._typed
+        return not text or not shown.startswith(kept) or text.startswith(kept) or kept.startswith(text)
 
     async def _pause(self) -> None:
         """Wait for a pause in typing while the suggestion is visible, or for a request of all suggestions."""
@@ -245,3 +275,7 @@ class Generation:
         self.last = replace(known, done=True)
         self._end()
         on_event(self)
+
+
+def _first_text(event: CompletionEvent | None) -> str:
+    return event.suggestions[0].text if event is not None and event.suggestions else ""

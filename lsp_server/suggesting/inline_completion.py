@@ -85,10 +85,14 @@ class InlineCompleter:
         likely = [situation_at(document, place) for place in _likely_cursors(document, edits[-1])]
         if state.move_on(likely if len(edits) == 1 else ()):  # others may be outside of what a situation shows
             return
-        if state.generation is not None and any(state.generation.remainders(now) is not None for now in likely):
-            state.generation.note_use(wants_all=False)  # some editors narrow the suggestion without a request
-        elif state.generation is not None:
+        generation = state.generation
+        if generation is None:
+            return
+        fitting = next((now for now in likely if generation.remainders(now) is not None), None)
+        if fitting is None:
             state.clear()
+        else:
+            generation.note_use(fitting, wants_all=False)  # some editors narrow the suggestion without a request
 
     def cursor_moved(self, document: Document, place: Place) -> bool:
         """Note a moved cursor; return whether a generation fits it. Cancel one that does not, and answer its query."""
@@ -166,7 +170,7 @@ class InlineCompleter:
             if generation is None:
                 generation = state.generation = self._new_generation(query, query.situation)
                 self._run(generation, state, source, self._build_request(query))
-            generation.note_use(wants_all=query.invoked)
+            generation.note_use(query.situation, wants_all=query.invoked)
             self._send_partial(state, generation)
             # Alternatives never delay an automatic suggestion. A manual request waits for all suggestions.
             ready = generation.wait_for_end() if query.invoked else generation.wait_for_first()
