@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from lsprotocol import types
@@ -39,6 +40,17 @@ async def ask_for_settings(server: LanguageServer) -> dict[str, Any] | None:
     except (JsonRpcException, TimeoutError):
         return None
     return answer[0] if answer and isinstance(answer[0], dict) else None
+
+
+async def ask_to_choose(server: LanguageServer, message: str, answers: Sequence[str]) -> str | None:
+    """Return the answer that the user chooses; None if they choose none, or the client cannot ask."""
+    actions = [types.MessageActionItem(title=answer) for answer in answers]
+    params = types.ShowMessageRequestParams(types.MessageType.Info, message, actions)
+    try:
+        chosen = await server.window_show_message_request_async(params)
+    except JsonRpcException:
+        return None
+    return chosen.title if chosen is not None else None
 
 
 def _is_dynamic(capability: Any) -> bool:  # noqa: ANN401 - several capability types have the field

@@ -28,6 +28,7 @@ class EmptyReason(StrEnum):
     NOT_UTF8 = "not_utf8"
     SECRET_FILE = "secret_file"
     IGNORED_FILE = "ignored_file"
+    NOT_SENT = "not_sent"
     INSIDE_WORD = "inside_word"
     DELETING = "deleting"
     AFTER_REJECTION = "after_rejection"
@@ -68,6 +69,8 @@ _SENTENCES = {
     EmptyReason.NOT_UTF8: "The document is not valid UTF-8.",
     EmptyReason.SECRET_FILE: "The file may hold secrets: it is never read.",
     EmptyReason.IGNORED_FILE: "The file is ignored by .gitignore or .draftlineignore.",
+    EmptyReason.NOT_SENT: "Nothing of this workspace is sent to the server of `engine_url`, because you have not "
+    "allowed it. Answer the editor's question, or name the folder in `engine_send` of your own settings.",
     EmptyReason.INSIDE_WORD: "The cursor is inside a word.",
     EmptyReason.DELETING: "Text is being deleted.",
     EmptyReason.AFTER_REJECTION: "A suggestion was dismissed a moment ago.",
@@ -88,5 +91,6 @@ _LASTING = frozenset(
         EmptyReason.NOT_UTF8,
         EmptyReason.SECRET_FILE,
         EmptyReason.IGNORED_FILE,
+        EmptyReason.NOT_SENT,
     }
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_
 from lsp_server.editing.next_edits import PAUSE_S, NextEditor, is_wanted
 from lsp_server.editing.selection_edit import SelectionEditor
 from lsp_server.empty_reason import EmptyReason
+from lsp_server.engine.consent import Consent, answers_path
 from lsp_server.engine.link import EngineLink
 from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, EditQuery, ItemName, Switch
 from lsp_server.settings.config import PROJECT_FILE
@@ -33,6 +34,7 @@ from lsp_server.suggesting.query import Answer, Query, situation_at
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.suggesting.request_builder import RequestBuilder
 from lsp_server.suggesting.request_policy import RequestPolicy
+from lsp_server.suggesting.sending import Sending
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.telemetry.schema import usable_store_path
@@ -55,11 +57,20 @@ class Session:
         self._applying = asyncio.Lock()
         self.status = StatusReporter(server.protocol.notify)
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
-        self.feed = WorkspaceFeed(self.folders, self.documents, self.engine.send, lambda: self.settings)
+        self.consent = Consent(
+            answers_path(),
+            lambda: self.settings,
+            lambda message, answers: client_registration.ask_to_choose(server, message, answers),
+            self._consent_given,
+        )
+        self.sending = Sending(lambda: self.settings, self.folders, self.consent)
+        self.feed = WorkspaceFeed(
+            self.folders, self.documents, self.engine.send, lambda: self.settings, may_send=self.sending.may_feed
+        )
         self._background: set[asyncio.Task[None]] = set()
         self.quiet = QuietControls(self.status, lambda: self.settings, self.folders, SwitchedOff(off_path()), clock)
-        self.policy = RequestPolicy(lambda: self.settings, self.quiet, self.feed.refusal_of, clock)
-        self._builder = RequestBuilder(self.documents, self.folders)
+        self.policy = RequestPolicy(lambda: self.settings, self.quiet, self._refusal_of_file, clock)
+        self._builder = RequestBuilder(self.documents, self.folders, self.sending.may_send)
         self.completer = InlineCompleter(
             source=lambda: self.engine.source,
             policy=self.policy,
@@ -110,6 +121,7 @@ class Session:
         """Stop all work, and close the engine client and the telemetry."""
         self.preparer.stop()
         self.quiet.close()
+        self.consent.close()
         for document in self.documents:
             self.completer.clear(document.uri)
             self.recorder.document_closed(document)
@@ -123,8 +135,11 @@ class Session:
 
     async def change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
         """Handle a change of the client's settings."""
+        before = self.settings.engine_send
         await self._settings.changed(params.settings)
         await self._use_settings()
+        if self.settings.engine_send != before:
+            await self.feed.scan()
 
     async def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
         """Handle added and removed workspace folders."""
@@ -317,12 +332,27 @@ class Session:
         elif answer.reason is not None and answer.reason.lasting:
             self.status.update(message=answer.reason.sentence)
 
+    def _refusal_of_file(self, uri: str) -> EmptyReason | None:
+        return self.feed.refusal_of(uri) or self.sending.refusal(uri)
+
+    def _consent_given(self, fault: str) -> None:
+        """Handle the user's answer about a workspace: do what waited for it, and show where text goes."""
+        self.engine.say_again()
+        if fault:
+            self.status.update(message=fault)
+        if self.sending.has_host:
+            self._in_background(self.feed.scan())
+        self.preparer.repeat_soon()
+
     def _new_progress(self) -> LoadingProgress:
         return LoadingProgress(self._server.work_done_progress if self._shows_progress else None)
 
     def _engine_ready(self) -> None:
         """Send the workspace to a new engine, and prepare its cache for the user's last position."""
         self.preparer.repeat_soon()
-        task = asyncio.create_task(self.feed.scan())
+        self._in_background(self.feed.scan())
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)

@@ -70,11 +70,13 @@ def machine_checks(model: str, backend: str, remote: RemoteAddress) -> list[Chec
     """Run every check that needs no engine, in the order in which a completion depends on them."""
     if remote.is_host:  # the checks of the engine connect to it
         return [check_version(), check_editors(shutil.which, _first_line)]
-    if remote.url:
+    server = check_server(model, remote) if remote.url else []
+    if remote.url and not remote.is_second:
         editors = check_editors(shutil.which, _first_line)
-        return [check_version(), *check_server(model, remote), check_socket(model, backend, remote), editors]
+        return [check_version(), *server, check_socket(model, backend, remote), editors]
     return [
         check_version(),
+        *server,
         check_model(model),
         check_memory(psutil.virtual_memory().available),
         check_cpu(processor_features()),

@@ -55,7 +55,9 @@ async def _engine_checks(options: argparse.Namespace, console: Console) -> list[
         async with connected_client(options, console) as client:
             ready_s = time.perf_counter() - started
             health = await client.health() or {}
-            request = CompletionRequest("def add(a, b):\n    return ", "\n", language="python", mode=Mode.LINE)
+            request = CompletionRequest(
+                "def add(a, b):\n    return ", "\n", language="python", mode=Mode.LINE, remote=True
+            )
             events = [event async for event in client.complete(request)]
     except DraftlineError as error:
         return [Check("engine", "fail", error.code, str(error))]

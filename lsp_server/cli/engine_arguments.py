@@ -52,7 +52,10 @@ async def connected_client(options: argparse.Namespace, console: Console) -> Asy
                 percent = f" {status.percent:.0f} %" if status.state == "loading" else ""
                 line.update(f"{status.sentence}{percent}")
 
-            client = EngineClient(options_of(options), show)
+            chosen = options_of(options)
+            if chosen.remote.url:  # a command in a terminal asks for this itself
+                console.print(f"The text goes to {chosen.remote.shown()}.", highlight=False)
+            client = EngineClient(chosen, show)
             stack.push_async_callback(client.close)
             await client.connect()
         yield client

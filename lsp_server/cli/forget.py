@@ -9,7 +9,7 @@ import shutil
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register `forget`."""
     parser = subparsers.add_parser(
-        "forget", help="end the engines and delete all learned and recorded data: calibration, telemetry, logs"
+        "forget", help="end the engines and delete all learned and recorded data: calibration, telemetry, logs, answers"
     )
     parser.set_defaults(execute=execute)
 
@@ -26,6 +26,9 @@ def execute(_options: argparse.Namespace) -> int:
             if folder.exists():
                 shutil.rmtree(folder)
                 print(f"Deleted {folder}")
+        if (answers := state_dir() / "consent.json").exists():
+            answers.unlink()
+            print(f"Deleted {answers}")
         if store_path().exists():
             clear(store_path())
             print(f"Deleted {store_path()}")

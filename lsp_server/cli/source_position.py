@@ -74,6 +74,7 @@ def request_at(position: SourcePosition, **fields: object) -> CompletionRequest:
         document=str(position.path.resolve()),
         workspace=str(root),
         invoked=True,
+        remote=True,  # the command has said where the text goes
         **fields,  # type: ignore[arg-type]
     )
 

@@ -57,6 +57,7 @@ class WorkspaceFeed:
         send: Sends a message to the engine.
         settings: Returns the current settings.
         pause_s: Time from a change until it is sent, in seconds.
+        may_send: Returns whether the files of a folder may be sent to the engine.
     """
 
     def __init__(
@@ -66,12 +67,14 @@ class WorkspaceFeed:
         send: Callable[[WorkspaceUpdate | Closing], Awaitable[None]],
         settings: Callable[[], Settings],
         pause_s: float = _PAUSE_S,
+        may_send: Callable[[Folder], bool] = lambda _folder: True,
     ) -> None:
         self._folders = folders
         self._documents = documents
         self._send = send
         self._settings = settings
         self._pause_s = pause_s
+        self._may_send = may_send
         self._policies: dict[Path, FilePolicy] = {}
         self._waiting: dict[_File, None] = {}
         self._sent: set[_File] = set()
@@ -203,7 +206,8 @@ class WorkspaceFeed:
 
     async def _text_of(self, file: _File) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
-        if self._folders.folder_of(file.path) != file.folder or self._policy(file.folder).refusal(file.path):
+        is_inside = self._folders.folder_of(file.path) == file.folder
+        if not is_inside or self._policy(file.folder).refusal(file.path) or not self._may_send(file.folder):
             return None, False
         document = self._documents.get_by_path(file.path)
         if document is not None:

@@ -96,6 +96,11 @@ class EngineLink:
         else:
             await self._client.update_workspace(message)
 
+    def say_again(self) -> None:
+        """Show the engine's state in the place of another sentence in the status."""
+        if self._client is not None and self._is_ready:
+            self._note(self._client.status)
+
     async def close(self) -> None:
         """Release the engine, which exits on its own after some time without clients."""
         client, connecting = self._client, self._connecting

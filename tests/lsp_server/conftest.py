@@ -47,11 +47,11 @@ async def paced(runtime):
 
 @pytest.fixture
 async def start_client(runtime):
-    """Yield a function that starts a server with its client; all are shut down after the test."""
+    """Yield a function that starts a server with its client, a given or a new one; all are shut down after the test."""
     async with AsyncExitStack() as stack:
 
-        async def start(**options):
-            client = RealClient()
+        async def start(client=None, **options):
+            client = client or RealClient()
             stack.push_async_callback(client.stop)
             defaults = {"model": "paced", "max_tokens": 3, "idle_minutes": 0.01, "prepare_ms": 0, "suggestions": 1}
             return await client.start(**{**defaults, **options})

@@ -158,6 +158,7 @@ REACHED = {
     EmptyReason.NOT_UTF8: lambda: refused(ScriptedEditor("\udce9"), invoked=True),
     EmptyReason.SECRET_FILE: lambda: reach_file(EmptyReason.SECRET_FILE),
     EmptyReason.IGNORED_FILE: lambda: reach_file(EmptyReason.IGNORED_FILE),
+    EmptyReason.NOT_SENT: lambda: reach_file(EmptyReason.NOT_SENT),
     EmptyReason.INSIDE_WORD: lambda: refused(ScriptedEditor("return", cursor=3)),
     EmptyReason.DELETING: reach_deleting,
     EmptyReason.AFTER_REJECTION: reach_after_rejection,

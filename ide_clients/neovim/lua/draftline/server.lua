@@ -51,6 +51,9 @@ function M.configuration()
       ["draftline/status"] = function(_, params, context)
         require("draftline.status").update(params, context.client_id)
       end,
+      ["window/showMessageRequest"] = function(_, params)
+        return require("draftline.question").ask(params)
+      end,
     },
     on_attach = on_attach,
   }

@@ -1,0 +1,149 @@
+"""Whether text of a workspace may go to the server of `engine_url`: by the user's settings, else by their answer.
+
+The first use in a workspace asks. Until the user has answered, nothing of it is sent. Only the user's own settings
+count, and the answers are kept in the user's state folder: no file of a project can allow anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from completion.errors import StorageError
+from completion.paths import state_dir
+from completion.remote.address import RemoteAddress
+from lsp_server.settings.config import remote_address
+from lsp_server.settings.shared_file import SharedFile
+from lsp_server.settings.table import Settings
+
+SEND, KEEP = "Send", "Not in this workspace"
+"""The answers that the user can choose from."""
+
+Ask = Callable[[str, tuple[str, str]], Awaitable[str | None]]
+"""Shows a question with its answers; returns the chosen one, None if the user chose none or the client cannot ask."""
+
+
+class _Answers(NamedTuple):
+    """The salt of the hashes, and the answers by the hash of server and workspace."""
+
+    salt: str
+    by_digest: dict[str, bool]
+
+    def digest(self, remote: RemoteAddress, workspace: str) -> str:
+        named = f"{self.salt}\0{remote.kind}\0{remote.url}\0{workspace}"
+        return hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()
+
+
+def _parse(found: Any) -> _Answers:  # noqa: ANN401 - untyped JSON
+    return _Answers(str(found["salt"]), {str(key): value is True for key, value in found["answers"].items()})
+
+
+class Consent:
+    """The user's decisions about the workspaces of one client.
+
+    Args:
+        path: File that remembers the answers for all servers of this user; None if there is no folder for it: then this
+            server remembers them.
+        settings: Returns the current settings.
+        ask: Asks the user.
+        on_answer: Called after an answer, with the sentence of a failure to remember it, or "".
+    """
+
+    def __init__(
+        self, path: Path | None, settings: Callable[[], Settings], ask: Ask, on_answer: Callable[[str], None]
+    ) -> None:
+        self._memory = _Answers(secrets.token_hex(16), {})
+        self._file = SharedFile(path, _parse, self._memory) if path else None
+        self._settings = settings
+        self._ask = ask
+        self._on_answer = on_answer
+        self._asked: set[tuple[RemoteAddress, str]] = set()
+        self._asking: set[asyncio.Task[None]] = set()
+
+    def allows(self, workspace: str, folder: Path | None) -> bool:
+        """Return whether text of a workspace may be sent. If nobody has decided that yet, ask the user, once.
+
+        Args:
+            workspace: URI of the workspace folder; "" for files that belong to none.
+            folder: Its path, or that of such a file's folder; None if the file is on no disk.
+        """
+        settings = self._settings()
+        if not settings.engine_url:
+            return False
+        chosen = _by_settings(settings.engine_send, folder)
+        if chosen is not None:
+            return chosen
+        remote, answers = remote_address(settings), self._get()
+        answer = answers.by_digest.get(answers.digest(remote, workspace))
+        if answer is None and (remote, workspace) not in self._asked:
+            self._asked.add((remote, workspace))
+            name = folder.name if workspace and folder else ""
+            task = asyncio.create_task(self._ask_about(remote, workspace, name))
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+        return answer is True
+
+    def close(self) -> None:
+        """Withdraw the questions that are not answered yet."""
+        for task in self._asking:
+            task.cancel()
+
+    async def _ask_about(self, remote: RemoteAddress, workspace: str, name: str) -> None:
+        answer = await self._ask(question(remote, name), (SEND, KEEP))
+        if answer in (SEND, KEEP):
+            self._on_answer(self._remember(remote, workspace, may_send=answer == SEND))
+
+    def _remember(self, remote: RemoteAddress, workspace: str, *, may_send: bool) -> str:
+        answers = self._get()
+        self._memory = _Answers(answers.salt, {**answers.by_digest, answers.digest(remote, workspace): may_send})
+        if self._file is not None:
+            try:
+                self._file.write({"salt": self._memory.salt, "answers": self._memory.by_digest})
+            except StorageError as error:
+                self._file = None
+                return f"The answer holds until the server ends. {error}"
+        return ""
+
+    def _get(self) -> _Answers:
+        return self._memory if self._file is None else self._file.get()
+
+
+def question(remote: RemoteAddress, name: str) -> str:
+    """Return the question about a workspace, by its folder's name; "" for the files that belong to none."""
+    what = "the code around the cursor, recent edits, and snippets and paths of its other files"
+    if remote.kind == "draftline":
+        what = "its open files, its other source files and recent edits"
+    whose = f"the workspace “{name}”" if name else "files that belong to no open folder"
+    return (
+        f"draftline: may text of {whose} go to {remote.shown()}? That is {what}. Files of secrets and ignored files "
+        "are never sent."
+    )
+
+
+def answers_path() -> Path | None:
+    """Return the path of the file that remembers the answers; None if its folder cannot be made."""
+    try:
+        return state_dir() / "consent.json"
+    except StorageError:
+        return None
+
+
+def _by_settings(rules: Sequence[str], folder: Path | None) -> bool | None:
+    """Return what the setting `engine_send` says about a folder; None if it says nothing."""
+    found: tuple[int, bool] | None = None
+    for rule in rules:
+        name = rule.removeprefix("!")
+        path = Path(name).expanduser()
+        if name == "*":
+            length = 0
+        elif folder is not None and path.is_absolute() and folder.is_relative_to(path):
+            length = len(path.parts)
+        else:
+            continue
+        if found is None or length >= found[0]:
+            found = length, not rule.startswith("!")
+    return found[1] if found else None
