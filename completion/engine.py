@@ -340,7 +340,8 @@ def _has_ended_line(outcome: Suggestion | Dropped, context: Context) -> bool:
 
 def _after(line_break: str, below: Suggestion) -> Suggestion:
     """Return a suggestion for the next line as one for the end of this line."""
-    return replace(below, text=line_break + below.text, pieces=((MODEL, line_break), *below.pieces))
+    ends = tuple((len(line_break) + end, log_probability) for end, log_probability in below.ends)
+    return replace(below, text=line_break + below.text, ends=ends, pieces=((MODEL, line_break), *below.pieces))
 
 
 def _event(suggestions: Sequence[Suggestion], request: CompletionRequest, record: RunRecord) -> CompletionEvent:

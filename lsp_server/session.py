@@ -23,6 +23,7 @@ from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.consent import Consent, answers_path
 from lsp_server.engine.link import EngineLink
 from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, EditQuery, ItemName, Switch
+from lsp_server.sending import Sending
 from lsp_server.settings.config import PROJECT_FILE
 from lsp_server.settings.switched_off import SwitchedOff, off_path
 from lsp_server.settings.table import Settings
@@ -34,7 +35,6 @@ from lsp_server.suggesting.query import Answer, Query, situation_at
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.suggesting.request_builder import RequestBuilder
 from lsp_server.suggesting.request_policy import RequestPolicy
-from lsp_server.suggesting.sending import Sending
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.telemetry.schema import usable_store_path

@@ -287,9 +287,12 @@ def _with_second(last: CompletionEvent, answer: Answer, most: int) -> Completion
 
 def _after(shown: Suggestion, more: Suggestion) -> Suggestion:
     """Return a suggestion that goes on with another one."""
+    known = shown.ends[-1][1] if shown.ends else 0.0
+    later = tuple((len(shown.text) + end, known + log_probability) for end, log_probability in more.ends)
     return replace(
         more,
         text=shown.text + more.text,
+        ends=shown.ends + later if shown.ends or not shown.text else (),
         replace_after=shown.replace_after + more.replace_after,
         log_probability=shown.log_probability + more.log_probability,
         token_log_probabilities=shown.token_log_probabilities + more.token_log_probabilities,
