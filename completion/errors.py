@@ -75,6 +75,10 @@ class RemoteServerError(DraftlineError):
     code = "remote_server"
 
 
+class RemoteInterruptedError(RemoteServerError):
+    """The model server ended or failed within its reply; another server at the same address may answer."""
+
+
 class PromptTooLongError(DraftlineError):
     """A prompt does not fit the KV session, even after trimming."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import secrets
 import socket
 import ssl
 from collections.abc import Generator, Iterator
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from completion.cancellation import CancelToken
-from completion.errors import CancelledError, ConfigurationError, RemoteServerError
+from completion.errors import CancelledError, ConfigurationError, RemoteInterruptedError, RemoteServerError
 from completion.remote.address import RemoteAddress
 
 CONNECT_S = 3.0
@@ -31,10 +32,15 @@ _MAX_MESSAGE_CHARACTERS = 200
 _OK = 200
 _REFUSED = frozenset({401, 403})
 _LOADING = 503
+_FAILED = range(500, 600)
+_SESSION = "X-Session-Id"
 
 
 class Connection:
     """The way to one model server. Proxies of the environment are not used: text goes to the address or nowhere.
+
+    All requests name one random session, by which a router before several servers sends them to the one that has cached
+    their prompts.
 
     Args:
         address: The user's settings.
@@ -49,7 +55,8 @@ class Connection:
         self._host, self._port, self._base = parts.hostname or "", parts.port, parts.path.rstrip("/")
         self._context = _context(address) if parts.scheme == "https" else None
         token = address.token()
-        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        self._headers = {"Content-Type": "application/json", _SESSION: secrets.token_urlsafe(16)}
+        self._headers |= {"Authorization": f"Bearer {token}"} if token else {}
 
     def json(self, path: str, body: object, cancel: CancelToken) -> Any:  # noqa: ANN401 - the callers check it
         """Return the reply to a POST with a JSON body, or to a GET if the body is None.
@@ -79,7 +86,7 @@ class Connection:
                 if not isinstance(event, dict):
                     raise self._unreadable()
                 if kind == b"error" or "error" in event:
-                    raise RemoteServerError(f"The server at {self.shown} failed: {_message(event)}")
+                    raise RemoteInterruptedError(f"The server at {self.shown} failed: {_message(event)}")
                 yield event
         cancel.raise_if_cancelled()
         raise self._halved()
@@ -113,7 +120,8 @@ class Connection:
                 "authority in the engine's ca_file."
             ) from error
         except OSError as error:  # ssl.SSLError and TimeoutError, too
-            raise RemoteServerError(
+            kind = RemoteServerError if isinstance(error, TimeoutError) else RemoteInterruptedError
+            raise kind(
                 f"No server answers at {self.shown} ({error.strerror or error}). Start it, or correct the engine's url."
             ) from error
         connection.sock.settimeout(SILENCE_S)
@@ -145,8 +153,9 @@ class Connection:
         except ValueError:
             said = "no explanation"
         if reply.status == _LOADING:
-            return RemoteServerError(f"The server at {self.shown} is not ready ({said}). Try again in a minute.")
-        return RemoteServerError(f"The server at {self.shown} refuses the request with HTTP {reply.status}: {said}")
+            return RemoteInterruptedError(f"The server at {self.shown} is not ready ({said}). Try again in a minute.")
+        kind = RemoteInterruptedError if reply.status in _FAILED else RemoteServerError
+        return kind(f"The server at {self.shown} refuses the request with HTTP {reply.status}: {said}")
 
     def _decoded(self, text: bytes) -> Any:  # noqa: ANN401 - the callers check it
         try:
@@ -157,8 +166,8 @@ class Connection:
     def _unreadable(self) -> RemoteServerError:
         return RemoteServerError(f"The reply of {self.shown} cannot be read. Is it the kind of server in the settings?")
 
-    def _halved(self) -> RemoteServerError:
-        return RemoteServerError(f"The server at {self.shown} ended in the middle of its reply. Try again.")
+    def _halved(self) -> RemoteInterruptedError:
+        return RemoteInterruptedError(f"The server at {self.shown} ended in the middle of its reply. Try again.")
 
 
 def _context(address: RemoteAddress) -> ssl.SSLContext:

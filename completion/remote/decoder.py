@@ -12,12 +12,16 @@ import numpy as np
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import FREE, Constraints, ConstraintState
 from completion.decoding.decoder import NO_TOKEN, Step, TopTokens
+from completion.errors import RemoteInterruptedError
 from completion.remote.model_server import Generated, ModelServer, Query
 from completion.request import Sampling
 from drafting.verifier import MODEL
 
 MAX_CORRECTIONS = 8
 """Maximum number of tokens of an attempt that the constraints correct. Each correction costs a request."""
+
+MAX_RESUMPTIONS = 1
+"""Maximum number of interrupted replies of an attempt after which it goes on: a second one is no replica's end."""
 
 
 @dataclass(slots=True)
@@ -52,27 +56,43 @@ class RemoteDecoder:
     def steps(self, cancel: CancelToken) -> Generator[Step]:
         """Yield a step for each token until a stop token or the limit, or until the caller stops iterating.
 
+        Where a reply is interrupted, the next request goes on after its last token: at an address of several servers,
+        another one answers it.
+
         Raises:
             CancelledError: At once after `cancel`; the connection is closed.
             RemoteServerError: The server failed.
         """
-        for _ in range(1 + MAX_CORRECTIONS):
-            left = self.max_tokens - len(self.tokens)
-            query = Query([*self.prompt, *self.tokens], left, self.state.forced.remaining, self.sampling)
-            with closing(self.server.generate(query, cancel)) as generated:
-                for each in generated:
-                    cancel.raise_if_cancelled()
-                    if not self.tokens:
-                        self.note_cached(each.cached)
-                    step = self._step(each)
-                    yield step
-                    if step.tokens[0] in self.stop_ids or step.tokens[0] == NO_TOKEN:
-                        return
-                    if step.tokens[0] != each.token:
-                        break
-                else:
+        corrections = resumptions = 0
+        while corrections <= MAX_CORRECTIONS:
+            try:
+                if (yield from self._reply(cancel)):
                     return
+                corrections += 1
+            except RemoteInterruptedError:
+                resumptions += 1
+                if resumptions > MAX_RESUMPTIONS:
+                    raise
         yield Step((NO_TOKEN,), (MODEL,), (-math.inf,), 0, 0.0)
+
+    def _reply(self, cancel: CancelToken) -> Generator[Step, None, bool]:
+        """Yield the steps of one reply; return whether the attempt ends with it, not with a corrected token."""
+        left = self.max_tokens - len(self.tokens)
+        if not left:  # the reply was interrupted after the last token
+            return True
+        query = Query([*self.prompt, *self.tokens], left, self.state.forced.remaining, self.sampling)
+        with closing(self.server.generate(query, cancel)) as generated:
+            for each in generated:
+                cancel.raise_if_cancelled()
+                if not self.tokens:
+                    self.note_cached(each.cached)
+                step = self._step(each)
+                yield step
+                if step.tokens[0] in self.stop_ids or step.tokens[0] == NO_TOKEN:
+                    return True
+                if step.tokens[0] != each.token:
+                    return False
+        return True
 
     def _step(self, each: Generated) -> Step:
         before = self.state

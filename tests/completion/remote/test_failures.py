@@ -117,16 +117,20 @@ def test_a_model_with_other_tokens(server, tmp_path, tiny_gguf, change):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
-def test_half_a_reply(remote, server, share):
-    server.sends["/completion"] = lambda reply: reply.send(reply.recorded[: int(share * len(reply.recorded))])
+def test_half_a_reply_and_none_to_the_request_that_goes_on_after_it(remote, server, share):
+    parts = iter([share, 0.0])
+    server.sends["/completion"] = lambda reply: reply.send(reply.recorded[: int(next(parts) * len(reply.recorded))])
     assert "ended in the middle of its reply. Try again." in failure(remote)
+    assert next(parts, None) is None
     server.sends.clear()
     assert last(remote, REQUEST).suggestions
 
 
 def test_a_server_that_is_killed_while_it_generates(remote, server):
+    shares = iter([0.5, 0.0])
+
     def kill(reply):
-        reply.send(reply.recorded[: len(reply.recorded) // 2])
+        reply.send(reply.recorded[: int(next(shares) * len(reply.recorded))])
         reply.reset()
 
     server.sends["/completion"] = kill

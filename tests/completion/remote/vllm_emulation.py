@@ -1,13 +1,14 @@
 """A server that speaks vLLM's HTTP interface as its source describes it (0.32), with a tiny model and greedy decoding.
 
-It is no recording: no vLLM could run where this was written. `structured_outputs.regex` means what the package `regex`
-makes of it.
+It is no recording. The real server's words were compared where a comment says so. `structured_outputs.regex` means what
+the package `regex` makes of it.
 """
 
 from __future__ import annotations
 
 import json
 import threading
+import unicodedata
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -22,15 +23,13 @@ class VllmEmulation:
 
     Attributes:
         requests: Path and body of each request.
-        has_priorities: Whether it was started with `--scheduling-policy priority`.
-        fails_after: Number of tokens after which a stream ends with an error; None for never.
+        fails_after: Numbers of tokens after which the next streams end with an error; empty for never.
         gone: Set when a client has closed the connection of a stream before its end.
     """
 
     def __init__(self, loaded) -> None:
         self.requests = []
-        self.has_priorities = True
-        self.fails_after = None
+        self.fails_after = []
         self.gone = threading.Event()
         self._model, self._tokenizer = loaded.model, loaded.tokenizer
 
@@ -68,7 +67,8 @@ class VllmEmulation:
         _send(handler, 200, reply())
 
     def _tokenize(self, text) -> list[int]:
-        """Return the tokens of a text, with its markers as special ones."""
+        """Return the tokens of a text, with its markers as special ones. The real server composes characters first."""
+        text = unicodedata.normalize("NFC", text)
         special = self._tokenizer.special
         pieces = regex.split("(" + "|".join(map(regex.escape, special)) + ")", text)
         return [
@@ -80,15 +80,12 @@ class VllmEmulation:
     def _complete(self, handler, body) -> None:
         assert body["stream"]
         assert body["return_token_ids"]
-        if body["priority"] and not self.has_priorities:
-            message = "Got priority 1 but priority scheduling is not enabled"
-            _send(handler, 400, {"error": {"message": message, "type": "BadRequestError", "code": 400}})
-            return
         handler.send_response(200)
         handler.end_headers()
+        failure = self.fails_after.pop(0) if self.fails_after else None
         try:
             for number, (token, scores, finish) in enumerate(self._generate(body)):
-                if number == self.fails_after:
+                if number == failure:
                     _event(handler, {"error": {"message": "EngineCore died", "code": 500}})
                     return
                 best = {

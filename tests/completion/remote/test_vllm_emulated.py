@@ -15,6 +15,8 @@ from tests.completion.remote.test_remote_engine import CURSORS, forced_tokens, l
 from tests.completion.remote.vllm_emulation import VERSION, VllmEmulation
 from tests.tiny_models import STACK
 
+PLAIN = request_at(CURSORS[0], filters=False, grammar=GrammarMode.OFF)
+
 
 @pytest.fixture(scope="session")
 def loaded(tiny_gguf):
@@ -77,16 +79,19 @@ def test_the_facts_name_the_version_and_the_model(vllm, tiny_gguf):
     assert (facts.software, facts.model, facts.context_tokens) == (f"vLLM {VERSION}", "tiny", 4096)
 
 
-def test_a_server_without_priorities_is_refused_with_the_option_that_it_needs(vllm, tiny_gguf):
-    vllm.has_priorities = False
-    with pytest.raises(RemoteServerError, match=r"HTTP 400: .* Start vLLM with --scheduling-policy priority\."):
-        connected(vllm, tiny_gguf)
-
-
-def test_an_error_inside_a_reply_that_began_well(engine, vllm):
-    vllm.fails_after = 2
+def test_an_error_inside_a_reply_that_began_well_is_shown_if_the_next_reply_has_one_too(engine, vllm):
+    vllm.fails_after = [2, 2]
     with pytest.raises(RemoteServerError, match="failed: EngineCore died"):
-        last(engine, request_at(CURSORS[0], filters=False, grammar=GrammarMode.OFF))
+        last(engine, PLAIN)
+
+
+def test_a_reply_that_breaks_off_goes_on_after_its_last_token(engine, vllm):
+    whole = last(engine, PLAIN)
+    before, vllm.fails_after = len(completions(vllm)), [3]
+    event = last(engine, PLAIN)
+    assert [one.text for one in event.suggestions] == [one.text for one in whole.suggestions]
+    first, second, *_ = completions(vllm)[before:]
+    assert second["max_tokens"] == first["max_tokens"] - 3
 
 
 def test_a_cancel_closes_the_connection(engine, vllm):
