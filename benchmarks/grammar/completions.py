@@ -26,7 +26,7 @@ from rich.table import Table
 from benchmarks.quality.tasks import FILES, Task, open_tasks, sample
 from completion.cancellation import CancelToken
 from completion.decoding.finishing import open_grammar
-from completion.engine import Engine, product_settings
+from completion.engine import Completer, Engine, product_settings
 from completion.grammar.grammar import Grammar, load_grammar
 from completion.model.loading import load_model
 from completion.prompt.healing import heal
@@ -104,7 +104,7 @@ def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str
         unseen_ms += 1e3 * (perf_counter() - started)
         engine.prepare(request, CancelToken())
         for mode in (GrammarMode.OFF, GrammarMode.STRICT):
-            outcome = _complete(engine, request, reference, mode)
+            outcome = complete(engine, request, reference, mode)
             totals.setdefault((request.language, mode), Outcome()).add(outcome)
     _print(totals, console)
     without, strict = _sum(totals, GrammarMode.OFF), _sum(totals, GrammarMode.STRICT)
@@ -133,7 +133,8 @@ def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str
     }
 
 
-def _complete(engine: Engine, request: CompletionRequest, reference: str, mode: GrammarMode) -> Outcome:
+def complete(engine: Completer, request: CompletionRequest, reference: str, mode: GrammarMode) -> Outcome:
+    """Complete a request whose language has a grammar, and return what became of it."""
     *_, last = engine.complete(replace(request, grammar=mode), CancelToken())
     grammar = load_grammar(request.language)
     assert grammar is not None

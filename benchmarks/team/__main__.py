@@ -1,7 +1,8 @@
 """`python -m benchmarks.team`: how long the first text takes when several people type at once, on each server.
 
 Each typist types changes of real releases in a human rhythm, with a file and a window of their own. Our host runs for
-the benchmark alone. A vLLM or a llama-server is measured where its address is given, through each typist's own engine.
+the benchmark alone, as does vLLM with `--vllm-python`. A vLLM or a llama-server that runs already is measured where its
+address is given. Each typist has an engine of their own over them.
 `--simulate` computes instead how many typists a server would serve, from the costs of its steps. The last line is JSON.
 """
 
@@ -18,7 +19,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.data import read_records
-from benchmarks.team.servers import ModelServerRow, OurHost, Server
+from benchmarks.team.servers import ModelServerRow, OurHost, Server, VllmRow
 from benchmarks.team.simulation import simulate
 from benchmarks.team.typist import TeamEditor
 from benchmarks.typing.person import Habits, session
@@ -99,6 +100,8 @@ def servers(options: argparse.Namespace) -> dict[str, Server]:
         ("llama_server", RemoteAddress(options.llama_server, "llama-server", options.token_file)),
     )
     found |= {name: ModelServerRow(address, options.model) for name, address in addresses if address.url}
+    if options.vllm_python:
+        found["vllm"] = VllmRow(options.vllm_python, options.model)
     return found
 
 
@@ -158,6 +161,9 @@ def main() -> None:
     parser.add_argument("--no-host", action="store_true", help="measure only the servers whose addresses are given")
     parser.add_argument("--session-memory", default="0.25", metavar="SHARE", help="as of `draftline serve`")
     parser.add_argument("--vllm", default="", metavar="URL", help="address of a running vLLM")
+    parser.add_argument(
+        "--vllm-python", default="", metavar="PATH", help="python with vLLM, to start it for the benchmark"
+    )
     parser.add_argument("--llama-server", default="", metavar="URL", help="address of a running llama-server")
     parser.add_argument("--token-file", default="", help="file with the token of these servers")
     parser.add_argument("--seed", type=int, default=1)

@@ -13,9 +13,11 @@ from typing import Protocol
 
 from benchmarks.engine_processes import private_folders
 from benchmarks.team.typist import Desk
+from benchmarks.team.vllm_process import VllmProcess
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError
 from completion.host.process.endpoint import Endpoint
+from completion.model.store.model_store import prepare
 from completion.progress import silent
 from completion.remote.address import RemoteAddress
 from completion.remote.engine import RemoteEngine, RemoteModel
@@ -127,6 +129,32 @@ class ModelServerRow:
 
     async def stop(self) -> None:
         """See `Server`: it runs on."""
+
+
+class VllmRow(ModelServerRow):
+    """A vLLM that runs for the benchmark alone, with the weights of our host's model in bfloat16.
+
+    Args:
+        python: The python of an environment with vLLM for processors.
+        model: The model.
+    """
+
+    def __init__(self, python: str, model: str) -> None:
+        self._process = VllmProcess(python, prepare(model).folder)
+        super().__init__(RemoteAddress(self._process.url, "vllm"), model)
+
+    async def start(self) -> None:
+        """See `Server`.
+
+        Raises:
+            SystemExit: It ended, or was not ready in time.
+        """
+        await asyncio.to_thread(self._process.start)
+        await super().start()
+
+    async def stop(self) -> None:
+        """See `Server`."""
+        await asyncio.to_thread(self._process.stop)
 
 
 class RemoteDesk:

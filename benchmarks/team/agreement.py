@@ -1,0 +1,157 @@
+"""`python -m benchmarks.team.agreement`: whether a model server gives the local engine's suggestions, with open data.
+
+Both complete the same cursors with the same weights. Then it asks the server for text that must start with forced
+bytes, for completions without and with the grammar, and cancels streams, whose end vLLM's own metrics tell. The last
+line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+from benchmarks.grammar.completions import Outcome, complete, open_requests
+from benchmarks.quality.rows import ROWS
+from benchmarks.quality.scoring import score
+from benchmarks.quality.tasks import Task, open_tasks
+from benchmarks.team.vllm_process import VllmProcess, metrics_at
+from completion.cancellation import CancelToken
+from completion.engine import Completer, Engine, product_settings
+from completion.model.loading import load_model
+from completion.model.store.model_store import prepare
+from completion.progress import silent
+from completion.prompt.healing import heal
+from completion.remote.address import RemoteAddress
+from completion.remote.engine import RemoteEngine, RemoteModel
+from completion.remote.model_server import Query
+from completion.request import GrammarMode
+from completion.workspace.context import WorkspaceContext
+
+_SETS = ("mid_line", "cursor_positions", "single_line")
+_FORCED_TOKENS = 32
+_LONG = 512
+_WANTED_S = 10.0
+
+
+def cursors(count: int, seed: int, data_dir: str | None, *, in_word: bool = False) -> list[Task]:
+    """Return cursors of open data in a random order, within words only or anywhere."""
+    tasks = [task for task in open_tasks(list(_SETS), data_dir) if not in_word or _is_in_word(task)]
+    return random.Random(seed).sample(tasks, min(count, len(tasks)))
+
+
+def _is_in_word(task: Task) -> bool:
+    return task.prefix[-1:].isalnum() and task.reference[:1].isalnum()
+
+
+def texts(engine: Completer, tasks: Sequence[Task]) -> list[str]:
+    """Return the text that an engine inserts at each cursor, "" for nothing."""
+    found = []
+    for task in tasks:
+        request = ROWS["whole_no_context"].request(task, WorkspaceContext(), 0)
+        *_, last = engine.complete(request, CancelToken())
+        found.append(task.inserted(last.suggestions[0]) if last.suggestions else "")
+    return found
+
+
+def exact(tasks: Sequence[Task], found: Sequence[str]) -> int:
+    """Return how many texts equal their references."""
+    return sum(score(text, task.reference, None).exact_match == 1 for task, text in zip(tasks, found, strict=True))
+
+
+def kept(model: RemoteModel, tasks: Sequence[Task]) -> int:
+    """Return at how many cursors the server's own text starts with the run before the cursor."""
+    tokenizer, found = model.tokenizer, 0
+    for task in tasks:
+        healed = heal(task.prefix)
+        query = Query(tokenizer.encode(healed.shown), _FORCED_TOKENS, healed.forced)
+        written = b"".join(tokenizer.token_bytes(each.token) for each in model.server.generate(query, CancelToken()))
+        found += written.startswith(healed.forced)
+    return found
+
+
+def errors(engine: Completer, count: int, data_dir: str | None) -> dict[GrammarMode, Outcome]:
+    """Complete cursors of all languages without and with the grammar, and return what became of them."""
+    found = {mode: Outcome() for mode in (GrammarMode.OFF, GrammarMode.STRICT)}
+    for request, reference in open_requests(count, data_dir):
+        for mode, outcome in found.items():
+            outcome.add(complete(engine, request, reference, mode))
+    return found
+
+
+def cancelled_ms(model: RemoteModel, url: str, count: int) -> list[float]:
+    """Cancel streams of a server that serves nobody else; return the times until its metrics show none running."""
+    prompt, found = model.tokenizer.encode("def f(a, b):\n"), []
+    for _ in range(count):
+        with closing(model.server.generate(Query(prompt, _LONG), CancelToken())) as generated:
+            next(generated)
+            started = time.perf_counter()
+        while metrics_at(url)["vllm:num_requests_running"]:
+            if time.perf_counter() - started > _WANTED_S:
+                raise SystemExit(f"vLLM still computes {_WANTED_S:g} s after a disconnect.")
+        found.append(1e3 * (time.perf_counter() - started))
+    return found
+
+
+def run(options: argparse.Namespace, model: RemoteModel, url: str) -> dict[str, Any]:
+    """Measure, and return the figures by name."""
+    remote = RemoteEngine(model)
+    local = Engine(load_model(options.model), product_settings())
+    found: dict[str, Any] = {}
+    for name, in_word in (("", False), ("_in_word", True)):
+        tasks = cursors(options.cursors, options.seed, options.data_dir, in_word=in_word)
+        ours, theirs = texts(local, tasks), texts(remote, tasks)
+        found |= {
+            f"cursors{name}": len(tasks),
+            f"exact_local{name}": round(exact(tasks, ours) / len(tasks), 4),
+            f"exact_remote{name}": round(exact(tasks, theirs) / len(tasks), 4),
+            f"same_text{name}": round(sum(map(str.__eq__, ours, theirs)) / len(tasks), 4),
+        }
+        print(found, flush=True)
+    found["forced_kept"] = round(kept(model, tasks) / len(tasks), 4)
+    outcomes = errors(remote, options.completions, options.data_dir)
+    without, strict = outcomes[GrammarMode.OFF], outcomes[GrammarMode.STRICT]
+    found |= {"completions": strict.records, "errors_without": without.worse, "errors_with": strict.worse}
+    found["error_reduction"] = round(1 - strict.worse / without.worse, 4) if without.worse else None
+    if options.kind == "vllm":
+        times = cancelled_ms(model, url, options.cancels)
+        found |= {"cancelled_p50_ms": round(statistics.median(times), 1), "cancelled_max_ms": round(max(times), 1)}
+    return found
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.team.agreement", description=__doc__)
+    parser.add_argument("--vllm-python", default="", metavar="PATH", help="python with vLLM, to start it")
+    parser.add_argument("--url", default="", help="address of a server that runs already with the weights of --model")
+    parser.add_argument("--kind", default="vllm", choices=("vllm", "llama-server"))
+    parser.add_argument("--token-file", default="", help="file with the token of that server")
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--cursors", type=int, default=300)
+    parser.add_argument("--completions", type=int, default=20, help="completions of each data set and language")
+    parser.add_argument("--cancels", type=int, default=50)
+    parser.add_argument("--data-dir", help="folder of the data")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    server = VllmProcess(options.vllm_python, prepare(options.model).folder) if options.vllm_python else None
+    if not server and not options.url:
+        parser.error("Give --vllm-python or --url.")
+    try:
+        if server:
+            server.start()
+        url = server.url if server else options.url
+        address = RemoteAddress(url, options.kind, options.token_file)
+        model = RemoteModel.connect(address, options.model, silent, CancelToken())
+        print(json.dumps({"server": model.facts.software} | run(options, model, url)))
+    finally:
+        if server:
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()
