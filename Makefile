@@ -26,8 +26,10 @@ test-transports: $(VENV)/.dev       ## the suites of host and server over each t
 test-clients: $(VENV)/.dev          ## requests and plugins of existing clients give what /v1/complete gives; fetches the plugins
 	$(BIN)/python -m pytest -m clients tests/completion/host/dialects tests/e2e/neovim
 
-test-remote: $(VENV)/.dev           ## the engine over the real llama-server at LLAMA_SERVER=PATH, whose replies it records anew
-	DRAFTLINE_LLAMA_SERVER=$(LLAMA_SERVER) $(BIN)/python -m pytest tests/completion/remote
+# Either variable may be left out. CURSORS=300 compares as many cursors as docs/team.md names.
+test-remote: $(VENV)/.dev           ## the engine over the real LLAMA_SERVER=PATH, and VLLM_PYTHON=PATH with vLLM; records their replies anew
+	DRAFTLINE_LLAMA_SERVER=$(LLAMA_SERVER) DRAFTLINE_VLLM_PYTHON=$(VLLM_PYTHON) DRAFTLINE_CURSORS=$(or $(CURSORS),24) \
+		$(BIN)/python -m pytest -s tests/completion/remote tests/deploy
 
 test-kernels: $(VENV)/.dev          ## the GPU's kernels in Triton's interpreter, and compiled for five kinds of GPUs; fetches Triton
 	$(PIP) triton

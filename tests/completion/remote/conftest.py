@@ -1,11 +1,14 @@
-"""A replayed llama-server with a tiny model, and the local engine with the same model.
+"""Replayed model servers with tiny models, and the local engine with the same models.
 
 `DRAFTLINE_LLAMA_SERVER=PATH pytest tests/completion/remote` runs the real program at PATH and records its replies anew.
+`DRAFTLINE_VLLM_PYTHON=PATH` does so with vLLM in the environment of the python at PATH, and runs the tests in `real`.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import socket
 import subprocess
 import time
@@ -16,6 +19,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
+from benchmarks.team.vllm_process import VllmProcess, vllm_environment
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.model.loading import load_model
@@ -24,11 +28,13 @@ from completion.progress import silent
 from completion.remote import connection
 from completion.remote.address import RemoteAddress
 from completion.remote.engine import RemoteEngine, RemoteModel
-from tests.completion.remote.replay_server import RECORDED, ReplayServer
+from tests.completion.remote.replay_server import RECORDED, RECORDED_VLLM, ReplayServer
 from tests.tiny_gguf import write_gguf
 from tests.tiny_models import write_tiny_model
 
 _READY_S = 300
+collect_ignore = [] if RECORDED_VLLM.exists() or os.environ.get("DRAFTLINE_VLLM_PYTHON") else ["test_vllm.py"]
+_DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 @pytest.fixture(scope="session")
@@ -69,6 +75,52 @@ def upstream(tiny_gguf):
             patch.setattr(connection, "SILENCE_S", _READY_S)  # a reply is sent on when the whole of it is recorded
             yield url
         process.terminate()
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory):
+    """A tiny model for vLLM, whose attention on processors needs heads of 32 channels."""
+    folder = write_tiny_model(tmp_path_factory.mktemp("vllm") / "tiny", head_dim=32)
+    tokenizer = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def vllm_process(tiny_folder):
+    """A real vLLM with the tiny model, None without one."""
+    python = os.environ.get("DRAFTLINE_VLLM_PYTHON")
+    if not python:
+        yield None
+        return
+    RECORDED_VLLM.unlink(missing_ok=True)
+    server = VllmProcess(python, tiny_folder, ["--api-key", "sesame", "--dtype", "float32", "--enforce-eager"])
+    try:
+        server.start()
+        _note_metrics(server.url)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(connection, "SILENCE_S", _READY_S)  # a reply is sent on when the whole of it is recorded
+            yield server
+    finally:
+        server.stop()
+    _note_options(python)
+
+
+def _note_metrics(url):
+    """Write the names of vLLM's metrics, for the tests of deploy/."""
+    with urllib.request.urlopen(f"{url}/metrics") as reply:
+        lines = reply.read().decode().splitlines()
+    _DEPLOY.joinpath("vllm_metrics.txt").write_text("\n".join(one for one in lines if one.startswith("# TYPE")) + "\n")
+
+
+def _note_options(python):
+    """Write the names of vLLM's options, for the tests of deploy/."""
+    command = [python, "-m", "vllm.entrypoints.openai.api_server", "--help=all"]
+    shown = subprocess.run(
+        command, env=os.environ | vllm_environment(python), capture_output=True, text=True, check=True
+    )
+    options = sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", shown.stdout)))
+    _DEPLOY.joinpath("vllm_options.txt").write_text("\n".join(options) + "\n")
 
 
 def _is_ready(url):
