@@ -1,0 +1,131 @@
+"""The files of deploy/ parse, agree with each other, and name metrics and options that exist."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from completion.host.metrics import HostMetrics
+from completion.request import Statistics
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+RECORDED = Path(__file__).parent
+METRIC = re.compile(r"\b(?:vllm:|draftline_)\w+")
+
+
+def documents(name):
+    return list(yaml.safe_load_all((DEPLOY / name).read_text()))
+
+
+def of_kind(kind):
+    files = yaml.safe_load((DEPLOY / "kubernetes/kustomization.yaml").read_text())["resources"]
+    return [one for file in files for one in documents(f"kubernetes/{file}") if one["kind"] == kind]
+
+
+def host_metrics():
+    metrics = HostMetrics()
+    metrics.count_completion(Statistics(accepted_by_drafter={"ngram": 1}), queue_s=0.1, total_s=0.2)
+    return metrics.exposition().decode()
+
+
+def names(exposition):
+    """The names of series, and of the families of those that have none yet."""
+    declared = re.findall(r"^# TYPE (\S+) (\w+)", exposition, re.MULTILINE)
+    found = {name for name, _ in declared} | {name + "_total" for name, kind in declared if kind == "counter"}
+    histograms = [name for name, kind in declared if kind == "histogram"]
+    return found | {name + end for name in histograms for end in ("_bucket", "_count", "_sum")}
+
+
+@pytest.fixture(scope="module")
+def known():
+    return names(host_metrics()) | names((RECORDED / "vllm_metrics.txt").read_text())
+
+
+def test_every_file_is_part_of_a_deployment():
+    listed = yaml.safe_load((DEPLOY / "kubernetes/kustomization.yaml").read_text())["resources"]
+    assert {path.name for path in (DEPLOY / "kubernetes").iterdir()} == {*listed, "kustomization.yaml"}
+    mounted = re.findall(r"\./monitoring/(\S+?):", (DEPLOY / "compose.yaml").read_text())
+    assert {path.name for path in (DEPLOY / "monitoring").iterdir()} == set(mounted)
+
+
+def test_the_dashboard_shows_metrics_that_exist(known):
+    dashboard = json.loads((DEPLOY / "monitoring/dashboard.json").read_text())
+    sources = documents("monitoring/grafana-datasource.yaml")[0]["datasources"]
+    used = set()
+    for panel in dashboard["panels"]:
+        assert panel["datasource"]["uid"] in {source["uid"] for source in sources}
+        for target in panel["targets"]:
+            assert METRIC.findall(target["expr"]), target
+            used |= set(METRIC.findall(target["expr"]))
+    assert used <= known
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+
+
+def test_autoscaling_asks_for_metrics_that_exist_and_scales_the_deployment(known):
+    [scaled], [deployment] = of_kind("ScaledObject"), of_kind("Deployment")
+    assert scaled["spec"]["scaleTargetRef"]["name"] == deployment["metadata"]["name"]
+    for trigger in scaled["spec"]["triggers"]:
+        used = METRIC.findall(trigger["metadata"]["query"])
+        assert used
+        assert set(used) <= known
+    assert "replicas" not in deployment["spec"]  # applying the file again would undo the scaling
+
+
+def test_all_objects_are_of_the_same_pods():
+    [deployment], [service] = of_kind("Deployment"), of_kind("Service")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    [policy], [budget], [monitor] = of_kind("NetworkPolicy"), of_kind("PodDisruptionBudget"), of_kind("ServiceMonitor")
+    assert deployment["spec"]["selector"]["matchLabels"] == labels == service["spec"]["selector"]
+    assert policy["spec"]["podSelector"]["matchLabels"] == labels == budget["spec"]["selector"]["matchLabels"]
+    assert monitor["spec"]["selector"]["matchLabels"] == service["metadata"]["labels"]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    [port], [service_port] = container["ports"], service["spec"]["ports"]
+    assert {service_port["targetPort"], monitor["spec"]["endpoints"][0]["port"]} == {port["name"]}
+    assert policy["spec"]["ingress"][0]["ports"][0]["port"] == port["name"]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/health", "port": port["name"], "scheme": "HTTPS"}
+
+
+def test_each_user_has_a_secret_that_is_mounted_and_the_server_refuses_everybody_else():
+    [deployment] = of_kind("Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    [keys] = [volume for volume in pod["volumes"] if volume["name"] == "keys"]
+    mounted = {source["secret"]["name"] for source in keys["projected"]["sources"]}
+    assert mounted == {one["metadata"]["name"] for one in of_kind("Secret")}
+    assert not any(one["stringData"]["token"] for one in of_kind("Secret"))
+    [policy] = of_kind("NetworkPolicy")
+    assert set(policy["spec"]["policyTypes"]) == {"Ingress", "Egress"}
+    assert policy["spec"]["egress"] == []
+
+
+def commands():
+    """The command line of vLLM in each kind of deployment."""
+    [deployment] = of_kind("Deployment")
+    [compose], [serve] = documents("compose.yaml"), documents("ray/serve.yaml")
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    return {
+        "kubernetes": container["args"][0],
+        "compose": compose["services"]["vllm"]["command"][0],
+        "ray": " ".join(serve["applications"][0]["args"]["options"]),
+    }
+
+
+@pytest.mark.parametrize("where", ["kubernetes", "compose", "ray"])
+def test_vllm_gets_options_that_it_has_and_those_that_typing_needs(where):
+    known = set((RECORDED / "vllm_options.txt").read_text().split())
+    command = commands()[where]
+    options = set(re.findall(r"--[a-z-]+", command))
+    assert options <= known
+    assert re.search(r"--scheduling-policy[ =]priority", command)
+    assert "--enable-prefix-caching" in options
+
+
+@pytest.mark.parametrize("where", ["kubernetes", "compose"])
+def test_vllm_does_not_start_without_tokens(where):
+    command = commands()[where].replace("$$", "$")
+    assert command.startswith('keys=$(awk 1 /keys/*) && test -n "$keys" && exec vllm serve ')
+    assert " --api-key $keys " in command
