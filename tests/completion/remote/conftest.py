@@ -30,7 +30,7 @@ from completion.remote.address import RemoteAddress
 from completion.remote.engine import RemoteEngine, RemoteModel
 from tests.completion.remote.replay_server import RECORDED, RECORDED_VLLM, ReplayServer
 from tests.tiny_gguf import write_gguf
-from tests.tiny_models import write_tiny_model
+from tests.tiny_models import HEAD_DIM, HEADS, KV_HEADS, write_tiny_model
 
 _READY_S = 300
 collect_ignore = [] if RECORDED_VLLM.exists() or os.environ.get("DRAFTLINE_VLLM_PYTHON") else ["test_vllm.py"]
@@ -79,8 +79,11 @@ def upstream(tiny_gguf):
 
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory):
-    """A tiny model for vLLM, whose attention on processors needs heads of 32 channels."""
-    folder = write_tiny_model(tmp_path_factory.mktemp("vllm") / "tiny", head_dim=32)
+    """A tiny model for vLLM: half the heads with the same weights, since its attention needs 32 channels or more."""
+    folder = write_tiny_model(tmp_path_factory.mktemp("vllm") / "tiny")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {"num_attention_heads": HEADS // 2, "num_key_value_heads": KV_HEADS // 2, "head_dim": 2 * HEAD_DIM}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     tokenizer = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>"}
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer), encoding="utf-8")
     return folder

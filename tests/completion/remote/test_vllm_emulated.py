@@ -81,7 +81,7 @@ def test_the_facts_name_the_version_and_the_model(vllm, tiny_gguf):
 
 def test_an_error_inside_a_reply_that_began_well_is_shown_if_the_next_reply_has_one_too(engine, vllm):
     vllm.fails_after = [2, 2]
-    with pytest.raises(RemoteServerError, match="failed: EngineCore died"):
+    with pytest.raises(RemoteServerError, match="failed: EngineCore encountered an issue"):
         last(engine, PLAIN)
 
 

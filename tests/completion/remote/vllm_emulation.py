@@ -86,7 +86,7 @@ class VllmEmulation:
         try:
             for number, (token, scores, finish) in enumerate(self._generate(body)):
                 if number == failure:
-                    _event(handler, {"error": {"message": "EngineCore died", "code": 500}})
+                    _event(handler, {"error": {"message": "EngineCore encountered an issue.", "code": 500}})
                     return
                 best = {
                     f"token_id:{one}": float(scores[one]) for one in (token, *np.argsort(-scores)[: body["logprobs"]])
