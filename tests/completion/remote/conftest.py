@@ -33,7 +33,6 @@ from tests.tiny_gguf import write_gguf
 from tests.tiny_models import HEAD_DIM, HEADS, KV_HEADS, write_tiny_model
 
 _READY_S = 300
-collect_ignore = [] if RECORDED_VLLM.exists() or os.environ.get("DRAFTLINE_VLLM_PYTHON") else ["test_vllm.py"]
 _DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
