@@ -90,17 +90,17 @@ class VllmProcess:
         """Send a signal to all its processes: SIGKILL is a crash, SIGSTOP silence."""
         if self._process is not None:
             with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
+                os.killpg(self._process.pid, number)  # type: ignore[attr-defined, unused-ignore]  # not on Windows
 
     def stop(self) -> None:
         """End it and all its processes."""
         if self._process is None:
             return
-        self.send(signal.SIGCONT)
+        self.send(signal.SIGCONT)  # type: ignore[attr-defined, unused-ignore]  # not on Windows
         self.send(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_S)
-        self.send(signal.SIGKILL)
+        self.send(signal.SIGKILL)  # type: ignore[attr-defined, unused-ignore]  # not on Windows
         self._process.wait()
         self._process = None
 

@@ -37,6 +37,7 @@ _WRITABLE, _LOADED, _EXECUTABLE = 1, 2, 4
 _UNDEFINED, _ABSOLUTE, _COMMON = 0, 0xFFF1, 0xFFF2
 _ADDRESS = 1  # R_X86_64_64: the symbol's address plus the addend
 _PAGE = mmap.PAGESIZE
+_READ, _EXECUTE = 1, 4  # PROT_READ, PROT_EXEC
 
 
 class ObjectError(ValueError):
@@ -124,7 +125,7 @@ def link(contents: Sequence[bytes], resolve: Callable[[str], int], words: Sequen
     """
     objects = [_Object(content) for content in contents]
     places, code_bytes, size = _lay_out(objects)
-    memory = mmap.mmap(-1, max(size, _PAGE), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory = _own_memory(max(size, _PAGE))
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     addresses, known = [], dict[str, int]()
     for each, place, own in zip(objects, places, words, strict=True):
@@ -145,8 +146,8 @@ def link(contents: Sequence[bytes], resolve: Callable[[str], int], words: Sequen
                 at = place[number] + offset
                 memory[at : at + 8] = target.to_bytes(8, "little")
         addresses.append({name: int(value) for name, value in zip(each.names, values, strict=True) if name})
-    _protect(base, code_bytes, mmap.PROT_READ | mmap.PROT_EXEC)
-    _protect(base + code_bytes, len(memory) - code_bytes, mmap.PROT_READ)
+    _protect(base, code_bytes, _READ | _EXECUTE)
+    _protect(base + code_bytes, len(memory) - code_bytes, _READ)
     return Linked(addresses, memory)
 
 
@@ -190,6 +191,11 @@ def _values(
                 known[name] = resolve(name)
             values[number] = known[name]
     return values
+
+
+def _own_memory(size: int) -> mmap.mmap:
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # type: ignore[attr-defined, unused-ignore]  # not on Windows
+    return mmap.mmap(-1, size, flags=flags)  # type: ignore[call-arg, unused-ignore]
 
 
 def _protect(address: int, size: int, access: int) -> None:

@@ -22,9 +22,11 @@ from tests.completion.remote.replay_server import RECORDED_VLLM, ReplayServer, f
 from tests.completion.remote.test_remote_engine import CURSORS, forced_tokens, last, request_at
 from tests.tiny_models import STACK
 
-ROUNDED = {(78, GrammarMode.OFF), (217, GrammarMode.STRICT), (217, GrammarMode.OFF)}
-"""Where two tokens of the random model are so alike that vLLM's rounding on a processor prefers the other one."""
-CLEAR = [(at, mode) for at in CURSORS for mode in (GrammarMode.STRICT, GrammarMode.OFF) if (at, mode) not in ROUNDED]
+OTHERS = {(78, GrammarMode.OFF), (217, GrammarMode.STRICT), (217, GrammarMode.OFF)}
+"""Where the recorded vLLM chose another token of the random model. Its log-probabilities differ from the local engine's
+by up to 0.19, although it ran in float32; why is not known, so these cases do not count."""
+LARGEST_DIFFERENCE = 0.2
+CLEAR = [(at, mode) for at in CURSORS for mode in (GrammarMode.STRICT, GrammarMode.OFF) if (at, mode) not in OTHERS]
 COMPLETIONS = "/v1/completions"
 PLAIN = request_at(CURSORS[0], filters=False, grammar=GrammarMode.OFF)
 
@@ -63,9 +65,8 @@ def test_the_text_is_the_local_engines(engine, local_folder_engine, cursor, gram
     assert theirs.stop_reason == ours.stop_reason
     for one, other in zip(theirs.suggestions, ours.suggestions, strict=True):
         forced = forced_tokens(one, request)
-        assert one.token_log_probabilities[forced:] == pytest.approx(
-            other.token_log_probabilities[forced:], abs=0.2
-        )  # its rounding
+        theirs_after, ours_after = one.token_log_probabilities[forced:], other.token_log_probabilities[forced:]
+        assert theirs_after == pytest.approx(ours_after, abs=LARGEST_DIFFERENCE)
 
 
 def test_the_output_starts_with_the_healed_run(engine, vllm):
