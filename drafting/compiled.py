@@ -6,6 +6,7 @@ image lacks is compiled, or read from numba's own cache.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from importlib import import_module
@@ -17,6 +18,8 @@ from drafting.machine_code.shapes import Shape, shape_of
 
 if TYPE_CHECKING:
     from drafting.machine_code.compiler import Seen
+
+logger = logging.getLogger(__name__)
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -177,12 +180,18 @@ def note_calls() -> None:
 def write_noted(path: Path) -> None:
     """Write an image of the code that was called since `note_calls`; an empty one where it cannot be linked.
 
+    It is also empty if this numba keeps its code in another way than those that draftline was tested with.
+
     Raises:
         OSError: The file cannot be written.
     """
     from drafting.machine_code.compiler import codes_of  # noqa: PLC0415  (imports numba)
 
     codes: list[Code] = []
-    for each in (_state.noted or {}).values():
-        codes += codes_of(each)
+    try:
+        for each in (_state.noted or {}).values():
+            codes += codes_of(each)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        logger.warning("The code of this numba cannot be kept: %r", error)
+        codes = []
     write_image(path, codes)

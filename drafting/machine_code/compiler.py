@@ -66,5 +66,6 @@ def _code(name: str, shape: Any, symbol: str, content: bytes) -> Code | None:  #
         if found is not None:
             if not all(isinstance(constant, np.dtype) for constant in found.consts):
                 return None
-            environments[word] = (found.globals["__name__"], tuple(each.str for each in found.consts))
+            module = found.globals.get("__name__", "")  # functions that numba makes itself have none
+            environments[word] = (module, tuple(each.str for each in found.consts))
     return Code(name, shape, symbol, content, environments)

@@ -1,7 +1,7 @@
 """An HTTP server that replays what a real model server once sent for the same request, byte for byte.
 
 The replies lie in a zip, under a digest of the request without its salt. With a real server's address as `upstream`, an
-unknown request is passed on and its reply recorded. A test can change how a reply is sent: cut short, held back, or
+unknown request is passed on and its reply recorded. A test can change how a reply is sent: cut short, delayed, or
 broken off.
 """
 
