@@ -25,6 +25,7 @@ from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 
 _MB = 1e6
+_STEADY_S, _STEADY_BYTES = 1.0, 1_000_000  # pause between two readings of memory that does not grow any more
 _SETTLING_S = 2
 
 
@@ -87,14 +88,22 @@ async def measure_second_window(environment: Mapping[str, str], idle_s: float) -
     def engine_bytes() -> int:
         return sum(process.memory_info().rss for process in engine_processes(environment))
 
+    async def settled_bytes() -> int:
+        """Wait until the engine has memory of its own for the weights, which it takes once it is ready."""
+        known = 0
+        while abs(engine_bytes() - known) > _STEADY_BYTES:
+            known = engine_bytes()
+            await asyncio.sleep(_STEADY_S)
+        return engine_bytes()
+
     async with started_server(environment) as first:
         await first.wait_for_engine()
-        before = engine_bytes()
+        before = await settled_bytes()
         async with started_server(environment) as second:
             await second.wait_for_engine()
             assert first.process is not None
             assert second.process is not None
-            extra = second.process.memory_info().rss + engine_bytes() - before
+            extra = second.process.memory_info().rss + await settled_bytes() - before
             torch = any("torch" in mapped.path for mapped in second.process.memory_maps())
             processes = [second.process, first.process, *engine_processes(environment)]
             return SecondWindow(extra / _MB, torch, await _idle_cpu_percent(processes, idle_s))
