@@ -26,7 +26,7 @@ test-transports: $(VENV)/.dev       ## the suites of host and server over each t
 test-clients: $(VENV)/.dev          ## requests and plugins of existing clients give what /v1/complete gives; fetches the plugins
 	$(BIN)/python -m pytest -m clients tests/completion/host/dialects tests/e2e/neovim
 
-# Either variable may be left out. CURSORS=300 compares as many cursors as docs/team.md names.
+# Either variable may be left out. CURSORS=300 compares the text at 300 cursors.
 test-remote: $(VENV)/.dev           ## the engine over the real LLAMA_SERVER=PATH, and VLLM_PYTHON=PATH with vLLM; records their replies anew
 	DRAFTLINE_LLAMA_SERVER=$(LLAMA_SERVER) DRAFTLINE_VLLM_PYTHON=$(VLLM_PYTHON) DRAFTLINE_CURSORS=$(or $(CURSORS),24) \
 		$(BIN)/python -m pytest -s tests/completion/remote tests/deploy

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion.request import Suggestion
+from completion.request import CompletionEvent, Statistics, Suggestion
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.suggesting.generation import PAUSE_S
 from lsp_server.suggesting.worth import WRONG_COST, worthwhile_end
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
@@ -174,13 +175,16 @@ async def test_a_start_replaces_no_text_after_the_cursor_but_a_closer_that_the_e
     assert [(one.text, one.replace_after) for one in rest.remainders] == [(")", 1)]
 
 
-async def test_alternatives_of_a_shortened_line_stay_whole():
+async def test_alternatives_of_a_shortened_line_stay_whole(pass_time):
     editor = ScriptedEditor("x = ", suggestions=2)
-    task = editor.ask()
-    await editor.engine.wait_for_request(1)
-    await editor.engine.say(LINE, done=True, **SURE_START)
-    assert texts(await task) == ["foo(bar, "]
-    assert editor.engine.requests[0].suggestions == 1
+    first = scored(0.99, 0.99, 0.95, 0.95, 0.1, 0.9, text=LINE, ends=ENDS)
+    other = scored(0.01, 0.2, text="other()", ends=(5, 7))
+    assert texts(await editor.ask_and_hear(LINE, **SURE_START)) == ["foo(bar, "]
+    await pass_time(PAUSE_S)
+    await editor.engine.wait_for_request(2)
+    editor.engine.queues[1].put_nowait(CompletionEvent((first, other), done=True, statistics=Statistics(), whole=2))
+    await settle()
+    assert texts(editor.partials[-1][1]) == ["foo(bar, ", "other()"]
 
 
 async def test_the_gate_judges_what_is_shown():
