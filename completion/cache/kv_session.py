@@ -1,13 +1,11 @@
-"""KV sessions: one cache of keys and values for each document, updated for each prompt with little work."""
+"""The cached keys and values of one document, updated for each prompt with little work."""
 
 from __future__ import annotations
 
 import logging
-import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,14 +25,12 @@ HOLE = -1
 
 BACKGROUND_TOKENS = 16
 """Number of tokens that a session in the background computes at a time, and loses when it is cancelled."""
-IN_USE_S = 10.0
-"""Time since a session's last request up to which its user is taken to be typing, in seconds."""
 
 NoteChunk = Callable[[int, float], None]
 """Callback with the number of tokens and the seconds of each chunk of a prompt that was computed."""
 
 
-def _ignore_chunk(_tokens: int, _seconds: float) -> None:
+def ignore_chunk(_tokens: int, _seconds: float) -> None:
     """Do nothing: the default callback."""
 
 
@@ -99,7 +95,7 @@ class KVSession:
         "used_s",
     )
 
-    def __init__(self, model: CausalModel, settings: SessionSettings, note_chunk: NoteChunk = _ignore_chunk) -> None:
+    def __init__(self, model: CausalModel, settings: SessionSettings, note_chunk: NoteChunk = ignore_chunk) -> None:
         self._model = model
         self._settings = settings
         self._note_chunk = note_chunk
@@ -241,85 +237,3 @@ class KVSession:
         inexact = self.edits.copy()
         inexact[slots] = 0
         return inexact
-
-
-class KVSessions:
-    """The KV sessions of all documents, under one memory budget.
-
-    Args:
-        model: The model whose keys and values are cached.
-        settings: Bounds of the sessions.
-        note_chunk: Callback for every chunk of a prompt that was computed.
-        clock: Seconds of a monotonic clock.
-    """
-
-    def __init__(
-        self,
-        model: CausalModel,
-        settings: SessionSettings,
-        note_chunk: NoteChunk = _ignore_chunk,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._model = model
-        self._settings = settings
-        self._note_chunk = note_chunk
-        self._clock = clock
-        self._sessions: OrderedDict[str, KVSession] = OrderedDict()
-
-    def open(self, document: str, *, in_background: bool = False) -> KVSession:
-        """Return the session of a document, a new one if it has none; it becomes the most recently used one.
-
-        Args:
-            document: Key of the session.
-            in_background: Whether its prompts give way at once to other requests, which do not need their tokens.
-        """
-        settings = self._settings
-        if in_background:
-            settings = replace(settings, chunk_tokens=BACKGROUND_TOKENS, abandons_chunks=True)
-        session = self._sessions.pop(document, None) or KVSession(self._model, settings, self._note_chunk)
-        self._sessions[document] = session
-        session.in_background, session.used_s = in_background, self._clock()
-        for other in self._sessions.values():
-            if session.used_s - other.used_s > IN_USE_S:
-                other.cache.shrink()
-        self._evict()
-        return session
-
-    def tokens_each(self) -> float:
-        """Return how many tokens of a prompt each typing user's document may have so that all of them fit.
-
-        Without `shared`, there is no bound.
-        """
-        typing = sum(not each.in_background and self._is_in_use(each) for each in self._sessions.values())
-        held_bytes, tokens = self._held_bytes(), sum(len(each.tokens) for each in self._sessions.values())
-        return self._settings.budget_bytes / typing / held_bytes * tokens if typing * held_bytes * tokens else math.inf
-
-    def languages(self) -> set[str]:
-        """Return the languages of the documents."""
-        return {session.language for session in self._sessions.values()}
-
-    def close(self, document: str) -> None:
-        """Free the memory of a document's session."""
-        self._sessions.pop(document, None)
-
-    def __len__(self) -> int:
-        """Return the number of open sessions."""
-        return len(self._sessions)
-
-    def _evict(self) -> None:
-        """Close sessions other than the last until the others fit."""
-        while len(self._sessions) > 1 and self._held_bytes() > self._settings.budget_bytes:
-            *others, _ = self._sessions
-            del self._sessions[min(others, key=self._claim)]  # of equal ones the least recently used
-
-    def _claim(self, document: str) -> tuple[bool, bool, int]:
-        """Order sessions by who may lose one: nobody waits for it, nobody types in it, it is the largest."""
-        session = self._sessions[document]
-        in_use = self._is_in_use(session)
-        return not session.in_background, in_use, -session.cache.size_bytes if in_use else 0
-
-    def _is_in_use(self, session: KVSession) -> bool:
-        return self._settings.shared and self._clock() - session.used_s < IN_USE_S
-
-    def _held_bytes(self) -> int:
-        return sum(session.cache.size_bytes for session in self._sessions.values())

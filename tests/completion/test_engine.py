@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from completion.cache import kv_session
+from completion.cache import kv_sessions
 from completion.cache.kv_session import SessionSettings
 from completion.cancellation import CancelToken
 from completion.engine import Engine, EngineSettings
@@ -320,7 +320,7 @@ def test_the_cancel_of_one_document_does_not_end_another_whose_request_has_begun
 
 
 def test_more_typists_than_the_memory_has_room_for_get_smaller_prompts_instead_of_no_cache(tiny_model, monkeypatch):
-    monkeypatch.setattr(kv_session, "IN_USE_S", math.inf)
+    monkeypatch.setattr(kv_sessions, "IN_USE_S", math.inf)
     lines = "".join(f"def function_{number}(value):\n    return value + {number}\n\n" for number in range(100))
     request = dataclasses.replace(
         RAW, prefix=lines + "def last(value):\n    return ", max_tokens=1, cache=CacheMode.EXACT

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 
 from completion.cancellation import CancelToken
 from completion.host.engine_protocol import LoadedEngine
+from completion.memory import Held, MemoryPart
 from completion.progress import Progress
 from completion.request import (
     Closing,
@@ -56,6 +57,10 @@ class EchoEngine:
 
     def forget(self, closing: Closing) -> None:
         """Nothing to forget."""
+
+    def held(self) -> Mapping[MemoryPart, Held]:
+        """Nothing is held."""
+        return {}
 
     def close(self) -> None:
         """Nothing to write."""

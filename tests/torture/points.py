@@ -36,7 +36,7 @@ HOST_POINTS = (
     "completion.host.worker:EngineWorker.stop",
 )
 ENGINE_POINTS = (
-    "completion.engine:Completer.update_workspace",
+    "completion.completer:Completer.update_workspace",
     "completion.engine:Engine._plan",
     "completion.engine:Engine.close",
     "completion.cache.kv_session:KVSession.prepare",

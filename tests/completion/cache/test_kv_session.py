@@ -12,7 +12,8 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
-from completion.cache.kv_session import BACKGROUND_TOKENS, HOLE, IN_USE_S, KVSession, KVSessions, SessionSettings
+from completion.cache.kv_session import BACKGROUND_TOKENS, HOLE, KVSession, SessionSettings
+from completion.cache.kv_sessions import IN_USE_S, KVSessions
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, PromptTooLongError
 from completion.model.dense.dense_transformer import load_dense

@@ -1,0 +1,161 @@
+"""The life of a request, from the editor's text to the last event; `Completer.complete` reads top to bottom."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+
+from completion.alternatives.further_suggestions import alternatives, ranked
+from completion.alternatives.likeliest_line import likeliest_line
+from completion.cancellation import CancelToken
+from completion.decoding.run_record import RunRecord
+from completion.decoding.task import Task
+from completion.errors import ParseLimitError
+from completion.grammar.grammar import grammars_bytes
+from completion.memory import Held, MemoryPart
+from completion.postprocess import Context, Dropped, DropReason
+from completion.prompt.line_endings import restored
+from completion.prompt.planner import PromptPlanner
+from completion.request import CompletionEvent, CompletionRequest, Suggestion, WorkspaceUpdate
+from completion.syntax.enclosing_literal import Literal, enclosing_literal
+from completion.syntax.parser_process import Parsing
+from completion.workspace.workspaces import Workspaces
+from drafting.verifier import MODEL
+
+
+class Completer(ABC):
+    """Completes requests one at a time, on the caller's thread; a subclass says where the tokens come from."""
+
+    def __init__(self, planner: PromptPlanner, workspaces: Workspaces, parsing: Parsing) -> None:
+        self._planner = planner
+        self._workspaces = workspaces
+        self._parsing = parsing
+
+    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
+        """Yield the suggestions for a request while they grow; the last event has `done`.
+
+        Between two events, the engine may serve requests of other documents.
+
+        Raises:
+            CancelledError: After `cancel`, within one layer of a step or one chunk of the prompt.
+            PromptTooLongError: The prompt does not fit the KV session.
+            ConversationError: The model's chat template cannot lay out the conversation.
+        """
+        with closing(self._events(request, cancel)) as events:
+            for event in events:
+                yield event
+                self._parsing.watch(cancel, request.document)
+
+    def _events(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
+        if unwanted := self._unwanted_at(request, cancel):
+            yield CompletionEvent((), done=True, dropped=unwanted)
+            return
+        record = RunRecord(time.perf_counter)
+        task = self._start(request, cancel, record)
+        first = task.first_attempt()
+        try:
+            for visible in task.stream(first, cancel):
+                record.text_shown()
+                yield CompletionEvent((restored(first.growing(visible), request),))
+            chosen = likeliest_line(task, first, cancel)
+            outcome = task.finish(chosen)
+            if request.next_line and _has_ended_line(outcome, task.context):
+                yield from self._on_next_line(request, cancel)
+                return
+            suggestions = [outcome] if isinstance(outcome, Suggestion) else []
+            record.first_finished(task.grammar)
+            if len(suggestions) < request.suggestions and (suggestions or request.invoked):
+                yield _event(suggestions, request, record)
+                with closing(alternatives(task, first, suggestions, cancel)) as further:
+                    for alternative in further:
+                        suggestions = ranked(suggestions, alternative)
+                        yield _event(suggestions, request, record)
+        finally:
+            if first.stop is None:  # cancelled, or closed by the caller: its tokens leave the cache
+                task.release()
+        record.grammar_done(task.grammar)
+        yield replace(
+            _event(suggestions, request, record),
+            done=True,
+            stop_reason=chosen.stop.reason if chosen.stop else None,
+            dropped=outcome.reason.value if isinstance(outcome, Dropped) and not suggestions else "",
+        )
+
+    def _on_next_line(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
+        """Yield the suggestions for the line after the cursor's, with the line break before them."""
+        line_break = restored(Suggestion("\n"), request).text
+        below = replace(request, prefix=request.prefix + line_break, next_line=False)
+        for event in self._events(below, cancel):
+            yield replace(event, suggestions=tuple(_after(line_break, each) for each in event.suggestions))
+
+    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Generator[None]:
+        """Update the drafters' index of a workspace, and the files that its snippets come from, piece by piece.
+
+        Between two pieces, the engine may serve requests.
+
+        Raises:
+            CancelledError: Within one piece after `cancel`.
+        """
+        self._parsing.watch(cancel)
+        for _ in self._workspaces.update(update):
+            yield
+            cancel.raise_if_cancelled()
+            self._parsing.watch(cancel)
+
+    def held(self) -> Mapping[MemoryPart, Held]:
+        """Return what the engine holds in memory, by part. May be called on any thread, while a request runs."""
+        return {
+            MemoryPart.WORKSPACES: Held(object_bytes=self._workspaces.files_bytes),
+            MemoryPart.GRAMMARS: Held(object_bytes=grammars_bytes()),
+        }
+
+    @abstractmethod
+    def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> Task:
+        """Plan the prompt and open the grammar.
+
+        Raises:
+            CancelledError: Within one chunk of the prompt after `cancel`.
+        """
+
+    def _unwanted_at(self, request: CompletionRequest, cancel: CancelToken) -> str:
+        """Return "in_comment" or "in_string" if the cursor is where the request wants no suggestion, "" otherwise.
+
+        Raises:
+            CancelledError: While the document is parsed.
+        """
+        if request.in_comments and request.in_strings:
+            return ""
+        self._parsing.watch(cancel, request.document)
+        unwanted = {Literal.COMMENT: not request.in_comments, Literal.STRING: not request.in_strings}
+        with suppress(ParseLimitError):
+            found = self._parsing(enclosing_literal, request.prefix, request.suffix, request.language)
+            return found.value if found and unwanted[found] else ""
+        return ""
+
+    def _with_snippets(self, request: CompletionRequest, budget_tokens: int) -> CompletionRequest:
+        """Return the request with snippets of other files of its workspace, unless it has some or is a conversation."""
+        if request.messages:
+            return request
+        snippets = self._workspaces.snippets(request, budget_tokens)
+        return request if request.context else replace(request, context=snippets)
+
+
+def _has_ended_line(outcome: Suggestion | Dropped, context: Context) -> bool:
+    """Return whether an attempt with the cursor at the end of a line that has text adds nothing to the line."""
+    is_empty = isinstance(outcome, Dropped) and outcome.reason is DropReason.EMPTY
+    return is_empty and bool(context.line_before.strip()) and not context.line_after
+
+
+def _after(line_break: str, below: Suggestion) -> Suggestion:
+    """Return a suggestion for the next line as one for the end of this line."""
+    ends = tuple((len(line_break) + end, log_probability) for end, log_probability in below.ends)
+    return replace(below, text=line_break + below.text, ends=ends, pieces=((MODEL, line_break), *below.pieces))
+
+
+def _event(suggestions: Sequence[Suggestion], request: CompletionRequest, record: RunRecord) -> CompletionEvent:
+    """Return an event of complete suggestions with the document's own line ends."""
+    finished = tuple(restored(each, request) for each in suggestions)
+    return CompletionEvent(finished, statistics=record.statistics(), whole=len(finished))
