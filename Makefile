@@ -26,9 +26,11 @@ test-transports: $(VENV)/.dev       ## the suites of host and server over each t
 test-clients: $(VENV)/.dev          ## requests and plugins of existing clients give what /v1/complete gives; fetches the plugins
 	$(BIN)/python -m pytest -m clients tests/completion/host/dialects tests/e2e/neovim
 
-# Either variable may be left out. CURSORS=300 compares the text at 300 cursors.
+# Either path may be left out. CURSORS=300 compares the text at 300 cursors; MODEL=tiny is quicker and compares no text;
+# RAY=1 also kills replicas of vLLM under Ray Serve, which must be in the same environment.
 test-remote: $(VENV)/.dev           ## the engine over the real LLAMA_SERVER=PATH, and VLLM_PYTHON=PATH with vLLM; records their replies anew
 	DRAFTLINE_LLAMA_SERVER=$(LLAMA_SERVER) DRAFTLINE_VLLM_PYTHON=$(VLLM_PYTHON) DRAFTLINE_CURSORS=$(or $(CURSORS),24) \
+		DRAFTLINE_REMOTE_MODEL=$(or $(MODEL),default) DRAFTLINE_RAY=$(RAY) \
 		$(BIN)/python -m pytest -s tests/completion/remote tests/deploy
 
 test-kernels: $(VENV)/.dev          ## the GPU's kernels in Triton's interpreter, and compiled for five kinds of GPUs; fetches Triton

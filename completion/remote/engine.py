@@ -10,12 +10,12 @@ import numpy as np
 
 from completion.cache.kv_plan import CachePlan
 from completion.cancellation import CancelToken
+from completion.completer import Completer
 from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.finishing import open_grammar
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.edits import NextEditRequest, NextEdits
-from completion.engine import Completer
 from completion.errors import ConfigurationError, PromptTooLongError
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer

@@ -8,7 +8,7 @@ text, the local model goes on from there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
@@ -16,6 +16,7 @@ from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, NextEdits
 from completion.engine import Engine
 from completion.errors import CancelledError
+from completion.memory import Held, MemoryPart
 from completion.remote.standby import Answer, Standby
 from completion.request import Closing, CompletionEvent, CompletionRequest, Suggestion, WorkspaceUpdate
 from drafting.verifier import MODEL
@@ -142,6 +143,10 @@ class LocalFirst:
         if self._last is not None and self._last.request.document in closing.documents:
             self._last = None
         self._local.forget(closing)
+
+    def held(self) -> Mapping[MemoryPart, Held]:
+        """Return what the local engine holds in memory, by part; the server's holds no text of its own."""
+        return self._local.held()
 
     def close(self) -> None:
         """End the server's requests, and save what the drafters learned."""

@@ -124,7 +124,8 @@ def _sampling(sampling: Sampling) -> dict[str, Any]:
 def _starts_with(forced: bytes) -> str:
     """Return a regular expression of the texts that start with forced bytes; "" for none.
 
-    Bytes that begin within a character have none: the decoder corrects a token that contradicts them.
+    Bytes that begin within a character have none: the decoder corrects a token that contradicts them. Under an
+    expression vLLM offers only tokens that go on with whole characters, and gives log-probabilities among those.
     """
     if not forced or not is_text(forced):
         return ""

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import aiohttp
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from ray import serve
 from ray.serve import Application
 from starlette.requests import Request
@@ -45,6 +45,8 @@ class Arguments(BaseModel):
         options: Further arguments of vLLM.
         environment: Further environment variables of vLLM.
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     model: str
     keys: str = ""
@@ -115,9 +117,13 @@ class VllmReplica:
         os._exit(1)
 
 
-def application(arguments: Arguments) -> Application:
-    """Return the application that serve.yaml names."""
-    return VllmReplica.bind(arguments)
+def application(arguments: dict[str, object]) -> Application:
+    """Return the application that serve.yaml names, with its `args`.
+
+    Raises:
+        ValidationError: An argument is missing, unknown, or of another type.
+    """
+    return VllmReplica.bind(Arguments.model_validate(arguments))
 
 
 def _keys(folder: str) -> frozenset[str]:

@@ -122,6 +122,7 @@ def test_vllm_gets_options_that_it_has_and_those_that_typing_needs(where):
     assert options <= known
     assert re.search(r"--scheduling-policy[ =]priority", command)
     assert "--enable-prefix-caching" in options
+    assert "--speculative-config" not in options  # the history of its method `suffix` is shared by all users
 
 
 @pytest.mark.parametrize("where", ["kubernetes", "compose"])
