@@ -262,6 +262,10 @@ class WorkspaceFile:
     open: bool = False
 
 
+WARM_UP = "\0warm-up"
+"""Document of the request that an engine makes to itself. It is forgotten with the first document that is closed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Closing:
     """Documents and workspaces that a client no longer uses; the host frees those that no other client uses.

@@ -172,6 +172,12 @@ def use_image(path: Path) -> bool:
     return _state.image is not None
 
 
+def code_span() -> tuple[int, int] | None:
+    """Return address and size in bytes of the image's code in this process, None without an image."""
+    image = _state.image
+    return image.span if image is not None else None
+
+
 def note_calls() -> None:
     """Note the calls of this process from now on, for `write_noted`."""
     _state.noted = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +102,12 @@ class Drafters:
         if key not in self._recycling:
             self._recycling[key] = copied(self._common)
         return self._recycling[key]
+
+    def arrays(self) -> list[npt.NDArray[Any]]:
+        """Return the arrays with what was learned and indexed. May be called on any thread."""
+        indexes = [self._no_documents, *list(self._workspaces.values())]
+        groups = [self.calibration, self._common, *list(self._recycling.values()), *(each.arrays for each in indexes)]
+        return [self.line_ends, *(array for group in groups for array in group)]
 
     def size_bytes(self, key: str) -> int:
         """Return the memory of a workspace."""

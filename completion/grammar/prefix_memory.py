@@ -16,6 +16,7 @@ _KEPT_TEXTS = 8
 MAX_READ_BYTES = 200_000  # bytes read for one prefix: about a second for an unknown text
 _PIECE_BYTES = 1024  # bytes read between two checks of the cancel token
 _CHUNK_BYTES = 512  # distance between snapshots far from the cursor
+_SNAPSHOT_BYTES = 800  # of a snapshot without the stacks, which the acceptor counts
 _FINE_LINES = 8  # lines before the cursor with a snapshot each, so that a keystroke reads one line again
 
 
@@ -35,6 +36,12 @@ class PrefixMemory:
         self._acceptor = acceptor
         self._known: deque[_Known] = deque(maxlen=_KEPT_TEXTS)
         self._broken: deque[bytes] = deque(maxlen=_KEPT_TEXTS)
+
+    @property
+    def size_bytes(self) -> int:
+        """Approximate memory of the texts and their snapshots."""
+        texts = [*(known.text for known in list(self._known)), *list(self._broken)]
+        return sum(map(len, texts)) + _SNAPSHOT_BYTES * sum(len(known.snapshots) for known in list(self._known))
 
     def read(
         self, text: bytes, skippable: Callable[[], Sequence[tuple[int, int]]], check: Callable[[], None] = lambda: None

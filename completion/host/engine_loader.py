@@ -11,6 +11,7 @@ import logging
 import os
 import platform
 import sys
+import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -29,6 +30,7 @@ from completion.model.transformer import has_int8_instructions
 from completion.paths import cache_dir, writing_to
 from completion.progress import Progress, report_if_slow, silent
 from completion.request import (
+    WARM_UP,
     Alternatives,
     CompletionRequest,
     GrammarMode,
@@ -39,7 +41,7 @@ from completion.request import (
 )
 from completion.version import version
 from drafting.compiled import note_calls, use_image, write_noted
-from drafting.machine_code.image import is_whole, write_image
+from drafting.machine_code.image import is_whole, note_use, write_image
 from drafting.machine_code.numba_runtime import numba_version
 
 if TYPE_CHECKING:
@@ -107,6 +109,7 @@ def compile_once(settings: HostSettings, progress: Progress, image: Path | None 
         run_apart(f"{__name__}:call_kernels", settings, str(image), progress=progress)
         empty_if_faulty(settings, image, progress)
     use_image(image)
+    note_use(image, time.time())
 
 
 def empty_if_faulty(settings: HostSettings, image: Path, progress: Progress) -> None:
@@ -273,7 +276,7 @@ def warm_up(engine: EngineLike) -> None:
 
     With an empty numba cache this takes up to a minute.
     """
-    request = CompletionRequest("def add(a, b):\n    return ", language="python", max_tokens=4)
+    request = CompletionRequest("def add(a, b):\n    return ", language="python", document=WARM_UP, max_tokens=4)
     for _ in engine.complete(request, CancelToken()):
         pass
 

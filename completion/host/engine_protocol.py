@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, NextEdits
+from completion.memory import Held, MemoryPart
 from completion.progress import Progress
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
@@ -29,6 +30,9 @@ class EngineLike(Protocol):
 
     def forget(self, closing: Closing) -> None:
         """Free the memory of documents and workspaces that no client uses any more."""
+
+    def held(self) -> Mapping[MemoryPart, Held]:
+        """Return what the engine holds in memory, by part. May be called on any thread, while a request runs."""
 
     def close(self) -> None:
         """Save what the drafters learned and release all resources."""

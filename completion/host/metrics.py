@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from collections.abc import Callable, Iterator, Mapping
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from completion.host.process.memory_account import HeldParts, MemoryAccount, memory_account
+from completion.memory import MemoryPart
 from completion.request import Statistics
 
 _SECONDS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 
 
 class HostMetrics:
-    """The metrics of one host, in a registry of their own."""
+    """The metrics of one host, in a registry of their own.
+
+    Attributes:
+        held: Returns what the engine holds in memory; nothing before it is loaded.
+    """
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
         ProcessCollector(registry=registry)
+        self.held: Callable[[], HeldParts] = dict
+        registry.register(_MemoryCollector(self.memory))
         self.requests = Counter(
             "draftline_requests", "Finished requests by kind and outcome", ["kind", "outcome"], registry=registry
         )
@@ -81,6 +93,32 @@ class HostMetrics:
             self._accepted.labels(drafter).inc(tokens)
         self._grammar_rejections.inc(statistics.grammar_rejections)
 
+    def memory(self) -> MemoryAccount:
+        """Return where the memory of this process is. It takes about 20 ms, on any thread."""
+        return memory_account(self.held)
+
     def exposition(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format. It takes about 20 ms, on any thread."""
         return generate_latest(self._registry)
+
+
+class _MemoryCollector(Collector):
+    """Accounts for the memory at each scrape."""
+
+    def __init__(self, account: Callable[[], MemoryAccount]) -> None:
+        self._account = account
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the gauges."""
+        account = self._account()
+        yield _gauge("draftline_memory_bytes", "Resident memory of the host, by part", account.parts)
+        yield _gauge("draftline_gpu_memory_bytes", "Memory of a GPU that the engine holds, by part", account.gpu)
+        about = "Resident memory of the host's child processes, which parse"
+        yield GaugeMetricFamily("draftline_child_memory_bytes", about, value=account.children)
+
+
+def _gauge(name: str, about: str, parts: Mapping[MemoryPart, int]) -> GaugeMetricFamily:
+    gauge = GaugeMetricFamily(name, about, labels=["part"])
+    for part, size in parts.items():
+        gauge.add_metric([part], size)
+    return gauge

@@ -139,6 +139,7 @@ class HostServer:
             return
         logger.info("Ready: %s on %s", outcome.model_name, outcome.device)
         self._metrics.ready.set(1)
+        self._metrics.held = outcome.engine.held
         self._state.ready(outcome.model_name, outcome.device, outcome.context_tokens, outcome.remark)
 
     def _forget(self, closing: Closing) -> None:

@@ -17,7 +17,7 @@ from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngi
 from completion.host.errors import EngineFailedError, QueueFullError
 from completion.host.job import Job, Urgency, interrupts, superseded_answer, supersedes
 from completion.host.metrics import HostMetrics
-from completion.memory import drop_code, trim_gpu, trim_heap
+from completion.memory import drop_library, trim_gpu, trim_heap
 from completion.progress import Progress, silent
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
@@ -159,7 +159,7 @@ class EngineWorker:
             return
         gc.freeze()  # the model's objects live as long as the process, so garbage collections can skip them
         trim_heap()  # parsing the vocabulary leaves 60 MB
-        drop_code("libllvmlite.so")  # 50 MB that only the loading of kernels runs, where there is no image of them
+        drop_library("libllvmlite.so")  # 50 MB that only the loading of kernels runs, where there is no image of them
         gc.set_threshold(*thresholds)
         self._loaded = True
         self._on_loaded(loaded)
@@ -174,9 +174,7 @@ class EngineWorker:
             trim_after_s: float | None = _IDLE_S
             while not self._jobs and not self._stopped:
                 if not self._changed.wait(trim_after_s):
-                    gc.collect()  # grammars and trees refer to themselves
-                    trim_heap()
-                    trim_gpu()
+                    self._give_back()
                     trim_after_s = None
             if not self._jobs:
                 return None
@@ -186,6 +184,14 @@ class EngineWorker:
             self._jobs.remove(self._running)
             self._metrics.queue_length.set(len(self._jobs))
             return self._running
+
+    def _give_back(self) -> None:
+        """Return freed memory. A grammar refers to itself, and the first one was frozen with the model's objects."""
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        trim_heap()
+        trim_gpu()
 
     def _run(self, loaded: LoadedEngine, job: Job) -> None:
         outcome, started = "done", False

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from completion.cancellation import NEVER, CancelToken
+from completion.memory import Held
 from drafting.arrays import FloatArray, IntArray
 
 
@@ -65,6 +66,9 @@ class KVCache(Protocol):
     def size_bytes(self) -> int:
         """Allocated memory."""
 
+    def held(self) -> Held:
+        """Return where its memory is."""
+
     def reserve(self, needed: int) -> None:
         """Allocate slots 0 .. needed-1 at once, so that computing them piece by piece copies nothing.
 
@@ -113,6 +117,9 @@ class CausalModel(Protocol):
     """
 
     shape: ModelShape
+
+    def held_weights(self) -> Held:
+        """Return where the weights are. May be called on any thread."""
 
     def new_cache(self, capacity: int) -> KVCache:
         """Return an empty cache of at most `capacity` slots; the model's positions limit it as well."""

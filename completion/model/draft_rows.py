@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from completion.errors import ModelError
+from completion.memory import Held
 from drafting.arrays import IntArray
 
 NO_ROWS = np.empty(0, dtype=np.int32)
@@ -102,6 +103,10 @@ class TreeCache(ABC):
     @abstractmethod
     def size_bytes(self) -> int:
         """Allocated memory."""
+
+    @abstractmethod
+    def held(self) -> Held:
+        """Return where its memory is."""
 
     @abstractmethod
     def resize(self, slots: int) -> None:

@@ -89,6 +89,12 @@ class CodeTokenizer:
         exact = text.encode("utf-8", "replace").decode("utf-8")
         return self.tables.encoder(exact)
 
+    def forget_texts(self) -> None:
+        """Free what was kept of encoded texts, so that it need not be computed again."""
+        self._prefix_results = {}
+        if isinstance(self.tables.encoder, PieceEncoder):
+            self.tables.encoder.forget()
+
     def token_bytes(self, token: int) -> bytes:
         """Return the exact bytes of a token, which may be a part of a character; b"" for a special one."""
         return self._text[self._offsets[token] : self._offsets[token + 1]]

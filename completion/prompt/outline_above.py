@@ -28,6 +28,10 @@ class OutlinesAbove:
         self._parsing = parsing
         self._outlines: OrderedDict[tuple[bytes, str, str], str] = OrderedDict()
 
+    def forget(self) -> None:
+        """Forget all outlines."""
+        self._outlines.clear()
+
     def above(self, above: str, below: str, language: str) -> str:
         """Return `outline_above(above, below, language)`."""
         key = (hashlib.blake2b(above.encode("utf-8", "replace"), digest_size=16).digest(), below, language)

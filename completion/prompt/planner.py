@@ -98,6 +98,12 @@ class PromptPlanner:
         self._without_unsafe_prose = lru_cache(maxsize=16)(without_unsafe_prose)
         self._encode_cached = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
 
+    def forget_texts(self) -> None:
+        """Free what was kept of texts for later prompts of the same documents."""
+        self._outlines.forget()
+        self._without_unsafe_prose.cache_clear()
+        self._encode_cached.cache_clear()
+
     def plan(self, request: CompletionRequest, budget: PromptBudget | None = None) -> Prompt:
         """Lay out a request within a budget, the planner's own if none is given.
 

@@ -7,8 +7,10 @@ So it stays the same during typing, and the cached part of the prompt stays vali
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from sys import getsizeof
 
 from completion.errors import ParseLimitError
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
@@ -27,6 +29,7 @@ MAX_FILES = 2_000
 MAX_HEAD_CHARACTERS = 100
 """Maximum number of characters of a definition's head, for definitions that are listed without an outline."""
 
+_ALIGNMENT = 16  # bytes to which Python rounds the size of an object
 _CHARACTERS_PER_TOKEN = 3.2
 _IMPORT_CHARACTERS = 8_000
 _MAX_EDITS = 4
@@ -50,12 +53,14 @@ class IndexedFile:
         text: Code of the file.
         definitions: Definitions of the file in order.
         snippets: Overlapping runs of lines.
+        size_bytes: Memory of all this.
     """
 
     path: str
     text: str
     definitions: tuple[Definition, ...]
     snippets: tuple[Snippet, ...]
+    size_bytes: int
 
     @classmethod
     def of(cls, path: str, text: str, parsing: Parsing = IN_PROCESS) -> IndexedFile:
@@ -70,7 +75,17 @@ class IndexedFile:
             code, found = "", ()
             with suppress(ParseLimitError):
                 code = parsing(code_by_marks, text, language)
-        return cls(path, code, found, snippets_of(path, code))
+        snippets = snippets_of(path, code)
+        return cls(path, code, found, snippets, _size_bytes(code, found, snippets))
+
+
+def _size_bytes(code: str, found: Sequence[Definition], snippets: Sequence[Snippet]) -> int:
+    """Return the memory of a file's index, in which a word that several snippets share is one object."""
+    texts = [code, *(each.text for each in snippets)]
+    texts += [text for each in found for text in (each.name, each.outline)]
+    words = {id(word): word for each in snippets for word in each.words}
+    objects = [*texts, *words.values(), *snippets, *found, *(each.words for each in snippets)]
+    return sum(-(-getsizeof(each) // _ALIGNMENT) * _ALIGNMENT for each in objects)
 
 
 @dataclass(slots=True)

@@ -35,7 +35,12 @@ def snippets_of(path: str, text: str) -> tuple[Snippet, ...]:
     step = SNIPPET_LINES // 2
     starts = range(0, max(1, len(lines) - step), step)
     texts = ((start, "\n".join(lines[start : start + SNIPPET_LINES])) for start in starts)
-    return tuple(Snippet(path, start, piece, tuple(words_of(piece))) for start, piece in texts if piece.strip())
+    known: dict[str, str] = {}  # a word is one object in all snippets of the file
+    return tuple(
+        Snippet(path, start, piece, tuple(known.setdefault(word, word) for word in words_of(piece)))
+        for start, piece in texts
+        if piece.strip()
+    )
 
 
 def most_similar(near: frozenset[str], snippets: Iterable[Snippet], count: int) -> list[Snippet]:

@@ -15,10 +15,6 @@ from drafting.session import Drafters
 BUDGET_BYTES = 512 << 20
 """Maximum memory of all workspaces: enough for five with 3 MB of source each. It bounds those that no client closes."""
 
-BYTES_PER_CHARACTER = 16
-"""Memory per character of a file, the words of its snippets included, measured on 3 MB of Python."""
-
-
 PIECE_CHARACTERS = 8_000
 """Maximum number of characters that are tokenized at once, which keeps all threads waiting for about 10 ms."""
 
@@ -91,9 +87,13 @@ class Workspaces:
     @property
     def size_bytes(self) -> int:
         """Memory of all workspaces."""
-        characters = sum(len(file.text) for files in self._files.values() for file in files.files.values())
         indexes = sum(self._drafters.size_bytes(key) for key in self._files) if self._drafters is not None else 0
-        return BYTES_PER_CHARACTER * characters + indexes
+        return self.files_bytes + indexes
+
+    @property
+    def files_bytes(self) -> int:
+        """Memory of all files, without the drafters' indexes. May be read on any thread."""
+        return sum(file.size_bytes for each in list(self._files.values()) for file in list(each.files.values()))
 
     def _open(self, workspace: str) -> WorkspaceContext:
         if workspace not in self._files:

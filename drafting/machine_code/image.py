@@ -8,6 +8,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +20,11 @@ from drafting.machine_code.numba_runtime import runtime
 from drafting.machine_code.objects import IS_LINKABLE, link
 from drafting.machine_code.shapes import Shape, from_json
 
+UNUSED_S = 30 * 86400.0
+"""Time after which an image that no process has loaded is deleted, in seconds; others may belong to other versions."""
+
 _HEADER = b"draftline machine code 1\n"
+_SUFFIX, _UNFINISHED = ".image", ".partial"
 _DIGEST_BYTES = 32
 
 logger = logging.getLogger(__name__)
@@ -82,6 +87,11 @@ class Image:
             function = parts.function(ModuleType(module), name, "", addresses[code.symbol], plain, alive)
             self.functions.setdefault(code.name, {})[code.shape] = function
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """Address and size in bytes of the code and its constants."""
+        return self._linked.address, len(self._linked.memory)
+
 
 def is_whole(path: Path) -> bool:
     """Return whether there is an image, as it was written."""
@@ -128,7 +138,7 @@ def write_image(path: Path, codes: Iterable[Code]) -> None:
     index = json.dumps(entries).encode()
     body = len(index).to_bytes(8, "little") + index + b"".join(contents)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, unfinished = tempfile.mkstemp(dir=path.parent)
+    handle, unfinished = tempfile.mkstemp(_UNFINISHED, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(_HEADER + hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() + body)
@@ -136,6 +146,24 @@ def write_image(path: Path, codes: Iterable[Code]) -> None:
     except BaseException:
         Path(unfinished).unlink(missing_ok=True)
         raise
+
+
+def note_use(path: Path, now_s: float) -> None:
+    """Note that an image is in use, and delete those in its folder that no installation has used for a month.
+
+    A process reads its image as a whole, so it does not miss one that is deleted meanwhile; the next start compiles.
+
+    Args:
+        path: The image.
+        now_s: Time since the epoch, in seconds.
+    """
+    with suppress(OSError):  # a folder that cannot be written loses nothing but its tidiness
+        os.utime(path, (now_s, now_s))
+        for other in path.parent.iterdir():
+            with suppress(FileNotFoundError):  # another host deletes them as well
+                is_ours = other.suffix in {_SUFFIX, _UNFINISHED} and other != path
+                if is_ours and now_s - other.stat().st_mtime > UNUSED_S:
+                    other.unlink()
 
 
 def _codes(body: bytes) -> list[Code]:

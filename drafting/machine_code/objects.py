@@ -50,10 +50,12 @@ class Linked(NamedTuple):
     Attributes:
         addresses: Address of every global symbol of each object.
         memory: Keeps the code alive.
+        address: Where the memory is.
     """
 
     addresses: list[dict[str, int]]
     memory: mmap.mmap
+    address: int
 
 
 class _Object:
@@ -148,7 +150,7 @@ def link(contents: Sequence[bytes], resolve: Callable[[str], int], words: Sequen
         addresses.append({name: int(value) for name, value in zip(each.names, values, strict=True) if name})
     _protect(base, code_bytes, _READ | _EXECUTE)
     _protect(base + code_bytes, len(memory) - code_bytes, _READ)
-    return Linked(addresses, memory)
+    return Linked(addresses, memory, base)
 
 
 def _lay_out(objects: Sequence[_Object]) -> tuple[list[dict[int, int]], int, int]:

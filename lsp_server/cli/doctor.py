@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 from completion.errors import DraftlineError
 from completion.request import CompletionRequest, Mode
+from lsp_server.cli.memory_table import memory_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from rich.console import Console
 
     from lsp_server.cli.checks import Check
@@ -35,15 +39,18 @@ def execute(options: argparse.Namespace) -> int:
     from lsp_server.settings.config import users_remote_address
 
     console = Console(highlight=False)
-    checks = machine_checks(options.model, options.backend, users_remote_address())
+    checks, memory = machine_checks(options.model, options.backend, users_remote_address()), None
     if not options.no_engine:
-        checks += asyncio.run(_engine_checks(options, console))
+        of_engine, memory = asyncio.run(_engine_checks(options, console))
+        checks += of_engine
     _print_table(console, checks)
+    if memory is not None:
+        console.print(memory_table(memory))
     return 1 if any(check.state == "fail" for check in checks) else 0
 
 
-async def _engine_checks(options: argparse.Namespace, console: Console) -> list[Check]:
-    """Start the engine and complete one line with it."""
+async def _engine_checks(options: argparse.Namespace, console: Console) -> tuple[list[Check], Mapping[str, Any] | None]:
+    """Start the engine and complete one line with it; return the checks, and where its memory is if it answers."""
     import time
 
     from lsp_server.cli.checks import Check
@@ -54,14 +61,15 @@ async def _engine_checks(options: argparse.Namespace, console: Console) -> list[
     try:
         async with connected_client(options, console) as client:
             ready_s = time.perf_counter() - started
-            health = await client.health() or {}
             request = CompletionRequest(
                 "def add(a, b):\n    return ", "\n", language="python", mode=Mode.LINE, remote=True
             )
             events = [event async for event in client.complete(request)]
+            health = await client.health(memory=True) or {}
     except DraftlineError as error:
-        return [Check("engine", "fail", error.code, str(error))]
-    memory_mb = health.get("memory_bytes", 0) / 1e6
+        return [Check("engine", "fail", error.code, str(error))], None
+    memory = health.get("memory")
+    memory_mb = (memory["resident"] if memory else health.get("memory_bytes", 0)) / 1e6
     facts = f"{client.status.model or health.get('model')} on {health.get('device')}, ready in {ready_s:.1f} s"
     text = events[-1].suggestions[0].text if events and events[-1].suggestions else ""
     statistics = events[-1].statistics if events else None
@@ -69,7 +77,7 @@ async def _engine_checks(options: argparse.Namespace, console: Console) -> list[
     answer = Check("completion", "ok", f"return {text.strip()}{took}") if text else _no_answer(events[-1].dropped)
     remark = client.status.sentence.removeprefix("Ready.").strip()
     state: Literal["ok", "warn"] = "warn" if remark and not users_remote_address().url else "ok"
-    return [Check("engine", state, f"{facts}, {memory_mb:,.0f} MB", remark), answer]
+    return [Check("engine", state, f"{facts}, {memory_mb:,.0f} MB", remark), answer], memory
 
 
 def _no_answer(reason: str) -> Check:

@@ -156,8 +156,11 @@ class EngineClient:
             async with self._watched():
                 await self._live().post("/v1/close", closing)
 
-    async def health(self) -> dict[str, Any] | None:
+    async def health(self, *, memory: bool = False) -> dict[str, Any] | None:
         """Return the health of a running host, None if none runs or it hangs. Never start one.
+
+        Args:
+            memory: Whether to return where its memory is, too.
 
         Raises:
             PermissionsError: Another user owns the socket or can access it.
@@ -165,7 +168,7 @@ class EngineClient:
         connection = self._connection
         try:
             connection = connection or await self._open()
-            return await connection.health(self._patience.answer_s)
+            return await connection.health(self._patience.answer_s, memory=memory)
         except EngineUnavailableError:
             return None
         finally:

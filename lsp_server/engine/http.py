@@ -103,16 +103,17 @@ class EngineConnection:
         with _transport_errors():
             return _checked(await self._http.post(path, content=encode(message)))
 
-    async def health(self, within_s: float) -> dict[str, Any]:
-        """Return the host's health.
+    async def health(self, within_s: float, *, memory: bool = False) -> dict[str, Any]:
+        """Return the host's health, with `memory` where its memory is.
 
         Raises:
             HostSilentError: The host does not answer within `within_s` seconds.
             HostGoneError: No host listens.
             DraftlineError: The host refuses the connection.
         """
+        params = {"memory": "1"} if memory else {}
         with _transport_errors():
-            reply = _checked(await self._http.get("/health", timeout=within_s))
+            reply = _checked(await self._http.get("/health", params=params, timeout=within_s))
         return _decoded(reply.text, _health)
 
     async def close(self) -> None:

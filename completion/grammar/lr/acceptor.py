@@ -13,6 +13,7 @@ from completion.grammar.lr.stacks import StackMachine, StackSet
 from completion.grammar.lr.tables import LexMode, Tables
 
 MAX_PROBED = 50_000  # cached probe results, about 20 MB
+_PROBED_BYTES = 400  # of one of them
 _PROBES = tuple(bytes([code]) for code in (*range(33, 127), 10, 32))
 
 
@@ -46,6 +47,11 @@ class Acceptor:
         """Collect the language's keywords and load the lexer, so that the first request does not wait for it."""
         self._literals.beginning_with(b"")
         self.read(self.start(), b" ")
+
+    @property
+    def size_bytes(self) -> int:
+        """Approximate memory of the caches and of the spellings."""
+        return self.machine.size_bytes + self._literals.size_bytes + _PROBED_BYTES * len(self._probed)
 
     def trim(self) -> None:
         """Clear caches that exceed their maximum; snapshots stay valid."""

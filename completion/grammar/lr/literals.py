@@ -9,6 +9,7 @@ from completion.grammar.lr.lexer import Lexer
 from completion.grammar.lr.tables import Tables
 
 _MAX_WORD_BYTES = 40
+_START_BYTES = 400  # of a beginning with the set of its terminals
 
 
 class Literals:
@@ -24,6 +25,11 @@ class Literals:
     def beginning_with(self, start: bytes) -> frozenset[int]:
         """Return the terminals with a spelling that begins with `start` and is longer."""
         return self._by_start.get(start, frozenset())
+
+    @property
+    def size_bytes(self) -> int:
+        """Approximate memory of the spellings, whose first use collects them."""
+        return _START_BYTES * len(self.__dict__.get("_by_start", ()))
 
     @cached_property
     def _by_start(self) -> dict[bytes, frozenset[int]]:

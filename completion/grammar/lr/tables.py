@@ -6,6 +6,7 @@ Source: `tree_sitter/parser.h`, part of every grammar's source distribution (ABI
 from __future__ import annotations
 
 import ctypes
+import sys
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -13,6 +14,8 @@ from completion.errors import GrammarUnsupportedError
 
 SUPPORTED_ABI = (13, 14, 15)
 END_SYMBOL = 0
+_NUMBER_BYTES = 16  # of a Python integer in a row, on average: numbers up to 256 and equal ones are shared
+_ENTRY_BYTES = 300  # of a decoded entry with its actions
 NO_LOOKAHEAD = 0xFFFF  # lex state of a parse state that ends a non-terminal extra and reduces without a lookahead
 
 
@@ -123,7 +126,7 @@ class ScannerFunctions:
 
 
 class Tables:
-    """The parse table and lexer of one grammar; each row is decoded at its first use."""
+    """The parse table and lexer of one grammar; each small row is decoded at its first use."""
 
     def __init__(self, language_address: int) -> None:
         """Read the structure.
@@ -149,7 +152,9 @@ class Tables:
         self.external_token_count = int(self._struct.external_token_count)
         self.scanner = self._read_scanner()
         self.external_symbols = [self._struct.external_scanner.symbol_map[i] for i in range(self.external_token_count)]
-        self._rows: dict[int, dict[int, int]] = {}
+        self._large_rows, self._row_width = self._struct.parse_table, int(self._struct.symbol_count)
+        self._large_states = int(self._struct.large_state_count)
+        self._small_rows: dict[int, dict[int, int]] = {}
         self._entries: dict[int, tuple[Action, ...]] = {}
         self._reserved: dict[int, frozenset[int]] = {0: frozenset()}
         self._modes: dict[int, LexMode] = {}
@@ -169,7 +174,7 @@ class Tables:
 
     def actions(self, state: int, symbol: int) -> tuple[Action, ...]:
         """Return the parser's actions in `state` for terminal `symbol`; empty if the symbol cannot follow."""
-        index = self._row(state).get(symbol, 0)
+        index = self._value(state, symbol)
         entry = self._entries.get(index)
         if entry is None:
             entry = self._entries[index] = self._decode_entry(index)
@@ -177,7 +182,7 @@ class Tables:
 
     def goto(self, state: int, symbol: int) -> int:
         """Return the state after a reduction to `symbol` on top of `state`; 0 if there is none."""
-        return self._row(state).get(symbol, 0)
+        return self._value(state, symbol)
 
     def lex_mode(self, state: int) -> LexMode:
         """Return the lexer mode of a parse state."""
@@ -212,22 +217,26 @@ class Tables:
         name: bytes = self._struct.symbol_names[symbol]
         return name
 
-    def _row(self, state: int) -> dict[int, int]:
-        row = self._rows.get(state)
-        if row is None:
-            large = state < int(self._struct.large_state_count)
-            row = self._rows[state] = self._large_row(state) if large else self._small_row(state)
-        return row
+    @property
+    def size_bytes(self) -> int:
+        """Approximate memory of the decoded rows and entries."""
+        rows = sum(sys.getsizeof(row) + _NUMBER_BYTES * len(row) for row in list(self._small_rows.values()))
+        return rows + _ENTRY_BYTES * len(self._entries)
 
-    def _large_row(self, state: int) -> dict[int, int]:
-        width = int(self._struct.symbol_count)
-        values = self._struct.parse_table[state * width : (state + 1) * width]
-        return {symbol: value for symbol, value in enumerate(values) if value}
+    def _value(self, state: int, symbol: int) -> int:
+        """Return the number in the parse table, 0 for none. A large row is read where it is, a small one is decoded."""
+        if state < self._large_states:
+            inside = 0 <= symbol < self._row_width
+            return int(self._large_rows[state * self._row_width + symbol]) if inside else 0
+        row = self._small_rows.get(state)
+        if row is None:
+            row = self._small_rows[state] = self._small_row(state)
+        return row.get(symbol, 0)
 
     def _small_row(self, state: int) -> dict[int, int]:
         """Decode a small row: a count of groups, each a value, a count of symbols, and the symbols."""
         table = self._struct.small_parse_table
-        position = self._struct.small_parse_table_map[state - int(self._struct.large_state_count)]
+        position = self._struct.small_parse_table_map[state - self._large_states]
         groups = table[position]
         position += 1
         row: dict[int, int] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -81,12 +82,16 @@ async def lease(request: Request) -> Response:
 
 
 async def health(request: Request) -> Response:
-    """Serve `GET /health`: state, model, device, memory."""
+    """Serve `GET /health`: state, model, device, memory. `?memory=1` adds where the memory is."""
     host: Host = request.app.state.host
-    return JSONResponse(host.health())
+    found = host.health()
+    if request.query_params.get("memory") == "1":
+        found["memory"] = (await asyncio.to_thread(host.metrics.memory)).to_json()
+    return JSONResponse(found)
 
 
 async def metrics(request: Request) -> Response:
     """Serve `GET /metrics`: metrics in Prometheus' text format."""
     host: Host = request.app.state.host
-    return Response(host.metrics.exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    exposition = await asyncio.to_thread(host.metrics.exposition)
+    return Response(exposition, media_type="text/plain; version=0.0.4; charset=utf-8")

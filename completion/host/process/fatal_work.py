@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from completion.edits import NextEditRequest, NextEdits
 from completion.errors import DocumentRefusedError
 from completion.host.engine_protocol import EngineLike
 from completion.host.process.clients import lasting_key
+from completion.memory import Held, MemoryPart
 from completion.paths import writing_to
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
@@ -140,6 +141,7 @@ class CountedEngine:
         self._engine = engine
         self._fatal = fatal
         self.forget: Callable[[Closing], None] = engine.forget
+        self.held: Callable[[], Mapping[MemoryPart, Held]] = engine.held
         self.close: Callable[[], None] = engine.close
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:

@@ -10,9 +10,11 @@ import numpy as np
 import torch
 
 from completion.cancellation import NEVER, CancelToken
+from completion.memory import Held
 from completion.model.architecture import Activation, Architecture, read_architecture
 from completion.model.causal_model import KVCache
 from completion.model.dense.attention import PLAIN, Attention, Kernels, Sight
+from completion.model.dense.held_tensors import held_by, tensors_in
 from completion.model.dense.kv_cache import Angles, Int8Store, Store, TorchCache
 from completion.model.dense.torch_logits import TorchLogits
 from completion.model.dense.weights import LayerWeights, Norm, Weights, read_weights
@@ -51,6 +53,10 @@ class DenseTransformer:
         self.device = str(weights.final_norm.weight.device)
         self.angles = Angles.of(architecture, self.device)
         self._activation = _ACTIVATIONS[architecture.activation]
+
+    def held_weights(self) -> Held:
+        """Return where the weights are."""
+        return held_by(tensors_in(self.weights))
 
     def new_cache(self, capacity: int) -> TorchCache:
         """Return an empty cache of at most `capacity` slots; see `CausalModel.new_cache`."""

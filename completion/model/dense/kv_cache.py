@@ -12,8 +12,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from completion.memory import Held
 from completion.model.architecture import Architecture
 from completion.model.causal_model import ModelShape
+from completion.model.dense.held_tensors import held_by
 from completion.model.dense.quantized_linear import rounded_rows
 from completion.model.draft_rows import TreeCache
 from completion.model.rotary import rotary_tables
@@ -203,6 +205,10 @@ class TorchCache(TreeCache):
     def size_bytes(self) -> int:
         """Allocated memory."""
         return self.store.size_bytes
+
+    def held(self) -> Held:
+        """Return where its memory is."""
+        return held_by(self.store.tensors.values())
 
     def resize(self, slots: int) -> None:
         """Allocate slots, and copy the content of the old ones."""

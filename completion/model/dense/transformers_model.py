@@ -14,7 +14,9 @@ import torch
 
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import ModelError, UnsupportedModelError
+from completion.memory import Held
 from completion.model.causal_model import KVCache, Logits, ModelShape
+from completion.model.dense.held_tensors import held_by
 from completion.model.dense.kv_cache import lengthened
 from completion.model.draft_rows import TreeCache, tree_layout
 from completion.model.logits import DenseLogits
@@ -63,6 +65,10 @@ class TransformersCache(TreeCache):
     def size_bytes(self) -> int:
         """Allocated memory."""
         return 3 * self._keys.nbytes
+
+    def held(self) -> Held:
+        """Return where its memory is."""
+        return held_by((self._keys, self._computed_keys, self._values))
 
     def resize(self, slots: int) -> None:
         """Allocate slots, and copy the content of the old ones."""
@@ -157,6 +163,10 @@ class TransformersModel:
                 "Use another model."
             ) from error
         return model
+
+    def held_weights(self) -> Held:
+        """Return where the weights are."""
+        return held_by(self._module.parameters())
 
     def new_cache(self, capacity: int) -> TransformersCache:
         """Return an empty cache of at most `capacity` slots; see `CausalModel.new_cache`."""

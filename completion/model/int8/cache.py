@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from completion.memory import large_memory
+from completion.memory import Held, large_memory
 from completion.model.architecture import Architecture
 from completion.model.draft_rows import TreeCache
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SPAN_SLOTS, VALUE_CHANNELS
@@ -43,6 +43,10 @@ class Int8Cache(TreeCache):
     def size_bytes(self) -> int:
         """Allocated memory."""
         return self.view.keys.nbytes + self.view.plain_keys.nbytes + self.view.values.nbytes
+
+    def held(self) -> Held:
+        """Return where its memory is."""
+        return Held.arrays(self.view[:3])
 
     def shrink(self) -> None:
         """Give back allocated slots after the last row."""

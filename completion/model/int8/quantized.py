@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import ModelError
+from completion.memory import Held, large_memory
 from completion.model.architecture import Architecture
 from completion.model.causal_model import KVCache, Logits
 from completion.model.draft_rows import NO_ROWS, ancestors_of, depths_of
@@ -95,6 +96,7 @@ class QuantizedTransformer:
         self._angles = RotaryTables(architecture)
         self._buffers = _new_buffers(self._sizes, architecture, threads)
         self._lock = Lock()  # buffers serve one pass at a time
+        self._room = Held()  # memory that mapped weights are being read into
 
     def new_cache(self, capacity: int) -> Int8Cache:
         """Return an empty cache of at most `capacity` slots; see `CausalModel.new_cache`."""
@@ -115,11 +117,22 @@ class QuantizedTransformer:
         Raises:
             ModelDamagedError: The weights' file was changed. The mapped ones are used on.
         """
-        weights = self._weights.in_memory()
-        strips = _strip_tables(weights)
-        table = _address_table(weights, strips, self._ones)
-        with self._lock:
-            self._weights, self._strips, self._table = weights, strips, table
+        if self._weights.mapping is None:
+            return
+        room = large_memory(len(self._weights.mapping))
+        self._room = Held.arrays([np.frombuffer(room, np.uint8)])
+        try:
+            weights = self._weights.in_memory(room)
+            strips = _strip_tables(weights)
+            table = _address_table(weights, strips, self._ones)
+            with self._lock:
+                self._weights, self._strips, self._table = weights, strips, table
+        finally:
+            self._room = Held()
+
+    def held_weights(self) -> Held:
+        """Return where the weights are; while they settle, in two parts."""
+        return self._room + Held.arrays(self._weights.sections.values())
 
     def prefill(
         self,

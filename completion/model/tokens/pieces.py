@@ -71,6 +71,10 @@ class PieceEncoder:
             found += self._encode(piece) if tokens is None else tokens
         return found
 
+    def forget(self) -> None:
+        """Forget the pieces of texts."""
+        self._known = {}
+
     def _encode(self, piece: str) -> tuple[int, ...]:
         """Return the tokens of a piece, whose characters stand for bytes."""
         tokens = self.byte_tokens[[self._byte_of[character] for character in piece]]

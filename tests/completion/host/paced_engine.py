@@ -4,12 +4,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 
 from completion.cancellation import CancelToken
 from completion.edits import NextEdit, NextEditRequest, NextEdits
 from completion.errors import PromptTooLongError
 from completion.host.engine_protocol import LoadedEngine
+from completion.memory import Held, MemoryPart
 from completion.next_edit.finder import without_overlaps
 from completion.next_edit.gate import Gate
 from completion.next_edit.proposals import proposals
@@ -153,6 +154,9 @@ class PacedEngine:
     def forget(self, closing: Closing) -> None:
         self.forgotten.append(closing)
         self.forgot.release()
+
+    def held(self) -> Mapping[MemoryPart, Held]:
+        return {}
 
     def close(self) -> None:
         self.closed.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from completion.paths import module_environment
-from drafting.machine_code.image import is_whole, read_image, write_image
+from drafting.machine_code.image import UNUSED_S, is_whole, note_use, read_image, write_image
 from drafting.machine_code.objects import IS_LINKABLE, ObjectError, link
 from drafting.machine_code.shapes import from_json, shape_of
 
@@ -121,3 +122,32 @@ def test_shapes_do_not_depend_on_sizes_and_survive_json() -> None:
 
     assert shape_of(one_row) == shape_of(rows)
     assert from_json(json.loads(json.dumps(shape_of((rows, (1, 2.0)))))) == shape_of((rows, (1, 2.0)))
+
+
+def test_images_that_nobody_has_used_for_a_month_are_deleted_when_another_is_used(tmp_path: Path) -> None:
+    now_s = 2_000_000_000.0
+    names = ("own.image", "used.image", "old.image", "old.partial", "old.txt")
+    for name in names:
+        write_image(tmp_path / name, [])
+        age_s = UNUSED_S - 1 if name == "used.image" else UNUSED_S + 1
+        os.utime(tmp_path / name, (now_s - age_s, now_s - age_s))
+
+    note_use(tmp_path / "own.image", now_s)
+
+    assert {path.name for path in tmp_path.iterdir()} == {"own.image", "used.image", "old.txt"}
+    note_use(tmp_path / "used.image", now_s + UNUSED_S)
+    assert (tmp_path / "own.image").exists()  # its use was noted
+    note_use(tmp_path / "used.image", now_s + UNUSED_S + 1)
+    assert not (tmp_path / "own.image").exists()
+
+
+def test_an_image_that_a_process_uses_may_be_deleted(image: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.image"
+    own.write_bytes(image.read_bytes())
+    loaded = read_image(own)
+    own.unlink()
+
+    note_use(own, 2_000_000_000.0)
+
+    assert loaded is not None
+    assert not own.exists()

@@ -64,6 +64,25 @@ def test_doctor_starts_the_engine_and_completes(engine, capsys, monkeypatch):
     assert "ready in" in printed
 
 
+def test_doctor_says_where_the_engines_memory_is(engine, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    main(["doctor", *engine])
+    printed = capsys.readouterr().out.partition("memory of the engine")[2]
+    sizes = {line.split("│")[1].strip(): line.split("│")[2].strip() for line in printed.splitlines() if "│" in line}
+    resident = float(sizes.pop("resident size").replace(",", ""))
+    assert [name.partition(" ")[0].rstrip(":") for name in sizes] == [
+        "weights",
+        "KV",
+        "workspaces",
+        "grammars",
+        "compiled",
+        "other",
+    ]
+    assert resident > 50
+    assert sum(float(size.replace(",", "")) for size in sizes.values()) == pytest.approx(resident, abs=0.5)
+    assert "Not in this process: its parser process" in printed
+
+
 def test_serve_refuses_a_second_engine_for_the_same_model(engine, capsys):
     main(["complete", f"{Path(__file__)}:1:1", "--json", "--max-tokens", "1", *engine])
     assert main(["serve", *engine]) == 1

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -14,6 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ModelError, ModelNotFoundError, StorageError, UnsupportedModelError
+from completion.memory import resident_bytes
 from completion.model.architecture import read_architecture
 from completion.model.int8 import packed_weights
 from completion.model.int8.int8_sections import gate_up_order, pack_matrix
@@ -148,6 +150,24 @@ def test_weights_that_were_mapped_give_the_same_logits_before_and_after_they_set
         found = rows_of(mapped.prefill(ids, slots(40), mapped.new_cache(64), range(40)), 40)
         np.testing.assert_array_equal(found, expected)
         mapped.settle()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the weights are never mapped")
+def test_the_weights_that_are_held_are_those_of_the_file_mapped_or_settled(folder, form, packed_folder):
+    mapped = QuantizedTransformer(load_packed(folder, packed_folder, form, mapped=True), 2)
+    mapped.prefill(tokens(40), slots(40), mapped.new_cache(64), range(40))
+    assert resident_bytes(mapped.held_weights().spans) == pytest.approx(mapped.step_bytes, rel=0.05)
+    mapped.settle()
+    assert resident_bytes(mapped.held_weights().spans) == pytest.approx(mapped.step_bytes, rel=0.01)
+
+
+def test_a_cache_is_held_as_far_as_it_is_filled(qwen):
+    cache = qwen.new_cache(512)
+    assert resident_bytes(cache.held().spans) == 0
+    cache.reserve(512)
+    assert resident_bytes(cache.held().spans) < 0.1 * cache.size_bytes
+    qwen.prefill(tokens(512), slots(512), cache)
+    assert resident_bytes(cache.held().spans) == pytest.approx(cache.size_bytes, rel=0.3)
 
 
 @pytest.mark.parametrize("count", [2, 3, 8, 16, 37, 64])

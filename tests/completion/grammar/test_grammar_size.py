@@ -1,0 +1,61 @@
+"""The size that a grammar reports is what its objects take."""
+
+import gc
+import sys
+from types import FunctionType, ModuleType
+
+import pytest
+
+from completion.grammar.grammar import Grammar, grammars_bytes, load_grammar, unload_grammars
+from completion.syntax.languages import LANGUAGES
+from tests.completion.grammar.samples import SAMPLES
+
+_NOT_OWNED = (type, ModuleType, FunctionType)
+
+
+def size_of(*roots):
+    """Return the bytes of all objects that are reachable from `roots`."""
+    seen, waiting, total = set(), list(roots), 0
+    while waiting:
+        each = waiting.pop()
+        if id(each) not in seen and not isinstance(each, _NOT_OWNED):
+            seen.add(id(each))
+            total += sys.getsizeof(each)
+            waiting += gc.get_referents(each)
+    return total
+
+
+@pytest.mark.parametrize("language", ["python", "typescript", "rust", "cpp", "java", "go"])
+def test_a_grammars_size_is_that_of_its_objects_within_a_third(language):
+    grammar = Grammar(LANGUAGES[language])
+    text = SAMPLES[language].encode()
+    for end in range(0, len(text), max(1, len(text) // 100)):
+        snapshot = grammar.prefixes.read(text[:end], list)
+        if snapshot is not None:
+            grammar.acceptor.advance(snapshot, b"value")
+
+    machine, tables = grammar.acceptor.machine, grammar.tables
+    exact = size_of(
+        tables._small_rows,
+        tables._entries,
+        machine._nodes,
+        machine._sets,
+        machine._shapes._roots,
+        grammar.acceptor._probed,
+        grammar.acceptor._literals._by_start,
+        grammar.prefixes._known,
+        grammar.prefixes._broken,
+    )
+
+    assert exact > 200_000
+    assert grammar.size_bytes == pytest.approx(exact, rel=1 / 3)
+
+
+def test_grammars_that_are_unloaded_take_nothing():
+    unload_grammars(())
+    assert grammars_bytes() == 0
+    load_grammar("python")
+    load_grammar("go")
+    both = grammars_bytes()
+    unload_grammars({"go"})
+    assert 0 < grammars_bytes() < both
