@@ -258,7 +258,7 @@ class Settings:
         description="Milliseconds without automatic suggestions after you dismiss one or delete text.",
     )
     ahead: bool = _setting(
-        default=False,
+        default=True,
         description="Whether the suggestion after the one on the screen is generated while you read, so that it is "
         "there as soon as you accept.",
     )

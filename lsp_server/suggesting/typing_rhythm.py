@@ -11,8 +11,9 @@ MIN_PAUSES = 12
 """Minimum number of pauses for the adaptive wait. With fewer, the configured wait is used."""
 LONG_PAUSE_S = 3.0
 """Length that longer pauses count as, in seconds: in those the user thinks, so their length says little of typing."""
-MIN_ANSWER_CHANCE = 0.35
-"""Minimum probability that no key is typed before the answer. It is low because late answers can still be narrowed."""
+MIN_ANSWER_CHANCE = 0.1
+"""Minimum probability that no key is typed before the answer. It is low because a key that follows the suggestion keeps
+it, and any other key ends the request: it costs little. The user waits for every answer that comes later."""
 WAIT_FACTORS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 """Candidate waits as multiples of the configured wait."""
 

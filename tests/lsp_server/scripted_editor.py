@@ -97,7 +97,7 @@ class ScriptedEditor:
     """Types into one document and requests completions as an editor does."""
 
     def __init__(self, text="", cursor=None, language="python", folder=None, off_path=None, **settings):
-        self.settings = replace(Settings(debounce_ms=0, gate=Strictness.OFF, streaming=True), **settings)
+        self.settings = replace(Settings(debounce_ms=0, gate=Strictness.OFF, streaming=True, ahead=False), **settings)
         self.engine = ScriptedEngine()
         self.source = self.engine
         self.refusal = None

@@ -26,12 +26,12 @@ def test_there_is_no_wait_for_a_slow_typist_with_a_fast_engine():
 
 
 def test_the_wait_is_longer_than_the_pauses_in_a_burst_of_keys():
-    rhythm = typed([0.1, 0.1, 0.1, 1.5] * 20, latency_s=0.15)
+    rhythm = typed([*[0.1] * 14, 1.5] * 8, latency_s=0.15)
     assert rhythm.wait_s(0.06) == pytest.approx(0.12)
 
 
 def test_the_wait_is_longer_for_a_slower_engine():
-    pauses = [0.1, 0.12, 0.3, 0.15, 0.9] * 20
+    pauses = [*[0.1, 0.12, 0.3, 0.15] * 4, 0.9] * 7
     assert typed(pauses, 0.02).wait_s(0.06) < typed(pauses, 0.5).wait_s(0.06)
 
 

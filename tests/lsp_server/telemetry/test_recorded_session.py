@@ -90,7 +90,7 @@ async def test_the_store_has_the_outcome_of_every_suggestion(editor, tmp_path):
         (0, "", 0, 0, "filtered"),
     ]
     assert await rows(editor, tmp_path, "SELECT DISTINCT language, model, variant FROM suggestions") == [
-        ("python", "model", "debounce_ms=0,gate=off")
+        ("python", "model", "debounce_ms=0,gate=off,ahead=False")
     ]
 
 
@@ -199,4 +199,4 @@ async def test_nothing_is_recorded_while_telemetry_is_off(tmp_path):
 
 def test_a_variant_has_only_settings_that_differ_from_their_defaults():
     editor = ScriptedEditor("", debounce_ms=60, max_tokens=32)
-    assert variant_of(editor.settings) == "max_tokens=32,gate=off"
+    assert variant_of(editor.settings) == "max_tokens=32,gate=off,ahead=False"
