@@ -25,8 +25,9 @@ from rich.table import Table
 
 from benchmarks.quality.tasks import FILES, Task, open_tasks, sample
 from completion.cancellation import CancelToken
+from completion.completer import Completer
 from completion.decoding.finishing import open_grammar
-from completion.engine import Completer, Engine, product_settings
+from completion.engine import Engine, product_settings
 from completion.grammar.grammar import Grammar, load_grammar
 from completion.model.loading import load_model
 from completion.prompt.healing import heal

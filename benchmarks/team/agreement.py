@@ -22,7 +22,8 @@ from benchmarks.quality.scoring import score
 from benchmarks.quality.tasks import Task, open_tasks
 from benchmarks.team.vllm_process import VllmProcess, metrics_at
 from completion.cancellation import CancelToken
-from completion.engine import Completer, Engine, product_settings
+from completion.completer import Completer
+from completion.engine import Engine, product_settings
 from completion.model.loading import load_model
 from completion.model.store.model_store import prepare
 from completion.progress import silent
