@@ -9,9 +9,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -27,6 +28,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("neovim") or item.get_closest_marker("vscode"):
             item.add_marker(pytest.mark.timeout(900))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Say with a failure why the latest requests showed what they did."""
+    report = yield
+    room = getattr(item, "funcargs", {}).get("engine_room")
+    if report.failed and isinstance(room, EngineRoom):
+        report.sections.append(("the latest requests", room.latest_requests()))
+    return report
 
 
 class EngineRoom:
@@ -68,6 +79,15 @@ class EngineRoom:
         counts = [store.execute(query, (reason,)).fetchone()[0] for query in (refused, empty)]
         store.close()
         return sum(counts)
+
+    def latest_requests(self, count: int = 12) -> str:
+        """Return a line for each of the latest requests of all servers, by their telemetry: no text, but its fate."""
+        columns = "id, reason, detail, stop_reason, suggestions, characters, wait_ms, answer_ms, shown, outcome"
+        store = open_store(Path(self.environment["DRAFTLINE_STATE_DIR"]) / "telemetry.sqlite3")
+        rows = store.execute(f"SELECT {columns} FROM suggestions ORDER BY at DESC LIMIT ?", (count,)).fetchall()
+        refused = store.execute("SELECT reason, sum(requests) FROM refusals GROUP BY reason").fetchall()
+        store.close()
+        return "\n".join([columns, *(", ".join(map(str, row)) for row in reversed(rows)), f"refused: {refused}"])
 
     def wait_for_kept_away(self, reason: str, count: int, timeout_s: float = 30) -> None:
         """Wait until more than `count` requests showed nothing for a reason."""

@@ -87,7 +87,10 @@ export class Suggestions implements vscode.Disposable {
     }
   }
 
-  /** Dismiss the suggestion. */
+  /**
+   * Dismiss the suggestion. The key for it hides it in the editor first: hiding also focuses the editor, and would close
+   * what the user opened while this command was on its way, such as the command palette.
+   */
   async dismiss(): Promise<void> {
     await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
     this.drop("dismissed");
@@ -249,6 +252,7 @@ export class Suggestions implements vscode.Disposable {
   }
 
   private onTextChanged(event: vscode.TextDocumentChangeEvent): void {
+    this.signals.textChanged(event);
     this.pending = this.pending.filter((request) => this.isCurrent(request, event));
     const { offer } = this;
     const editor = vscode.window.activeTextEditor;

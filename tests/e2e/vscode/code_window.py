@@ -156,12 +156,16 @@ class CodeWindow:
         self.page.click(".part.editor .view-lines")
         self.ghosts_seen()
 
-    def command(self, title: str) -> None:
-        """Run a command by its title, from the command palette."""
+    def find_command(self, title: str) -> None:
+        """Find a command by its title in the command palette."""
         self.page.keyboard.press("F1")
         self.page.fill(".quick-input-widget:visible input", f">{title}")  # at once: the list sorts while one types
         row = f":has-text({json.dumps(title, ensure_ascii=False)})"
         self.page.wait_for_selector(f".quick-input-list .monaco-list-row.focused{row}")
+
+    def command(self, title: str) -> None:
+        """Run a command by its title, from the command palette."""
+        self.find_command(title)
         self.page.keyboard.press("Enter")
 
     def ghost(self) -> str:

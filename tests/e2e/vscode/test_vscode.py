@@ -58,6 +58,16 @@ def test_escape_dismisses_the_suggestion_and_keeps_the_text(edit):
     assert window.lines()[-1] == "    re"
 
 
+def test_escape_leaves_open_what_is_opened_right_after_it(edit):
+    for name in ("one", "two", "three", "four", "five", "six"):  # the palette used to close in one of twenty-five
+        window = edit(MULTIPLY, f"escape_{name}.py")
+        window.type("re")
+        window.wait_for_ghost(r"turn a \* b")
+        window.press("Escape")
+        window.find_command("draftline: Show Log")
+        window.press("Escape")
+
+
 def test_one_undo_removes_what_was_accepted(edit):
     window = edit(MULTIPLY)
     window.type("re")
