@@ -38,6 +38,11 @@ class Recorder:
         """Return the proposal of the session."""
         return DraftTree.empty() if self._session is None else self._session.propose(context, allowed, shared)
 
+    def observe_text(self, before: Sequence[int], tokens: Sequence[int]) -> None:
+        """Let the session guess from another text as well."""
+        if self._session is not None:
+            self._session.observe_text(before, tokens)
+
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
         """Record the written tokens."""
         self.tokens += path.tokens
