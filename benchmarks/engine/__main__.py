@@ -112,7 +112,7 @@ def print_table(times: Times) -> None:
 
 def read_bandwidth(threads: int) -> float:
     """Return the bytes a second at which threads read memory that no cache holds: the best of several passes."""
-    words = np.zeros((threads, READ_BYTES // 8 // threads), np.uint64)
+    words = np.ones((threads, READ_BYTES // 8 // threads), np.uint64)  # zeros would all be in one page until written
 
     def read() -> None:
         list(pool.map(np.bitwise_or.reduce, words))

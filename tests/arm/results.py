@@ -27,9 +27,10 @@ from completion.model.int8.kernels.sizes import (
     LOGITS,
     ROWS,
     STORE,
+    group_width,
 )
-from completion.model.int8.packed_weights import _map, group_width, write_packed
-from completion.model.int8.quantized import GROUP_LIMIT, QuantizedTransformer
+from completion.model.int8.packed_weights import _map, write_packed
+from completion.model.int8.quantized import QuantizedTransformer
 from completion.progress import silent
 from tests.completion.model.rows import chain, rows_of, slots, tokens
 
@@ -76,10 +77,11 @@ def products(inputs):
             continue
         x, group = inputs[f"{name.partition(' ')[0]}.x"], LINES
         if name.startswith("int8"):
-            packed, scales = pack_matrix(inputs[name])
+            packed = pack_matrix(inputs[name])
             weights = np.frombuffer(large_memory(packed.nbytes), np.uint8)  # aligned, as packed files are
             weights[:] = packed.ravel()
-            group, at = group_width(x.shape[1], GROUP_LIMIT), weights.ctypes.data
+            scales = np.ones(64 * len(packed), np.float32)
+            group, at = group_width(x.shape[1]), weights.ctypes.data
         else:
             kind = KIND_NUMBERS[name.split()[1]]
             weights = repack(inputs[name], KINDS[kind])

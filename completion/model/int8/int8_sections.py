@@ -1,4 +1,4 @@
-"""Sections of packed weights in int8, with one scale for each output channel."""
+"""Sections of packed weights in int8, with a scale for each group of an output channel's columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from completion.model.architecture import Architecture
 from completion.model.families import family_of, layer_names
 from completion.model.int8.kernels.processor import weight_layout
-from completion.model.int8.kernels.sizes import CHANNELS
+from completion.model.int8.kernels.sizes import CHANNELS, group_width
 from completion.model.weights import StoredTensors, head_name
 from drafting.arrays import FloatArray, IntArray
 
@@ -34,9 +34,7 @@ def int8_sections(folder: Path, architecture: Architecture) -> Iterator[tuple[st
     ) -> Iterator[tuple[str, Section]]:
         weight, bias = tensors.joined(stored)
         weight, bias = (weight, bias) if order is None else (weight[order], bias[order])
-        packed, scales = pack_matrix(weight)
-        yield f"{name}.weights", packed
-        yield f"{name}.scales", scales * np.float32(scale)
+        yield f"{name}.weights", pack_matrix(weight if scale == 1.0 else weight * np.float32(scale))
         yield f"{name}.bias", _padded(bias) * np.float32(scale)
 
     order, residual = gate_up_order(architecture.intermediate_size), architecture.residual_scale
@@ -61,21 +59,31 @@ def gate_up_order(intermediate: int) -> IntArray:
     return np.concatenate([gates, gates + intermediate], axis=1).ravel()
 
 
-def pack_matrix(weight: FloatArray) -> tuple[Section, FloatArray]:
-    """Quantise a matrix by output channel and lay it out in panels; see `kernels.int8_product`.
+def pack_matrix(weight: FloatArray) -> Section:
+    """Quantise a matrix by groups of each channel's columns, and lay it out in panels; see `kernels.int8_product`.
 
     Args:
         weight: The matrix.  # [out, in]
 
     Returns:
-        weights + weight_offset as bytes [panels, in / run, 64, run], and scales [panels · 64].
+        Its panels as bytes.  # [panels, any]
     """
-    largest = np.abs(weight).max(axis=1)
-    scales = (np.where(largest > 0, largest, 1.0) / 127.0).astype(np.float32)
-    offset, run = weight_layout()
-    quantised = _padded(np.rint(weight / scales[:, None]).astype(np.int16) + offset).astype(np.uint8)
-    panels = quantised.reshape(-1, CHANNELS, weight.shape[1] // run, run).transpose(0, 2, 1, 3)
-    return np.ascontiguousarray(panels), _padded(scales)
+    group, (offset, run) = group_width(weight.shape[1]), weight_layout()
+    groups = _padded(weight).reshape(-1, CHANNELS, weight.shape[1] // group, group)
+    largest = np.abs(groups).max(axis=3, keepdims=True)
+    largest[largest == 0] = 1
+    scales = _rounded_up(largest / np.float32(127))  # [panels, 64, groups, 1]
+    values = np.rint(groups / scales).astype(np.int16) + np.int16(offset)
+    runs = values.astype(np.uint8).reshape(*values.shape[:3], group // run, run).transpose(0, 2, 3, 1, 4)
+    bits = (scales.view(np.uint32) >> np.uint32(16)).astype(np.uint16).transpose(0, 2, 1, 3)
+    parts = [np.ascontiguousarray(part).view(np.uint8).reshape(*runs.shape[:2], -1) for part in (bits, runs)]
+    return np.concatenate(parts, axis=2).reshape(len(runs), -1)
+
+
+def _rounded_up(scales: FloatArray) -> FloatArray:
+    """Return the next larger numbers that bfloat16 holds, so that no value exceeds 127."""
+    bits = np.ascontiguousarray(scales, np.float32).view(np.uint32)
+    return ((bits + np.uint32(0xFFFF)) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 def _padded(array: Section) -> Section:

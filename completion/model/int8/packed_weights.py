@@ -33,7 +33,7 @@ from completion.model.int8.block_sums import (
     unsealed,
 )
 from completion.model.int8.kernels.processor import weight_layout
-from completion.model.int8.kernels.sizes import CHANNELS, LANES, VALUE_CHANNELS
+from completion.model.int8.kernels.sizes import CHANNELS, GROUP_LIMIT, VALUE_CHANNELS
 from completion.model.store.apart import run_apart
 from completion.model.store.disk import storage_errors, sync_files
 from completion.model.worker_threads import usable_threads
@@ -51,7 +51,8 @@ _ROWS = "embeddings"
 
 Section = npt.NDArray[Any]
 Form = Literal["int8", "q4"]
-"""Form of the matrices: one scale a channel, or the blocks of the GGUF file that the model comes from."""
+"""Form of the matrices: int8 with a scale for each group of a channel's columns, or the blocks of the GGUF file that
+the model comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class PackedWeights:
     Attributes:
         architecture: Sizes of the model.
         embeddings: Rows as bfloat16 bits [vocabulary, hidden].
-        sections: Arrays by name: for each matrix "NAME.weights", "NAME.scales", "NAME.bias" with NAME "L.qkv",
+        sections: Arrays by name: for each matrix "NAME.weights", "NAME.bias" with NAME "L.qkv",
             "L.attention_out", "L.up" (gate and up), "L.down" or "final.qkv", which is the head; or the sections of
             `block_sections`; and for each norm "NAME" and perhaps "NAME.bias", float32, with NAME "L.PART" (`families`)
             or "final.attention_norm".
@@ -146,7 +147,7 @@ def _fingerprint(folder: Path, form: Form) -> str:
     """Return a digest of the model files' paths, sizes and times, and of the layout, so that a change packs again."""
     files = sorted([*folder.glob("*.safetensors"), folder / "config.json"])
     state = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
-    layout = [] if form == "q4" else [*weight_layout()]
+    layout = [] if form == "q4" else [*weight_layout(), GROUP_LIMIT]
     fields = tuple(Architecture.__dataclass_fields__)  # the index holds one
     return hashlib.sha256(repr((FORMAT, fields, form, *layout, state)).encode()).hexdigest()[:16]
 
@@ -293,8 +294,3 @@ def _read_checked(view: memoryview, path: Path, offset: int, sums: SumArray, for
             return False
     first, count = offset // BLOCK_BYTES, len(view) // BLOCK_BYTES
     return bool(np.array_equal(sums_of(view), sums[first : first + count]))
-
-
-def group_width(width: int, limit: int) -> int:
-    """Return how many columns share one activation scale: the widest divisor in whole vectors up to `limit`."""
-    return next(candidate for candidate in range(limit - limit % LANES, 0, -LANES) if width % candidate == 0)

@@ -15,7 +15,6 @@ from completion.model.architecture import Architecture
 from completion.model.causal_model import KVCache, Logits
 from completion.model.draft_rows import NO_ROWS, ancestors_of, depths_of
 from completion.model.int8.cache import Int8Cache
-from completion.model.int8.kernels.block_kinds import STRIP
 from completion.model.int8.kernels.sizes import (
     ATTENTION_OUT,
     CHANNELS,
@@ -40,9 +39,10 @@ from completion.model.int8.kernels.sizes import (
     ROWS,
     SCRATCH_FLOATS,
     UP,
+    group_width,
 )
 from completion.model.int8.kernels.views import Buffers, Outputs, RowsView, Sizes
-from completion.model.int8.packed_weights import PackedWeights, group_width
+from completion.model.int8.packed_weights import PackedWeights
 from completion.model.logits import PanelLogits
 from completion.model.rotary import RotaryTables
 from completion.model.worker_threads import WorkerThreads
@@ -54,11 +54,6 @@ run_layers = kernel_in("completion.model.int8.kernels.forward_pass", "run_layers
 """See `forward_pass`."""
 MAX_ROWS = 256
 """Maximum number of rows in one pass; a longer prefill runs in several."""
-GROUP_LIMIT = 128
-"""Maximum number of columns that share an activation scale.
-
-One scale a row costs 0.014 of NLL on Python source, one scale for 128 columns 0.003.
-"""
 _COLUMNS = {
     "attention_norm": NORM_1,
     "qkv": QKV,
@@ -90,9 +85,9 @@ class QuantizedTransformer:
         self.step_bytes = sum(each.nbytes for each in weights.sections.values())
         self._embeddings = weights.embeddings
         self._strips = _strip_tables(weights)
-        self._ones = np.ones(STRIP * max(map(len, self._strips.values()), default=0), np.float32)
+        self._sizes = _sizes(architecture, in_lines=weights.form == "q4")
+        self._ones = np.ones(max(self._sizes.up, self._sizes.vocabulary), np.float32)
         self._table = _address_table(weights, self._strips, self._ones)
-        self._sizes = _sizes(architecture, GROUP_LIMIT if weights.form == "int8" else LINES)
         self._angles = RotaryTables(architecture)
         self._buffers = _new_buffers(self._sizes, architecture, threads)
         self._lock = Lock()  # buffers serve one pass at a time
@@ -244,7 +239,7 @@ def _strip_tables(weights: PackedWeights) -> dict[str, LongArray]:
 def _address_table(weights: PackedWeights, strips: dict[str, LongArray], ones: FloatArray) -> LongArray:
     """Return the addresses of every layer's weights; see `kernels.forward_pass`.
 
-    Blocks have their scales inside, so a channel's is 1, unless the matrix has a section of them.
+    Matrices have their scales inside, so a channel's is 1, unless the matrix has a section of them.
 
     Returns:
         # [layers + 1, LAYER_COLUMNS]
@@ -254,7 +249,7 @@ def _address_table(weights: PackedWeights, strips: dict[str, LongArray], ones: F
     parts = {"weights": 0, "scales": 1, "bias": 2}
     found = {name: section for name, section in weights.sections.items() if not name.endswith((".blocks", ".strips"))}
     found |= {f"{name}.weights": table for name, table in strips.items()}
-    found = {f"{name}.scales": ones for name in strips} | found
+    found = {name.replace(".weights", ".scales"): ones for name in found if name.endswith(".weights")} | found
     for name, section in found.items():
         owner, _, matrix = name.partition(".")
         if matrix:
@@ -263,11 +258,11 @@ def _address_table(weights: PackedWeights, strips: dict[str, LongArray], ones: F
     return table
 
 
-def _sizes(architecture: Architecture, limit: int) -> Sizes:
-    """Return the sizes, with at most `limit` columns for each activation scale; LINES for rows in lines."""
+def _sizes(architecture: Architecture, *, in_lines: bool) -> Sizes:
+    """Return the sizes, for quantised rows in groups or in lines."""
 
     def group(width: int) -> int:
-        return group_width(width, limit) if limit else LINES
+        return LINES if in_lines else group_width(width)
 
     attention = architecture.heads * architecture.head_dim
     return Sizes(

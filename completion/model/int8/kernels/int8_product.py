@@ -1,8 +1,9 @@
 """Products of int8 rows with packed matrices. Integer sums are exact: a row's result never depends on its batch.
 
 A matrix W [out, in] is packed in panels of 64 output channels. In a panel, neighbouring inputs of a channel are
-adjacent, as many as the processor's product adds (a run): [panel][in / run][64][run]. Weights are stored as w + 128
-where the product takes unsigned ones, and 128 · Σx is subtracted again: `instructions`.
+adjacent, as many as the processor's product adds (a run). The columns are in groups, which are those of the rows too:
+[panel][group](scales as bfloat16 [64], weights [group / run][64][run]). Weights are stored as w + 128 where the product
+takes unsigned ones, and 128 · Σx is subtracted again: `instructions`.
 A matrix of blocks has four strips a panel: `block_product`.
 """
 
@@ -37,6 +38,7 @@ from completion.model.int8.kernels.vector import (
     INT,
     INTS,
     LONG,
+    SHORTS,
     call,
     exp,
     floats,
@@ -54,6 +56,8 @@ from completion.model.int8.kernels.vector import (
 
 TILE_ROWS = INSTRUCTIONS.tile_rows
 """Maximum number of rows multiplied together."""
+_SCALES_BYTES = 2 * CHANNELS
+"""Bytes of a group's scales."""
 _GELU_LINEAR = np.float32(2 * np.sqrt(2 / np.pi))
 _GELU_CUBIC = np.float32(2 * np.sqrt(2 / np.pi) * 0.044715)
 
@@ -70,8 +74,9 @@ def emit_tile(
     factors_stride: ir.Value,
     out: ir.Value,
 ) -> None:
-    """Emit the inner loop for a fixed number of rows: float32 [rows, 64] += scale_x · (rows × a group of a panel)."""
+    """Emit the loops for a fixed number of rows: float32 [rows, 64] += scale_x · scales · (rows × a panel's group)."""
     channels, columns = instructions.tile_channels(rows), instructions.tile_columns
+    scales, weights = weights, b.add(weights, LONG(_SCALES_BYTES))
     empty = instructions.empty_sums(rows)
     sums = [cgutils.alloca_once(b, zero.type) for zero in empty]
     for first in range(0, CHANNELS, channels):
@@ -86,14 +91,21 @@ def emit_tile(
             after = instructions.add_columns(b, before, b.add(at, LONG(first * instructions.run)), inputs)
             for slot, total in zip(sums, after, strict=True):
                 b.store(total, slot)
+        widened = [_bfloats(b, scales, 2 * (first + n)) for n in range(0, channels, LANES)]
         for row, totals in enumerate(instructions.tile_sums(b, [b.load(slot) for slot in sums], rows)):
             factor = b.add(factors, b.mul(factors_stride, LONG(row)))
             scale = splat(b, b.load(pointer(b, factor, 0, FLOAT), align=4), FLOATS)
             offset = splat(b, b.load(pointer(b, factor, 4, INT), align=4), INTS)
             for n, total in enumerate(totals):
                 result = pointer(b, out, 4 * (row * CHANNELS + first + n * LANES), FLOATS)
-                exact = b.sitofp(b.sub(total, offset), FLOATS)
+                exact = b.fmul(b.sitofp(b.sub(total, offset), FLOATS), widened[n])
                 b.store(call(b, "llvm.fma.v16f32", FLOATS, exact, scale, b.load(result, align=4)), result, align=4)
+
+
+def _bfloats(b: ir.IRBuilder, address: ir.Value, offset: int) -> ir.Value:
+    """Load sixteen bfloat16 as float32."""
+    bits = b.zext(b.load(pointer(b, address, offset, SHORTS), align=4), INTS)
+    return b.bitcast(b.shl(bits, ir.Constant(INTS, [16] * LANES)), FLOATS)
 
 
 def _tile(rows: int) -> Any:  # noqa: ANN401  (a numba intrinsic)
@@ -113,7 +125,7 @@ def multiply_tile(
         rows: Number of rows.
         x: Address of the rows' group.  # int8 [rows, depth]
         stride: Bytes from one row's inputs to the next one's.
-        weights: Address of the panel's group.  # bytes [depth / run, 64, run]
+        weights: Address of the panel's group: its scales, then its bytes [depth / run, 64, run].
         depth: Number of inputs in the group.
         factors: Address of the first row's scale and offset; see `Inputs.factors_at`.
         factors_stride: Bytes from one row's factors to the next one's.
@@ -145,7 +157,7 @@ class Inputs(NamedTuple):
 class Matrix(NamedTuple):
     """Packed matrix, by address."""
 
-    weights_at: int  # bytes [panels, width / run, 64, run]; or int64 [strips, 2]: a strip's address and kind
+    weights_at: int  # panels of groups, see above; or int64 [strips, 2]: a strip's address and kind
     scales_at: int  # float32 [panels · 64]
     bias_at: int  # float32 [panels · 64]
 
@@ -182,12 +194,12 @@ def multiply_panel(rows: int, panel: int, inputs: Inputs, matrix: Matrix, target
 @njit
 def _multiply_groups(first: int, rows: int, panel: int, inputs: Inputs, matrix: Matrix, sums_at: int) -> None:
     """Add the products of a tile with an int8 panel to its sums."""
-    weights = matrix.weights_at + panel * inputs.width * CHANNELS
-    stride = 8 * (inputs.width // inputs.group_width)
+    groups, group_bytes = inputs.width // inputs.group_width, inputs.group_width * CHANNELS + _SCALES_BYTES
+    weights, stride = matrix.weights_at + panel * groups * group_bytes, 8 * groups
     x, factors = inputs.bytes_at + first * inputs.width, inputs.factors_at + first * stride
-    for column in range(0, inputs.width, inputs.group_width):
-        group, at = weights + column * CHANNELS, factors + 8 * (column // inputs.group_width)
-        multiply_tile(rows, x + column, inputs.width, group, inputs.group_width, at, stride, sums_at)
+    for group in range(groups):
+        column, at = x + group * inputs.group_width, weights + group * group_bytes
+        multiply_tile(rows, column, inputs.width, at, inputs.group_width, factors + 8 * group, stride, sums_at)
 
 
 @njit

@@ -20,6 +20,7 @@ from completion.model.architecture import read_architecture
 from completion.model.int8 import packed_weights
 from completion.model.int8.int8_sections import gate_up_order, pack_matrix
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
+from completion.model.int8.kernels.processor import weight_layout
 from completion.model.int8.packed_weights import check_sizes, load_packed
 from completion.model.int8.quantized import QuantizedTransformer, tree_rows
 from completion.model.store.converted_models import GGUF_NAME
@@ -372,10 +373,15 @@ def test_a_cache_of_another_model_is_refused(qwen, tiny_qwen):
 
 
 def test_packed_weights_differ_by_half_a_quantisation_step_or_less():
-    weight = np.random.default_rng(0).normal(size=(70, 32)).astype(np.float32)
-    packed, scales = pack_matrix(weight)
-    restored = packed.astype(np.float32).transpose(0, 2, 1, 3).reshape(128, 32) - 128
-    assert np.all(np.abs(restored * scales[:, None] - np.pad(weight, ((0, 58), (0, 0))))[:70] <= scales[:70, None] / 2)
+    weight = np.random.default_rng(0).normal(size=(70, 256)).astype(np.float32)  # two panels, two groups of columns
+    groups = pack_matrix(weight).reshape(2, 2, 128 + 64 * 128)
+    bits = np.ascontiguousarray(groups[:, :, :128]).view(np.uint16).astype(np.uint32)
+    scales = (bits << np.uint32(16)).view(np.float32).transpose(0, 2, 1).reshape(128, 2, 1)[:70]
+    (offset, run), values = weight_layout(), groups[:, :, 128:].astype(np.int16)
+    values = (values if offset else values.astype(np.int8)).reshape(2, 2, 128 // run, 64, run).transpose(0, 3, 1, 2, 4)
+    restored = scales * (values.reshape(128, 2, 128)[:70].astype(np.float32) - offset)
+    assert np.all(np.abs(restored.reshape(70, 256) - weight) <= np.repeat(scales, 128, axis=2).reshape(70, 256) / 2)
+    assert np.all(scales <= 1.01 * np.abs(weight).reshape(70, 2, 128).max(axis=2, keepdims=True) / 127)
 
 
 def test_gate_channels_are_followed_by_their_up_channels():
