@@ -83,7 +83,10 @@ class EngineRoom:
     def latest_requests(self, count: int = 12) -> str:
         """Return a line for each of the latest requests of all servers, by their telemetry: no text, but its fate."""
         columns = "id, reason, detail, stop_reason, suggestions, characters, wait_ms, answer_ms, shown, outcome"
-        store = open_store(Path(self.environment["DRAFTLINE_STATE_DIR"]) / "telemetry.sqlite3")
+        path = Path(self.environment["DRAFTLINE_STATE_DIR"]) / "telemetry.sqlite3"
+        if not path.exists():
+            return "none"
+        store = open_store(path)
         rows = store.execute(f"SELECT {columns} FROM suggestions ORDER BY at DESC LIMIT ?", (count,)).fetchall()
         refused = store.execute("SELECT reason, sum(requests) FROM refusals GROUP BY reason").fetchall()
         store.close()
