@@ -46,7 +46,9 @@ def test_a_replay_asks_with_and_without_drafts():
     ticks = iter(range(10_000))
     rows = run(load_model("default", threads=1), [SCRIPT], 4, 3, lambda: next(ticks) / 1000)
     assert len(rows[DRAFTS].whole) == len(rows[PLAIN].whole) > 0
-    assert rows[DRAFTS].tokens == rows[PLAIN].tokens
+    assert all(  # the last step may add tokens after the text's end
+        drafted >= plain > 0 for drafted, plain in zip(rows[DRAFTS].tokens, rows[PLAIN].tokens, strict=True)
+    )
     for times in rows.values():
         shown = zip(times.first_text, times.first_line, times.whole, strict=True)
         assert all(0 < first <= line <= whole for first, line, whole in shown)

@@ -76,7 +76,7 @@ def pack_matrix(weight: FloatArray) -> Section:
     values = np.rint(groups / scales).astype(np.int16) + np.int16(offset)
     runs = values.astype(np.uint8).reshape(*values.shape[:3], group // run, run).transpose(0, 2, 3, 1, 4)
     bits = (scales.view(np.uint32) >> np.uint32(16)).astype(np.uint16).transpose(0, 2, 1, 3)
-    parts = [np.ascontiguousarray(part).view(np.uint8).reshape(*runs.shape[:2], -1) for part in (bits, runs)]
+    parts = [np.ascontiguousarray(part).view(np.uint8).reshape(*runs.shape[:2], -1) for part in (runs, bits)]
     return np.concatenate(parts, axis=2).reshape(len(runs), -1)
 
 

@@ -42,7 +42,7 @@ from drafting.arrays import IntArray
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 3
+FORMAT = 4
 """Version of the packed layout; a change packs all models again."""
 _ALIGNMENT = 4096
 _READ_BYTES = 1 << 25

@@ -81,7 +81,8 @@ def streamed(task):
 def branches_alone(task, first):
     """Yield each branch of an attempt, decoded alone to its end."""
     kept = tokens_that_may_be_shown(first)
-    for branch in islice((each for each in first.branches() if each.start >= kept), MAX_BRANCHES):
+    followed = islice((each for each in first.branches() if each.start >= kept), MAX_BRANCHES)
+    for branch in sorted(followed, key=lambda each: -each.start):  # each overwrites the cached attempt from there on
         task.session.truncate(len(task.prompt.tokens) + branch.start)
         other = task.branch_attempt(first, branch, task.request.max_tokens)
         if other.stop is None:

@@ -2,7 +2,7 @@
 
 A matrix W [out, in] is packed in panels of 64 output channels. In a panel, neighbouring inputs of a channel are
 adjacent, as many as the processor's product adds (a run). The columns are in groups, which are those of the rows too:
-[panel][group](scales as bfloat16 [64], weights [group / run][64][run]). Weights are stored as w + 128 where the product
+[panel][group](weights [group / run][64][run], scales as bfloat16 [64]). Weights are stored as w + 128 where the product
 takes unsigned ones, and 128 · Σx is subtracted again: `instructions`.
 A matrix of blocks has four strips a panel: `block_product`.
 """
@@ -76,7 +76,7 @@ def emit_tile(
 ) -> None:
     """Emit the loops for a fixed number of rows: float32 [rows, 64] += scale_x · scales · (rows × a panel's group)."""
     channels, columns = instructions.tile_channels(rows), instructions.tile_columns
-    scales, weights = weights, b.add(weights, LONG(_SCALES_BYTES))
+    scales = b.add(weights, b.mul(depth, LONG(CHANNELS)))
     empty = instructions.empty_sums(rows)
     sums = [cgutils.alloca_once(b, zero.type) for zero in empty]
     for first in range(0, CHANNELS, channels):
@@ -125,7 +125,7 @@ def multiply_tile(
         rows: Number of rows.
         x: Address of the rows' group.  # int8 [rows, depth]
         stride: Bytes from one row's inputs to the next one's.
-        weights: Address of the panel's group: its scales, then its bytes [depth / run, 64, run].
+        weights: Address of the panel's group: its bytes [depth / run, 64, run], then its scales.
         depth: Number of inputs in the group.
         factors: Address of the first row's scale and offset; see `Inputs.factors_at`.
         factors_stride: Bytes from one row's factors to the next one's.

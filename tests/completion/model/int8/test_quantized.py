@@ -374,10 +374,10 @@ def test_a_cache_of_another_model_is_refused(qwen, tiny_qwen):
 
 def test_packed_weights_differ_by_half_a_quantisation_step_or_less():
     weight = np.random.default_rng(0).normal(size=(70, 256)).astype(np.float32)  # two panels, two groups of columns
-    groups = pack_matrix(weight).reshape(2, 2, 128 + 64 * 128)
-    bits = np.ascontiguousarray(groups[:, :, :128]).view(np.uint16).astype(np.uint32)
+    groups = pack_matrix(weight).reshape(2, 2, 64 * 128 + 128)
+    bits = np.ascontiguousarray(groups[:, :, -128:]).view(np.uint16).astype(np.uint32)
     scales = (bits << np.uint32(16)).view(np.float32).transpose(0, 2, 1).reshape(128, 2, 1)[:70]
-    (offset, run), values = weight_layout(), groups[:, :, 128:].astype(np.int16)
+    (offset, run), values = weight_layout(), groups[:, :, :-128].astype(np.int16)
     values = (values if offset else values.astype(np.int8)).reshape(2, 2, 128 // run, 64, run).transpose(0, 3, 1, 2, 4)
     restored = scales * (values.reshape(128, 2, 128)[:70].astype(np.float32) - offset)
     assert np.all(np.abs(restored.reshape(70, 256) - weight) <= np.repeat(scales, 128, axis=2).reshape(70, 256) / 2)
