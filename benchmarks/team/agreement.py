@@ -70,7 +70,8 @@ def kept(model: RemoteModel, tasks: Sequence[Task]) -> int:
     tokenizer, found = model.tokenizer, 0
     for task in tasks:
         healed = heal(task.prefix)
-        query = Query(tokenizer.encode(healed.shown), _FORCED_TOKENS, healed.forced)
+        prompt = tokenizer.encode(healed.shown or "\n")  # servers refuse an empty one; prompts with markers never are
+        query = Query(prompt, _FORCED_TOKENS, healed.forced)
         written = b"".join(tokenizer.token_bytes(each.token) for each in model.server.generate(query, CancelToken()))
         found += written.startswith(healed.forced)
     return found
