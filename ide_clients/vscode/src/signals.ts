@@ -68,7 +68,7 @@ export class Signals implements vscode.Disposable {
     }, PAUSE_MS);
   }
 
-  /** Do not report the cursor's position for now: until it moves with the changed text, it is that of the old text. */
+  /** Report the cursor's position only after it has moved with the changed text: until then it is that of the old text. */
   textChanged({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
     if (contentChanges.length > 0 && document === vscode.window.activeTextEditor?.document) {
       clearTimeout(this.pauseTimer);

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator
 
+from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.consent import KEEP, SEND
+from tests.e2e.conftest import EngineRoom
 from tests.e2e.vscode.code_window import CodeServer, CodeWindow
 
 pytestmark = pytest.mark.vscode
@@ -19,16 +22,17 @@ ADDRESS = "https://nowhere.invalid:1"
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Path:
-    """Return the folder in which answers are remembered."""
-    return tmp_path / "state"
+def room(tmp_path: Path) -> Iterator[EngineRoom]:
+    """Return folders of the test's own, in which nobody has answered anything yet."""
+    one = EngineRoom(tmp_path)
+    yield one
+    one.close()
 
 
 @pytest.fixture
-def asking_server(paths, vsix: Path, engine_room, state: Path, tmp_path: Path) -> Iterator[CodeServer]:
-    """Return a code-server whose user has named a model server, and answered nothing yet."""
-    folders = {**engine_room.environment, "DRAFTLINE_STATE_DIR": str(state)}
-    server = CodeServer(paths, tmp_path / "code-server", folders)
+def asking_server(paths, vsix: Path, room: EngineRoom, tmp_path: Path) -> Iterator[CodeServer]:
+    """Return a code-server whose user has named a model server."""
+    server = CodeServer(paths, tmp_path / "code-server", room.environment)
     server.install(vsix)
     remote = {"draftline.engineUrl": ADDRESS, "draftline.engineKind": "draftline"}
     server.start({"draftline.python": sys.executable, **remote})
@@ -58,7 +62,7 @@ def question(window: CodeWindow) -> Locator:
     return window.page.locator(f".notification-toast:has-text('{ADDRESS}')")
 
 
-def test_typing_does_not_answer_and_the_answer_of_a_click_is_remembered(open_project, state):
+def test_typing_does_not_answer_and_the_answer_of_a_click_is_remembered(open_project, room, tmp_path):
     window = open_project()
     window.press("Control+Home", "End")
     window.type("1")
@@ -66,18 +70,20 @@ def test_typing_does_not_answer_and_the_answer_of_a_click_is_remembered(open_pro
     window.type("2 + 3")
     window.press("Enter")
     window.wait_for_line("x = 12 + 3")
-    answers = state / "consent.json"
+    answers = tmp_path / "state" / "consent.json"
     assert not answers.exists()
     question(window).get_by_role("button", name=SEND, exact=True).wait_for()
     question(window).get_by_role("button", name=KEEP, exact=True).click()
     question(window).wait_for(state="detached")
-    window.type("4")
-    window.page.wait_for_selector("[aria-label*='draftline']")
+    deadline = time.monotonic() + 30
+    while not answers.exists():
+        assert time.monotonic() < deadline, "the answer is not remembered"
     assert list(json.loads(answers.read_text())["answers"].values()) == [False]
 
-    again = open_project()
+    window.close()
+    again, unsent = open_project(), room.kept_away(EmptyReason.NOT_SENT)
+    again.page.wait_for_selector("[aria-label*='draftline: ']:not([aria-label*='starting'])")
     again.press("Control+Home", "End")
     again.type("5")
-    again.wait_for_line("x = 12 + 35")
-    again.page.wait_for_selector("[aria-label*='draftline: ']")
+    room.wait_for_kept_away(EmptyReason.NOT_SENT, unsent)
     assert question(again).count() == 0
