@@ -201,6 +201,8 @@ class Session:
                 self._closed(document)
         for content in cells.text_content or ():
             self.change_document(types.DidChangeTextDocumentParams(content.document, content.changes))
+        for document in self.documents.cells_below(params.notebook_document.uri, cells):
+            self.completer.text_above_changed(document)
 
     def close_notebook(self, params: types.DidCloseNotebookDocumentParams) -> None:
         """Handle a closed notebook."""

@@ -94,6 +94,12 @@ class InlineCompleter:
         else:
             generation.note_use(fitting, wants_all=False)  # some editors narrow the suggestion without a request
 
+    def text_above_changed(self, document: Document) -> None:
+        """Note a change in the cells above a notebook's cell. What was generated in advance did not see it."""
+        state = self._states.get(document.uri)
+        if state is not None:
+            state.drop_ahead()
+
     def cursor_moved(self, document: Document, place: Place) -> bool:
         """Note a moved cursor; return whether a generation fits it. Cancel one that does not, and answer its query."""
         state = self._states.get(document.uri)

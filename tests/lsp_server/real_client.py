@@ -9,6 +9,7 @@ from lsprotocol import types
 from pytest_lsp import LanguageClient, make_test_lsp_client
 
 ROOT = Path(__file__).parents[2]
+NOTEBOOK = "file:///n.ipynb"
 COMMAND = (sys.executable, "-P", "-m", "lsp_server")
 
 
@@ -82,6 +83,25 @@ class RealClient:
                 [types.TextDocumentContentChangePartial(range_, text)],
             )
         )
+
+    def open_notebook(self, texts):
+        """Open a notebook of Python cells, by their URIs."""
+        kind = types.NotebookCellKind.Code
+        notebook = types.NotebookDocument(NOTEBOOK, "jupyter", 1, [types.NotebookCell(kind, uri) for uri in texts])
+        cells = [types.TextDocumentItem(uri, "python", 1, text) for uri, text in texts.items()]
+        self.lsp.notebook_document_did_open(types.DidOpenNotebookDocumentParams(notebook, cells))
+
+    def change_cell(self, uri, version, start, end, text):
+        change = types.TextDocumentContentChangePartial(types.Range(types.Position(*start), types.Position(*end)), text)
+        content = types.NotebookDocumentCellContentChanges(
+            types.VersionedTextDocumentIdentifier(version, uri), [change]
+        )
+        self.change_notebook(version, types.NotebookDocumentCellChanges(text_content=[content]))
+
+    def change_notebook(self, version, cells):
+        named = types.VersionedNotebookDocumentIdentifier(version, NOTEBOOK)
+        change = types.NotebookDocumentChangeEvent(cells=cells)
+        self.lsp.notebook_document_did_change(types.DidChangeNotebookDocumentParams(named, change))
 
     async def complete(self, uri, line, character, *, invoked=False):
         kind = types.InlineCompletionTriggerKind

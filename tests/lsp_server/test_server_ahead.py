@@ -66,6 +66,19 @@ async def test_a_key_that_departs_ends_it_before_its_text_is_complete(paced, sta
     assert paced.prefixes == ["x =", "x =" + item.insert_text, "x =y"]
 
 
+async def test_after_a_change_in_the_cells_above_it_is_asked_anew(paced, start_client):
+    client = await start_client(ahead=True, max_tokens=1)
+    await client.ready()
+    client.open_notebook({"above": "import os", "cell": "x ="})
+    steps(paced, 1)
+    (item,) = await client.complete("cell", 0, 3)
+    client.change_cell("above", 2, (0, 7), (0, 9), "re")
+    client.change_cell("cell", 2, (0, 3), (0, 3), item.insert_text)
+    steps(paced, 1)
+    await client.complete("cell", 0, 3 + len(item.insert_text))
+    assert paced.prefixes[-1] == f"import re\n\nx ={item.insert_text}"
+
+
 @pytest.mark.parametrize("off", ["manual", "snooze"])
 async def test_an_acceptance_where_it_is_off_sends_no_request(paced, start_client, off):
     options = {"manual": {"trigger": "manual"}, "snooze": {}}[off]

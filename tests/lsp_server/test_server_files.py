@@ -8,36 +8,25 @@ from lsprotocol import types
 from completion.request import Closing
 from tests.lsp_server.real_client import steps
 
-NOTEBOOK = "file:///n.ipynb"
-
-
-def open_notebook(client, texts):
-    kind = types.NotebookCellKind.Code
-    notebook = types.NotebookDocument(NOTEBOOK, "jupyter", 1, [types.NotebookCell(kind, uri) for uri in texts])
-    cells = [types.TextDocumentItem(uri, "python", 1, text) for uri, text in texts.items()]
-    client.lsp.notebook_document_did_open(types.DidOpenNotebookDocumentParams(notebook, cells))
-
 
 async def test_deleting_a_cell_ends_its_request(paced, start_client):
     client = await start_client(streaming=True, max_tokens=1000)
     await client.ready()
-    open_notebook(client, {"c1": "import os", "c2": "os."})
+    client.open_notebook({"c1": "import os", "c2": "os."})
     steps(paced, 1)
     answer = asyncio.create_task(client.complete("c2", 0, 3))
     await client.until(lambda: client.partials)
     gone = types.NotebookDocumentCellChangeStructure(
         types.NotebookCellArrayChange(1, 1), did_close=[types.TextDocumentIdentifier("c2")]
     )
-    change = types.NotebookDocumentChangeEvent(cells=types.NotebookDocumentCellChanges(gone))
-    version = types.VersionedNotebookDocumentIdentifier(2, NOTEBOOK)
-    client.lsp.notebook_document_did_change(types.DidChangeNotebookDocumentParams(version, change))
+    client.change_notebook(2, types.NotebookDocumentCellChanges(gone))
     assert await asyncio.wait_for(answer, 10) == []
 
 
 async def test_a_notebook_cell_gets_a_completion(paced, start_client):
     client = await start_client()
     await client.ready()
-    open_notebook(client, {"c1": "import os", "c2": "os."})
+    client.open_notebook({"c1": "import os", "c2": "os."})
     steps(paced, 3)
     (item,) = await client.complete("c2", 0, 3)
     assert item.insert_text == " 0 1 2"

@@ -56,12 +56,14 @@ class Document:
         asked = Asked(self.model.text[:offset], self.model.text[offset:])
         self.may_see(asked)
         position = self.model.position(offset)
+        self.places.pop((self.version, position["line"], position["character"]), None)
         self.places[self.version, position["line"], position["character"]] = asked
         return asked, position
 
     def may_see(self, asked: Asked) -> None:
         """The engine may be asked with the cells above as they are now: a request waits a moment before it goes."""
         text = echo(self.above() + asked.prefix, asked.suffix)
+        self.told.pop(text, None)  # the newest is last, and the oldest are forgotten first
         self.told[text] = asked
 
     def is_told(self, now: Asked, item: str, *, whole: bool) -> bool:

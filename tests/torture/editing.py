@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import time
 
+from lsp_server.suggesting.ahead import LOOK_S
 from tests.torture.answers import AnswerChecker, Document, Pending
 from tests.torture.raw_client import LanguageClient
 from tests.torture.tally import Round
@@ -130,7 +131,9 @@ class Typist:
                 id_ = command["arguments"][0]
                 self.client.notify("draftline/didRejectCompletion", {"id": id_, "reason": reason})
             case 3:
-                self._insert(document, offset, item["insertText"])
+                after = self._insert(document, offset, item["insertText"])
+                if after is not None:  # the server goes on from here before it is asked
+                    document.ask(after)
                 pending = Pending(None, None, {}, time.monotonic())
                 self.pending[self.client.ask("workspace/executeCommand", command)] = pending
             case 4:
@@ -139,6 +142,10 @@ class Typist:
                 if after is not None and typed != "\r":
                     asked, position = document.ask(after)
                     self._ask(Pending(document, asked, position, time.monotonic()), invoked=False)
+
+    def read(self) -> None:
+        """Look at what is shown for so long that the server generates what follows it."""
+        time.sleep(LOOK_S + 0.05)
 
     def move_cursor(self) -> None:
         """Rest the cursor somewhere."""
@@ -268,7 +275,7 @@ def run(tally: Round, seconds: float = SECONDS) -> None:
         typist.open_notebook()
         acts = {
             typist.edit: 40, typist.ask: 24, typist.ask_and_check: 14, typist.cancel: 5, typist.use_offer: 12,
-            typist.move_cursor: 2, typist.close: 0.5, typist.change_cells: 1, typist.settle: 2,
+            typist.move_cursor: 2, typist.close: 0.5, typist.change_cells: 1, typist.settle: 2, typist.read: 0.1,
         }  # fmt: skip
         end = time.monotonic() + seconds
         while time.monotonic() < end:
