@@ -20,7 +20,7 @@ from benchmarks.drafting.records import Case, read_cases
 from benchmarks.drafting.transformers_lookup import TheirPromptLookup
 from completion.backend import BACKENDS
 from completion.cancellation import CancelToken
-from completion.decoding.drafting_setup import common_tokens, line_ends
+from completion.decoding.drafting_setup import common_tokens
 from completion.decoding.step_costs import measure_costs
 from completion.engine import Engine, product_settings
 from completion.model.loading import LoadedModel, load_model
@@ -43,7 +43,7 @@ class SwitchedDrafters(Drafters):
         """Measure the step costs once. Each row starts with its own empty memory."""
         costs = measure_costs(loaded.model, max_nodes)
         special = sorted(loaded.tokenizer.special.values())
-        ends, size = line_ends(loaded.tokenizer), loaded.tokenizer.vocabulary_size
+        ends, size = loaded.tokenizer.tokens_with_byte(b"\n"), loaded.tokenizer.vocabulary_size
         common = common_tokens(loaded.tokenizer)
         super().__init__(default_calibration(), costs, size, NAMES, special, ends, common)
 

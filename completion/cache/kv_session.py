@@ -54,7 +54,7 @@ class SessionSettings:
 
     capacity: int = 4096
     spare_slots: int = 512
-    budget_bytes: int = 96 << 20
+    budget_bytes: int = 64 << 20
     shared: bool = False
     chunk_tokens: int = 128
     abandons_chunks: bool = False

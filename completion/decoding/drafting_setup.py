@@ -26,16 +26,11 @@ def make_drafters(loaded: LoadedModel, max_nodes: int) -> Drafters:
     calibration = load_calibration(_calibration_file(loaded.digest), loaded.digest)
     special = sorted(loaded.tokenizer.special.values())
     costs = load_or_measure_costs(loaded, max_nodes)
-    ends, vocabulary_size = line_ends(loaded.tokenizer), loaded.tokenizer.vocabulary_size
+    ends, vocabulary_size = loaded.tokenizer.tokens_with_byte(b"\n"), loaded.tokenizer.vocabulary_size
     common = common_tokens(loaded.tokenizer)
     drafters = Drafters(calibration, costs, vocabulary_size, special=special, line_ends=ends, common=common)
     drafters.warm_up()
     return drafters
-
-
-def line_ends(tokenizer: CodeTokenizer) -> list[int]:
-    """Return the tokens that contain a line break."""
-    return [token for token in range(tokenizer.vocabulary_size) if b"\n" in tokenizer.token_bytes(token)]
 
 
 def common_tokens(tokenizer: CodeTokenizer) -> RecyclingArrays:

@@ -47,6 +47,7 @@ from drafting.machine_code.numba_runtime import numba_version
 if TYPE_CHECKING:
     from completion.engine import Engine
     from completion.model.loading import LoadedModel
+    from completion.syntax.parser_process import ParserProcess
 
 _log = logging.getLogger(__name__)
 
@@ -171,6 +172,18 @@ def load_engine(settings: HostSettings, progress: Progress, *, mapped: bool = Fa
     Raises:
         DraftlineError: The model cannot be loaded.
     """
+    from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
+
+    parsing = ParserProcess()
+    parsing.start()  # it gets ready while the weights are read
+    try:
+        return _load_engine(settings, parsing, progress, mapped=mapped)
+    except Exception:
+        parsing.close()
+        raise
+
+
+def _load_engine(settings: HostSettings, parsing: ParserProcess, progress: Progress, *, mapped: bool) -> LoadedEngine:
     from completion.model.devices import note_failure  # noqa: PLC0415
     from completion.model.loading import load_model  # noqa: PLC0415
 
@@ -185,7 +198,7 @@ def load_engine(settings: HostSettings, progress: Progress, *, mapped: bool = Fa
     )
     loaded = load()
     try:
-        return _warm_engine(loaded, settings.session_share, progress)
+        return _warm_engine(loaded, parsing, settings.session_share, progress)
     # The boundary to a GPU's driver: another program may have taken its memory since the trial.
     except Exception as error:
         if not note_failure(loaded.folder, loaded.plan, error):
@@ -193,26 +206,20 @@ def load_engine(settings: HostSettings, progress: Progress, *, mapped: bool = Fa
     del loaded
     with suppress(RuntimeError):  # after some faults a driver refuses every call
         trim_gpu()
-    return _warm_engine(load(), settings.session_share, progress)
+    return _warm_engine(load(), parsing, settings.session_share, progress)
 
 
-def _warm_engine(loaded: LoadedModel, session_share: float, progress: Progress) -> LoadedEngine:
+def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: float, progress: Progress) -> LoadedEngine:
     from completion.engine import Engine, product_settings  # noqa: PLC0415
     from completion.model.devices import note_failure  # noqa: PLC0415
     from completion.model.loading import FIRST_START  # noqa: PLC0415
-    from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
 
-    parsing = ParserProcess()
-    try:
-        with report_if_slow(progress, FIRST_START, 0.95):
-            free = free_bytes()
-            for_sessions = free if loaded.plan is None else free_gpu_bytes(loaded.plan.memory_share)
-            room = (int(session_share * each) for each in (for_sessions, free))
-            engine = Engine(loaded, product_settings(*room), parsing=parsing)
-            warm_up(engine)
-    except Exception:
-        parsing.close()
-        raise
+    with report_if_slow(progress, FIRST_START, 0.95):
+        free = free_bytes()
+        for_sessions = free if loaded.plan is None else free_gpu_bytes(loaded.plan.memory_share)
+        room = (int(session_share * each) for each in (for_sessions, free))
+        engine = Engine(loaded, product_settings(*room), parsing=parsing)
+        warm_up(engine)
     return LoadedEngine(
         engine,
         loaded.name,

@@ -95,7 +95,7 @@ IN_PROCESS = InProcess()
 
 
 class ParserProcess:
-    """Calls functions in a child process, which starts at the first call. Not thread-safe.
+    """Calls functions in a child process, which starts at the first call, or before. Not thread-safe.
 
     Args:
         cpu_limit_s: CPU time of one call in seconds.
@@ -144,6 +144,10 @@ class ParserProcess:
             raise result
         return cast("_T", result)
 
+    def start(self) -> None:
+        """Start the child on another thread. If it cannot start, the first call says so."""
+        self._pipe_thread.submit(self._living_child)
+
     def watch(self, cancel: CancelToken, document: str = "") -> None:
         """Set the token that cancels the next calls, and the document that they are for."""
         self._cancel, self._document = cancel, document
@@ -158,8 +162,9 @@ class ParserProcess:
 
     def close(self) -> None:
         """Kill the child."""
-        self._kill()
+        self._kill()  # which ends the exchange that the thread may wait for
         self._pipe_thread.shutdown()
+        self._kill()  # it may have started the child meanwhile
         if self._child is not None:
             self._child.wait()
 
@@ -194,7 +199,7 @@ class ParserProcess:
 
     def _exchange(self, call: bytes) -> Any:  # noqa: ANN401  what the function returns
         """Send a call and return its result. Runs on its own thread, because a pipe can block in both directions."""
-        child = self._child = self._child or self._start()
+        child = self._living_child()
         assert child.stdin is not None  # noqa: S101  both are pipes
         assert child.stdout is not None  # noqa: S101
         self._earlier_cpu_s = 0.0 if self._by_kernel else _used_by(child)[0]
@@ -207,6 +212,10 @@ class ParserProcess:
             child.wait()
             raise
         return pickle.loads(answer)  # noqa: S301  from our own child
+
+    def _living_child(self) -> subprocess.Popen[bytes]:
+        self._child = self._child or self._start()
+        return self._child
 
     def _start(self) -> subprocess.Popen[bytes]:
         limits = self._limits if self._by_kernel else (0, 0)

@@ -119,6 +119,13 @@ def test_tokens_with_prefix_returns_the_sentencepiece_tokens_that_agree(sentence
     assert expected
 
 
+@pytest.mark.parametrize("byte", [b"\n", b"e", b" ", b"\xe2"])
+def test_tokens_with_byte_returns_the_tokens_that_contain_it(byte_level, sentencepiece, byte):
+    for tokenizer in (byte_level, sentencepiece):
+        expected = [token for token in range(tokenizer.vocabulary_size) if byte in tokenizer.token_bytes(token)]
+        assert tokenizer.tokens_with_byte(byte) == expected
+
+
 def test_a_vocabulary_that_can_spell_a_control_token_is_refused(tiny_qwen2):
     file = json.loads((tiny_qwen2 / "tokenizer.json").read_text())
     control = file["model"]["vocab"]["def"]

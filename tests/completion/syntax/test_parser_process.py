@@ -52,6 +52,20 @@ def test_defect_3_a_hostile_text_raises_a_parse_limit_error_and_the_next_text_is
     assert [found.name for found in parser(definitions, *SMALL)] == ["f"]
 
 
+def test_the_child_that_was_started_early_serves_the_first_call(parser):
+    others = psutil.Process().children()
+    parser.start()
+    assert [found.name for found in parser(definitions, *SMALL)] == ["f"]
+    assert len(psutil.Process().children()) == len(others) + 1
+
+
+def test_closing_while_the_child_starts_leaves_none(parser):
+    others = psutil.Process().children()
+    parser.start()
+    parser.close()
+    assert psutil.Process().children() == others
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces RLIMIT_AS")
 @pytest.mark.parametrize(("bound", "most_bytes"), [("kernel", 200_000_000), ("parent", 400_000_000)])
 def test_defect_3_the_memory_of_a_parse_is_bounded(bound, most_bytes):

@@ -17,6 +17,7 @@ from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SCRATCH_FLOA
 from completion.model.int8.kernels.vector import (
     bits_of,
     exp,
+    float_of,
     floats,
     larger,
     largest_of,
@@ -39,6 +40,12 @@ def to_bfloat(value: np.float32) -> np.uint16:
     return np.uint16((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
 
 
+@njit(inline="always")
+def from_bfloat(bits: np.uint16) -> np.float32:
+    """Return a bfloat16's value."""
+    return float_of(np.int32(np.int64(bits) << 16))
+
+
 @njit
 def write_row(
     layer: int,
@@ -57,7 +64,7 @@ def write_row(
         row: Index of the row.
         heads: Number of query heads.
         factor: Scale of the attention's scores.
-        qkv: Projections.  # [rows, (heads + 2 kv_heads) · head_dim]
+        qkv: Projections; keys are rounded to bfloat16.  # [rows, (heads + 2 kv_heads) · head_dim]
         queries: Receives rotated queries times `factor`.  # [kv_heads, ≥ rows · heads / kv_heads, head_dim]
         rows: Slots and positions.
         cache: Receives key and value.
@@ -76,8 +83,9 @@ def write_row(
     for head in range(kv_heads):
         start = (heads + head) * head_dim
         plain = cache.plain_keys[layer, head, slot]
-        for i in range(head_dim):
+        for i in range(head_dim):  # what is rotated is what is kept, so that a key rotated again has the same bits
             plain[i] = to_bfloat(qkv[row, start + i])
+            qkv[row, start + i] = from_bfloat(plain[i])
         rotate_key(qkv[row, start : start + head_dim], angle, slot, cache.keys[layer, head], cache)
         start += kv_heads * head_dim
         for i in range(head_dim):

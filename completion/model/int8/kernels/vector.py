@@ -137,6 +137,7 @@ store_ints = operation(types.void, types.int64, Ints)(
     lambda b, at, value: b.store(value, pointer(b, at, 0, INTS), align=4)
 )
 bits_of = operation(types.int32, types.float32)(lambda b, value: b.bitcast(value, INT))
+float_of = operation(types.float32, types.int32)(lambda b, bits: b.bitcast(bits, FLOAT))
 floats = operation(Floats, types.float32)(lambda b, value: splat(b, value, FLOATS))
 ints = operation(Ints, types.int32)(lambda b, value: splat(b, value, INTS))
 nearest_ints = operation(Ints, Floats)(lambda b, value: b.fptosi(call(b, "llvm.rint.v16f32", FLOATS, value), INTS))
