@@ -38,12 +38,12 @@ _NOTEBOOKS = types.NotebookDocumentSyncOptions(
 
 
 _NOTIFICATIONS: dict[str, Callable[[Session, Any], object]] = {
-    types.TEXT_DOCUMENT_DID_OPEN: lambda session, params: session.open_document(params),
-    types.TEXT_DOCUMENT_DID_CHANGE: lambda session, params: session.change_document(params),
-    types.TEXT_DOCUMENT_DID_CLOSE: lambda session, params: session.close_document(params.text_document.uri),
+    types.TEXT_DOCUMENT_DID_OPEN: lambda session, params: session.texts.open(params),
+    types.TEXT_DOCUMENT_DID_CHANGE: lambda session, params: session.texts.change(params),
+    types.TEXT_DOCUMENT_DID_CLOSE: lambda session, params: session.texts.close(params.text_document.uri),
     types.NOTEBOOK_DOCUMENT_DID_OPEN: lambda session, params: session.documents.open_notebook(params),
-    types.NOTEBOOK_DOCUMENT_DID_CHANGE: lambda session, params: session.change_notebook(params),
-    types.NOTEBOOK_DOCUMENT_DID_CLOSE: lambda session, params: session.close_notebook(params),
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE: lambda session, params: session.texts.change_notebook(params),
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE: lambda session, params: session.texts.close_notebook(params),
     messages.DID_SHOW: lambda session, params: session.signals.shown(messages.read_shown(params)),
     messages.DID_ACCEPT_PARTLY: lambda session, params: session.signals.partly_accepted(
         messages.read_part_accepted(params)

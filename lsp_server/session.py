@@ -12,9 +12,10 @@ from pygls.lsp.server import LanguageServer
 
 from lsp_server import client_registration
 from lsp_server.client_settings import ClientSettings
+from lsp_server.document_changes import DocumentChanges
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.position_encoding import PositionEncoding
-from lsp_server.documents.text_lines import Edit, Place
+from lsp_server.documents.text_lines import Place
 from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_start
 from lsp_server.editing.next_edits import PAUSE_S, NextEditor, is_wanted
@@ -94,6 +95,9 @@ class Session:
         self.preparer = Preparer(lambda: self.settings, self._prepare)
         self.recorder = SuggestionRecorder(lambda: self.status.status.model, clock)
         self.signals = ClientEvents(self.policy, self.completer, self.recorder)
+        self.texts = DocumentChanges(
+            self.documents, self.policy, self.completer, self.recorder, self.signals, self.feed, self.preparer
+        )
 
     @property
     def settings(self) -> Settings:
@@ -170,61 +174,6 @@ class Session:
                 await self.recorder.switch(usable_store_path() if self._is_recording else None)
             self.quiet.update()
             await self.engine.use(self.settings)
-
-    # --- documents --------------------------------------------------------------------------------------------------
-
-    def open_document(self, params: types.DidOpenTextDocumentParams) -> None:
-        """Handle an opened document."""
-        document = self.documents.open(params.text_document)
-        self.feed.changed(document)
-        self.preparer.soon(document, Place(0, 0))
-
-    def change_document(self, params: types.DidChangeTextDocumentParams) -> None:
-        """Handle a change of a document's text."""
-        changed = self.documents.change(params)
-        if changed is not None:
-            self._text_changed(*changed)
-
-    def close_document(self, uri: str) -> None:
-        """Handle a closed document."""
-        document = self.documents.close(uri)
-        if document is not None:
-            self._closed(document)
-
-    def change_notebook(self, params: types.DidChangeNotebookDocumentParams) -> None:
-        """Handle added, removed and changed cells of a notebook."""
-        cells = params.change.cells
-        if cells is None:
-            return
-        if cells.structure is not None:
-            for document in self.documents.change_cells(params.notebook_document.uri, cells.structure):
-                self._closed(document)
-        for content in cells.text_content or ():
-            self.change_document(types.DidChangeTextDocumentParams(content.document, content.changes))
-        for document in self.documents.cells_below(params.notebook_document.uri, cells):
-            self.completer.text_above_changed(document)
-
-    def close_notebook(self, params: types.DidCloseNotebookDocumentParams) -> None:
-        """Handle a closed notebook."""
-        for document in self.documents.close_notebook(params):
-            self._closed(document)
-
-    def _text_changed(self, document: Document, edits: list[Edit]) -> None:
-        self.policy.note_edits(document.uri, edits)
-        self.completer.document_changed(document, edits)
-        self.recorder.text_changed(document, edits)
-        self.feed.changed(document)
-        if edits:
-            last = edits[-1]
-            self.preparer.paused_at(document, document.lines.advance(last.start, len(last.inserted)))
-
-    def _closed(self, document: Document) -> None:
-        self.completer.clear(document.uri)
-        self.policy.forget(document.uri)
-        self.signals.forget(document)
-        self.recorder.document_closed(document)
-        self.preparer.forget(document)
-        self.feed.closed(document)
 
     # --- completion -------------------------------------------------------------------------------------------------
 

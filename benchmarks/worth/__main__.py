@@ -26,8 +26,8 @@ from benchmarks.worth.replay import Replay, Row
 from completion.engine import Engine, product_settings
 from completion.model.loading import load_model
 from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.gate.worth import WRONG_COST
 from lsp_server.settings.table import DEFAULTS
-from lsp_server.suggesting.worth import WRONG_COST
 
 RULE, BEFORE = "worth, as shipped", "whole lines, gate normal, 1 s quiet"
 ROWS = {

@@ -18,8 +18,8 @@ from benchmarks.worth.places import Place
 from completion.request import Suggestion
 from lsp_server.gate.acceptance_model import AcceptanceModel, AcceptanceWeights, Strictness
 from lsp_server.gate.features import Offer as GateOffer
+from lsp_server.gate.worth import worthwhile_end
 from lsp_server.suggesting.request_policy import is_inside_word
-from lsp_server.suggesting.worth import worthwhile_end
 
 ANSWER_S = 0.1
 """Time from a key to the complete suggestion, in seconds: about what `benchmarks.typing` prints for two cores."""

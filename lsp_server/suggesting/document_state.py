@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from lsp_server.suggesting.ahead import Ahead
 from lsp_server.suggesting.generation import Generation
@@ -30,6 +31,17 @@ class Turn:
         with suppress(TimeoutError):
             await asyncio.wait_for(self.superseded.wait(), wait_s)
         return self.superseded.is_set()  # it can be set in the moment in which the wait ends
+
+    async def wait_for(self, ready: Coroutine[Any, Any, None]) -> None:
+        """Wait for the engine: until `ready` ends, or until the turn is superseded."""
+        waits = [asyncio.ensure_future(ready), asyncio.ensure_future(self.superseded.wait())]
+        self.waits = True
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.waits = False
+            for wait in waits:
+                wait.cancel()
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from completion.errors import DraftlineError, EngineUnavailableError
 from completion.request import CompletionEvent, CompletionRequest, StopReason, Suggestion
+from lsp_server.gate.worth import worthwhile_end
 from lsp_server.suggesting.narrowing import Remainder, Situation, remainder, shortened, typed_since
-from lsp_server.suggesting.worth import worthwhile_end
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ from completion.request import CompletionRequest
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Edit, Place, split_lines
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.suggesting.ahead import Ahead
 from lsp_server.suggesting.document_state import DocumentState, Turn
 from lsp_server.suggesting.generation import CompletionSource, Generation
@@ -19,6 +18,7 @@ from lsp_server.suggesting.narrowing import CLOSERS, MAX_CLOSERS, Remainder, Sit
 from lsp_server.suggesting.query import Answer, Query, answer_from, situation_at
 from lsp_server.suggesting.request_policy import RequestPolicy, is_inside_word
 from lsp_server.suggesting.typing_rhythm import TypingRhythm
+from lsp_server.suggesting.visibility import Visibility
 
 WITHDRAWN_GRACE_S = 0.4
 """Time for which a cancelled request's generation goes on, in seconds: some editors cancel just before the next one."""
@@ -48,6 +48,7 @@ class InlineCompleter:
     ) -> None:
         self._source = source
         self._policy = policy
+        self._visibility = Visibility(policy, clock)
         self._build_request = build_request
         self._on_partial = on_partial
         self._on_answer = on_answer
@@ -139,7 +140,7 @@ class InlineCompleter:
             state.clear()
             return Answer(reason=refusal or EmptyReason.NOT_READY)
         is_reusable = self._is_reusable(query, state)
-        if refusal := self._silence(query, state.generation if is_reusable else None):
+        if refusal := self._visibility.silence(query, state.generation if is_reusable else None):
             state.clear()
             return Answer(reason=refusal)
         if not is_reusable:
@@ -180,16 +181,12 @@ class InlineCompleter:
             self._send_partial(state, generation)
             # Alternatives never delay an automatic suggestion. A manual request waits for all suggestions.
             ready = generation.wait_for_end() if query.invoked else generation.wait_for_first()
-            turn.waits = True
-            try:
-                await _wait_for_any(ready, turn.superseded.wait())
-            finally:
-                turn.waits = False
+            await turn.wait_for(ready)
             if reason := await self._end_before_answer(query, state, turn):
                 return Answer(generation, reason=reason)
             answer = answer_from(query, generation)
             if answer is not None and answer.remainders:
-                answer = replace(answer, remainders=self._offered(query, generation, answer.remainders))
+                answer = replace(answer, remainders=self._visibility.offered(query, generation, answer.remainders))
                 if not answer.remainders:
                     return Answer(generation, reason=EmptyReason.HIDDEN)
             if answer is not None:
@@ -206,10 +203,12 @@ class InlineCompleter:
         generation = state.generation
         if turn.superseded.is_set() or generation is None:
             return EmptyReason.SUPERSEDED if turn.superseded.is_set() else EmptyReason.OUTDATED
-        wait_s = self._unshown_s(query, generation) if generation.has_text else 0.0
+        wait_s = self._visibility.unshown_s(query, generation) if generation.has_text else 0.0
         if wait_s > 0 and await turn.is_superseded_within(wait_s):
             return EmptyReason.TYPING
-        return self._silence(query, generation) or (EmptyReason.OUTDATED if state.generation is None else None)
+        return self._visibility.silence(query, generation) or (
+            EmptyReason.OUTDATED if state.generation is None else None
+        )
 
     def _look_ahead(self, query: Query, state: DocumentState, shown: Generation, first: Remainder) -> None:
         """Plan what follows the acceptance of the first suggestion on the screen: its rest or a new generation."""
@@ -269,33 +268,12 @@ class InlineCompleter:
             if generation.running:
                 generation.cancel()
         elif (texts := tuple(one for one in remainders if one.text)) and not (
-            self._silence(query, generation) or self._unshown_s(query, generation) > 0
+            self._visibility.silence(query, generation) or self._visibility.unshown_s(query, generation) > 0
         ):
-            offered = self._offered(query, generation, texts)
+            offered = self._visibility.offered(query, generation, texts)
             if offered:
                 generation.is_visible = generation.is_streamed
                 self._on_partial(query, Answer(generation, offered), generation.is_settled)
-
-    def _silence(self, query: Query, generation: Generation | None) -> EmptyReason | None:
-        """Return why the user wants no automatic suggestions now; None for what was requested manually."""
-        is_requested = query.invoked or (generation is not None and generation.is_requested)
-        return None if is_requested else self._policy.quiet.silence()
-
-    def _unshown_s(self, query: Query, generation: Generation) -> float:
-        """Return for how many seconds a suggestion may not appear yet, because the user may be typing quickly."""
-        if query.invoked or generation.is_visible:
-            return 0.0
-        return query.received + query.settings.show_after_ms / 1000 - self.clock()
-
-    def _offered(self, query: Query, generation: Generation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
-        """Return what a query shows of the remainders of a generation; nothing if it is hidden."""
-        is_whole = query.invoked or generation.is_requested or query.settings.whole_lines
-        offered = left if is_whole else generation.worthwhile(query.situation, left)
-        strictness = Strictness.OFF if query.invoked else query.settings.gate
-        withheld = len(left[0].text) - len(offered[0].text) if offered else 0
-        hides = self._policy.acceptance.hides
-        generation.hidden = not offered or hides(query.document.uri, generation, strictness, withheld)
-        return () if generation.hidden else offered
 
     def _drop_unclaimed(self, state: DocumentState, turn: Turn) -> None:
         if state.turn is turn:
@@ -314,12 +292,3 @@ def _likely_cursors(document: Document, edit: Edit) -> Iterator[Place]:
 
 def _new_id() -> str:
     return secrets.token_hex(8)
-
-
-async def _wait_for_any(*waits: object) -> None:
-    tasks = [asyncio.ensure_future(wait) for wait in waits]  # type: ignore[call-overload]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from completion.request import CompletionEvent, Statistics, Suggestion
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.gate.worth import WRONG_COST, worthwhile_end
 from lsp_server.suggesting.generation import PAUSE_S
-from lsp_server.suggesting.worth import WRONG_COST, worthwhile_end
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
 WORDS = ("foo", "(", "bar", ", ", "baz", ")")
