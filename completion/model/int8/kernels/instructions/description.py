@@ -23,6 +23,7 @@ class Instructions(ABC):
         tile_rows: Maximum number of rows that are multiplied by a panel together.
         tile_columns: Number of columns of a round of a tile's loop.
         tile_queries: Maximum number of queries of attention together.
+        attention_sums: Number of vectors of sixteen sums that the registers hold beside the operands of attention.
         strip_channels: Number of channels of a strip together, whose 32 columns fit the registers.
         strip_rows: Number of rows of a strip's product together.
         shift_bits: Size of the smallest numbers that it shifts.
@@ -35,6 +36,7 @@ class Instructions(ABC):
     tile_rows: int
     tile_columns: int
     tile_queries: int
+    attention_sums: int
     strip_channels: int
     strip_rows: int
     shift_bits: int

@@ -16,7 +16,7 @@ class X86(Instructions):
     """A processor with at least AVX2. Products of bytes are of unsigned by signed ones."""
 
     weight_offset, run = X86_WEIGHTS
-    tile_columns, strip_rows, shift_bits = 4, 1, 16
+    tile_columns, tile_queries, strip_rows, shift_bits = 4, 6, 1, 16
 
     def __init__(self, features: frozenset[str]) -> None:
         wide = is_wide(features)  # 32 registers of sixteen numbers, not 16 of eight
@@ -24,7 +24,8 @@ class X86(Instructions):
         self._vnni = f"llvm.x86.avx512.vpdpbusd.{size}" if has_vnni(features) else None
         self._width = size // 32
         self.blocks_are_faster = self._vnni is None
-        self.tile_rows = self.tile_queries = 6 if wide else 1  # 6 · 4 sums, 4 weights and a row's inputs
+        self.tile_rows = 6 if wide else 1  # 6 · 4 sums, 4 weights and a row's inputs
+        self.attention_sums = 24 if wide else 5  # 10 of 16 registers: four more hold values, one a broadcast
         self.strip_channels = self._width
         self.byte_offset = 128 if self._vnni else 0
 
