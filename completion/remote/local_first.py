@@ -1,8 +1,8 @@
 """Local first, remote when better: the local model answers at once, and the server's text takes over where it may.
 
 Text on the screen only grows. So the server's text takes over if it starts with what is shown, or if nothing is shown
-yet, or once within `UNREAD_S`. What the server does not say in time is not waited for. If it fails in the middle of its
-text, the local model goes on from there.
+yet, or once within `screen.UNREAD_S`. What the server does not say in time is not waited for. If it fails in the middle
+of its text, the local model goes on from there.
 """
 
 from __future__ import annotations
@@ -17,60 +17,10 @@ from completion.edits import NextEditRequest, NextEdits
 from completion.engine import Engine
 from completion.errors import CancelledError
 from completion.memory import Held, MemoryPart
+from completion.remote.screen import Screen
 from completion.remote.standby import Answer, Standby
 from completion.request import Closing, CompletionEvent, CompletionRequest, Suggestion, WorkspaceUpdate
 from drafting.verifier import MODEL
-
-UNREAD_S = 0.2
-"""Time for which nobody has read a text that appeared, in seconds: a fixation in reading takes 0.2 to 0.25 s (Rayner,
-"Eye movements in reading and information processing: 20 years of research")."""
-
-
-@dataclass(slots=True)
-class _Screen:
-    """What a client shows of one request.
-
-    Attributes:
-        clock: Monotonic clock, in seconds.
-        suggestion: The first suggestion; None while there is none.
-        since: When its text appeared, by the clock.
-        was_replaced: Whether it has taken the place of another text.
-    """
-
-    clock: Callable[[], float]
-    suggestion: Suggestion | None = None
-    since: float = 0.0
-    was_replaced: bool = False
-
-    @property
-    def text(self) -> str:
-        return self.suggestion.text if self.suggestion is not None else ""
-
-    def show(self, suggestion: Suggestion | None) -> None:
-        """Note what is shown from now on."""
-        if suggestion is None or not suggestion.text:
-            return
-        if not self.text:
-            self.since = self.clock()
-        self.was_replaced = self.was_replaced or not suggestion.text.startswith(self.text)
-        self.suggestion = suggestion
-
-    def takes(self, answer: Answer) -> bool:
-        """Return whether the server's text may be shown now, and is more than what is shown, or complete."""
-        found = answer.suggestion
-        if found is None or (answer.is_over and not answer.is_complete):
-            return False
-        if found.text.startswith(self.text):
-            return len(found.text) > len(self.text) or answer.is_complete
-        is_unread = not self.was_replaced and self.clock() - self.since < UNREAD_S
-        return is_unread and not self.text.startswith(found.text)
-
-    def refuses(self, answer: Answer) -> bool:
-        """Return whether the server's text can no longer be shown, whatever it goes on with."""
-        found = answer.suggestion
-        if found is None or self.takes(answer):
-            return False
-        return answer.is_complete or not self.text.startswith(found.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +66,7 @@ class LocalFirst:
         elif self._last is not None and self._last.request == alone and not request.invoked and request != alone:
             yield from self._with_alternatives(self._last.remote, request, cancel)
         else:
-            screen = _Screen(self._clock)
+            screen = Screen(self._clock)
             made = yield from self._made(request, screen, cancel)
             self._last = _Shown(alone, made)
 
@@ -159,7 +109,7 @@ class LocalFirst:
         return replace(request, context=context, workspace="", suggestions=1)
 
     def _made(
-        self, request: CompletionRequest, screen: _Screen, cancel: CancelToken
+        self, request: CompletionRequest, screen: Screen, cancel: CancelToken
     ) -> Generator[CompletionEvent, None, Suggestion | None]:
         """Yield the events of a request that both engines get; return the first suggestion if the server made it."""
         own = CancelToken()
@@ -193,7 +143,7 @@ class LocalFirst:
         return screen.suggestion
 
     def _locally(
-        self, request: CompletionRequest, answer: Answer, screen: _Screen, own: CancelToken
+        self, request: CompletionRequest, answer: Answer, screen: Screen, own: CancelToken
     ) -> Generator[CompletionEvent, None, CompletionEvent | None]:
         """Yield the local events until the server's text takes over; return the last event if it does not."""
         with suppress(CancelledError), closing(self._local.complete(request, own)) as events:
@@ -209,7 +159,7 @@ class LocalFirst:
         return None
 
     def _better(
-        self, request: CompletionRequest, last: CompletionEvent, answer: Answer, screen: _Screen, own: CancelToken
+        self, request: CompletionRequest, last: CompletionEvent, answer: Answer, screen: Screen, own: CancelToken
     ) -> Generator[CompletionEvent]:
         """Wait until the server's text takes over, or does not in time. Show the local suggestions meanwhile."""
 
@@ -228,7 +178,7 @@ class LocalFirst:
                 return
 
     def _followed(
-        self, request: CompletionRequest, answer: Answer, screen: _Screen, cancel: CancelToken
+        self, request: CompletionRequest, answer: Answer, screen: Screen, cancel: CancelToken
     ) -> Generator[CompletionEvent, None, CompletionEvent]:
         """Yield the server's events, then those of the local model if the server does not end; return the last one."""
         event = None
@@ -248,7 +198,7 @@ class LocalFirst:
         return (yield from self._continued(replace(request, suggestions=1), screen, cancel))
 
     def _continued(
-        self, request: CompletionRequest, screen: _Screen, cancel: CancelToken
+        self, request: CompletionRequest, screen: Screen, cancel: CancelToken
     ) -> Generator[CompletionEvent, None, CompletionEvent]:
         """Yield the local model's events after the text on the screen; return the last one."""
         shown = screen.suggestion or Suggestion("")
