@@ -15,7 +15,9 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, cast
 
 from completion.cancellation import CancelToken
@@ -196,6 +198,7 @@ def _load_engine(settings: HostSettings, parsing: ParserProcess, progress: Progr
         mapped=mapped,
         progress=progress,
     )
+    Thread(target=import_module, args=("completion.engine",)).start()  # reading weights leaves the interpreter free
     loaded = load()
     try:
         return _warm_engine(loaded, parsing, settings.session_share, progress)
@@ -283,7 +286,7 @@ def warm_up(engine: EngineLike) -> None:
 
     With an empty numba cache this takes up to a minute.
     """
-    request = CompletionRequest("def add(a, b):\n    return ", language="python", document=WARM_UP, max_tokens=4)
+    request = CompletionRequest("def add(a, b):\n    return ", language="python", document=WARM_UP, max_tokens=1)
     for _ in engine.complete(request, CancelToken()):
         pass
 
