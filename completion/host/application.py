@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from types import ModuleType
+from typing import cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,18 +22,23 @@ from completion.host.errors import EngineFailedError, NotFoundError
 from completion.host.guard import Guard
 from completion.host.services import Host
 
+_Handler = Callable[[Request], Awaitable[Response]]
+
 
 def dialect(name: str) -> ModuleType:
     """Import a module of `dialects`. They validate with pydantic, which takes 0.1 s and 10 MB, and few serve a host."""
     return import_module(f"completion.host.dialects.{name}")
 
 
-def _of_dialect(name: str, handler: str) -> Callable[[Request], Awaitable[Response]]:
-    """Return a handler of a dialect, which is imported at its first request."""
+def _of_dialect(name: str, handler: str) -> _Handler:
+    """Return a handler of a dialect. Its first request imports the dialect, while the event loop serves others."""
+    found: _Handler | None = None
 
     async def handle(request: Request) -> Response:
-        response: Response = await getattr(dialect(name), handler)(request)
-        return response
+        nonlocal found
+        if found is None:
+            found = cast("_Handler", getattr(await asyncio.to_thread(dialect, name), handler))
+        return await found(request)
 
     return handle
 
@@ -47,6 +54,10 @@ _OWN_ROUTES = [
 ]
 
 
+_openai_completions = _of_dialect("openai", "completions")
+_tabby_completions = _of_dialect("tabby", "completions")
+
+
 async def _completions(request: Request) -> Response:
     """Dispatch `/v1/completions`, which OpenAI and Tabby share: only Tabby's bodies have `segments`."""
     from pydantic_core import from_json  # noqa: PLC0415 - see `dialect`
@@ -56,7 +67,7 @@ async def _completions(request: Request) -> Response:
     except ValueError:
         body = None
     is_tabby = isinstance(body, dict) and "segments" in body
-    return await _of_dialect("tabby" if is_tabby else "openai", "completions")(request)
+    return await (_tabby_completions if is_tabby else _openai_completions)(request)
 
 
 _DIALECT_ROUTES = [
@@ -65,7 +76,7 @@ _DIALECT_ROUTES = [
     Route("/completion", _of_dialect("llama_cpp", "completion"), methods=["POST"]),
     Route("/props", _of_dialect("llama_cpp", "props"), methods=["GET"]),
     Route("/v1/completions", _completions, methods=["POST"]),
-    Route("/beta/completions", _of_dialect("openai", "completions"), methods=["POST"]),
+    Route("/beta/completions", _openai_completions, methods=["POST"]),
     Route("/v1/chat/completions", _of_dialect("chat", "completions"), methods=["POST"]),
     Route("/v1/models", _of_dialect("openai", "models"), methods=["GET"]),
     Route("/v1/fim/completions", _of_dialect("mistral", "fim_completions"), methods=["POST"]),

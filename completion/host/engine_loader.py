@@ -231,6 +231,7 @@ def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: flo
         loaded.remark,
         partial(note_failure, loaded.folder, loaded.plan),
         getattr(loaded.model, "settle", lambda: None),
+        rest=getattr(loaded.model, "rest", lambda: None),
     )
 
 

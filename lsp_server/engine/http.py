@@ -197,6 +197,8 @@ def connection_to(path: Path | None, options: EngineOptions) -> EngineConnection
     if path is None:
         remote = options.remote
         remote.parts()
+        if not remote.url.isascii():
+            raise ConfigurationError(f"The engine's url {remote.shown()!r} is not ASCII. Write its host as xn--….")
         endpoint: Endpoint | None = Endpoint(remote.url.rstrip("/"), remote.token(), ca_file=remote.ca_file)
     else:
         endpoint = endpoint_at(path)
