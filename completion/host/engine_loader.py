@@ -15,7 +15,9 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, cast
 
 from completion.cancellation import CancelToken
@@ -196,6 +198,7 @@ def _load_engine(settings: HostSettings, parsing: ParserProcess, progress: Progr
         mapped=mapped,
         progress=progress,
     )
+    Thread(target=import_module, args=("completion.engine",)).start()  # reading weights leaves the interpreter free
     loaded = load()
     try:
         return _warm_engine(loaded, parsing, settings.session_share, progress)
@@ -219,7 +222,7 @@ def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: flo
         for_sessions = free if loaded.plan is None else free_gpu_bytes(loaded.plan.memory_share)
         room = (int(session_share * each) for each in (for_sessions, free))
         engine = Engine(loaded, product_settings(*room), parsing=parsing)
-        warm_up(engine)
+        warm_up(engine, max_tokens=1)  # further tokens call nothing else
     return LoadedEngine(
         engine,
         loaded.name,
@@ -228,6 +231,7 @@ def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: flo
         loaded.remark,
         partial(note_failure, loaded.folder, loaded.plan),
         getattr(loaded.model, "settle", lambda: None),
+        rest=getattr(loaded.model, "rest", lambda: None),
     )
 
 
@@ -278,12 +282,14 @@ def local_first(settings: HostSettings, loaded: LoadedEngine) -> LoadedEngine:
     )
 
 
-def warm_up(engine: EngineLike) -> None:
+def warm_up(engine: EngineLike, max_tokens: int = 4) -> None:
     """Complete a small text, so that no user's request waits for code that is compiled or loaded at its first use.
 
     With an empty numba cache this takes up to a minute.
     """
-    request = CompletionRequest("def add(a, b):\n    return ", language="python", document=WARM_UP, max_tokens=4)
+    request = CompletionRequest(
+        "def add(a, b):\n    return ", language="python", document=WARM_UP, max_tokens=max_tokens
+    )
     for _ in engine.complete(request, CancelToken()):
         pass
 

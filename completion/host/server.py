@@ -16,7 +16,7 @@ import uvicorn
 
 from completion.backend import GPU_MEMORY_SHARE, Backend
 from completion.errors import DraftlineError, EngineUnavailableError
-from completion.host.application import application
+from completion.host.application import application, dialect
 from completion.host.engine_protocol import EngineLoader, LoadedEngine
 from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
@@ -141,6 +141,7 @@ class HostServer:
         self._metrics.ready.set(1)
         self._metrics.held = outcome.engine.held
         self._state.ready(outcome.model_name, outcome.device, outcome.context_tokens, outcome.remark)
+        asyncio.get_running_loop().run_in_executor(None, dialect, "draftline")  # so that no request waits for it
 
     def _forget(self, closing: Closing) -> None:
         with suppress(EngineUnavailableError):  # an engine that stops frees everything

@@ -158,22 +158,23 @@ class EngineWorker:
             self._on_loaded(EngineFailedError.of("Loading the model", error))
             return
         gc.freeze()  # the model's objects live as long as the process, so garbage collections can skip them
-        trim_heap()  # parsing the vocabulary leaves 60 MB
-        drop_library("libllvmlite.so")  # 50 MB that only the loading of kernels runs, where there is no image of them
         gc.set_threshold(*thresholds)
         self._loaded = True
         self._on_loaded(loaded)
+        trim_heap()  # parsing the vocabulary leaves 60 MB
+        drop_library("libllvmlite.so")  # 50 MB that only the loading of kernels runs, where there is no image of them
         threading.Thread(target=_settle, args=(loaded,), name="settle", daemon=True).start()
-        while (job := self._next()) is not None:
+        while (job := self._next(loaded.rest)) is not None:
             self._run(loaded, job)
         loaded.engine.close()
 
-    def _next(self) -> Job | None:
+    def _next(self, rest: Callable[[], None]) -> Job | None:
         with self._changed:
             self._running = None
             trim_after_s: float | None = _IDLE_S
             while not self._jobs and not self._stopped:
                 if not self._changed.wait(trim_after_s):
+                    rest()
                     self._give_back()
                     trim_after_s = None
             if not self._jobs:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import mmap
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from completion.errors import UnsupportedModelError
+from completion.memory import own_zeros
 from completion.model.architecture import Architecture, RotaryScaling
 from drafting.arrays import FloatArray
 
@@ -26,8 +26,7 @@ class RotaryTables:
         self._architecture = architecture
         self._computed = 0
         shape = len(self._kinds) * architecture.max_positions, architecture.head_dim // 2
-        self.cosines, self.sines = (np.frombuffer(mmap.mmap(-1, 4 * math.prod(shape)), np.float32) for _ in range(2))
-        self.cosines, self.sines = self.cosines.reshape(shape), self.sines.reshape(shape)
+        self.cosines, self.sines = own_zeros(shape, np.float32), own_zeros(shape, np.float32)
 
     def reach(self, positions: int) -> None:
         """Compute the rows of the first positions.

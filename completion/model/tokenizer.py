@@ -123,7 +123,7 @@ class CodeTokenizer:
     def tokens_with_byte(self, byte: bytes) -> list[int]:
         """Return the tokens that contain a byte. Ids ascend."""
         places = np.flatnonzero(np.frombuffer(self._text, np.uint8) == ord(byte))
-        return np.unique(np.searchsorted(self._offsets, places, side="right") - 1).tolist()
+        return sorted(set((np.searchsorted(self._offsets, places, side="right") - 1).tolist()))
 
     def _find_with_prefix(self, prefix: bytes) -> IntArray:
         found = [self._order[self._first_from(prefix) : self._first_after(prefix)]]

@@ -93,13 +93,12 @@ def _first_unsafe(text: str, context: Context) -> int | None:
     """Return the offset of the first construct that is not permitted; 0 if it begins before the cursor."""
     before = context.line_before[-LINE_CHARACTERS:]
     whole, cursor = before + text, len(before)
-    searches = _searches(context.language)
-    if not searches.any_whole.search(whole):
+    if not _searches(context.language).any_whole.search(whole):
         return None
     permitted = _permitted_kinds(context)
     starts = [
         _word_start(whole, match.start())
-        for kind, pattern in searches.whole
+        for kind, pattern in _whole(context.language)
         if kind not in permitted
         for match in pattern.finditer(whole)
         if match.end() > cursor and _act(match) >= cursor
@@ -122,7 +121,7 @@ def _permitted_kinds(context: Context) -> set[str]:
     """Return the kinds of constructs in the code shortly before the cursor's line."""
     above = context.prefix[-SCAN_BEFORE : len(context.prefix) - len(context.line_before)]
     near = "\n".join(code_by_marks(above, context.language).split("\n")[-NEAR_LINES - 1 :])
-    return {kind for kind, pattern in _searches(context.language).whole if kind != "secret" and pattern.search(near)}
+    return {kind for kind, pattern in _whole(context.language) if kind != "secret" and pattern.search(near)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,30 +129,36 @@ class _Searches:
     """The compiled rules of a language.
 
     Attributes:
-        whole: Kind and pattern of each construct.
         any_whole: Matches any whole construct.
         any_begun: Matches any whole construct, and any beginning of one at the text's end.
     """
 
-    whole: tuple[tuple[str, re.Pattern[str]], ...]
     any_whole: re.Pattern[str]
     any_begun: re.Pattern[str]
 
 
 @cache
 def _searches(language: str) -> _Searches:
-    rows = [
+    patterns = [pattern for _, pattern in _rows(language)]
+    return _Searches(
+        _any(pattern.replace(" ", _BLANKS).replace(_ACT, "(?:") for pattern in patterns), _any(map(_begun, patterns))
+    )
+
+
+@cache
+def _whole(language: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Return kind and pattern of each construct. They are compiled once a text has one of them."""
+    return tuple((kind, _any([pattern.replace(" ", _BLANKS)])) for kind, pattern in _rows(language))
+
+
+def _rows(language: str) -> list[tuple[str, str]]:
+    """Return kind and pattern of each construct as the rules have it."""
+    return [
         (rule.kind, one)
         for rule in rules()
         if language in rule.languages or not rule.languages
         for one in rule.patterns
     ]
-    whole = [(kind, pattern.replace(" ", _BLANKS)) for kind, pattern in rows]
-    return _Searches(
-        tuple((kind, _any([pattern])) for kind, pattern in whole),
-        _any(pattern.replace(_ACT, "(?:") for _, pattern in whole),
-        _any(_begun(pattern) for _, pattern in rows),
-    )
 
 
 def _any(patterns: Iterable[str]) -> re.Pattern[str]:

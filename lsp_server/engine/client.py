@@ -1,4 +1,4 @@
-"""The client of an engine host: finds or starts one, waits, streams, replaces a dead or hung one; imports no httpx."""
+"""The client of an engine host: finds or starts one, waits, streams, replaces a dead or hung one. Imports no HTTP."""
 
 from __future__ import annotations
 

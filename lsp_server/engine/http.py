@@ -1,4 +1,4 @@
-"""The HTTP connection to an engine host. `client` imports it only when it connects: importing httpx takes 100 ms."""
+"""The HTTP connection to an engine host. `client` imports it only when it connects: importing httpcore takes 30 ms."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 from uuid import uuid4
 
-import httpx
-from httpx_sse import EventSource, SSEError
+import httpcore
 
 from completion import errors
 from completion.edits import NextEditRequest, NextEdits
@@ -21,6 +21,7 @@ from completion.host.process.clients import CLIENT_HEADER
 from completion.host.process.endpoint import Endpoint, endpoint_at
 from completion.host.wire import decode_event, decode_next_edits, encode
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
+from lsp_server.engine.event_stream import EventReader, ServerEvent
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostSilentError
 from lsp_server.engine.status import EngineStatus, status_of
 
@@ -29,7 +30,11 @@ _READ_S = 120.0
 """Maximum seconds between two parts of a reply. A slow machine may need minutes for a prompt of thousands of tokens."""
 _CLOSE_S = 1.0
 """Maximum seconds to close unfinished requests: a hung host must not keep the editor from closing."""
-_EVENT_STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+_CONNECTIONS, _KEPT, _KEPT_S = 100, 20, 5.0
+"""Maximum number of connections to a host, how many of them stay open without a request, and for how many seconds."""
+_EVENT_STREAM = "text/event-stream"
+_FIRST_ERROR = 400
+"""Lowest HTTP status that says that a request failed."""
 _OF_ONE_REQUEST = frozenset({"invalid_request", "too_large", "queue_full", "internal"})
 """Codes of errors that concern one request: the host is well, and its other requests go on."""
 _T = TypeVar("_T")
@@ -39,17 +44,17 @@ class EngineConnection:
     """A connection to one host over its Unix socket, or over TCP with a token."""
 
     def __init__(self, endpoint: Endpoint, client: str = "") -> None:
-        headers = {"Authorization": f"Bearer {endpoint.token}"} if endpoint.token else {}
-        headers |= {CLIENT_HEADER: client} if client else {}
-        self._http = httpx.AsyncClient(
+        self._url = endpoint.url
+        self._headers: dict[bytes | str, bytes | str] = {"Host": urlsplit(endpoint.url).netloc}
+        self._headers |= {"Authorization": f"Bearer {endpoint.token}"} if endpoint.token else {}
+        self._headers |= {CLIENT_HEADER: client} if client else {}
+        self._pool = httpcore.AsyncConnectionPool(
             # Loading the certificates takes 20 ms, and only https needs them.
-            transport=httpx.AsyncHTTPTransport(
-                uds=str(endpoint.socket_path) if endpoint.socket_path else None,
-                verify=_certificates(endpoint) if endpoint.url.startswith("https:") else False,
-            ),
-            base_url=endpoint.url,
-            headers=headers,
-            timeout=httpx.Timeout(_READ_S, connect=_CONNECT_S),
+            ssl_context=_certificates(endpoint) if endpoint.url.startswith("https:") else None,
+            max_connections=_CONNECTIONS,
+            max_keepalive_connections=_KEPT,
+            keepalive_expiry=_KEPT_S,
+            uds=str(endpoint.socket_path) if endpoint.socket_path else None,
         )
         self._unfinished: set[asyncio.Task[Any]] = set()
 
@@ -60,8 +65,8 @@ class EngineConnection:
             HostGoneError: No host listens, or the host has ended.
             DraftlineError: The host refuses the connection.
         """
-        async with self._stream("GET", "/v1/lease", timeout=httpx.Timeout(None, connect=_CONNECT_S)) as source:
-            async for event in source.aiter_sse():
+        async with self._events(self._request("GET", "/v1/lease", read_s=None)) as events:
+            async for event in events:
                 yield _decoded(event.data, status_of)
         raise HostGoneError("The engine ended.")
 
@@ -72,9 +77,9 @@ class EngineConnection:
             HostGoneError: The host ended before the last event.
             DraftlineError: The request failed.
         """
-        async with self._stream("POST", "/v1/complete", content=encode(request)) as source:
-            async for sent in source.aiter_sse():
-                if sent.event == "error":
+        async with self._events(self._request("POST", "/v1/complete", encode(request))) as events:
+            async for sent in events:
+                if sent.name == "error":
                     raise _decoded(sent.data, _error)
                 event = _decoded(sent.data, decode_event)
                 yield event
@@ -89,19 +94,16 @@ class EngineConnection:
             HostGoneError: No host answers.
             DraftlineError: The request failed.
         """
-        return _decoded((await self.post("/v1/next-edit", request)).text, decode_next_edits)
+        return _decoded(await self.post("/v1/next-edit", request), decode_next_edits)
 
-    async def post(
-        self, path: str, message: CompletionRequest | NextEditRequest | WorkspaceUpdate | Closing
-    ) -> httpx.Response:
-        """Send a message; return the reply.
+    async def post(self, path: str, message: CompletionRequest | NextEditRequest | WorkspaceUpdate | Closing) -> str:
+        """Send a message; return the reply's text.
 
         Raises:
             HostGoneError: No host answers.
             DraftlineError: The host refuses the message.
         """
-        with _transport_errors():
-            return _checked(await self._http.post(path, content=encode(message)))
+        return await self._answer(self._request("POST", path, encode(message)))
 
     async def health(self, within_s: float, *, memory: bool = False) -> dict[str, Any]:
         """Return the host's health, with `memory` where its memory is.
@@ -111,43 +113,68 @@ class EngineConnection:
             HostGoneError: No host listens.
             DraftlineError: The host refuses the connection.
         """
-        params = {"memory": "1"} if memory else {}
-        with _transport_errors():
-            reply = _checked(await self._http.get("/health", params=params, timeout=within_s))
-        return _decoded(reply.text, _health)
+        path = "/health?memory=1" if memory else "/health"
+        request = self._request("GET", path, read_s=within_s, connect_s=within_s)
+        return _decoded(await self._answer(request), _health)
 
     async def close(self) -> None:
         """Close all connections; the host notices at once and cancels their requests."""
         if self._unfinished:
             await asyncio.wait(self._unfinished, timeout=_CLOSE_S)
-        await self._http.aclose()
+        await self._pool.aclose()
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        content: bytes = b"",
+        *,
+        read_s: float | None = _READ_S,
+        connect_s: float = _CONNECT_S,
+    ) -> httpcore.Request:
+        timeouts = {"connect": connect_s, "read": read_s, "write": read_s, "pool": read_s}
+        headers = {**self._headers, "Content-Length": str(len(content))}
+        return httpcore.Request(
+            method, self._url + path, headers=headers, content=content, extensions={"timeout": timeouts}
+        )
+
+    async def _answer(self, request: httpcore.Request) -> str:
+        """Send a request; return the text of the whole reply. The errors are those of `post`."""
+        with _transport_errors():
+            reply = await self._open(request)
+            try:
+                return (await _checked(reply)).decode("utf-8", "replace")
+            finally:
+                await asyncio.shield(self._start(reply.aclose()))
 
     @asynccontextmanager
-    async def _stream(self, method: str, path: str, **options: Any) -> AsyncIterator[EventSource]:  # noqa: ANN401 - httpx checks them
-        request = self._http.build_request(method, path, headers=_EVENT_STREAM, **options)
+    async def _events(self, request: httpcore.Request) -> AsyncIterator[AsyncGenerator[ServerEvent]]:
+        """Send a request, and read the reply as events."""
         with _transport_errors():
-            response = await self._open(request)
+            reply = await self._open(request)
             try:
-                if response.is_error:
-                    await response.aread()
-                yield EventSource(_checked(response))
+                if not _is_stream(reply):
+                    await _checked(reply)
+                    raise HostGoneError("The engine does not answer with events. Try again.")
+                async with aclosing(_events_of(reply)) as events:
+                    yield events
             finally:
-                await asyncio.shield(self._start(response.aclose()))
+                await asyncio.shield(self._start(reply.aclose()))
 
-    async def _open(self, request: httpx.Request) -> httpx.Response:
+    async def _open(self, request: httpcore.Request) -> httpcore.Response:
         """Send a request. If this is cancelled, the request is still sent, and closed as soon as the host replies.
 
-        httpx's pool never frees a connection whose request is cancelled between connecting and sending. After a
+        httpcore's pool never frees a connection whose request is cancelled between connecting and sending. After a
         hundred of them it would send no further request.
         """
-        opening = self._start(self._http.send(request, stream=True))
+        opening = self._start(self._pool.handle_async_request(request))
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:
             opening.add_done_callback(self._close_unwanted)
             raise
 
-    def _close_unwanted(self, opening: asyncio.Task[httpx.Response]) -> None:
+    def _close_unwanted(self, opening: asyncio.Task[httpcore.Response]) -> None:
         if not opening.cancelled() and opening.exception() is None:
             self._start(opening.result().aclose())
 
@@ -170,6 +197,8 @@ def connection_to(path: Path | None, options: EngineOptions) -> EngineConnection
     if path is None:
         remote = options.remote
         remote.parts()
+        if not remote.url.isascii():
+            raise ConfigurationError(f"The engine's url {remote.shown()!r} is not ASCII. Write its host as xn--….")
         endpoint: Endpoint | None = Endpoint(remote.url.rstrip("/"), remote.token(), ca_file=remote.ca_file)
     else:
         endpoint = endpoint_at(path)
@@ -186,36 +215,49 @@ def _certificates(endpoint: Endpoint) -> ssl.SSLContext:
 
 
 class _transport_errors:  # noqa: N801 - reads as a statement
-    """Converts transport errors of httpx into HostGoneError, timeouts into HostSilentError."""
+    """Converts transport errors of httpcore into HostGoneError, timeouts into HostSilentError."""
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
+        if isinstance(error, httpcore.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise EngineUnavailableError(
                 "The certificate of the engine's host is not trusted. Name the file of its authority in `ca_file`."
             ) from error
-        if isinstance(error, httpx.TransportError | SSEError):
-            gone = HostSilentError if isinstance(error, httpx.TimeoutException) else HostGoneError
+        if isinstance(error, httpcore.NetworkError | httpcore.ProtocolError | httpcore.TimeoutException):
+            gone = HostSilentError if isinstance(error, httpcore.TimeoutException) else HostGoneError
             raise gone(f"The engine does not answer ({type(error).__name__}). Try again.") from error
 
 
-def _checked(reply: httpx.Response) -> httpx.Response:
-    """Return a reply, unless it is an error: raise that."""
-    if reply.is_error:
-        raise _error(_json_of(reply))
-    return reply
+async def _events_of(reply: httpcore.Response) -> AsyncGenerator[ServerEvent]:
+    reader = EventReader()
+    async for part in reply.aiter_stream():
+        for event in reader.read(part):
+            yield event
 
 
-def _json_of(reply: httpx.Response) -> dict[str, Any]:
+def _is_stream(reply: httpcore.Response) -> bool:
+    kinds = [value.decode("latin-1") for name, value in reply.headers if name.lower() == b"content-type"]
+    return reply.status < _FIRST_ERROR and any(kind.partition(";")[0].strip() == _EVENT_STREAM for kind in kinds)
+
+
+async def _checked(reply: httpcore.Response) -> bytes:
+    """Return the content of a reply, unless it is an error: raise that."""
+    content = await reply.aread()
+    if reply.status >= _FIRST_ERROR:
+        raise _error(_error_message(reply.status, content))
+    return content
+
+
+def _error_message(status: int, content: bytes) -> dict[str, Any]:
     try:
-        message = reply.json()
+        message = json.loads(content)
     except ValueError:
         message = None
     if isinstance(message, dict) and "code" in message and "message" in message:
         return message
-    message = f"The engine's address answers with HTTP {reply.status_code}. Check that an engine listens there."
+    message = f"The engine's address answers with HTTP {status}. Check that an engine listens there."
     return {"code": "engine_unavailable", "message": message}
 
 

@@ -70,7 +70,7 @@ async def spawn(runtime):
 def test_the_server_does_not_import_the_models_libraries():
     script = (
         "import sys, lsp_server.transport, lsp_server.engine.client\n"
-        "heavy = {'torch', 'transformers', 'numba', 'numpy', 'httpx', 'starlette', 'pydantic', 'sqlite3'}\n"
+        "heavy = {'torch', 'transformers', 'numba', 'numpy', 'httpcore', 'httpx', 'starlette', 'pydantic', 'sqlite3'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment())

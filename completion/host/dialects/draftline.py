@@ -1,19 +1,16 @@
-"""draftline's own HTTP interface: completions, next edits, preparation, workspaces, leases, health, metrics."""
+"""draftline's own HTTP interface: completions, next edits, preparation, workspaces, closing."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from completion.host.dialects.schema import CLOSING, WORKSPACE, parse_body, parse_next_edit, parse_request
 from completion.host.job import Job, Urgency
 from completion.host.services import Host, sender
-from completion.host.state import HostPhase
 from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message, with_errors
 from completion.host.wire import encode
 
@@ -64,34 +61,3 @@ async def close(request: Request) -> Response:
     host: Host = request.app.state.host
     host.clients.close(sender(request), parse_body(CLOSING, await request.body()))
     return Response(status_code=202)
-
-
-async def lease(request: Request) -> Response:
-    """Serve `GET /v1/lease`: keep the host alive while the stream is open, and send each change of its state."""
-    host: Host = request.app.state.host
-
-    async def messages() -> AsyncGenerator[bytes]:
-        connected = host.clients.connected(sender(request))
-        with host.idle.in_use(), host.metrics.leases.track_inprogress(), connected:
-            async for status in host.state.changes():
-                yield sse_message(json.dumps(host.health()).encode())
-                if status.phase is HostPhase.STOPPING:
-                    return
-
-    return EventStreamResponse(messages())
-
-
-async def health(request: Request) -> Response:
-    """Serve `GET /health`: state, model, device, memory. `?memory=1` adds where the memory is."""
-    host: Host = request.app.state.host
-    found = host.health()
-    if request.query_params.get("memory") == "1":
-        found["memory"] = (await asyncio.to_thread(host.metrics.memory)).to_json()
-    return JSONResponse(found)
-
-
-async def metrics(request: Request) -> Response:
-    """Serve `GET /metrics`: metrics in Prometheus' text format."""
-    host: Host = request.app.state.host
-    exposition = await asyncio.to_thread(host.metrics.exposition)
-    return Response(exposition, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import ModelError
-from completion.memory import Held, large_memory
+from completion.memory import Held, large_memory, own_zeros
 from completion.model.architecture import Architecture
 from completion.model.causal_model import KVCache, Logits
 from completion.model.draft_rows import NO_ROWS, ancestors_of, depths_of
@@ -124,6 +124,11 @@ class QuantizedTransformer:
                 self._weights, self._strips, self._table = weights, strips, table
         finally:
             self._room = Held()
+
+    def rest(self) -> None:
+        """Give back the buffers' memory, about 10 MB. The next passes take it again, as far as their rows need it."""
+        with self._lock:
+            self._buffers = _new_buffers(self._sizes, self.architecture, self._threads.count)
 
     def held_weights(self) -> Held:
         """Return where the weights are; while they settle, in two parts."""
@@ -289,17 +294,17 @@ def _new_buffers(sizes: Sizes, architecture: Architecture, threads: int) -> Buff
     widest = max(sizes.hidden, sizes.attention, sizes.intermediate)
 
     def rows_of(width: int) -> FloatArray:
-        return np.zeros((MAX_ROWS, width), np.float32)
+        return own_zeros((MAX_ROWS, width), np.float32)
 
     return Buffers(
         x=rows_of(sizes.hidden),
         normal=rows_of(sizes.hidden),
         qkv=rows_of(-(-sizes.qkv // CHANNELS) * CHANNELS),
-        queries=np.zeros((sizes.kv_heads, MAX_ROWS * sizes.group, architecture.head_dim), np.float32),
+        queries=own_zeros((sizes.kv_heads, MAX_ROWS * sizes.group, architecture.head_dim), np.float32),
         attention=rows_of(sizes.attention),
         gated=rows_of(sizes.intermediate),
-        quantised=np.zeros(2 * MAX_ROWS * widest, np.int8),
-        factors=np.zeros(MAX_ROWS * widest // LANES, np.int64),
+        quantised=own_zeros((2 * MAX_ROWS * widest,), np.int8),
+        factors=own_zeros((MAX_ROWS * widest // LANES,), np.int64),
         sums=np.zeros((threads, ROWS * CHANNELS), np.float32),
         scratch=np.zeros((threads, SCRATCH_FLOATS), np.float32),
         counters=np.zeros((sizes.layers * LAYER_STAGES + HEAD_STAGES, COUNTERS), np.int64),

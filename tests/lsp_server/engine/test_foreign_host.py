@@ -4,11 +4,13 @@ import asyncio
 
 import pytest
 
-from completion.errors import DraftlineError, EngineUnavailableError
+from completion.errors import ConfigurationError, DraftlineError, EngineUnavailableError
 from completion.host.process.endpoint import endpoint_at
 from completion.host.process.sockets import own_socket
+from completion.remote.address import RemoteAddress
 from completion.request import CompletionRequest
-from lsp_server.engine.http import EngineConnection
+from lsp_server.engine.http import EngineConnection, connection_to
+from lsp_server.engine.launcher import EngineOptions
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
@@ -37,3 +39,8 @@ async def test_an_answer_that_is_not_ours_is_an_error_of_ours(runtime, said):
                 pass
     await connection.close()
     server.close()
+
+
+def test_a_host_whose_name_is_not_ascii_is_an_error_that_says_how_to_write_it():
+    with pytest.raises(ConfigurationError, match="xn--"):
+        connection_to(None, EngineOptions(remote=RemoteAddress("https://münchen.example", "draftline")))

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ModelError, ModelNotFoundError, StorageError, UnsupportedModelError
-from completion.memory import resident_bytes
+from completion.memory import Held, resident_bytes
 from completion.model.architecture import read_architecture
 from completion.model.int8 import packed_weights
 from completion.model.int8.int8_sections import gate_up_order, pack_matrix
@@ -197,6 +197,16 @@ def test_the_weights_that_are_held_are_those_of_the_file_mapped_or_settled(folde
     assert resident_bytes(mapped.held_weights().spans) == pytest.approx(mapped.step_bytes, rel=0.05)
     mapped.settle()
     assert resident_bytes(mapped.held_weights().spans) == pytest.approx(mapped.step_bytes, rel=0.01)
+
+
+def test_a_model_at_rest_holds_no_buffers_and_goes_on_with_the_same_logits(folder, form, packed_folder):
+    model, ids = QuantizedTransformer(load_packed(folder, packed_folder, form), 2), tokens(40)
+    expected = rows_of(model.prefill(ids, slots(40), model.new_cache(64), range(40)), 40)
+    model.rest()
+    if sys.platform == "linux":
+        assert resident_bytes(Held.arrays([model._buffers.x, model._buffers.gated]).spans) == 0
+    found = rows_of(model.prefill(ids, slots(40), model.new_cache(64), range(40)), 40)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_a_cache_is_held_as_far_as_it_is_filled(qwen):
