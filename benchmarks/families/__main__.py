@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.fidelity import LogProbabilities, normalised
+from benchmarks.fidelity.tally import LogProbabilities, normalised
 from completion.errors import UnsupportedModelError
 from completion.model.causal_model import CausalModel
 from completion.model.transformer import has_int8_instructions, load_transformer

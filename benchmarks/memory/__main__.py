@@ -17,7 +17,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psutil
 from lsprotocol import types
 from rich.console import Console
@@ -27,7 +26,6 @@ from rich.table import Table
 from benchmarks.engine_processes import engine_processes, private_folders
 from benchmarks.language_client import ServerProcess
 from benchmarks.memory.documents import Document, make_workspaces
-from benchmarks.typing.llama_server import LlamaServer
 
 _MB = 1e6
 _SETTLED_S = 70.0  # an idle host returns freed memory after a minute
@@ -120,6 +118,10 @@ async def _settled(editor: Editor) -> tuple[int, int]:
 
 async def measure_llama(documents: Sequence[Document], threads: int) -> int:
     """Return the most bytes that llama-server took while it completed each document once."""
+    import httpx
+
+    from benchmarks.typing.llama_server import LlamaServer
+
     server, peak = LlamaServer((), threads), 0
     await server.start()
     async with httpx.AsyncClient(base_url=server.url, timeout=_ANSWER_S) as client:

@@ -21,7 +21,6 @@ from benchmarks.language_client import REPOSITORY
 from benchmarks.typing.assistant import Assistant
 from benchmarks.typing.draftline import DraftlineEditor
 from benchmarks.typing.host import stale_requests
-from benchmarks.typing.llama_vim import LlamaVimEditor
 from benchmarks.typing.person import Habits, session
 from benchmarks.typing.report import before, draw, headline, print_table
 from benchmarks.typing.scripts import WARM_UP, Script, choose, release_scripts, trace_scripts
@@ -73,6 +72,8 @@ def _assistant(row: str, options: argparse.Namespace) -> Assistant:
     if row in (OURS, BEFORE):
         checkout = REPOSITORY if row == OURS else options.before.resolve()
         return DraftlineEditor(row, {"threads": options.threads}, checkout)
+    from benchmarks.typing.llama_vim import LlamaVimEditor
+
     return LlamaVimEditor(row, THEIR_ROWS[row], options.threads, options.seed)
 
 

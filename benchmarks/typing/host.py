@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import httpx
+import httpcore
 from prometheus_client.parser import text_string_to_metric_families
 
 _STEP, _CANCEL, _QUEUE = "draftline_step_seconds", "draftline_cancel_seconds", "draftline_queue_seconds"
@@ -15,9 +15,8 @@ async def stale_requests(socket_path: Path) -> int:
 
     A step is the longest forward pass of the run, of prefill or of decoding, in the times of the engine.
     """
-    transport = httpx.AsyncHTTPTransport(uds=str(socket_path))
-    async with httpx.AsyncClient(transport=transport, base_url="http://engine") as client:
-        text = (await client.get("/metrics")).raise_for_status().text
+    async with httpcore.AsyncConnectionPool(uds=str(socket_path)) as pool:
+        text = (await pool.request("GET", "http://engine/metrics")).content.decode()
     step_s = longest(text, _STEP)
     print(
         f"longest step under {1e3 * step_s:.0f} ms; " + ", ".join(_sentence(text, name) for name in (_CANCEL, _QUEUE))

@@ -6,42 +6,22 @@ from collections.abc import Sequence
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import ModelError
-from completion.memory import Held, large_memory, own_zeros
-from completion.model.architecture import Architecture
+from completion.memory import Held, large_memory
 from completion.model.causal_model import KVCache, Logits
 from completion.model.draft_rows import NO_ROWS, ancestors_of, depths_of
 from completion.model.int8.cache import Int8Cache
-from completion.model.int8.kernels.sizes import (
-    ATTENTION_OUT,
-    CHANNELS,
-    COUNTERS,
-    DOWN,
-    GATE,
-    GATE_GELU,
-    GELU,
-    HEAD_STAGES,
-    KEY_NORM,
-    LANES,
-    LAYER_COLUMNS,
-    LAYER_STAGES,
-    LINES,
-    MAX_TILE_QUERIES,
-    NORM_1,
-    NORM_2,
-    POST_NORM_1,
-    POST_NORM_2,
-    QKV,
-    QUERY_NORM,
-    ROWS,
-    SCRATCH_FLOATS,
-    UP,
-    group_width,
+from completion.model.int8.kernel_arguments import (
+    MAX_ROWS,
+    address_table,
+    new_buffers,
+    sizes_of,
+    strip_tables,
 )
-from completion.model.int8.kernels.views import Buffers, Outputs, RowsView, Sizes
+from completion.model.int8.kernels.sizes import CHANNELS, MAX_TILE_QUERIES, SCRATCH_FLOATS
+from completion.model.int8.kernels.views import Buffers, Outputs, RowsView
 from completion.model.int8.packed_weights import PackedWeights
 from completion.model.logits import PanelLogits
 from completion.model.rotary import RotaryTables
@@ -49,25 +29,8 @@ from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray
 from drafting.compiled import kernel_in
 
-LongArray = npt.NDArray[np.int64]
 run_layers = kernel_in("completion.model.int8.kernels.forward_pass", "run_layers")
 """See `forward_pass`."""
-MAX_ROWS = 256
-"""Maximum number of rows in one pass; a longer prefill runs in several."""
-_COLUMNS = {
-    "attention_norm": NORM_1,
-    "qkv": QKV,
-    "query_norm": QUERY_NORM,
-    "key_norm": KEY_NORM,
-    "attention_out": ATTENTION_OUT,
-    "attention_post_norm": POST_NORM_1,
-    "mlp_norm": NORM_2,
-    "up": UP,
-    "down": DOWN,
-    "mlp_post_norm": POST_NORM_2,
-}
-_KINDS = {("silu", True): GATE, ("gelu_tanh", True): GATE_GELU, ("gelu_tanh", False): GELU}
-"""Kind of target of the product with gate and up, by activation and whether there is a gate."""
 
 
 class QuantizedTransformer:
@@ -84,12 +47,12 @@ class QuantizedTransformer:
         self._weights, self._threads = weights, WorkerThreads(threads)
         self.step_bytes = sum(each.nbytes for each in weights.sections.values())
         self._embeddings = weights.embeddings
-        self._strips = _strip_tables(weights)
-        self._sizes = _sizes(architecture, in_lines=weights.form == "q4")
+        self._strips = strip_tables(weights)
+        self._sizes = sizes_of(architecture, in_lines=weights.form == "q4")
         self._ones = np.ones(max(self._sizes.up, self._sizes.vocabulary), np.float32)
-        self._table = _address_table(weights, self._strips, self._ones)
+        self._table = address_table(weights, self._strips, self._ones)
         self._angles = RotaryTables(architecture)
-        self._buffers = _new_buffers(self._sizes, architecture, threads)
+        self._buffers = new_buffers(self._sizes, architecture, threads)
         self._lock = Lock()  # buffers serve one pass at a time
         self._room = Held()  # memory that mapped weights are being read into
 
@@ -118,8 +81,8 @@ class QuantizedTransformer:
         self._room = Held.arrays([np.frombuffer(room, np.uint8)])
         try:
             weights = self._weights.in_memory(room)
-            strips = _strip_tables(weights)
-            table = _address_table(weights, strips, self._ones)
+            strips = strip_tables(weights)
+            table = address_table(weights, strips, self._ones)
             with self._lock:
                 self._weights, self._strips, self._table = weights, strips, table
         finally:
@@ -128,7 +91,7 @@ class QuantizedTransformer:
     def rest(self) -> None:
         """Give back the buffers' memory, about 10 MB. The next passes take it again, as far as their rows need it."""
         with self._lock:
-            self._buffers = _new_buffers(self._sizes, self.architecture, self._threads.count)
+            self._buffers = new_buffers(self._sizes, self.architecture, self._threads.count)
 
     def held_weights(self) -> Held:
         """Return where the weights are; while they settle, in two parts."""
@@ -232,80 +195,3 @@ def tree_rows(parents: IntArray, length: int, first: int = 0) -> RowsView:
 def _widened(bits: IntArray) -> FloatArray:
     """Convert bfloat16 bits to float32."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
-
-
-def _strip_tables(weights: PackedWeights) -> dict[str, LongArray]:
-    """Return each matrix's strips, by the name of the matrix: their addresses and kinds.  # [strips, 2] each."""
-    matrices = [name.removesuffix(".strips") for name in weights.sections if name.endswith(".strips")]
-    starts = {name: weights.sections[f"{name}.blocks"].ctypes.data for name in matrices}
-    return {name: weights.sections[f"{name}.strips"] + np.array([starts[name], 0]) for name in matrices}
-
-
-def _address_table(weights: PackedWeights, strips: dict[str, LongArray], ones: FloatArray) -> LongArray:
-    """Return the addresses of every layer's weights; see `kernels.forward_pass`.
-
-    Matrices have their scales inside, so a channel's is 1, unless the matrix has a section of them.
-
-    Returns:
-        # [layers + 1, LAYER_COLUMNS]
-    """
-    layers = weights.architecture.layers
-    table = np.zeros((layers + 1, LAYER_COLUMNS), np.int64)
-    parts = {"weights": 0, "scales": 1, "bias": 2}
-    found = {name: section for name, section in weights.sections.items() if not name.endswith((".blocks", ".strips"))}
-    found |= {f"{name}.weights": table for name, table in strips.items()}
-    found = {name.replace(".weights", ".scales"): ones for name in found if name.endswith(".weights")} | found
-    for name, section in found.items():
-        owner, _, matrix = name.partition(".")
-        if matrix:
-            kind, _, part = matrix.partition(".")
-            table[layers if owner == "final" else int(owner), _COLUMNS[kind] + parts.get(part, 0)] = section.ctypes.data
-    return table
-
-
-def _sizes(architecture: Architecture, *, in_lines: bool) -> Sizes:
-    """Return the sizes, for quantised rows in groups or in lines."""
-
-    def group(width: int) -> int:
-        return LINES if in_lines else group_width(width)
-
-    attention = architecture.heads * architecture.head_dim
-    return Sizes(
-        layers=architecture.layers,
-        hidden=architecture.hidden_size,
-        attention=attention,
-        qkv=attention + 2 * architecture.kv_heads * architecture.head_dim,
-        intermediate=architecture.intermediate_size,
-        up=architecture.intermediate_size * (2 if architecture.gated else 1),
-        vocabulary=-(-architecture.vocabulary_size // CHANNELS) * CHANNELS,
-        kv_heads=architecture.kv_heads,
-        group=architecture.heads // architecture.kv_heads,
-        hidden_group=group(architecture.hidden_size),
-        attention_group=group(attention),
-        intermediate_group=group(architecture.intermediate_size),
-        epsilon=architecture.norm_epsilon,
-        attention_scale=architecture.attention_scale,
-        centred=architecture.centred_norms,
-        activation=_KINDS[architecture.activation, architecture.gated],
-    )
-
-
-def _new_buffers(sizes: Sizes, architecture: Architecture, threads: int) -> Buffers:
-    widest = max(sizes.hidden, sizes.attention, sizes.intermediate)
-
-    def rows_of(width: int) -> FloatArray:
-        return own_zeros((MAX_ROWS, width), np.float32)
-
-    return Buffers(
-        x=rows_of(sizes.hidden),
-        normal=rows_of(sizes.hidden),
-        qkv=rows_of(-(-sizes.qkv // CHANNELS) * CHANNELS),
-        queries=own_zeros((sizes.kv_heads, MAX_ROWS * sizes.group, architecture.head_dim), np.float32),
-        attention=rows_of(sizes.attention),
-        gated=rows_of(sizes.intermediate),
-        quantised=own_zeros((2 * MAX_ROWS * widest,), np.int8),
-        factors=own_zeros((MAX_ROWS * widest // LANES,), np.int64),
-        sums=np.zeros((threads, ROWS * CHANNELS), np.float32),
-        scratch=np.zeros((threads, SCRATCH_FLOATS), np.float32),
-        counters=np.zeros((sizes.layers * LAYER_STAGES + HEAD_STAGES, COUNTERS), np.int64),
-    )

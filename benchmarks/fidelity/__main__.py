@@ -1,8 +1,9 @@
 """`python -m benchmarks.fidelity`: accuracy of the forward passes on real source code against transformers in float32.
 
 It prints the negative log-likelihood, the Kullback–Leibler divergence and the agreement of the next token for each
-forward pass in four languages. Then it compares the logits of rows that are scored alone, in chains and in a tree. The
-last line is JSON; keys that start with q4_ are of the blocks of the GGUF file, the others of int8.
+forward pass in four languages. Then it compares the logits of rows that are scored alone, in chains and in a tree, and
+simulates a cache in 8 bits. The last line is JSON; keys that start with q4_ are of the blocks of the GGUF file, those
+that start with kv8_ compare a cache in 8 bits with the one in bfloat16 on the same blocks, the others are of int8.
 """
 
 from __future__ import annotations
@@ -10,44 +11,22 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.data import read_records
+from benchmarks.fidelity.rounded_cache import channel_means, rounded_logits
+from benchmarks.fidelity.tally import LogProbabilities, Tally, Tokens, normalised
 from completion.model.causal_model import CausalModel
+from completion.model.int8.quantized import QuantizedTransformer
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import Backend, load_transformer
 
 LANGUAGES = ("python", "typescript", "rust", "java")
 BATCHES = (2, 8, 16, 64)
-Tokens = npt.NDArray[np.int32]
-LogProbabilities = npt.NDArray[np.float32]  # [window, vocabulary]
 Path = Callable[[Tokens], LogProbabilities]
-
-
-@dataclass
-class Tally:
-    """Sums over the tokens of one language for one path."""
-
-    tokens: int = 0
-    loss: float = 0.0
-    divergence: float = 0.0
-    agreed: int = 0
-
-    def add(self, window: Tokens, ours: LogProbabilities, reference: LogProbabilities) -> None:
-        """Add one window: losses of its next tokens, KL(reference ‖ ours), equal argmax."""
-        self.tokens += len(window) - 1
-        self.loss -= float(ours[np.arange(len(window) - 1), window[1:]].sum())
-        self.divergence += float((np.exp(reference) * (reference - ours))[:-1].sum())
-        self.agreed += int((ours.argmax(1) == reference.argmax(1))[:-1].sum())
-
-    def means(self) -> dict[str, float]:
-        """Return the means per token."""
-        count = self.tokens
-        return {"nll": self.loss / count, "kl": self.divergence / count, "agreement": self.agreed / count}
 
 
 def windows(argument: str | None, language: str, count: int, length: int) -> Iterator[Tokens]:
@@ -60,13 +39,6 @@ def windows(argument: str | None, language: str, count: int, length: int) -> Ite
             if len(ids) == length:
                 found += 1
                 yield np.array(ids, dtype=np.int32)
-
-
-def normalised(logits: npt.NDArray[np.float32]) -> LogProbabilities:
-    """Return log-probabilities of logits.  # [window, vocabulary]."""
-    shifted: LogProbabilities = logits - logits.max(axis=1, keepdims=True)
-    shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return shifted
 
 
 def own_path(model: CausalModel) -> Path:
@@ -129,6 +101,21 @@ def row_independence(model: CausalModel, window: Tokens) -> dict[str, float | bo
     }
 
 
+def cache_in_8_bits(model: QuantizedTransformer, texts: list[Tokens]) -> dict[str, float]:
+    """Compare a cache in 8 bits with the one in bfloat16; the channels' means are those of the first text."""
+    exact, rounded, means = Tally(), Tally(), channel_means(model, texts[0])
+    for window in texts:
+        own = own_path(model)(window)
+        exact.add(window, own, own)
+        rounded.add(window, normalised(rounded_logits(model, window, means)), own)
+    found = rounded.means()
+    return {
+        "kv8_nll_excess": found["nll"] - exact.means()["nll"],
+        "kv8_kl": found["kl"],
+        "kv8_first_token_agreement": found["agreement"],
+    }
+
+
 def _single_steps(model: CausalModel, past: Tokens, ids: Tokens) -> npt.NDArray[np.float32]:
     cache = model.new_cache(len(past) + len(ids))
     model.prefill(past, np.arange(len(past), dtype=np.int32), cache)
@@ -172,6 +159,8 @@ def main() -> None:
         result[f"{prefix}worst_nll_excess"] = max(result[f"{prefix}nll_excess_{language}"] for language in LANGUAGES)
         independence = row_independence(models[path], texts["python"][0])
         result |= {f"{prefix}{key}": value for key, value in independence.items()}
+    if isinstance(blocks := models["q4"], QuantizedTransformer):
+        result |= cache_in_8_bits(blocks, [window for some in texts.values() for window in some])
     print(json.dumps({key: value if isinstance(value, bool) else round(value, 5) for key, value in result.items()}))
 
 
