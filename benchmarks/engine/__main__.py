@@ -4,7 +4,8 @@ The implementations take turns in one run: draftline with the weights that it ch
 int8, llama.cpp with Q8_0 and Q4_K_M. The benchmark prints medians of a step with 1 to 32 rows on a past of 1,232 tokens
 and of a prefill of 1,232 tokens. It also prints the load time and the resident memory of an engine host with a session
 of 2,000 tokens. The last line is JSON. `ratio_` compares draftline with the better of llama.cpp's two, `q4_ratio_`
-blocks with int8. `--features avx2,fma` limits all of them to these instruction sets.
+blocks with int8. `--larger MODEL` measures another model the same way, under keys that start with `larger_`.
+`--features avx2,fma` limits all of them to these instruction sets.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ SETTLE_S = 0.01  # the worker threads of the last implementation spin for a mome
 Times = dict[str, dict[str, list[float]]]  # [path][case] → milliseconds
 
 
-def real_tokens(argument: str | None, count: int) -> Tokens:
+def real_tokens(model: str, argument: str | None, count: int) -> Tokens:
     """Return `count` tokens of real source code."""
-    tokenizer = CodeTokenizer.from_folder(prepare("default").folder)
+    tokenizer = CodeTokenizer.from_folder(prepare(model).folder)
     tokens: list[int] = []
     for record in read_records("open_repo_context.jsonl.gz", argument):
         tokens += tokenizer.encode(record["prefix"] + record["reference"] + record["suffix"])
@@ -137,6 +138,23 @@ def host_cost(threads: int) -> dict[str, float]:
     return {"first_load_s": first["load_s"], **medians}
 
 
+def forward_figures(model: str, options: argparse.Namespace) -> dict[str, float]:
+    """Time the forward passes of a model, print a table, and return the figures by name."""
+    tokens = real_tokens(model, options.data_dir, PAST + max(ROWS))
+    own = [Ours(model, options.threads, backend) for backend in BACKENDS]
+    paths: list[ForwardPath] = [*own]
+    if not options.without_transformers:
+        paths.append(TransformersEager(model, options.threads))
+    if not options.without_llama:
+        paths += [LlamaCpp(model, options.threads, "Q8_0"), LlamaCpp(model, options.threads, "Q4_K_M")]
+    times = measure(paths, tokens, options.repeats)
+    print(model)
+    print_table(times)
+    figures = summary(times)
+    step_bytes_per_s = 1000 * own[0].step_bytes / figures["ms_rows_1"]
+    return figures | {"share_of_bandwidth_rows_1": step_bytes_per_s / read_bandwidth(options.threads)}
+
+
 def main() -> None:
     """Print a table, then one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -153,6 +171,7 @@ def main() -> None:
         action="store_true",
         help="skip transformers, which takes minutes on a processor without bfloat16 instructions",
     )
+    parser.add_argument("--larger", metavar="MODEL", help="measure this model, too, for example qwen2.5-coder-1.5b")
     parser.add_argument("--features", choices=FEATURES, help="the instruction sets that all engines may use")
     arguments = parser.parse_args()
     if arguments.features and not limited(arguments.features):
@@ -160,18 +179,10 @@ def main() -> None:
     if arguments.features and not arguments.without_llama:
         check_llama(arguments.features)
     cost = host_cost(arguments.threads)  # before the other models, whose memory would slow the loading
-    tokens = real_tokens(arguments.data_dir, PAST + max(ROWS))
-    own = [Ours(arguments.threads, backend) for backend in BACKENDS]
-    paths: list[ForwardPath] = [*own]
-    if not arguments.without_transformers:
-        paths.append(TransformersEager(arguments.threads))
-    if not arguments.without_llama:
-        paths += [LlamaCpp(arguments.threads, "Q8_0"), LlamaCpp(arguments.threads, "Q4_K_M")]
-    times = measure(paths, tokens, arguments.repeats)
-    print_table(times)
-    figures = summary(times) | cost
-    step_bytes_per_s = 1000 * own[0].step_bytes / figures["ms_rows_1"]
-    figures["share_of_bandwidth_rows_1"] = step_bytes_per_s / read_bandwidth(arguments.threads)
+    figures = forward_figures("default", arguments) | cost
+    if arguments.larger:
+        larger = forward_figures(arguments.larger, arguments)
+        figures |= {f"larger_{key}": value for key, value in larger.items()}
     print(
         f"host: load {cost['load_s']:.2f} s (first start {cost['first_load_s']:.2f} s),"
         f" resident {cost['resident_mb']:.0f} MB"

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from completion.model.causal_model import CausalModel
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.model_store import prepare
-from completion.model.store.packaged_models import DEFAULT_PACKAGE
 from completion.model.transformer import Backend, load_transformer
 from completion.paths import cache_dir
 
@@ -37,9 +36,9 @@ class ForwardPath(Protocol):
 class Ours:
     """Forward pass of draftline, on a backend; `auto` chooses one for this machine."""
 
-    def __init__(self, threads: int, backend: Backend) -> None:
+    def __init__(self, model: str, threads: int, backend: Backend) -> None:
         self.name = f"draftline {backend}"
-        self.model: CausalModel = load_transformer(prepare("default").folder, backend, threads)
+        self.model: CausalModel = load_transformer(prepare(model).folder, backend, threads)
         self.step_bytes = getattr(self.model, "step_bytes", 0)
         self._cache = self.model.new_cache(CAPACITY)
 
@@ -59,14 +58,14 @@ class TransformersEager:
 
     name = "transformers bf16"
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, model: str, threads: int) -> None:
         import torch
         from transformers import AutoModelForCausalLM
 
         torch.set_num_threads(threads)
         self._torch = torch
         self._model = AutoModelForCausalLM.from_pretrained(
-            prepare("default").folder, dtype=torch.bfloat16, attn_implementation="eager"
+            prepare(model).folder, dtype=torch.bfloat16, attn_implementation="eager"
         ).eval()
 
     def prefill(self, tokens: Tokens) -> None:
@@ -89,9 +88,9 @@ class TransformersEager:
 
 
 class LlamaCpp:
-    """llama.cpp in this process, with the default model's own file or with Q8_0 that its quantiser makes from it."""
+    """llama.cpp in this process, with the model's own file or with Q8_0 that its quantiser makes from it."""
 
-    def __init__(self, threads: int, kind: Literal["Q4_K_M", "Q8_0"]) -> None:
+    def __init__(self, model: str, threads: int, kind: Literal["Q4_K_M", "Q8_0"]) -> None:
         import llama_cpp
 
         self.name = f"llama.cpp {kind}"
@@ -99,7 +98,7 @@ class LlamaCpp:
         self._llama = llama_cpp
         llama_cpp.llama_log_set(_SILENT, ctypes.c_void_p(0))
         llama_cpp.llama_backend_init()
-        path = str(q8_file() if kind == "Q8_0" else prepare("default").folder / GGUF_NAME).encode()
+        path = str(q8_file(model) if kind == "Q8_0" else prepare(model).folder / GGUF_NAME).encode()
         self._model = llama_cpp.llama_model_load_from_file(path, llama_cpp.llama_model_default_params())
         parameters = llama_cpp.llama_context_default_params()
         parameters.n_ctx = parameters.n_batch = CAPACITY
@@ -136,21 +135,22 @@ class LlamaCpp:
         self._llama.llama_synchronize(self._context)
 
 
-def q8_file() -> Path:
-    """Return the default model as Q8_0, made once by the quantiser of llama.cpp and kept in the cache."""
+def q8_file(model: str) -> Path:
+    """Return a model as Q8_0, made once by the quantiser of llama.cpp and kept in the cache."""
     folder = cache_dir() / "benchmarks"
     folder.mkdir(exist_ok=True)
-    target = folder / f"{DEFAULT_PACKAGE.name}-q8_0.gguf"
+    source = prepare(model).folder / GGUF_NAME
+    target = folder / f"{source.parent.name}-q8_0.gguf"
     if not target.is_file():
         import llama_cpp
 
-        source, unfinished = prepare("default").folder / GGUF_NAME, folder / f"q8_0-{os.getpid()}.gguf"
+        unfinished = folder / f"q8_0-{os.getpid()}.gguf"
         parameters = llama_cpp.llama_model_quantize_default_params()
         parameters.ftype, parameters.allow_requantize = llama_cpp.LLAMA_FTYPE_MOSTLY_Q8_0, True
         failed = llama_cpp.llama_model_quantize(str(source).encode(), str(unfinished).encode(), parameters)
         if failed:
             raise SystemExit(
-                f"llama.cpp could not quantise the default model (status {failed}). Check the free space at {folder}."
+                f"llama.cpp could not quantise {source} (status {failed}). Check the free space at {folder}."
             )
         unfinished.rename(target)
     return target

@@ -71,7 +71,7 @@ def _sentence(row: str, record: SessionRecord) -> str:
 def _assistant(row: str, options: argparse.Namespace) -> Assistant:
     if row in (OURS, BEFORE):
         checkout = REPOSITORY if row == OURS else options.before.resolve()
-        return DraftlineEditor(row, {"threads": options.threads}, checkout)
+        return DraftlineEditor(row, {"threads": options.threads, "model": options.model}, checkout)
     from benchmarks.typing.llama_vim import LlamaVimEditor
 
     return LlamaVimEditor(row, THEIR_ROWS[row], options.threads, options.seed)
@@ -130,6 +130,7 @@ def main() -> None:
     parser.add_argument(
         "--before", type=Path, metavar="CHECKOUT", help="folder of an older version, which types the same sessions"
     )
+    parser.add_argument("--model", default="default", help="draftline's model (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="threads of each engine (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plot", type=Path, metavar="SVG", help="file for a plot of the times to the first text")

@@ -44,7 +44,8 @@ class LlamaServer:
         binary, port = binary_path(), _free_port()
         self.url = f"http://127.0.0.1:{port}"
         log = self.log = Path(tempfile.gettempdir()) / f"llama-server-{os.getpid()}-{port}.log"
-        command = [str(binary), "--model", str(q8_file()), "--host", "127.0.0.1", "--port", str(port), *self._options]
+        address = ["--host", "127.0.0.1", "--port", str(port)]
+        command = [str(binary), "--model", str(q8_file("default")), *address, *self._options]
         environment = {**os.environ, "LD_LIBRARY_PATH": str(binary.parent)}
         with log.open("wb") as output:
             self._process = await asyncio.create_subprocess_exec(
