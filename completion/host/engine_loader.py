@@ -100,14 +100,14 @@ def compile_once(settings: HostSettings, progress: Progress, image: Path | None 
     Args:
         settings: The host's; the child loads the same model.
         progress: Called with what the child reports.
-        image: The image; None for the one of this installation in the user's cache.
+        image: The image; None for the one of this installation and model in the user's cache.
 
     Raises:
         DraftlineError: The model cannot be loaded.
     """
     if settings.backend not in {"auto", "int8", "q4"} or not has_int8_instructions():
         return
-    image = image or _image()
+    image = image or _image(settings.model)
     if not is_whole(image):
         run_apart(f"{__name__}:call_kernels", settings, str(image), progress=progress)
         empty_if_faulty(settings, image, progress)
@@ -294,12 +294,18 @@ def warm_up(engine: EngineLike, max_tokens: int = 4) -> None:
         pass
 
 
-def _image() -> Path:
-    """Return a path that changes when numba would compile anew: with the source, the processor, and numba itself."""
+def _image(model: str) -> Path:
+    """Return a path that changes when numba would compile anew: with the source, the processor, and numba itself.
+
+    Models that are named have images of their own, because which functions run depends on what a model writes. Those in
+    local folders share one.
+    """
     root = Path(__file__).parents[2]
     sources = sorted(path for package in _PACKAGES for path in (root / package).rglob("*.py"))
     stamps = [(path.name, (stat := path.stat()).st_size, stat.st_mtime_ns) for path in sources]
     limits = sorted((name, value) for name, value in os.environ.items() if name.startswith("NUMBA_"))
     machine = platform.machine(), platform.node(), processor_flags(), limits
-    digest = hashlib.sha256(repr((version(), numba_version(), sys.version, machine, stamps)).encode()).hexdigest()[:16]
+    named = "" if Path(model).exists() else model
+    facts = version(), numba_version(), sys.version, machine, stamps, named
+    digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
     return cache_dir() / "kernels" / f"{digest}.image"
