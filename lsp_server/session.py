@@ -52,9 +52,7 @@ class Session:
         self.documents = DocumentStore()
         self.folders = WorkspaceFolders()
         self._settings = ClientSettings(server, self.folders)
-        self._shows_progress = False
-        self._is_recording = False
-        self._is_closed = False
+        self._shows_progress = self._is_recording = self._is_closed = False
         self._applying = asyncio.Lock()
         self.status = StatusReporter(server.protocol.notify)
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
