@@ -3,6 +3,7 @@
 Each typist types changes of real releases in a human rhythm, with a file and a window of their own. Our host runs for
 the benchmark alone, as does vLLM with `--vllm-python`. A vLLM or a llama-server that runs already is measured where its
 address is given. Each typist has an engine of their own over them.
+On a vLLM, one typist is measured alone before the rooms: what a key waits for, and what draftline adds to it.
 `--simulate` computes instead how many typists a server would serve, from the costs of its steps. The last line is JSON.
 """
 
@@ -22,6 +23,7 @@ from benchmarks.data import read_records
 from benchmarks.team.servers import ModelServerRow, OurHost, Server, VllmRow
 from benchmarks.team.simulation import simulate
 from benchmarks.team.typist import TeamEditor
+from benchmarks.team.typist_alone import typist_alone
 from benchmarks.typing.person import Habits, session
 from benchmarks.typing.scripts import FEWEST_CHARACTERS, Script, choose, release_scripts
 from benchmarks.typing.tally import RowTally, SessionRecord
@@ -105,15 +107,17 @@ def servers(options: argparse.Namespace) -> dict[str, Server]:
     return found
 
 
-def summary(rows: Mapping[str, Mapping[int, Mapping[str, float | None]]]) -> dict[str, Any]:
-    """Return the last line: each figure by server, and by number of typists."""
+def summary(
+    rows: Mapping[str, Mapping[int, Mapping[str, float | None]]], one: Mapping[str, float | None] | None = None
+) -> dict[str, Any]:
+    """Return the last line: each figure by server, and by number of typists; and those of one typist on vLLM."""
     names = ("ttft_p50_ms", "ttft_p95_ms", "refused", "computed_tokens_p95")
     found: dict[str, Any] = {
         name: {server: {count: figures[name] for count, figures in rooms.items()} for server, rooms in rows.items()}
         for name in names
     }
     found["typists_at_p95_300ms"] = {server: served(rooms) for server, rooms in rows.items()}
-    return found
+    return found | dict(one or {})
 
 
 def served(rooms: Mapping[int, Mapping[str, float | None]]) -> int:
@@ -137,9 +141,13 @@ async def run(options: argparse.Namespace) -> None:
             f"No release has enough text for --characters {options.characters}. Give {FEWEST_CHARACTERS} or more."
         )
     rows: dict[str, dict[int, dict[str, float | None]]] = {}
+    one: dict[str, float | None] = {}
     for name, server in servers(options).items():
         await server.start()
         try:
+            if name == "vllm" and isinstance(server, ModelServerRow):
+                one = await asyncio.to_thread(typist_alone, server.model, server.address.url, scripts)
+                print(f"{name:13} one typist alone: {one}", flush=True)
             for typists in options.typists:
                 found = await room(server, typists, scripts, options.seconds, options.seed)
                 rows.setdefault(name, {})[typists] = figures = found.figures()
@@ -147,7 +155,7 @@ async def run(options: argparse.Namespace) -> None:
                 print(f"{name:13} {typists:3} typists  {shown}  {dict(found.refusals)}", flush=True)
         finally:
             await server.stop()
-    print(json.dumps(summary(rows)))
+    print(json.dumps(summary(rows, one)))
 
 
 def main() -> None:

@@ -111,28 +111,36 @@ class ModelServerRow:
     Args:
         address: Its address.
         model: Whose tokenizer it has.
+
+    Attributes:
+        address: Its address.
     """
 
     def __init__(self, address: RemoteAddress, model: str) -> None:
-        self._address = address
+        self.address = address
         self._spec = model
         self._model: RemoteModel | None = None
 
+    @property
+    def model(self) -> RemoteModel:
+        """Its model, once it was started."""
+        assert self._model is not None, "it was started"
+        return self._model
+
     async def start(self) -> None:
         """See `Server`."""
-        self._model = await asyncio.to_thread(RemoteModel.connect, self._address, self._spec, silent, CancelToken())
+        self._model = await asyncio.to_thread(RemoteModel.connect, self.address, self._spec, silent, CancelToken())
 
     def desk(self, name: str) -> RemoteDesk:  # noqa: ARG002 - a model server knows no clients
         """See `Server`."""
-        assert self._model is not None, "it was started"
-        return RemoteDesk(RemoteEngine(self._model))
+        return RemoteDesk(RemoteEngine(self.model))
 
     async def stop(self) -> None:
         """See `Server`: it runs on."""
 
 
 class VllmRow(ModelServerRow):
-    """A vLLM that runs for the benchmark alone, with the weights of our host's model in bfloat16.
+    """A vLLM that runs for the benchmark alone, with the weights of our host's model in 16 or 32 bits.
 
     Args:
         python: The python of an environment with vLLM for processors.

@@ -9,7 +9,8 @@ import pytest
 from benchmarks.team.__main__ import served, summary
 from benchmarks.team.simulation import ENGINES, Costs, capacity, room, waits
 from benchmarks.team.typist import TeamEditor
-from benchmarks.typing.scripts import WARM_UP
+from benchmarks.team.typist_alone import TimedServer, keys
+from benchmarks.typing.scripts import WARM_UP, Passage, Script
 from benchmarks.typing.tally import Ending, quantile
 from completion.host.errors import QueueFullError
 from completion.request import CompletionEvent, Statistics, Suggestion
@@ -89,6 +90,28 @@ async def test_a_key_that_agrees_with_the_suggestion_sends_nothing_and_another_o
     first, second = editor.take_requests()
     assert first.first_text_s is not None
     assert second.first_text_s is None
+
+
+def test_of_a_lone_typists_keys_those_count_that_append_where_the_one_before_was():
+    passages = (Passage(2, 0, "x = 1"), Passage(9, 0, "y"))
+    found = list(keys(Script("id", "python", "a.py", "a\nb\n", passages, 9)))
+    assert [request.prefix for request, _ in found] == ["a\n", "a\nx", "a\nx ", "a\nx =", "a\nx = ", "a\nx = 1b\n"]
+    assert [appends for _, appends in found] == [False, True, True, True, True, False]
+
+
+def test_the_time_of_a_replys_first_token_is_kept_until_the_next_reply():
+    class Server:
+        def generate(self, query, cancel):
+            yield from query
+
+    timed = TimedServer(Server())
+    tokens = timed.generate("ab", None)
+    next(tokens)
+    first_s = timed.first_s
+    assert list(tokens) == ["b"]
+    assert timed.first_s == first_s
+    assert list(timed.generate("", None)) == []
+    assert timed.first_s is None
 
 
 async def test_a_refused_request_is_counted_by_its_code(editor):

@@ -7,11 +7,19 @@ import os
 import pytest
 
 from benchmarks.team.agreement import cursors, errors, exact, kept, texts
+from benchmarks.team.vllm_process import READY_S
+from completion.remote import connection
 from completion.remote.engine import RemoteEngine
 from completion.request import GrammarMode
 
 CURSORS = int(os.environ.get("DRAFTLINE_CURSORS", "24"))
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """On a processor, vLLM may compute a long prompt for longer than a typist waits."""
+    monkeypatch.setattr(connection, "SILENCE_S", READY_S)
 
 
 @pytest.mark.parametrize("in_word", [False, True])
