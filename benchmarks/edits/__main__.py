@@ -11,7 +11,7 @@ import itertools
 import json
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from completion.cancellation import CancelToken
 from completion.decoding.constraints import Constraints
 from completion.decoding.decoder import Decoder
 from completion.engine import FIRST_STEP_TOKENS
+from completion.model.causal_model import CausalModel
 from completion.model.loading import LoadedModel, load_model
 from completion.prompt.fim_format import detect_format
 from completion.prompt.healing import HealedPrefix
@@ -36,6 +37,8 @@ from drafting.arrays import FloatArray
 
 COMPLETION_TOKENS = 24
 """Length of the completions that are compared."""
+LAST_EDITS = range(967, 1000, 2)
+"""The edits of a thousand after which errors count: over as many as a token outlives in the product."""
 TYPING_SAMPLE = 4
 """Interval of the requests of plain typing that are compared with full prefill."""
 
@@ -57,7 +60,7 @@ class Bench:
             session.refresh(CancelToken())
         started = time.perf_counter()
         plan = session.prepare(prompt, row.mode, CancelToken(), FIRST_STEP_TOKENS)
-        logits = _score(self._loaded, session, prompt.tokens)
+        logits = _score(self._loaded.model, session, prompt.tokens)
         elapsed = 1e3 * (time.perf_counter() - started)
         tokens = self._decode(session, prompt, COMPLETION_TOKENS if complete else 1)
         forced = len(prompt.forced)
@@ -113,22 +116,39 @@ def measure(bench: Bench, requests: Sequence[EditRequest]) -> Tally:
     return tally
 
 
-def drift_ratio(loaded: LoadedModel, tokens: Sequence[int]) -> float:
-    """Return the KL to a fresh prefill after 999 edits of one position over that after one: errors must not add up."""
-    settings = SessionSettings(repair_tokens=0, max_edits=10**6)
+def drift_ratio(model: CausalModel, texts: Iterable[Sequence[int]], *, compresses: bool = False) -> float:
+    """Return the KL to a fresh prefill after a thousand edits of one position over that after one.
+
+    Errors must not add up. The KL after a thousand is a mean over the last edits; the texts' KLs are added.
+
+    Args:
+        model: The model.
+        texts: Texts as tokens.
+        compresses: Whether the cache is rounded to 8 bits after each edit, and computed anew as often as the product
+            does. Otherwise what an edit moves is never computed anew.
+    """
+    found = [_drift(model, tokens, compresses=compresses) for tokens in texts]
+    return sum(last for _, last in found) / sum(first for first, _ in found)
+
+
+def _drift(model: CausalModel, tokens: Sequence[int], *, compresses: bool) -> tuple[float, float]:
+    """Return the KL after one edit of a text, and after a thousand."""
+    most = SessionSettings().max_edits if compresses else 10**6
+    settings = SessionSettings(repair_tokens=0, max_edits=most)
     plain, edited = list(tokens), [*tokens[:8], tokens[9], *tokens[8:]]
-    session = KVSession(loaded.model, settings)
+    session, fresh = KVSession(model, settings), KVSession(model, settings)
     _ready(session, plain)
-    after: list[float] = []
+    _ready(fresh, edited)
+    exact, after = _score(model, fresh, edited), list[float]()
     for edit in range(1, 1001):
         current = edited if edit % 2 else plain
         plan = session.prepare(_prompt(current), CacheMode.PIE, CancelToken())
-        if edit in {1, 999}:
-            fresh = KVSession(loaded.model, settings)
-            _ready(fresh, current)
-            after.append(divergence(_score(loaded, fresh, current), _score(loaded, session, current)))
-        assert plan.computed <= 2, plan
-    return after[1] / after[0]
+        if compresses:
+            session.compress()
+        if edit in {1, *LAST_EDITS}:
+            after.append(divergence(exact, _score(model, session, current)))
+        assert compresses or plan.computed <= 2, plan
+    return after[0], statistics.mean(after[1:])
 
 
 def reencode_ms(loaded: LoadedModel, count: int = 2000) -> float:
@@ -155,11 +175,11 @@ def keystroke_steps(loaded: LoadedModel, tokens: Sequence[int]) -> float:
         prompt = _prompt(tokens[: 1001 + typed])
         started = time.perf_counter()
         session.prepare(prompt, CacheMode.PIE, CancelToken(), FIRST_STEP_TOKENS)
-        _score(loaded, session, prompt.tokens)
+        _score(loaded.model, session, prompt.tokens)
         typed_at = time.perf_counter()
         _ready(session, prompt.tokens, CacheMode.PIE)
         step_from = time.perf_counter()
-        _score(loaded, session, prompt.tokens)
+        _score(loaded.model, session, prompt.tokens)
         ratios.append((typed_at - started) / (time.perf_counter() - step_from))
     return statistics.median(ratios)
 
@@ -172,11 +192,11 @@ def _ready(session: KVSession, tokens: Sequence[int], mode: CacheMode = CacheMod
     session.prepare(_prompt(tokens), mode, CancelToken())
 
 
-def _score(loaded: LoadedModel, session: KVSession, tokens: Sequence[int]) -> FloatArray:
+def _score(model: CausalModel, session: KVSession, tokens: Sequence[int]) -> FloatArray:
     """Return the logits after the last token. Tokens outside the cache go through the model as a chain."""
     pending = np.asarray(tokens[len(session.tokens) :], dtype=np.int32)
     chain = np.arange(-1, len(pending) - 1, dtype=np.int32)
-    return loaded.model.score(pending, chain, session.cache).row(len(pending) - 1).copy()
+    return model.score(pending, chain, session.cache).row(len(pending) - 1).copy()
 
 
 def gather(data: str | None, count: int) -> list[EditRequest]:
@@ -231,7 +251,7 @@ def main() -> None:
         console.print(tallies[layout].table(layout))
     source = loaded.tokenizer.encode(read_records("open_release_replay.jsonl.gz", options.data_dir)[0]["before"] * 3)
     figures = headline(tallies[Layout.SUFFIX_FIRST]) | {
-        "drift_ratio": drift_ratio(loaded, source[:600]),
+        "drift_ratio": drift_ratio(loaded.model, [source[:600]]),
         "reencode_ms": reencode_ms(loaded),
         "keystroke_steps": keystroke_steps(loaded, source),
     }

@@ -2,8 +2,9 @@
 
 It prints the negative log-likelihood, the Kullback–Leibler divergence and the agreement of the next token for each
 forward pass in four languages. Then it compares the logits of rows that are scored alone, in chains and in a tree, and
-simulates a cache in 8 bits. The last line is JSON; keys that start with q4_ are of the blocks of the GGUF file, those
-that start with kv8_ compare a cache in 8 bits with the one in bfloat16 on the same blocks, the others are of int8.
+those of a cache that is rounded to 8 bits. The last line is JSON; keys that start with q4_ are of the blocks of the
+GGUF file, those that start with kv8_ compare the rounded cache with the one in bfloat16 on the same blocks, the others
+are of int8.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.data import read_records
-from benchmarks.fidelity.rounded_cache import channel_means, rounded_logits
+from benchmarks.edits.__main__ import drift_ratio
 from benchmarks.fidelity.tally import LogProbabilities, Tally, Tokens, normalised
 from completion.model.causal_model import CausalModel
 from completion.model.int8.quantized import QuantizedTransformer
@@ -26,6 +28,10 @@ from completion.model.transformer import Backend, load_transformer
 
 LANGUAGES = ("python", "typescript", "rust", "java")
 BATCHES = (2, 8, 16, 64)
+DRIFT_TOKENS = 192
+"""Length of the texts that are edited a thousand times."""
+ROUNDED_EVERY = 64
+"""Number of tokens after which the cache is rounded: earlier ones are so several times."""
 Path = Callable[[Tokens], LogProbabilities]
 
 
@@ -101,18 +107,36 @@ def row_independence(model: CausalModel, window: Tokens) -> dict[str, float | bo
     }
 
 
-def cache_in_8_bits(model: QuantizedTransformer, texts: list[Tokens]) -> dict[str, float]:
-    """Compare a cache in 8 bits with the one in bfloat16; the channels' means are those of the first text."""
-    exact, rounded, means = Tally(), Tally(), channel_means(model, texts[0])
-    for window in texts:
+def rounded_path(model: QuantizedTransformer) -> Path:
+    """Return a path on which each part of a text sees those before it through a cache that was rounded."""
+
+    def run(window: Tokens) -> LogProbabilities:
+        cache, rows = model.new_cache(len(window)), []
+        for start in range(0, len(window), ROUNDED_EVERY):
+            slots = np.arange(start, min(start + ROUNDED_EVERY, len(window)), dtype=np.int32)
+            logits = model.prefill(window[slots], slots, cache, range(len(slots)))
+            rows += [logits.row(row).copy() for row in range(len(slots))]
+            cache.compress()
+        return normalised(np.stack(rows))
+
+    return run
+
+
+def cache_in_8_bits(model: QuantizedTransformer, texts: dict[str, list[Tokens]]) -> dict[str, float]:
+    """Compare a cache that is rounded to 8 bits with the one in bfloat16."""
+    exact, rounded = Tally(), Tally()
+    for window in chain.from_iterable(texts.values()):
         own = own_path(model)(window)
         exact.add(window, own, own)
-        rounded.add(window, normalised(rounded_logits(model, window, means)), own)
+        rounded.add(window, rounded_path(model)(window), own)
     found = rounded.means()
     return {
         "kv8_nll_excess": found["nll"] - exact.means()["nll"],
         "kv8_kl": found["kl"],
         "kv8_first_token_agreement": found["agreement"],
+        "drift_ratio": drift_ratio(
+            model, [some[0][:DRIFT_TOKENS].tolist() for some in texts.values()], compresses=True
+        ),
     }
 
 
@@ -160,7 +184,7 @@ def main() -> None:
         independence = row_independence(models[path], texts["python"][0])
         result |= {f"{prefix}{key}": value for key, value in independence.items()}
     if isinstance(blocks := models["q4"], QuantizedTransformer):
-        result |= cache_in_8_bits(blocks, [window for some in texts.values() for window in some])
+        result |= cache_in_8_bits(blocks, texts)
     print(json.dumps({key: value if isinstance(value, bool) else round(value, 5) for key, value in result.items()}))
 
 

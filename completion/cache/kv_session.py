@@ -41,8 +41,8 @@ class SessionSettings:
     Attributes:
         capacity: Maximum number of slots of a session, for the prompt and the tokens generated and drafted after it.
         spare_slots: Number of slots that a prompt leaves free for those tokens.
-        budget_bytes: Maximum memory of all sessions when a request opens one. The default has room for three documents
-            with full prompts of the default model, or twenty with short ones.
+        budget_bytes: Maximum memory of all sessions when a request opens one. The default has room for five documents
+            with full prompts of the default model, of which four are rounded, or forty with short ones.
         shared: Whether several users type at once: their documents share the memory, and the largest loses its own.
             One user's documents lose it in turn, the least recently used first.
         chunk_tokens: Number of tokens computed between two checks of the cancel token.
@@ -72,7 +72,8 @@ class KVSession:
     Attributes:
         cache: Keys and values.
         tokens: Token of each slot; HOLE for a slot with no valid content.
-        edits: Number of edits before its slot that each reused token has outlived; 0 is exact.  # [len(tokens)]
+        edits: Number of edits before its slot that each reused token has outlived, at least 1 if it was rounded; 0 is
+            exact.  # [len(tokens)]
         budget: Budget of the document's prompts, chosen while the cache is empty; None before.
         language: LSP language identifier of the document.
         in_background: Whether nobody waits for it, so that it is closed before the others.
@@ -81,6 +82,7 @@ class KVSession:
     """
 
     __slots__ = (
+        "_is_exact",
         "_model",
         "_movable",
         "_note_chunk",
@@ -102,6 +104,7 @@ class KVSession:
         self.budget: PromptBudget | None = None
         self.cache: KVCache = model.new_cache(settings.capacity)
         self._movable = True
+        self._is_exact = False
         self.tokens: list[int] = []
         self.edits: IntArray = np.zeros(0, dtype=np.int32)
         self.language = ""
@@ -118,7 +121,7 @@ class KVSession:
             CancelledError: What is computed until then stays in the cache and is valid.
             PromptTooLongError: The prompt does not fit the session.
         """
-        self.longest_chunk_ms = 0.0
+        self.longest_chunk_ms, self._is_exact = 0.0, cache_mode is not CacheMode.PIE
         wanted = prompt.tokens[:-1]
         if len(wanted) + self._settings.spare_slots > self.cache.capacity:
             raise PromptTooLongError(
@@ -168,6 +171,16 @@ class KVSession:
         slots = np.arange(inexact[0], end, dtype=np.int32)
         self._compute(slots, tuple(self.tokens), cancel)
         return len(slots)
+
+    def compress(self) -> bool:
+        """Keep the cache in less memory until it is needed, rounded; return whether that was done now.
+
+        A session whose requests want an exact cache is never rounded.
+        """
+        if self._is_exact or not self.cache.compress():
+            return False
+        self.edits = np.maximum(self.edits, np.int32(1))
+        return True
 
     def commit(self, rows: Sequence[int], tokens: Sequence[int]) -> None:
         """Make rows of the last scored tree part of the past; `tokens` are their tokens."""

@@ -1,4 +1,4 @@
-"""The KV sessions of all documents: who has one, and who loses it when the memory is full."""
+"""The KV sessions of all documents: who has one, and who is rounded or loses it when the memory is full."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class KVSessions:
         for other in self._sessions.values():
             if session.used_s - other.used_s > IN_USE_S:
                 other.cache.shrink()
-        self._evict()
+        self._make_room()
         return session
 
     def tokens_each(self) -> float:
@@ -83,11 +83,17 @@ class KVSessions:
         """Return the number of open sessions."""
         return len(self._sessions)
 
-    def _evict(self) -> None:
-        """Close sessions other than the last until the others fit."""
+    def _make_room(self) -> None:
+        """Round sessions other than the last until all fit, and close them where that is not enough.
+
+        A session that nobody waits for is closed at once.
+        """
         while len(self._sessions) > 1 and self._held_bytes() > self._settings.budget_bytes:
             *others, _ = self._sessions
-            del self._sessions[min(others, key=self._claim)]  # of equal ones the least recently used
+            first, *_ = ordered = sorted(others, key=self._claim)  # of equal ones the least recently used first
+            is_spare = self._sessions[first].in_background
+            if is_spare or not any(self._sessions[each].compress() for each in ordered):
+                del self._sessions[first]
 
     def _claim(self, document: str) -> tuple[bool, bool, int]:
         """Order sessions by who may lose one: nobody waits for it, nobody types in it, it is the largest."""

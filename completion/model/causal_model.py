@@ -79,6 +79,12 @@ class KVCache(Protocol):
     def shrink(self) -> None:
         """Give back allocated slots after the last row, if the system takes them."""
 
+    def compress(self) -> bool:
+        """Keep the past in less memory until it is needed, rounded; return whether it was rounded now.
+
+        It is `shrink` for caches that know no such form, and where rows follow the past.
+        """
+
     def truncate(self, length: int) -> None:
         """Forget every slot from `length` on, and all rows after the past."""
 

@@ -99,6 +99,11 @@ class TreeCache(ABC):
     def shrink(self) -> None:  # noqa: B027  (torch keeps freed memory for itself)
         """Give back allocated slots after the last row, if the system takes them."""
 
+    def compress(self) -> bool:
+        """Keep the past rounded, in less memory; see `KVCache.compress`. This cache knows no such form."""
+        self.shrink()
+        return False
+
     @property
     @abstractmethod
     def size_bytes(self) -> int:

@@ -41,7 +41,8 @@ def main() -> None:
 
     results.multiply = Compiler(results.multiply)
     quantized.run_layers = Compiler(quantized.run_layers.compiled)
-    cache.move_slots = Compiler(cache.move_slots.compiled)
+    for name in ("move_slots", "compress_slots", "expand_slots"):
+        setattr(cache, name, Compiler(getattr(cache, name).compiled))
     results.main()
 
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from completion.memory import Held, large_memory
+from completion.memory import Held, large_memory, own_zeros
 from completion.model.architecture import Architecture
 from completion.model.draft_rows import TreeCache
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SPAN_SLOTS, VALUE_CHANNELS
-from completion.model.int8.kernels.views import CacheView
+from completion.model.int8.kernels.views import CacheView, CompressedView
 from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray
 from drafting.compiled import kernel_in
 
 move_slots = kernel_in("completion.model.int8.kernels.slot_moves", "move_slots")
 """See `slot_moves`."""
+compress_slots = kernel_in("completion.model.int8.kernels.compressed_slots", "compress_slots")
+expand_slots = kernel_in("completion.model.int8.kernels.compressed_slots", "expand_slots")
+"""See `compressed_slots`."""
+_MEAN_SLOTS = 256  # number of first slots whose keys give the means of channels
 
 
 class Int8Cache(TreeCache):
@@ -25,49 +30,67 @@ class Int8Cache(TreeCache):
 
     Keys are also stored before rotation. A moved key is rotated from that original, so no error adds up. A cache that
     shrinks gives its rotated keys back, a third of its memory; the next call that needs them rotates them again, to the
-    same bits, at about a microsecond a slot.
+    same bits, at about a microsecond a slot. A cache that is compressed rounds its past to 8 bits, 0.35 of the memory,
+    until the next call that needs it.
 
     Attributes:
         view: The arrays, in the form that kernels take.
     """
 
-    __slots__ = ("_architecture", "_threads", "view")
+    __slots__ = ("_architecture", "_compressed", "_means", "_threads", "view")
     growth_slots = SPAN_SLOTS  # short prompts would take twice the memory that they need with larger steps
 
     def __init__(
         self, architecture: Architecture, capacity: int, cosines: FloatArray, sines: FloatArray, threads: WorkerThreads
     ) -> None:
         self.view = _empty_view(architecture, 0, cosines, sines)
+        self._compressed: CompressedView | None = None
+        self._means: FloatArray | None = None
         super().__init__(min(capacity, architecture.max_positions))
         self._architecture, self._threads = architecture, threads
 
     @property
     def size_bytes(self) -> int:
         """Allocated memory."""
-        return self.view.keys.nbytes + self.view.plain_keys.nbytes + self.view.values.nbytes
+        return sum(array.nbytes for array in self._arrays())
 
     def held(self) -> Held:
         """Return where its memory is."""
-        return Held.arrays(self.view[:3])
+        return Held.arrays(self._arrays())
 
     def reserve(self, needed: int) -> None:
         """Allocate slots 0 .. needed-1 and some more, with rotated keys."""
-        self._restore_keys()
+        self._restore()
         super().reserve(needed)
 
     def reopen(self, length: int) -> None:
         """Turn the slots from `length` on back into a chain of kept rows."""
-        self._restore_keys()
+        self._restore()
         super().reopen(length)
 
     def shrink(self) -> None:
         """Give back allocated slots after the last row, and the rotated keys of a past with no rows after it."""
+        if self._compressed is not None:
+            return
         needed = _whole_spans(self.length + len(self.parents))
         if needed < self.slots:
             self.slots = needed
             self.resize(needed)
         if not len(self.parents):
             self.view = self.view._replace(keys=_empty_keys(self._architecture, 0))
+
+    def compress(self) -> bool:
+        """Keep the past in 8 bits, and nothing else."""
+        self.shrink()
+        if len(self.parents) or not self.length or self._compressed is not None:
+            return False
+        if self._means is None:
+            self._means = _channel_means(self.view.plain_keys[:, :, : min(self.length, _MEAN_SLOTS)])
+        into = _empty_compressed(self._architecture, self.length, self._means)
+        self._share(lambda thread, count: compress_slots(self.view, into, thread, count))
+        self._compressed, self.slots = into, 0
+        self.view = _empty_view(self._architecture, 0, self.view.cosines, self.view.sines)
+        return True
 
     def resize(self, slots: int) -> None:
         """Allocate whole spans of slots, and copy the content of the old ones."""
@@ -94,8 +117,17 @@ class Int8Cache(TreeCache):
         self._rotate(sources[moved].astype(np.int32), moved)
         self.settle(len(sources))
 
-    def _restore_keys(self) -> None:
-        """Rotate the keys of the past again if `shrink` gave them back."""
+    def _arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        return (*self.view[:3], *(self._compressed or ()))
+
+    def _restore(self) -> None:
+        """Expand the past if it was compressed, and rotate its keys again if they were given back."""
+        if self._compressed is not None:
+            compressed, self._compressed = self._compressed, None
+            self.slots = _whole_spans(compressed.keys.shape[2])
+            self.resize(self.slots)
+            self._share(lambda thread, count: expand_slots(compressed, self.view, thread, count))
+            self.view = self.view._replace(keys=_empty_keys(self._architecture, 0))
         slots = self.view.plain_keys.shape[2]
         if self.view.keys.size == self.view.plain_keys.size:
             return
@@ -106,9 +138,13 @@ class Int8Cache(TreeCache):
     def _rotate(self, sources: IntArray, targets: IntArray) -> None:
         """Copy slots as if all at once, and rotate their keys to the positions of their new slots."""
         if len(sources):
-            threads = self._threads
-            scratch = np.empty((threads.count, len(sources) + 1, self.view.plain_keys.shape[3]), np.uint16)
-            threads.run(lambda thread: move_slots(self.view, sources, targets, scratch[thread], thread, threads.count))
+            scratch = np.empty((self._threads.count, len(sources) + 1, self.view.plain_keys.shape[3]), np.uint16)
+            self._share(lambda thread, count: move_slots(self.view, sources, targets, scratch[thread], thread, count))
+
+    def _share(self, work: Callable[[int, int], None]) -> None:
+        """Let each thread do its part; `work` takes the thread's number and the number of threads."""
+        count = self._threads.count
+        self._threads.run(lambda thread: work(thread, count))
 
 
 def _whole_spans(slots: int) -> int:
@@ -127,6 +163,26 @@ def _empty_view(architecture: Architecture, slots: int, cosines: FloatArray, sin
         sines=sines,
         first_angles=np.array(architecture.first_angles),
         windows=np.array([architecture.window_of(layer) for layer in range(architecture.layers)]),
+    )
+
+
+def _channel_means(plain_keys: IntArray) -> FloatArray:
+    """Return the mean of each channel of unrotated keys.  # [layers, kv_heads, head_dim]."""
+    numbers = (plain_keys.astype(np.uint32) << 16).view(np.float32)
+    means: FloatArray = numbers.mean(axis=2, dtype=np.float32)
+    return means
+
+
+def _empty_compressed(architecture: Architecture, slots: int, means: FloatArray) -> CompressedView:
+    """Return arrays for `slots` slots in 8 bits."""
+    rows = (architecture.layers, architecture.kv_heads, slots)
+    keys, values = np.frombuffer(large_memory(2 * _numbers(architecture, slots)), np.int8).reshape(2, -1)
+    return CompressedView(
+        keys=keys.reshape(*rows, architecture.head_dim),
+        values=values.reshape(*rows, architecture.head_dim),
+        key_scales=own_zeros(rows, np.float32),
+        value_scales=own_zeros(rows, np.float32),
+        means=means,
     )
 
 

@@ -68,6 +68,8 @@ class QuantizedTransformer:
         self.score(np.zeros(2, np.int32), np.full(2, -1, np.int32), cache).argmax()
         cache.commit([1])
         cache.rearrange(np.array([1, 0], np.int32))
+        cache.compress()
+        cache.reserve(2)
 
     def settle(self) -> None:
         """Take memory of its own for mapped weights; steps run meanwhile. May be called on any thread.

@@ -154,6 +154,10 @@ store_bytes = operation(types.void, types.int64, Ints)(  # the low byte of each 
     )
 )
 
+load_byte_floats = operation(Floats, types.int64)(  # sixteen int8 as numbers
+    lambda b, at: b.sitofp(b.load(pointer(b, at, 0, ir.VectorType(BYTE, LANES)), align=1), FLOATS)
+)
+
 
 def _round_to_bfloat(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
     """Return the bits of the nearest bfloat16, ties to even, in the low half of each lane."""

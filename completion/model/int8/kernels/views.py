@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from drafting.arrays import FloatArray, IntArray
+
+ByteArray = npt.NDArray[np.int8]
 
 
 class CacheView(NamedTuple):
@@ -27,6 +32,24 @@ class CacheView(NamedTuple):
     sines: FloatArray
     first_angles: IntArray
     windows: IntArray
+
+
+class CompressedView(NamedTuple):
+    """One sequence's past in 8 bits; see `compressed_slots`.
+
+    Attributes:
+        keys: Unrotated keys less the means.  # int8 [layers, kv_heads, slots, head_dim]
+        values: Values, each group of 32 channels in the order of `CacheView`.  # int8, same shape
+        key_scales: What a step of each key is worth.  # float32 [layers, kv_heads, slots]
+        value_scales: The same for values.
+        means: Means of the keys' channels.  # float32 [layers, kv_heads, head_dim]
+    """
+
+    keys: ByteArray
+    values: ByteArray
+    key_scales: FloatArray
+    value_scales: FloatArray
+    means: FloatArray
 
 
 class RowsView(NamedTuple):

@@ -180,6 +180,66 @@ def test_shrinking_keeps_the_rows_of_a_tree_that_still_grows(qwen):
     np.testing.assert_array_equal(*logits)
 
 
+def keys_and_values(cache):
+    """Unrotated keys and values of the past as numbers.  # [layers, heads, slots, channels] twice."""
+    keys, values = cache.view.plain_keys[:, :, : cache.length], cache.view.values[:, :, :, : cache.length]
+    by_slot = np.moveaxis(values, 3, 2)
+    return [(each.astype(np.uint32) << 16).view(np.float32) for each in (keys, by_slot.reshape(keys.shape))]
+
+
+def test_in_every_family_a_compressed_past_takes_a_third_and_is_off_by_half_a_step_however_often(tiny, packed_folder):
+    """A step is at most 1/8 more than 1/127 of a head's largest number."""
+    model = QuantizedTransformer(load_packed(tiny[0], packed_folder), 2)
+    cache = model.new_cache(256)
+    cache.reserve(128)
+    model.prefill(tokens(100), slots(100), cache)
+    (keys, values), size, rounded = keys_and_values(cache), cache.size_bytes, []
+    for _ in range(20):
+        assert cache.compress()
+        assert not cache.compress()
+        assert cache.size_bytes < 0.42 * size  # 32 channels a head share two scales: 0.35 with 64
+        assert sum(length for _, length in cache.held().spans) == cache.size_bytes
+        cache.reserve(100)
+        rounded.append(keys_and_values(cache))
+    for index, (before, centred) in enumerate(((keys, keys - keys.mean(axis=2, keepdims=True)), (values, values))):
+        step = 1.125 * np.abs(centred).max(axis=-1, keepdims=True) / 127
+        error = np.abs(rounded[0][index] - before)
+        assert (error <= 0.505 * step + 2**-8 * np.abs(before)).all()  # and a bfloat16's error
+        assert np.sqrt(((rounded[-1][index] - before) ** 2).mean()) <= 1.5 * np.sqrt((error**2).mean())
+
+
+@pytest.mark.parametrize("act", ["reopen", "rearrange", "truncate", "grow"])
+def test_whatever_follows_a_compression_finds_the_rounded_past(qwen, act):
+    past, nodes = tokens(60), tokens(12, seed=1)
+    logits = []
+    for expands in (True, False):
+        cache = qwen.new_cache(256)
+        qwen.prefill(past, slots(60), cache)
+        cache.compress()
+        if expands:
+            cache.reserve(60)
+        if act == "reopen":
+            cache.reopen(50)
+            cache.keep(range(4))
+        elif act == "rearrange":
+            cache.rearrange(np.arange(10, 60, dtype=np.int32))
+        elif act == "truncate":
+            cache.truncate(40)
+        else:
+            cache.reserve(200)
+        logits.append(rows_of(qwen.score(nodes, chain(12), cache), 12))
+    np.testing.assert_array_equal(*logits)
+
+
+def test_a_past_with_rows_after_it_and_an_empty_one_are_not_rounded(qwen):
+    cache = qwen.new_cache(256)
+    assert not cache.compress()
+    qwen.prefill(tokens(60), slots(60), cache)
+    qwen.score(tokens(12, seed=1), chain(12), cache)
+    cache.keep(range(10))
+    assert not cache.compress()
+
+
 def test_weights_that_were_mapped_give_the_same_logits_before_and_after_they_settle(folder, form, packed_folder, qwen):
     ids = tokens(40)
     mapped = QuantizedTransformer(load_packed(folder, packed_folder, form, mapped=True), 2)
