@@ -20,7 +20,7 @@ from benchmarks.grammar.completions import Outcome, complete, open_requests
 from benchmarks.quality.rows import ROWS
 from benchmarks.quality.scoring import score
 from benchmarks.quality.tasks import Task, open_tasks
-from benchmarks.team.vllm_process import VllmProcess, metrics_at
+from benchmarks.team.vllm_process import READY_S, VllmProcess, metrics_at
 from completion.cancellation import CancelToken
 from completion.completer import Completer
 from completion.engine import Engine, product_settings
@@ -28,6 +28,7 @@ from completion.model.loading import load_model
 from completion.model.store.model_store import prepare
 from completion.progress import silent
 from completion.prompt.healing import heal
+from completion.remote import connection
 from completion.remote.address import RemoteAddress
 from completion.remote.engine import RemoteEngine, RemoteModel
 from completion.remote.model_server import Query
@@ -140,6 +141,7 @@ def main() -> None:
     parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    connection.SILENCE_S = READY_S  # texts are compared, and a processor computes a long prompt for long
     server = VllmProcess(options.vllm_python, prepare(options.model).folder) if options.vllm_python else None
     if not server and not options.url:
         parser.error("Give --vllm-python or --url.")
