@@ -182,7 +182,8 @@ def _empty_compressed(architecture: Architecture, slots: int, means: FloatArray)
         values=values.reshape(*rows, architecture.head_dim),
         key_scales=own_zeros(rows, np.float32),
         value_scales=own_zeros(rows, np.float32),
-        means=means,
+        key_means=means,
+        value_means=np.zeros(architecture.head_dim, np.float32),
     )
 
 

@@ -32,7 +32,6 @@ _LINE = 2 * VALUE_CHANNELS
 _LEVELS = np.float32(127.0)
 _BELOW_EIGHTHS = np.int64(2**20 - 1)  # bits of a float32 after the third of its fraction
 _TINY = np.float32(1e-30)
-_ZERO = np.float32(0.0)
 
 
 @njit(nogil=True, cache=True)
@@ -46,13 +45,12 @@ def compress_slots(view: CacheView, into: CompressedView, first: int, step: int)
         step: Distance between layers: the number of threads that share the work.
     """
     layers, heads, slots, head_dim = into.keys.shape
-    part_bytes, no_means = _LINE * view.values.shape[3], np.zeros(head_dim, np.float32)
-    zeros = no_means.ctypes.data
+    part_bytes, zeros = _LINE * view.values.shape[3], into.value_means.ctypes.data
     for layer in range(first, layers, step):
         for head in range(heads):
             keys, values = view.plain_keys[layer, head].ctypes.data, view.values[layer, head].ctypes.data
             key_bytes, value_bytes = into.keys[layer, head].ctypes.data, into.values[layer, head].ctypes.data
-            means = into.means[layer, head].ctypes.data
+            means = into.key_means[layer, head].ctypes.data
             for slot in range(slots):
                 scale = _scale(_largest(keys, means, head_dim, _TINY))
                 _round(keys, means, head_dim, scale, key_bytes)
@@ -73,8 +71,7 @@ def compress_slots(view: CacheView, into: CompressedView, first: int, step: int)
 def expand_slots(compressed: CompressedView, view: CacheView, first: int, step: int) -> None:
     """Write the unrotated keys and the values of a compressed past back; see `compress_slots`."""
     layers, heads, slots, head_dim = compressed.keys.shape
-    part_bytes, no_means = _LINE * view.values.shape[3], np.zeros(head_dim, np.float32)
-    zeros = no_means.ctypes.data
+    part_bytes, zeros = _LINE * view.values.shape[3], compressed.value_means.ctypes.data
     for layer in range(first, layers, step):
         for head in range(heads):
             keys, values = view.plain_keys[layer, head].ctypes.data, view.values[layer, head].ctypes.data
@@ -82,7 +79,7 @@ def expand_slots(compressed: CompressedView, view: CacheView, first: int, step: 
                 compressed.keys[layer, head].ctypes.data,
                 compressed.values[layer, head].ctypes.data,
             )
-            means = compressed.means[layer, head].ctypes.data
+            means = compressed.key_means[layer, head].ctypes.data
             for slot in range(slots):
                 _widen(key_bytes, means, head_dim, compressed.key_scales[layer, head, slot], keys)
                 scale = compressed.value_scales[layer, head, slot]

@@ -42,14 +42,16 @@ class CompressedView(NamedTuple):
         values: Values, each group of 32 channels in the order of `CacheView`.  # int8, same shape
         key_scales: What a step of each key is worth.  # float32 [layers, kv_heads, slots]
         value_scales: The same for values.
-        means: Means of the keys' channels.  # float32 [layers, kv_heads, head_dim]
+        key_means: Means of the keys' channels.  # float32 [layers, kv_heads, head_dim]
+        value_means: Those of the values', which are not centred: zeros.  # float32 [head_dim]
     """
 
     keys: ByteArray
     values: ByteArray
     key_scales: FloatArray
     value_scales: FloatArray
-    means: FloatArray
+    key_means: FloatArray
+    value_means: FloatArray
 
 
 class RowsView(NamedTuple):
