@@ -53,8 +53,8 @@ class Room:
         """Return the figures by name, None where there is no data."""
         found, computed = RowTally(tuple(self.sessions)).figures(), sorted(self.computed_tokens)
         return {
-            "ttft_p50_ms": found["first_text_p50_ms"],
-            "ttft_p95_ms": found["first_text_p95_ms"],
+            "ttft_p50_ms": rounded(found["first_text_p50_ms"]),
+            "ttft_p95_ms": rounded(found["first_text_p95_ms"]),
             "done_p50_ms": found["done_p50_ms"],
             "requests": found["requests"],
             "answered": found["answered"],
@@ -118,6 +118,11 @@ def summary(
     }
     found["typists_at_p95_300ms"] = {server: served(rooms) for server, rooms in rows.items()}
     return found | dict(one or {})
+
+
+def rounded(milliseconds: float | None) -> float | None:
+    """Return it to a tenth."""
+    return None if milliseconds is None else round(milliseconds, 1)
 
 
 def served(rooms: Mapping[int, Mapping[str, float | None]]) -> int:

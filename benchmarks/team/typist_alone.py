@@ -168,6 +168,7 @@ def _figures(warm: Sequence[Key], behind: Sequence[Key]) -> dict[str, float | No
         "warm_first_token_p50_ms": _median([key.first_token_ms for key in warm]),
         "added_to_vllm_ms": _median([key.first_token_ms - key.vllm_ms for key in warm]),
         "computed_tokens_a_key_p50": _median(counted),
+        "keys_counted": len(counted),
         "keys_within_32_tokens": _share([each <= FEW_TOKENS for each in counted]),
         "behind_preparations_ms": _median([key.first_token_ms for key in behind]),
     }
