@@ -21,7 +21,6 @@ from threading import Thread
 from typing import TYPE_CHECKING, cast
 
 from completion.cancellation import CancelToken
-from completion.edits import LineEdit, NextEditRequest
 from completion.errors import ModelError
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.server import HostSettings
@@ -31,18 +30,9 @@ from completion.model.store.apart import run_apart
 from completion.model.transformer import has_int8_instructions
 from completion.paths import cache_dir, writing_to
 from completion.progress import Progress, report_if_slow, silent
-from completion.request import (
-    WARM_UP,
-    Alternatives,
-    CompletionRequest,
-    GrammarMode,
-    Mode,
-    Sampling,
-    WorkspaceFile,
-    WorkspaceUpdate,
-)
+from completion.request import WARM_UP, CompletionRequest
 from completion.version import version
-from drafting.compiled import note_calls, use_image, write_noted
+from drafting.compiled import use_image
 from drafting.machine_code.image import is_whole, note_use, write_image
 from drafting.machine_code.numba_runtime import numba_version
 
@@ -55,25 +45,7 @@ _log = logging.getLogger(__name__)
 
 _LONGEST_TRIAL_S = 600.0  # it takes a few seconds; a busy machine gets more
 _PACKAGES = ("completion", "drafting")  # those with kernels
-_SOURCE = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    ret"
-_FIRST = CompletionRequest(
-    _SOURCE, language="python", document="first", workspace="first", suggestions=3, max_tokens=16
-)
-_FIRST_UPDATES = (
-    WorkspaceUpdate("first", (WorkspaceFile("a.py", _SOURCE), WorkspaceFile("b.py", f"{_SOURCE}urn 1\n"))),
-    WorkspaceUpdate("first", (WorkspaceFile("a.py", f"import math\n{_SOURCE}"),), ("b.py",)),
-)
-_FIRST_REQUESTS = (
-    _FIRST,
-    replace(_FIRST, prefix=f"import math\n\n{_FIRST.prefix}", sampling=Sampling(temperature=0.5)),  # its tokens move
-    replace(_FIRST, alternatives=Alternatives.SUPERPOSED),
-    replace(_FIRST, grammar=GrammarMode.OFF, document="second", mode=Mode.LINE, suggestions=1),
-)
-_FIRST_EDITS = NextEditRequest(
-    ("def total(first, second):", "    return first + second", "", "print(sum(1, 2))"),
-    (LineEdit(0, ("def sum(first, second):",), ("def total(first, second):",)),),
-    "python",
-)
+_CALLS = "completion.host.kernel_calls"  # whose functions run in a process of their own, and load the engine from here
 
 
 def engine_loader(settings: HostSettings) -> EngineLoader:
@@ -109,7 +81,7 @@ def compile_once(settings: HostSettings, progress: Progress, image: Path | None 
         return
     image = image or _image(settings.model)
     if not is_whole(image):
-        run_apart(f"{__name__}:call_kernels", settings, str(image), progress=progress)
+        run_apart(f"{_CALLS}:call_kernels", settings, str(image), progress=progress)
         empty_if_faulty(settings, image, progress)
     use_image(image)
     note_use(image, time.time())
@@ -122,45 +94,11 @@ def empty_if_faulty(settings: HostSettings, image: Path, progress: Progress) -> 
         DraftlineError: The model cannot be loaded.
     """
     try:
-        run_apart(f"{__name__}:try_image", settings, str(image), progress=progress, limit_s=_LONGEST_TRIAL_S)
+        run_apart(f"{_CALLS}:try_image", settings, str(image), progress=progress, limit_s=_LONGEST_TRIAL_S)
     except ModelError as error:
         _log.warning("The machine code in %s is not used: %s", image, error)
         with writing_to(image.parent, "DRAFTLINE_CACHE_DIR"):
             write_image(image, ())
-
-
-def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None:
-    """Load the engine, complete in the ways that call different kernels, and write their machine code to an image.
-
-    Raises:
-        DraftlineError: The model cannot be loaded.
-        StorageError: The image cannot be written.
-    """
-    note_calls()
-    _use_all(load_engine(settings, progress).engine)
-    with writing_to(Path(image).parent, "DRAFTLINE_CACHE_DIR"):
-        write_noted(Path(image))
-
-
-def try_image(settings: HostSettings, image: str, progress: Progress) -> None:
-    """Do the same with the machine code of an image.
-
-    Raises:
-        DraftlineError: The model cannot be loaded.
-    """
-    use_image(Path(image))
-    _use_all(load_engine(settings, progress, mapped=True).engine)
-
-
-def _use_all(engine: EngineLike) -> None:
-    """Complete in the ways that call different kernels."""
-    for update in _FIRST_UPDATES:
-        for _ in engine.update_workspace(update, CancelToken()):
-            pass
-    for request in _FIRST_REQUESTS:
-        for _ in engine.complete(request, CancelToken()):
-            pass
-    engine.next_edits(_FIRST_EDITS, CancelToken())
 
 
 def load_engine(settings: HostSettings, progress: Progress, *, mapped: bool = False) -> LoadedEngine:

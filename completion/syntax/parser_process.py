@@ -10,23 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import pickle
-import signal
-import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO, Any, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from completion.cancellation import CancelToken
 from completion.errors import ParseLimitError
 from completion.paths import module_environment
-
-if sys.platform == "linux":
-    import resource
+from completion.syntax.parser_child import read, write
 
 BY_KERNEL = sys.platform == "linux"
 """Whether the kernel ends the child at its bounds. Only Linux bounds memory."""
@@ -42,7 +37,7 @@ POLL_INTERVAL_S = 0.02
 """Interval between two checks of the cancel token, and of a child's bounds without the kernel, in seconds."""
 
 _MAX_REFUSED_DOCUMENTS = 64
-_LENGTH = struct.Struct("<Q")
+_CHILD = "completion.syntax.parser_child"
 _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -204,8 +199,8 @@ class ParserProcess:
         assert child.stdout is not None  # noqa: S101
         self._earlier_cpu_s = 0.0 if self._by_kernel else _used_by(child)[0]
         try:
-            _write(child.stdin, call)
-            answer = _read(child.stdout)
+            write(child.stdin, call)
+            answer = read(child.stdout)
         except (OSError, EOFError):
             self._child = None
             child.kill()
@@ -220,7 +215,7 @@ class ParserProcess:
     def _start(self) -> subprocess.Popen[bytes]:
         limits = self._limits if self._by_kernel else (0, 0)
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", __name__, *map(str, limits)],
+            [sys.executable, "-P", "-m", _CHILD, *map(str, limits)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -243,66 +238,3 @@ def _used_by(child: subprocess.Popen[bytes]) -> tuple[float, int]:
         return times.user + times.system, process.memory_info().rss
     except psutil.Error:
         return 0.0, 0
-
-
-def _write(pipe: IO[bytes], message: bytes) -> None:
-    pipe.write(_LENGTH.pack(len(message)))
-    pipe.write(message)
-    pipe.flush()
-
-
-def _read(pipe: IO[bytes]) -> bytes:
-    """Return the next message.
-
-    Raises:
-        EOFError: The other process ended.
-    """
-    header = pipe.read(_LENGTH.size)
-    message = pipe.read(_LENGTH.unpack(header)[0]) if len(header) == _LENGTH.size else b""
-    if not message:
-        raise EOFError("The process at the other end of the pipe ended.")
-    return message
-
-
-def _serve(cpu_limit_s: float, memory_limit_bytes: int) -> None:
-    """Run calls until the parent ends. Limits of 0 are none."""
-    calls, results = sys.stdin.buffer, sys.stdout.buffer
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C in a terminal
-    if sys.platform == "linux" and memory_limit_bytes:
-        resource.setrlimit(resource.RLIMIT_AS, (memory_limit_bytes, memory_limit_bytes))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    while True:
-        try:
-            call = _read(calls)
-        except EOFError:
-            return
-        with _linux_cpu_limit(cpu_limit_s):
-            result = _result(call)
-        _write(results, result)
-
-
-def _result(call: bytes) -> bytes:
-    """Return the pickled outcome of a call: whether it succeeded, and its result or error."""
-    try:
-        function, arguments, named = pickle.loads(call)  # noqa: S301  from our own parent
-        outcome = (True, function(*arguments, **named))
-    except MemoryError:
-        os._exit(1)
-    # The boundary of the process: every error of the function is raised again in the parent.
-    except Exception as error:  # noqa: BLE001
-        outcome = (False, error)
-    return pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
-
-
-@contextlib.contextmanager
-def _linux_cpu_limit(seconds: float) -> Iterator[None]:
-    """Let the kernel kill this process if the block takes more CPU time; 0 is no limit."""
-    if sys.platform == "linux":
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-    yield
-    if sys.platform == "linux":
-        signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-if __name__ == "__main__":
-    _serve(float(sys.argv[1]), int(sys.argv[2]))

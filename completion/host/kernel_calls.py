@@ -1,0 +1,78 @@
+"""Calls every kernel in a process of its own: once to compile them into an image of machine code, once to try it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from completion.cancellation import CancelToken
+from completion.edits import LineEdit, NextEditRequest
+from completion.host.engine_loader import load_engine
+from completion.host.engine_protocol import EngineLike
+from completion.host.server import HostSettings
+from completion.paths import writing_to
+from completion.progress import Progress
+from completion.request import (
+    Alternatives,
+    CompletionRequest,
+    GrammarMode,
+    Mode,
+    Sampling,
+    WorkspaceFile,
+    WorkspaceUpdate,
+)
+from drafting.compiled import note_calls, use_image, write_noted
+
+_SOURCE = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    ret"
+_FIRST = CompletionRequest(
+    _SOURCE, language="python", document="first", workspace="first", suggestions=3, max_tokens=16
+)
+_FIRST_UPDATES = (
+    WorkspaceUpdate("first", (WorkspaceFile("a.py", _SOURCE), WorkspaceFile("b.py", f"{_SOURCE}urn 1\n"))),
+    WorkspaceUpdate("first", (WorkspaceFile("a.py", f"import math\n{_SOURCE}"),), ("b.py",)),
+)
+_FIRST_REQUESTS = (
+    _FIRST,
+    replace(_FIRST, prefix=f"import math\n\n{_FIRST.prefix}", sampling=Sampling(temperature=0.5)),  # its tokens move
+    replace(_FIRST, alternatives=Alternatives.SUPERPOSED),
+    replace(_FIRST, grammar=GrammarMode.OFF, document="second", mode=Mode.LINE, suggestions=1),
+)
+_FIRST_EDITS = NextEditRequest(
+    ("def total(first, second):", "    return first + second", "", "print(sum(1, 2))"),
+    (LineEdit(0, ("def sum(first, second):",), ("def total(first, second):",)),),
+    "python",
+)
+
+
+def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None:
+    """Load the engine, complete in the ways that call different kernels, and write their machine code to an image.
+
+    Raises:
+        DraftlineError: The model cannot be loaded.
+        StorageError: The image cannot be written.
+    """
+    note_calls()
+    _use_all(load_engine(settings, progress).engine)
+    with writing_to(Path(image).parent, "DRAFTLINE_CACHE_DIR"):
+        write_noted(Path(image))
+
+
+def try_image(settings: HostSettings, image: str, progress: Progress) -> None:
+    """Do the same with the machine code of an image.
+
+    Raises:
+        DraftlineError: The model cannot be loaded.
+    """
+    use_image(Path(image))
+    _use_all(load_engine(settings, progress, mapped=True).engine)
+
+
+def _use_all(engine: EngineLike) -> None:
+    """Complete in the ways that call different kernels."""
+    for update in _FIRST_UPDATES:
+        for _ in engine.update_workspace(update, CancelToken()):
+            pass
+    for request in _FIRST_REQUESTS:
+        for _ in engine.complete(request, CancelToken()):
+            pass
+    engine.next_edits(_FIRST_EDITS, CancelToken())

@@ -1,0 +1,81 @@
+"""The child process that runs functions for `parser_process.py`, and the messages between the two."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import struct
+import sys
+from collections.abc import Iterator
+from typing import IO
+
+if sys.platform == "linux":
+    import resource
+
+_LENGTH = struct.Struct("<Q")
+
+
+def write(pipe: IO[bytes], message: bytes) -> None:
+    """Send a message with its length before it."""
+    pipe.write(_LENGTH.pack(len(message)))
+    pipe.write(message)
+    pipe.flush()
+
+
+def read(pipe: IO[bytes]) -> bytes:
+    """Return the next message.
+
+    Raises:
+        EOFError: The other process ended.
+    """
+    header = pipe.read(_LENGTH.size)
+    message = pipe.read(_LENGTH.unpack(header)[0]) if len(header) == _LENGTH.size else b""
+    if not message:
+        raise EOFError("The process at the other end of the pipe ended.")
+    return message
+
+
+def _serve(cpu_limit_s: float, memory_limit_bytes: int) -> None:
+    """Run calls until the parent ends. Limits of 0 are none."""
+    calls, results = sys.stdin.buffer, sys.stdout.buffer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C in a terminal
+    if sys.platform == "linux" and memory_limit_bytes:
+        resource.setrlimit(resource.RLIMIT_AS, (memory_limit_bytes, memory_limit_bytes))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    while True:
+        try:
+            call = read(calls)
+        except EOFError:
+            return
+        with _linux_cpu_limit(cpu_limit_s):
+            result = _result(call)
+        write(results, result)
+
+
+def _result(call: bytes) -> bytes:
+    """Return the pickled outcome of a call: whether it succeeded, and its result or error."""
+    try:
+        function, arguments, named = pickle.loads(call)  # noqa: S301  from our own parent
+        outcome = (True, function(*arguments, **named))
+    except MemoryError:
+        os._exit(1)
+    # The boundary of the process: every error of the function is raised again in the parent.
+    except Exception as error:  # noqa: BLE001
+        outcome = (False, error)
+    return pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
+
+
+@contextlib.contextmanager
+def _linux_cpu_limit(seconds: float) -> Iterator[None]:
+    """Let the kernel kill this process if the block takes more CPU time; 0 is no limit."""
+    if sys.platform == "linux":
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+    yield
+    if sys.platform == "linux":
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+if __name__ == "__main__":
+    _serve(float(sys.argv[1]), int(sys.argv[2]))
