@@ -37,6 +37,7 @@ from completion.workspace.context import WorkspaceContext
 
 _SETS = ("mid_line", "cursor_positions", "single_line")
 _FORCED_TOKENS = 32
+_NEAR_CHARACTERS = 1_000  # before the cursor: what stands above them forces nothing, and takes a processor seconds
 _LONG = 512
 _WANTED_S = 10.0
 
@@ -70,7 +71,7 @@ def kept(model: RemoteModel, tasks: Sequence[Task]) -> int:
     """Return at how many cursors the server's own text starts with the run before the cursor."""
     tokenizer, found = model.tokenizer, 0
     for task in tasks:
-        healed = heal(task.prefix)
+        healed = heal(task.prefix[-_NEAR_CHARACTERS:])
         prompt = tokenizer.encode(healed.shown or "\n")  # servers refuse an empty one; prompts with markers never are
         query = Query(prompt, _FORCED_TOKENS, healed.forced)
         written = b"".join(tokenizer.token_bytes(each.token) for each in model.server.generate(query, CancelToken()))
