@@ -179,8 +179,8 @@ def generate_times(
     return {f"generate_ms_{size}": theirs, f"generate_ratio_{size}": theirs / own_ms} if theirs else {}
 
 
-def main() -> None:
-    """Print tables, then one line of JSON."""
+def options() -> argparse.Namespace:
+    """Return what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--layers", type=int, default=2, help="number of layers of the 0.5B shape without a GPU (default: %(default)s)"
@@ -189,7 +189,12 @@ def main() -> None:
         "--kernels", choices=("auto", "torch"), default="auto", help="those of the product, or torch's own operators"
     )
     parser.add_argument("--model", help="measure also what the formats cost this model, for example: default")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Print tables, then one line of JSON."""
+    arguments = options()
     started, on_gpu = time.perf_counter(), torch.cuda.is_available()
     device, dtype = ("cuda", torch.bfloat16) if on_gpu else ("cpu", torch.float32)
     if not on_gpu:

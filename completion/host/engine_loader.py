@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 _LONGEST_TRIAL_S = 600.0  # it takes a few seconds; a busy machine gets more
 _PACKAGES = ("completion", "drafting")  # those with kernels
-_CALLS = "completion.host.kernel_calls"  # whose functions run in a process of their own, and load the engine from here
+_CALLS = "completion.host.process.kernel_calls"  # which runs in a process of its own, and loads the engine from here
 
 
 def engine_loader(settings: HostSettings) -> EngineLoader:
