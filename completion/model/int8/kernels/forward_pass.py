@@ -38,8 +38,14 @@ from completion.model.int8.kernels.sizes import (
     UP,
 )
 from completion.model.int8.kernels.views import Buffers, CacheView, Outputs, RowsView, Sizes
-from completion.model.int8.kernels.work_sharing import claim, finish, is_stopped, wait
+from completion.model.int8.kernels.work_sharing import claim, claim_near, finish, is_stopped, wait
 from drafting.arrays import FloatArray, IntArray
+
+_NEAR_ROWS = 16
+"""Number of rows up to which a thread takes panels that are neighbours in memory, for which a step of few rows waits.
+
+Two threads: 1 to 4 rows took 0.94 to 0.95 of the time, 8 rows 0.97; 128 rows took 1.02 to 1.06.
+"""
 
 
 @njit
@@ -174,11 +180,12 @@ def _panels(
     thread: int, stage: int, count: int, panels: int, inputs: Inputs, matrix: Matrix, target: Target, buffers: Buffers
 ) -> None:
     counters, sums = buffers.counters.ctypes.data, buffers.sums[thread].ctypes.data
-    panel = claim(counters, stage)
+    ranges = len(buffers.sums) if count <= _NEAR_ROWS else 1
+    panel = claim_near(counters, stage, panels, thread, ranges)
     while panel < panels:
         multiply_panel(count, panel, inputs, matrix, target, sums)
         finish(counters, stage)
-        panel = claim(counters, stage)
+        panel = claim_near(counters, stage, panels, thread, ranges)
     wait(counters, stage, panels)
 
 

@@ -2,6 +2,9 @@
 
 No thread owns items in advance. So a thread that the system has paused only delays the item it works on, and a pass
 works with any number of threads, even if some arrive late or never.
+
+Items that are neighbours in memory can be claimed in ranges, one for each thread, so that what the processor fetches
+ahead is what the thread reads next. A thread whose range is finished goes on with those of others.
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ from completion.model.int8.kernels.sizes import COUNTERS
 from completion.model.int8.kernels.vector import INT, LONG, call, operation, pointer
 
 _FINISHED = 64
-"""Bytes from a stage's claimed count to its finished count."""
+"""Bytes from a stage's claimed counts to its finished count."""
+_RANGES = 8
+"""Maximum number of ranges of a stage: their claimed counts share a cache line."""
 
 _add = operation(types.int64, types.int64, types.int64)(
     lambda b, at, value: b.atomic_rmw("add", pointer(b, at, 0, LONG), value, "acq_rel")
@@ -34,6 +39,22 @@ _SPINS = 1024
 def claim(counters: int, stage: int) -> int:
     """Return the next item of a stage; a number past the last item if all are claimed."""
     return _add(counters + stage * 8 * COUNTERS, np.int64(1))
+
+
+@njit(inline="always")
+def claim_near(counters: int, stage: int, items: int, thread: int, ranges: int) -> int:
+    """Return the next item of the thread's range of a stage, or of another range; `items` if all are claimed.
+
+    All calls for a stage have the same number of ranges; with one it is `claim`.
+    """
+    count = min(ranges, _RANGES)
+    for n in range(count):
+        part = (thread + n) % count
+        first, end = items * part // count, items * (part + 1) // count
+        item = first + _add(counters + stage * 8 * COUNTERS + 8 * part, np.int64(1))
+        if item < end:
+            return item
+    return items
 
 
 @njit(inline="always")
