@@ -3,8 +3,8 @@
 No thread owns items in advance. So a thread that the system has paused only delays the item it works on, and a pass
 works with any number of threads, even if some arrive late or never.
 
-Items that are neighbours in memory can be claimed in ranges, one for each thread, so that what the processor fetches
-ahead is what the thread reads next. A thread whose range is finished goes on with those of others.
+Items that are neighbours in memory can be claimed in ranges, one for each thread (eight at most), so that what the
+processor fetches ahead is what the thread reads next. A thread whose range is finished goes on with those of others.
 """
 
 from __future__ import annotations
