@@ -16,7 +16,8 @@ from typing import Any, get_origin
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))  # a checkout needs no installation
 
-from lsp_server.settings.table import SETTINGS, Scope, Setting, choices  # noqa: E402
+from lsp_server.settings.rows import Scope, Setting, choices  # noqa: E402
+from lsp_server.settings.table import SETTINGS  # noqa: E402
 
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 PROJECT, USER = "project's settings", "user's settings"

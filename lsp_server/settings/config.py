@@ -16,7 +16,8 @@ from platformdirs import PlatformDirs
 
 from completion.errors import ConfigurationError
 from completion.remote.address import RemoteAddress
-from lsp_server.settings.table import DEFAULTS, SETTINGS, Scope, Settings, choices
+from lsp_server.settings.rows import Scope, choices
+from lsp_server.settings.table import DEFAULTS, SETTINGS, Settings
 from lsp_server.workspace_reader import read_inside, read_named
 
 PROJECT_FILE = ".draftline.toml"

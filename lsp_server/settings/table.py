@@ -5,17 +5,16 @@ It is their only source: `scripts/write_settings.py` generates docs/settings.md 
 
 from __future__ import annotations
 
-import dataclasses
-import types as python_types
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Final, Literal
 
 from completion.backend import GPU_MEMORY_SHARE, Backend
 from completion.remote.address import EngineMode, Kind
 from completion.request import Alternatives, CacheMode, GrammarMode, Layout, Mode
 from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.settings.rows import Scope, Setting, rows_of, setting
 
 
 class Trigger(StrEnum):
@@ -34,97 +33,75 @@ class NextEditMode(StrEnum):
 
 
 LogLevel = Literal["debug", "info", "warning", "error"]
-_Value = TypeVar("_Value")
-
-
-class Scope(StrEnum):
-    """Who may change a setting. All values except the last are scopes of VS Code."""
-
-    PROJECT = "window"  # the user, a project's file, and the editor settings of a workspace
-    MACHINE = "machine"  # the user, for one machine: settings that choose programs, models or resources
-    USER = "application"  # the user, for all machines
-    CLIENT = "client"  # the editor's plugin, which knows what it can display
-
-
-def _setting(
-    *,
-    default: _Value,
-    description: str,
-    low: float = float("-inf"),
-    high: float = float("inf"),
-    scope: Scope = Scope.PROJECT,
-) -> _Value:
-    """Return a dataclass field with a row of the table. `low` and `high` are inclusive, the description is Markdown."""
-    return field(default=default, metadata={"description": description, "low": low, "high": high, "scope": scope})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Every setting of the language server. All sources may spell a key as `max_tokens` or `maxTokens`."""
 
-    enabled: bool = _setting(default=True, description="Whether draftline makes suggestions.")
-    languages_off: tuple[str, ...] = _setting(
+    enabled: bool = setting(default=True, description="Whether draftline makes suggestions.")
+    languages_off: tuple[str, ...] = setting(
         default=(), description="Languages without suggestions, by the editor's language identifier."
     )
-    trigger: Trigger = _setting(
+    trigger: Trigger = setting(
         default=Trigger.AUTOMATIC,
         description="When suggestions are made: `automatic` while you type, `manual` only when you request one.",
     )
-    next_edit: NextEditMode = _setting(
+    next_edit: NextEditMode = setting(
         default=NextEditMode.AUTO,
         description="When the edits are proposed that your last edits imply elsewhere in the file: `auto` in a pause, "
         "`manual` when you request one, `off` never.",
     )
-    in_comments: bool = _setting(
+    in_comments: bool = setting(
         default=True,
         description="Whether there are automatic suggestions inside comments, by the syntax tree of a language with a "
         "grammar.",
     )
-    in_strings: bool = _setting(
+    in_strings: bool = setting(
         default=True,
         description="Whether there are automatic suggestions inside strings and docstrings, by the syntax tree of a "
         "language with a grammar.",
     )
-    whole_lines: bool = _setting(
+    whole_lines: bool = setting(
         default=False,
         description="Whether an automatic suggestion always reaches the end of its line. If not, it ends where what "
         "follows is probably wrong; when you accept it or type along, the rest appears as far as it is then likely. A "
         "manual request shows the whole line.",
     )
-    automatic_lines: int = _setting(
+    automatic_lines: int = setting(
         default=0,
         low=0,
         high=1000,
         description="Maximum number of lines of an automatic suggestion, blank ones not counted; 0 means no limit. A "
         "manual request gets the whole suggestion.",
     )
-    show_after_ms: int = _setting(
+    show_after_ms: int = setting(
         default=0,
         low=0,
         high=10_000,
         description="Pause in typing, in milliseconds, before an automatic suggestion appears; 0 shows it as soon as "
         "it is generated. One that is on the screen stays while you type along it.",
     )
-    model: str = _setting(
+    model: str = setting(
         default="default",
         scope=Scope.MACHINE,
         description="The model: `default`, a packaged model's name, a folder with safetensors, a `.gguf` file, or a "
         "hub id.",
     )
-    backend: Backend = _setting(
+    backend: Backend = setting(
         default="auto",
         scope=Scope.MACHINE,
         description="Implementation that runs the model; `auto` chooses the fastest one that the machine and the model "
         "support.",
     )
-    threads: int = _setting(
+    threads: int = setting(
         default=0,
         low=0,
         high=1024,
         scope=Scope.MACHINE,
         description="Number of CPU threads of the engine; 0 lets the engine choose.",
     )
-    gpu_memory_share: float = _setting(
+    gpu_memory_share: float = setting(
         default=GPU_MEMORY_SHARE,
         low=0,
         high=1,
@@ -132,150 +109,150 @@ class Settings:
         description="Share of a GPU's memory that the engine may take; 0 leaves the GPU to other programs. The backend "
         "`auto` takes the most exact format of the weights that fits: bfloat16, 8 or 4 bits.",
     )
-    engine_url: str = _setting(
+    engine_url: str = setting(
         default="",
         scope=Scope.MACHINE,
         description="Address of a server that runs a model in place of this computer, or after it, for example "
         "`https://gpu.example:8080`. Text of the workspaces that you allow goes there.",
     )
-    engine_kind: Kind = _setting(
+    engine_kind: Kind = setting(
         default="llama-server",
         scope=Scope.MACHINE,
         description="What listens at `engine_url`: a `llama-server` of llama.cpp or a `vllm`, whose tokenizer `model` "
         "names and which gets the text around the cursor, or a `draftline serve`, which gets the workspace, too.",
     )
-    engine_mode: EngineMode = _setting(
+    engine_mode: EngineMode = setting(
         default="remote",
         scope=Scope.MACHINE,
         description="Who completes: `remote`, the server of `engine_url` alone, or `local_first`, the local model at "
         "once and a model server after it, where its text is better and in time.",
     )
-    engine_send: tuple[str, ...] = _setting(
+    engine_send: tuple[str, ...] = setting(
         default=(),
         scope=Scope.MACHINE,
         description="Folders whose text may go to `engine_url`; `*` is every folder, and `!` before a folder forbids "
         "it. The longest one that contains a file counts. In other folders you are asked once.",
     )
-    engine_model: str = _setting(
+    engine_model: str = setting(
         default="",
         scope=Scope.MACHINE,
         description="Model whose tokenizer the server's model has, if that is not `model`: a name, or a folder with "
         "`tokenizer.json` and `config.json`.",
     )
-    engine_token_file: str = _setting(
+    engine_token_file: str = setting(
         default="", scope=Scope.MACHINE, description="File with the token that the server wants."
     )
-    engine_token_env: str = _setting(
+    engine_token_env: str = setting(
         default="", scope=Scope.MACHINE, description="Environment variable with the token that the server wants."
     )
-    engine_ca_file: str = _setting(
+    engine_ca_file: str = setting(
         default="",
         scope=Scope.MACHINE,
         description="File with the certificates (PEM) of the authority that signed the server's own; by default "
         "those of the system.",
     )
-    engine_plain_http: bool = _setting(
+    engine_plain_http: bool = setting(
         default=False,
         scope=Scope.MACHINE,
         description="Whether text may go to a server on another machine unencrypted.",
     )
-    idle_minutes: float = _setting(
+    idle_minutes: float = setting(
         default=10.0,
         low=0.01,
         high=100_000,
         scope=Scope.MACHINE,
         description="Minutes after which an engine without clients exits and frees its memory.",
     )
-    debounce_ms: int = _setting(
+    debounce_ms: int = setting(
         default=60,
         low=0,
         high=10_000,
         description="Pause after a keystroke before the server asks the engine for a suggestion, in milliseconds. A "
         "manual request does not wait.",
     )
-    mode: Mode = _setting(
+    mode: Mode = setting(
         default=Mode.AUTO,
         description="How far a suggestion may reach: `line` to the end of the line, `block` to the end of the block; "
         "`auto` decides by the syntax at the cursor.",
     )
-    max_tokens: int = _setting(default=128, low=1, high=4096, description="Maximum length of a suggestion, in tokens.")
-    time_budget_ms: int = _setting(
+    max_tokens: int = setting(default=128, low=1, high=4096, description="Maximum length of a suggestion, in tokens.")
+    time_budget_ms: int = setting(
         default=0,
         low=0,
         high=600_000,
         description="Maximum time for generating a suggestion, in milliseconds; 0 means no limit.",
     )
-    suggestions: int = _setting(
+    suggestions: int = setting(
         default=3, low=1, high=10, description="Number of suggestions to cycle through. A manual request gets two more."
     )
-    alternatives: Alternatives = _setting(
+    alternatives: Alternatives = setting(
         default=Alternatives.BRANCHES,
         description="How alternatives to the first suggestion are generated: `branches` takes another token where the "
         "model was least certain; `superposed` drafts all of them in one pass and scores them exactly.",
     )
-    streaming: bool = _setting(
+    streaming: bool = setting(
         default=False,
         scope=Scope.CLIENT,
         description="Whether the server sends a suggestion while it is generated (`draftline/partialCompletion`).",
     )
-    layout: Layout | Literal["auto"] = _setting(
+    layout: Layout | Literal["auto"] = setting(
         default="auto", description="Order of prefix and suffix in the prompt; `auto` is the model's own order."
     )
-    grammar: GrammarMode = _setting(
+    grammar: GrammarMode = setting(
         default=GrammarMode.STRICT,
         description="What the language's grammar does: `strict` keeps a suggestion from breaking the file; `prune` "
         "only prunes drafts; `off` disables it.",
     )
-    cache: CacheMode = _setting(
+    cache: CacheMode = setting(
         default=CacheMode.PIE,
         description="How the engine reuses cached keys and values after an edit: `pie` re-encodes text that moved; "
         "`exact` keeps only the unchanged beginning of the prompt; `off` keeps nothing.",
     )
-    drafting: bool = _setting(
+    drafting: bool = setting(
         default=True, description="Whether the engine drafts tokens ahead. Drafts change the speed, never the text."
     )
-    max_file_mb: float = _setting(
+    max_file_mb: float = setting(
         default=2.0,
         low=0.001,
         high=1000,
         description="Maximum size of a document, in megabytes; larger ones get no suggestions.",
     )
-    index_files: int = _setting(
+    index_files: int = setting(
         default=2000,
         low=0,
         high=1_000_000,
         description="Maximum number of workspace files that the drafters learn from; 0 disables this.",
     )
-    gate: Strictness = _setting(
+    gate: Strictness = setting(
         default=Strictness.LOW,
         description="How strictly the server hides automatic suggestions that you would hardly accept: `off` hides "
         "none, `high` hides the most. The result of a manual request is always shown.",
     )
-    quiet_ms: int = _setting(
+    quiet_ms: int = setting(
         default=1000,
         low=0,
         high=60_000,
         description="Milliseconds without automatic suggestions after you dismiss one or delete text.",
     )
-    ahead: bool = _setting(
+    ahead: bool = setting(
         default=True,
         description="Whether the suggestion after the one on the screen is generated while you read, so that it is "
         "there as soon as you accept.",
     )
-    prepare_ms: int = _setting(
+    prepare_ms: int = setting(
         default=1500,
         low=0,
         high=600_000,
         description="Pause in typing, in milliseconds, after which the engine prepares its cache for the next request; "
         "0 disables this.",
     )
-    telemetry: bool = _setting(
+    telemetry: bool = setting(
         default=True,
         scope=Scope.USER,
         description="Whether the server counts shown and accepted suggestions in a database on this machine. It never "
         "stores source text or file names, and sends nothing.",
     )
-    log_level: LogLevel = _setting(
+    log_level: LogLevel = setting(
         default="warning",
         scope=Scope.MACHINE,
         description="Minimum severity of the messages that the server writes to standard error. They never contain "
@@ -291,47 +268,4 @@ COMPARABLE = (
     "gate", "whole_lines", "automatic_lines", "show_after_ms", "ahead",
 )  # fmt: skip
 
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One row of the table.
-
-    Attributes:
-        name: Key as settings files spell it.
-        kind: Type annotation of its field.
-        default: Default value.
-        description: One or two sentences of Markdown.
-        low: Minimum, for numbers.
-        high: Maximum, for numbers.
-        scope: Who may change it.
-    """
-
-    name: str
-    kind: Any
-    default: Any
-    description: str
-    low: float
-    high: float
-    scope: Scope
-
-
-def choices(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type, a Literal or a union of both
-    """Return the values of an enumeration by their spelling; empty for any other type."""
-    if isinstance(kind, python_types.UnionType) or get_origin(kind) is Union:
-        return {text: value for part in get_args(kind) for text, value in choices(part).items()}
-    if get_origin(kind) is Literal:
-        return {text: text for text in get_args(kind)}
-    if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return {member.value: member for member in kind}
-    return {}
-
-
-def _table() -> dict[str, Setting]:
-    kinds = get_type_hints(Settings)
-    return {
-        row.name: Setting(name=row.name, kind=kinds[row.name], default=row.default, **row.metadata)
-        for row in dataclasses.fields(Settings)
-    }
-
-
-SETTINGS: Final[Mapping[str, Setting]] = _table()
+SETTINGS: Final[Mapping[str, Setting]] = rows_of(Settings)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lsp_server.settings.config import load
-from lsp_server.settings.table import DEFAULTS, SETTINGS, Scope, choices
+from lsp_server.settings.rows import Scope, choices
+from lsp_server.settings.table import DEFAULTS, SETTINGS
 
 ROOT = Path(__file__).parents[3]
 NOT_FROM_PROJECT = [setting for setting in SETTINGS.values() if setting.scope is not Scope.PROJECT]

@@ -1,0 +1,76 @@
+"""A row of the table of settings: what a setting is besides its value."""
+
+from __future__ import annotations
+
+import dataclasses
+import types as python_types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+_Value = TypeVar("_Value")
+
+
+class Scope(StrEnum):
+    """Who may change a setting. All values except the last are scopes of VS Code."""
+
+    PROJECT = "window"  # the user, a project's file, and the editor settings of a workspace
+    MACHINE = "machine"  # the user, for one machine: settings that choose programs, models or resources
+    USER = "application"  # the user, for all machines
+    CLIENT = "client"  # the editor's plugin, which knows what it can display
+
+
+def setting(
+    *,
+    default: _Value,
+    description: str,
+    low: float = float("-inf"),
+    high: float = float("inf"),
+    scope: Scope = Scope.PROJECT,
+) -> _Value:
+    """Return a dataclass field with a row of the table. `low` and `high` are inclusive, the description is Markdown."""
+    return field(default=default, metadata={"description": description, "low": low, "high": high, "scope": scope})
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table.
+
+    Attributes:
+        name: Key as settings files spell it.
+        kind: Type annotation of its field.
+        default: Default value.
+        description: One or two sentences of Markdown.
+        low: Minimum, for numbers.
+        high: Maximum, for numbers.
+        scope: Who may change it.
+    """
+
+    name: str
+    kind: Any
+    default: Any
+    description: str
+    low: float
+    high: float
+    scope: Scope
+
+
+def choices(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type, a Literal or a union of both
+    """Return the values of an enumeration by their spelling; empty for any other type."""
+    if isinstance(kind, python_types.UnionType) or get_origin(kind) is Union:
+        return {text: value for part in get_args(kind) for text, value in choices(part).items()}
+    if get_origin(kind) is Literal:
+        return {text: text for text in get_args(kind)}
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return {member.value: member for member in kind}
+    return {}
+
+
+def rows_of(settings: type) -> Mapping[str, Setting]:
+    """Return the rows of a dataclass whose fields are made by `setting`, by name."""
+    kinds = get_type_hints(settings)
+    return {
+        row.name: Setting(name=row.name, kind=kinds[row.name], default=row.default, **row.metadata)
+        for row in dataclasses.fields(settings)
+    }
