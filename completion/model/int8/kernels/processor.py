@@ -81,8 +81,8 @@ def weight_layout() -> WeightLayout:
 
 
 def blocks_are_faster() -> bool:
-    """Return whether weights in blocks are faster than int8 for any number of rows; see `Instructions`."""
-    return not ON_ARM and not has_vnni(FEATURES)
+    """Return whether completions take no longer with weights in blocks than with int8; see docs/forward-pass.md."""
+    return not ON_ARM
 
 
 def _arm_features() -> set[str]:

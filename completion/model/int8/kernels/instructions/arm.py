@@ -22,7 +22,6 @@ _FEATURES = '"target-features"="+neon,+dotprod{}"'
 class Arm(Instructions):
     """A processor with `sdot`, which is of signed bytes. It has 32 registers."""
 
-    blocks_are_faster = False
     weight_offset, run = ARM_WEIGHTS
     byte_offset, shift_bits = 0, 8
     tile_rows, tile_columns, tile_queries, strip_channels = 4, 16, 1, 8

@@ -16,8 +16,6 @@ class Instructions(ABC):
     """A generation of processors.
 
     Attributes:
-        blocks_are_faster: Whether weights in blocks are faster than int8 for any number of rows: without an instruction
-            that multiplies any two bytes and adds in 32 bits. With one, blocks only save reading.
         weight_offset: Number that is added to the int8 weights of panels: 128 where products take unsigned ones, or 0.
         run: Number of neighbouring columns of a channel that are adjacent in a panel: those that a product adds.
         tile_rows: Maximum number of rows that are multiplied by a panel together.
@@ -30,7 +28,6 @@ class Instructions(ABC):
         byte_offset: Number that is added to Q8_0's int8 values: as `weight_offset`.
     """
 
-    blocks_are_faster: bool
     weight_offset: int
     run: int
     tile_rows: int

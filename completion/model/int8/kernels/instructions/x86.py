@@ -23,7 +23,6 @@ class X86(Instructions):
         size = 512 if wide and "avx512vnni" in features else 256
         self._vnni = f"llvm.x86.avx512.vpdpbusd.{size}" if has_vnni(features) else None
         self._width = size // 32
-        self.blocks_are_faster = self._vnni is None
         self.tile_rows = 6 if wide else 1  # 6 · 4 sums, 4 weights and a row's inputs
         self.attention_sums = 24 if wide else 5  # 10 of 16 registers: four more hold values, one a broadcast
         self.strip_channels = self._width
