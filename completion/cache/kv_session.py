@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 HOLE = -1
 """Entry of `KVSession.tokens` for a slot that a cancelled request did not compute; it equals no token."""
 
+FEWEST_TOKENS = 32
+"""Number of tokens of a prompt's first chunk, and the fewest of a later one: fewer take longer for each token."""
+
 BACKGROUND_TOKENS = 16
 """Number of tokens that a session in the background computes at a time, and loses when it is cancelled."""
 
@@ -45,7 +48,9 @@ class SessionSettings:
             with full prompts of the default model, of which four are rounded, or forty with short ones.
         shared: Whether several users type at once: their documents share the memory, and the largest loses its own.
             One user's documents lose it in turn, the least recently used first.
-        chunk_tokens: Number of tokens computed between two checks of the cancel token.
+        chunk_tokens: Maximum number of tokens computed between two checks of the cancel token.
+        chunk_s: Time that they may take, in seconds, as far as the fewest tokens of a chunk do: whoever needs the model
+            waits for a chunk of another document's prompt.
         abandons_chunks: Whether a cancelled prompt abandons the chunk that is being computed instead of completing it.
             Most requests are cancelled by one that needs the same tokens.
         repair_tokens: Number of first tokens of a reused run that are computed again.
@@ -57,6 +62,7 @@ class SessionSettings:
     budget_bytes: int = 64 << 20
     shared: bool = False
     chunk_tokens: int = 128
+    chunk_s: float = 0.05
     abandons_chunks: bool = False
     repair_tokens: int = 16
     max_edits: int = 32
@@ -225,9 +231,11 @@ class KVSession:
 
     def _compute(self, slots: IntArray, wanted: Sequence[int], cancel: CancelToken) -> None:
         first_inexact = int(np.argmax(np.append(self._inexact_without(slots), True)))
-        for start in range(0, len(slots), self._settings.chunk_tokens):
+        start, most = 0, self._settings.chunk_tokens
+        size = min(FEWEST_TOKENS, most)
+        while start < len(slots):
             cancel.raise_if_cancelled()
-            chunk = slots[start : start + self._settings.chunk_tokens]
+            chunk = slots[start : start + size]
             tokens = [wanted[slot] for slot in chunk]
             started = time.perf_counter()
             for slot in chunk:
@@ -244,6 +252,8 @@ class KVSession:
             for slot, token in zip(chunk, tokens, strict=True):
                 self.tokens[slot] = token
             self.edits[chunk] = chunk > first_inexact  # what is computed after an inexact slot is inexact as well
+            start += len(chunk)
+            size = min(max(FEWEST_TOKENS, int(self._settings.chunk_s * len(chunk) / seconds)), most)
 
     def _inexact_without(self, slots: IntArray) -> IntArray:
         """Return nonzero for each slot that is still inexact after `slots` are computed.  # [len(tokens)]."""

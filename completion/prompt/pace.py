@@ -14,7 +14,7 @@ FULL_PROMPT_S = 4.0
 SHARES = (1.0, 0.75, 0.5, 0.25)
 """Possible budgets as shares of the largest. With less than the last one the model sees too little."""
 
-_MIN_CHUNK_TOKENS = 64  # smaller chunks take much longer for each token
+_MIN_CHUNK_TOKENS = 32  # smaller chunks take much longer for each token
 _MAX_SPEEDS = 16  # number of chunks whose speeds are kept
 
 

@@ -274,6 +274,17 @@ def test_at_most_one_chunk_is_computed_after_a_cancel(model, text):
     assert sum(token != HOLE for token in session.tokens) == SETTINGS.chunk_tokens
 
 
+@pytest.mark.parametrize(("chunk_s", "expected"), [(0.0, [32] * 12 + [15]), (3600.0, [32, 128, 128, 111])])
+def test_a_chunk_takes_no_longer_than_others_may_wait_for_it(model, text, chunk_s, expected):
+    """The first one is small; how large the next ones are follows from its time, which nothing else depends on."""
+    chunks, settings = [], SessionSettings(capacity=1024, spare_slots=64, chunk_s=chunk_s)
+    session = KVSession(model, settings, lambda tokens, _seconds: chunks.append(tokens))
+    session.prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+    assert chunks == expected
+    found = next_logits(model, session, prompt_of(text))
+    np.testing.assert_allclose(found, fresh_logits(model, prompt_of(text)), atol=1e-4)
+
+
 def test_a_session_in_the_background_abandons_the_chunk_that_a_cancel_interrupts(model, text):
     """The slots of that chunk are holes, though they had tokens, and a later prompt computes them."""
     prompt, edited = prompt_of(text), prompt_of([*text[:40], 7, *text[40:]])
