@@ -13,7 +13,7 @@ from completion.cache.kv_plan import CachePlan, plan_exact, plan_pie
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import PromptTooLongError, UnsupportedModelError
 from completion.model.causal_model import CausalModel, KVCache
-from completion.prompt.pace import PromptBudget
+from completion.prompt.pace import FEWEST_TOKENS, PromptBudget
 from completion.prompt.planner import Prompt
 from completion.request import CacheMode
 from drafting.arrays import IntArray
@@ -22,9 +22,6 @@ logger = logging.getLogger(__name__)
 
 HOLE = -1
 """Entry of `KVSession.tokens` for a slot that a cancelled request did not compute; it equals no token."""
-
-FEWEST_TOKENS = 32
-"""Number of tokens of a prompt's first chunk, and the fewest of a later one: fewer take longer for each token."""
 
 BACKGROUND_TOKENS = 16
 """Number of tokens that a session in the background computes at a time, and loses when it is cancelled."""
@@ -253,7 +250,8 @@ class KVSession:
                 self.tokens[slot] = token
             self.edits[chunk] = chunk > first_inexact  # what is computed after an inexact slot is inexact as well
             start += len(chunk)
-            size = min(max(FEWEST_TOKENS, int(self._settings.chunk_s * len(chunk) / seconds)), most)
+            in_time = int(self._settings.chunk_s * len(chunk) / max(seconds, 1e-6))
+            size = min(max(FEWEST_TOKENS, in_time), most)
 
     def _inexact_without(self, slots: IntArray) -> IntArray:
         """Return nonzero for each slot that is still inexact after `slots` are computed.  # [len(tokens)]."""

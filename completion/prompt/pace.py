@@ -11,10 +11,14 @@ COLD_PROMPT_S = 0.6
 """Maximum time, in seconds, that a user waits for an uncached prompt, as after opening a file or a far jump."""
 FULL_PROMPT_S = 4.0
 """Maximum time, in seconds, for a prompt that is prepared in advance."""
+FEWEST_TOKENS = 32
+"""Number of tokens of a prompt's first chunk, and the fewest of a later one, except at its end.
+
+With fewer, each takes longer, so the speed of such chunks says nothing of others.
+"""
 SHARES = (1.0, 0.75, 0.5, 0.25)
 """Possible budgets as shares of the largest. With less than the last one the model sees too little."""
 
-_MIN_CHUNK_TOKENS = 32  # smaller chunks take much longer for each token
 _MAX_SPEEDS = 16  # number of chunks whose speeds are kept
 
 
@@ -56,7 +60,7 @@ class PromptPace:
 
     def note(self, tokens: int, seconds: float) -> None:
         """Record the time of a chunk of a prompt."""
-        if tokens >= _MIN_CHUNK_TOKENS and seconds > 0:
+        if tokens >= FEWEST_TOKENS and seconds > 0:
             self._tokens_per_s.append(tokens / seconds)
 
     def seconds(self, tokens: int) -> float:

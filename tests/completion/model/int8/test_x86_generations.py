@@ -20,14 +20,14 @@ from tests.completion.model.int8.test_block_product import WIDTH, raw_blocks
 pytestmark = pytest.mark.skipif(ON_ARM or not has_int8_instructions(), reason="this processor lacks AVX2")
 _AVX2 = frozenset({"avx2", "fma", "f16c"})
 _AVX512 = _AVX2 | {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
-GENERATIONS = {"AVX2": _AVX2, "AVX-VNNI": _AVX2 | {"avxvnni"}, "AVX-512": _AVX512, "VNNI": _AVX512 | {"avx512vnni"}}
+NEWER = {"AVX-VNNI": _AVX2 | {"avxvnni"}, "AVX-512": _AVX512, "VNNI": _AVX512 | {"avx512vnni"}}
 DEPTH = 128  # columns of a group of int8 weights
 
 
-@pytest.fixture(params=list(GENERATIONS)[1:])
+@pytest.fixture(params=NEWER)
 def newer(request):
     """A generation after AVX2 that this processor runs: the 256-bit products of AVX-VNNI are a part of AVX-512's."""
-    wanted = GENERATIONS[request.param]
+    wanted = NEWER[request.param]
     found = FEATURES | ({"avxvnni"} if {"avx512vnni", "avx512vl"} <= FEATURES else set())
     if not wanted <= found:
         pytest.skip(f"this processor lacks {', '.join(sorted(wanted - found))}")
