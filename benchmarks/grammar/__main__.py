@@ -1,7 +1,8 @@
 """`python -m benchmarks.grammar`: false rejections, caught faults, sampling and cost of grammar-constrained decoding.
 
-It prints a table for each part, then one line of JSON. The part with real completions needs the default model and the
-benchmark data. `--skip-completions` skips it.
+It also types real changes, and counts the right lines that the grammar would cut meanwhile. It prints a table for each
+part, then one line of JSON. The part with real completions needs the default model; `--skip-completions` skips it. That
+part and the typed sessions need the benchmark data.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from benchmarks.grammar.completions import run_completions
 from benchmarks.grammar.faults import catch, make_faults
 from benchmarks.grammar.sampling import total_variation
 from benchmarks.grammar.sources import SourceFile, valid, valid_sources
+from benchmarks.grammar.typed import run_typed
 from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.grammar import load_grammar
 from completion.request import GrammarMode
@@ -169,6 +171,9 @@ def parse_arguments() -> argparse.Namespace:
         default=12,
         help="number of records of each data set and language (default: %(default)s)",
     )
+    parser.add_argument(
+        "--typed", type=int, default=100, help="number of sessions that are typed (default: %(default)s)"
+    )
     parser.add_argument("--skip-completions", action="store_true", help="run only the parts that need no model")
     parser.add_argument("--skip-sources", action="store_true", help="run only the completions")
     parser.add_argument("--model", default="default", help="model of the completions (default: %(default)s)")
@@ -185,6 +190,8 @@ def main() -> None:
     if not arguments.skip_sources:
         figures |= run_sources(arguments, console)
         figures["total_variation"] = total_variation(arguments.seed)
+    if arguments.typed:
+        figures |= run_typed(arguments, console)
     if not arguments.skip_completions:
         figures |= run_completions(arguments, console)
     print(json.dumps(figures))

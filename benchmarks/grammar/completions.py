@@ -3,9 +3,8 @@
 Records without a grammar for their language are left out, for example Objective-C headers that are labelled C or C++.
 Each record is completed twice, without and with the constraint. A completion is *worse* if the completed file has more
 syntax errors than before (ERROR and MISSING nodes of a fresh tree-sitter parse). `error_reduction` is the share of the
-worse completions that the constraint prevents. Some references are worse themselves, for example a line that opens what
-later lines close. A completion that equals such a reference counts as an exact match and as an error.
-`exact_match_change` includes these.
+worse completions that the constraint prevents. Some references are worse themselves: a line that opens what later lines
+close, a list with an `#ifdef` in C. There, errors say nothing of a completion, so none is counted.
 
 `overhead` is the grammar's share of the decoding time in a prepared document. Editors have the engine prepare a
 document when typing pauses. `overhead_of_unseen_documents` includes the first parse of an unseen document.
@@ -42,7 +41,7 @@ class Outcome:
     """Sums over the records of one language, for one setting of the grammar.
 
     Attributes:
-        worse: Completions that add syntax errors to the file.
+        worse: Completions that add syntax errors to the file, where the reference does not.
         exact: Completions equal to the reference, except for blanks at both ends.
         exact_sound: Exact completions whose reference adds no errors.
         unsound: References that add errors themselves.
@@ -145,7 +144,7 @@ def complete(engine: Completer, request: CompletionRequest, reference: str, mode
     unsound = adds_errors(grammar, request, Suggestion(reference))
     return Outcome(
         records=1,
-        worse=int(bool(offered.text) and adds_errors(grammar, request, offered)),
+        worse=int(bool(offered.text) and not unsound and adds_errors(grammar, request, offered)),
         exact=int(exact),
         exact_sound=int(exact and not unsound),
         unsound=int(unsound),

@@ -8,7 +8,8 @@ from completion.grammar.constraint import GrammarConstraint, Off
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
-from completion.stopping.opening_line import closing_texts
+from completion.stopping.opening_line import closing_texts, user_closing_texts
+from completion.syntax.brackets import scan
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
@@ -68,7 +69,9 @@ class Finisher:
         if self.request.grammar is not GrammarMode.STRICT or len(stable) <= len(shown):
             return stable
         written = stable.encode()
-        cut = self.grammar.growing_cut(self.forced + written, len(self.forced) + len(shown.encode()))
+        opens = scan(stable, self.context.language, self.context.before.string).open
+        closers = () if opens else user_closing_texts(stable, self.context)
+        cut = self.grammar.growing_cut(self.forced + written, len(self.forced) + len(shown.encode()), closers)
         return _cut_back(written, cut - len(self.forced))
 
     def _cut_by_grammar(self, suggestion: Suggestion, closers: tuple[str, ...], shown: str) -> Suggestion | Dropped:
@@ -83,8 +86,7 @@ class Finisher:
         replaced = len(self.request.suffix[: suggestion.replace_after].encode())
         middle = self.forced + written
         kept = _cut_back(written, self.grammar.longest_passing_cut(middle, replaced) - len(self.forced))
-        sound_when_closed = (self.grammar.sound_when_closed(middle, closer.encode(), replaced) for closer in closers)
-        if kept == suggestion.text or any(sound_when_closed):
+        if kept == suggestion.text or self.grammar.sound_when_closed(middle, closers, replaced):
             return suggestion
         kept = max(kept, shown, key=len)
         return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.SYNTAX)

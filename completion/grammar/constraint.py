@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -63,7 +63,7 @@ class GrammarCounters:
 
 @dataclass(slots=True)
 class Off:
-    """A request without an acceptor. The joined parse still cuts if the language has a grammar.
+    """A request without an acceptor. The joined parse still cuts if tree-sitter understands what is around the cursor.
 
     Attributes:
         reason: Why there is no acceptor.
@@ -83,18 +83,21 @@ class Off:
             replaced: Number of bytes after the cursor that it replaces.
         """
         with self.counters.timed():
-            return (
-                len(middle) if self.joined is None else _first_sound(line_ends(middle), middle, replaced, self.joined)
-            )
+            if self.joined is None or self.joined.blind():
+                return len(middle)
+            return _first_sound(line_ends(middle), middle, replaced, self.joined)
 
-    def sound_when_closed(self, middle: bytes, closers: bytes, replaced: int = 0) -> bool:  # noqa: ARG002
-        """Return False: without an acceptor it is unknown whether later lines can close the completion."""
-        return False
+    def sound_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
+        """Return whether the document has no error, or fewer than without the completion, with closers after it."""
+        with self.counters.timed():
+            return self.joined is None or _mends(middle, closers, replaced, self.joined)
 
-    def growing_cut(self, middle: bytes, known: int) -> int:
+    def growing_cut(self, middle: bytes, known: int, closers: Sequence[str] = ()) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
         with self.counters.timed():
-            return len(middle) if self.joined is None else _growing_cut(middle, known, self.joined)
+            if self.joined is None or self.joined.blind():
+                return len(middle)
+            return _growing_cut(middle, known, closers, self.joined)
 
 
 class GrammarConstraint:
@@ -212,15 +215,25 @@ class GrammarConstraint:
         with self.counters.timed():
             return len(middle) if self._joined.sound(middle, replaced) else self._search_cut(middle, replaced)
 
-    def sound_when_closed(self, middle: bytes, closers: bytes, replaced: int = 0) -> bool:
-        """Return whether the grammar accepts the completion, and the document has no error with `closers` after it."""
-        with self.counters.timed():
-            return self._advance(self.root, middle) is not None and self._joined.sound(middle + closers, replaced)
+    def sound_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
+        """Return whether the grammar accepts the completion, and one of `closers` after it mends the document.
 
-    def growing_cut(self, middle: bytes, known: int) -> int:
-        """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
+        Then the document has no error, or fewer than without both.
+        """
         with self.counters.timed():
-            return _growing_cut(middle, known, self._joined)
+            accepted = self._advance(self.root, middle) is not None
+            return accepted and _mends(middle, closers, replaced, self._joined)
+
+    def growing_cut(self, middle: bytes, known: int, closers: Sequence[str] = ()) -> int:
+        """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound.
+
+        Args:
+            middle: The completion so far, including the healed run.
+            known: Number of bytes that are sound.
+            closers: Texts of which one would close what is open after it.
+        """
+        with self.counters.timed():
+            return _growing_cut(middle, known, closers, self._joined)
 
     def _search_cut(self, middle: bytes, replaced: int) -> int:
         suffix = self._suffix if not replaced else SuffixCheck(self._grammar.acceptor, self._suffix_bytes[replaced:])
@@ -259,7 +272,11 @@ def _first_sound(offsets: list[int], middle: bytes, replaced: int, joined: Joine
     return 0
 
 
-def _growing_cut(middle: bytes, known: int, joined: JoinedDocument) -> int:
+def _mends(middle: bytes, closers: Sequence[str], replaced: int, joined: JoinedDocument) -> bool:
+    return any(joined.mends(middle + each.encode(), replaced) for each in closers)
+
+
+def _growing_cut(middle: bytes, known: int, closers: Sequence[str], joined: JoinedDocument) -> int:
     """Return the length of `middle` or its last line end after `known` that adds no errors; else `known`.
 
     To save time, the document is parsed only the first time, at a new line, and after `_GROWTH_BYTES` more bytes.
@@ -268,4 +285,6 @@ def _growing_cut(middle: bytes, known: int, joined: JoinedDocument) -> int:
         return known
     joined.tried = len(middle)
     offsets = [offset for offset in line_ends(middle) if offset > known]
+    if closers and joined.adds_errors(middle) and _mends(middle, closers, 0, joined):
+        return len(middle)
     return _first_sound(offsets[:_MAX_GROWING_PARSES], middle, 0, joined) or known

@@ -125,9 +125,19 @@ def _check(language: str, text: bytes, start: int, end: int) -> JoinedCheck:
     return check(documents.document(text), documents.errors_of, start, end)
 
 
+def is_blind(language: str, text: bytes, start: int, end: int, _middle: bytes, _replaced: int) -> bool:
+    """Return `JoinedCheck.is_blind` of a document."""
+    return _check(language, text, start, end).is_blind
+
+
 def is_sound(language: str, text: bytes, start: int, end: int, middle: bytes, replaced: int) -> bool:
     """Return `JoinedCheck.sound` of a document."""
     return _check(language, text, start, end).sound(middle, replaced)
+
+
+def mends(language: str, text: bytes, start: int, end: int, middle: bytes, replaced: int) -> bool:
+    """Return `JoinedCheck.mends` of a document."""
+    return _check(language, text, start, end).mends(middle, replaced)
 
 
 def adds_errors(language: str, text: bytes, start: int, end: int, middle: bytes, replaced: int) -> bool:

@@ -62,9 +62,25 @@ class JoinedCheck:
         """Number of errors in the document without the completion."""
         return self._count_errors(self._document.tree)
 
+    @cached_property
+    def is_blind(self) -> bool:
+        """Whether the cursor is in or after a part of the document that tree-sitter does not understand.
+
+        C's grammar, for example, has no `#ifdef` in a list. Any text there changes the number of errors.
+        """
+        node = self._document.tree.root_node.descendant_for_byte_range(max(0, self._end - 1), self._end)
+        while node is not None and not node.is_error:
+            node = node.parent
+        return node is not None
+
     def sound(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has no error with `middle` in place of `replaced` bytes after the cursor."""
         return self._join(middle, replaced).errors == 0 and self._passes_joined(middle, replaced)
+
+    def mends(self, middle: bytes, replaced: int = 0) -> bool:
+        """Return whether the document has no error with `middle`, or fewer than without it."""
+        errors = self._join(middle, replaced).errors
+        return (errors == 0 or errors < self.errors_before) and self._passes_joined(middle, replaced)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with `middle` than without it."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from completion.errors import ParseLimitError
-from completion.grammar.documents import adds_errors, is_sound
+from completion.grammar.documents import adds_errors, is_blind, is_sound, mends
 from completion.syntax.parser_process import Parsing
 
 
@@ -35,6 +35,14 @@ class JoinedDocument:
     def sound(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has no error with `middle` in place of `replaced` bytes after the cursor."""
         return self._ask(is_sound, middle, replaced, at_limit=True)
+
+    def blind(self) -> bool:
+        """Return whether the cursor is in a part of the document that tree-sitter does not understand."""
+        return self._ask(is_blind, b"", 0, at_limit=True)
+
+    def mends(self, middle: bytes, replaced: int = 0) -> bool:
+        """Return whether the document has no error with `middle`, or fewer than without it."""
+        return self._ask(mends, middle, replaced, at_limit=True)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with `middle` than without it."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from completion.request import Mode, Suggestion
 from completion.syntax.block_end import BlockEnds
-from completion.syntax.brackets import CLOSER_OF, OpenBracket, Scan, open_at_cursor, scan
+from completion.syntax.brackets import CLOSER_OF, OpenBracket, Scan, is_c_like, open_at_cursor, scan
 from completion.syntax.indent_style import IndentStyle
 
 SCAN_BEFORE = 16_000
@@ -104,6 +105,30 @@ class Context:
     def within_comment(self, text: str) -> bool:
         """Return whether a text at the cursor ends inside the comment that the cursor is in."""
         return self.before.comment and "\n" not in text
+
+    def still_to_close(self, text: str) -> str | None:
+        """Return what closes, after `text`, the brackets, the string and the block comment that are being typed.
+
+        These are open at the cursor, and neither the text after the cursor nor `text` closes them. The brackets that
+        `text` opens are closed, too. The result is "" if nothing is open, and None if closers at the end of `text` do
+        not help: it has a closer too many, or ends within a string of its own.
+        """
+        if closes_string(self.before, self.suffix, self.language):
+            return ""
+        is_block_comment = self.before.comment and is_c_like(self.language)
+        if self.before.comment and not is_block_comment:
+            return ""
+        before = "/*" if is_block_comment else ""
+        found = scan(before + text, self.language, self.before.string)
+        if found.string and not (self.before.string and found.string_end == 0):
+            return None
+        typed = itertools.takewhile(lambda opener: opener.closed_at is None, reversed(self.open))
+        waiting = [CLOSER_OF[opener.character] for opener in typed]
+        for closer in found.unopened:
+            if not waiting or waiting.pop(0) != closer.character:
+                return None
+        own = "".join(CLOSER_OF[opener.character] for opener in reversed(found.open))
+        return ("*/" if is_block_comment and found.comment else found.string) + own + "".join(waiting)
 
     def unpaired(self, text: str) -> int:
         """Return the number of unmatched brackets and quotes in the document with `text` inserted at the cursor."""

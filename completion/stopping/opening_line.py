@@ -1,9 +1,10 @@
-"""Lines that open brackets or blocks which only later lines close: a call's first line, a block's head.
+"""What may stay open at the end of a suggestion, because later lines close it: brackets, blocks, a string, a comment.
 
-If those lines are few, they belong to the suggestion (`completion.postprocess.first_line`). Otherwise the line alone is
-a syntax error in the document, although it is what the user wants next. So it is checked together with the shortest
-text that would close it. It is kept if the document then has no new syntax error and the model is certain of the line;
-otherwise it is cut.
+What the user has opened and not closed yet stays open. What a line opens itself (a call's first line, a block's head)
+belongs to the suggestion with the lines that close it if those are few (`completion.postprocess.first_line`). Otherwise
+the line alone is a syntax error in the document, although it is what the user wants next. In both cases the text is
+checked together with the shortest text that would close what is open. It is kept if the document then has no new syntax
+error and, for a line that opens something, if the model finds the line likely; otherwise it is cut.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from math import exp
 
 from completion.postprocess import Context
 from completion.request import StopReason, Suggestion
-from completion.syntax.brackets import CLOSER_OF, scan
+from completion.syntax.brackets import scan
 
 MIN_LINE_PROBABILITY = 0.8
 """Minimum probability, under the model, of a line that may stay open, its end included."""
@@ -20,17 +21,35 @@ _LINE_ENDS = frozenset({StopReason.LINE_END, StopReason.MAX_LINES})
 
 
 def closing_texts(suggestion: Suggestion, reason: StopReason, context: Context) -> tuple[str, ...]:
-    """Return short texts that would close what a line opens; none unless the line is complete and likely."""
-    text, scores = suggestion.text, suggestion.token_log_probabilities
-    if reason not in _LINE_ENDS or "\n" in text or not scores or exp(sum(scores)) < MIN_LINE_PROBABILITY:
-        return ()
+    """Return short texts of which one would close what is open after a finished text.
+
+    What the user has opened may stay open. What the text itself opens may stay open only if it is a complete and likely
+    line; otherwise nothing is returned.
+    """
+    text = suggestion.text
     found = scan(text, context.language, context.before.string)
-    if found.string or found.comment:
+    opens_block = context.language == "python" and text.rstrip().endswith(":") and not context.still_to_close(text)
+    if (found.open or opens_block) and not _is_likely_line(suggestion, reason):
         return ()
-    if found.open:
-        closers = "".join(CLOSER_OF[bracket.character] for bracket in reversed(found.open))
-        return closers, f"_{closers}", f"{closers};", f"_{closers};"
-    if context.language == "python" and text.rstrip().endswith(":"):
+    if opens_block and not (found.string or found.comment):
         line = context.line_before + text
         return (f"\n{line[: len(line) - len(line.lstrip())]}{context.indent.unit or '    '}pass",)
-    return ()
+    return user_closing_texts(text, context)
+
+
+def user_closing_texts(text: str, context: Context) -> tuple[str, ...]:
+    """Return short texts of which one would close what is open after a text, by whomever; none if nothing is."""
+    closers = context.still_to_close(text)
+    if not closers:
+        return ()
+    texts = [closers, f"{closers};"]
+    block = closers.find("}")
+    if block >= 0:
+        texts.append(f"{closers[:block]};{closers[block:]}")  # the end of the statement in the block
+    return tuple(start + each for each in texts for start in ("", "_"))
+
+
+def _is_likely_line(suggestion: Suggestion, reason: StopReason) -> bool:
+    scores = suggestion.token_log_probabilities
+    is_line = reason in _LINE_ENDS and "\n" not in suggestion.text
+    return is_line and bool(scores) and exp(sum(scores)) >= MIN_LINE_PROBABILITY

@@ -71,6 +71,13 @@ def test_the_joined_parse_cuts_without_an_acceptor():
     assert off.longest_passing_cut(b"a))) b }}") == 0
 
 
+def test_nothing_is_cut_where_tree_sitter_does_not_understand_the_document():
+    off = GrammarConstraint.open("c", '    {"a", f, ROW},\n    {"b",', "\n", STRICT)  # rows of a table, to include
+    assert off.reason is OffReason.BROKEN_BEFORE_CURSOR
+    assert off.longest_passing_cut(b" g, ROW},") == 9
+    assert off.growing_cut(b" g, ROW},", 0) == 9
+
+
 def test_python_errors_that_the_grammar_accepts_are_cut():
     constraint = opened("", "\nz = 1\n")
     assert constraint.longest_passing_cut(b"x = 1\nf(a=1, 2)") == len(b"x = 1\n")

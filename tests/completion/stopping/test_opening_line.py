@@ -1,4 +1,4 @@
-"""A line that opens what later lines close is offered if it is likely, and cut if it is not."""
+"""A line that opens what later lines close is offered if it is likely. What the user has left open stays open."""
 
 import pytest
 
@@ -13,10 +13,14 @@ from tests.completion.tasks import DOCUMENT, task_at
 LIKELY, UNLIKELY = (-0.01, -0.02), (-0.01, -0.9)
 
 
-def finished(prefix, suffix, text, language, scores=LIKELY, reason=StopReason.LINE_END):
+def finisher_at(prefix, suffix, language):
     request = CompletionRequest(prefix, suffix, language, mode=Mode.LINE, healing=False, invoked=True)
     context = Context.of(prefix, suffix, language, Mode.LINE, invoked=True)
-    finisher = Finisher(request, context, open_grammar(request, HealedPrefix(prefix, "")), b"")
+    return Finisher(request, context, open_grammar(request, HealedPrefix(prefix, "")), b"")
+
+
+def finished(prefix, suffix, text, language, scores=LIKELY, reason=StopReason.LINE_END):
+    finisher = finisher_at(prefix, suffix, language)
     result = finisher.finish(Suggestion(text, token_log_probabilities=scores), reason)
     return "" if isinstance(result, Dropped) else result.text
 
@@ -51,6 +55,39 @@ def test_a_line_that_no_closer_makes_valid_is_cut():
 
 def test_a_line_whose_opener_the_document_closes_is_never_cut():
     assert finished("x = f(\n", "\n    2\n])\n", "    [", "python", UNLIKELY) == "    ["
+
+
+@pytest.mark.parametrize(
+    ("prefix", "suffix", "text", "language"),
+    [
+        ("NAMES = [\n    ", "\n\ndef f():\n    return 1\n", '"first",', "python"),
+        ('NAMES = [\n    "fi', "\n\ndef f():\n    return 1\n", 'rst",', "python"),
+        ("class A:\n    B = f(\n        ", "\n\n    def f(self):\n        return 1\n", "b + c,", "python"),
+        ("f({\n  a: 1,\n  ", "\n\ny();\n", "b: 2,", "javascript"),
+        ("int f() {\n    int size ", "\n\nint g() {\n    return 1;\n}\n", "= 2;", "c"),
+        ("class A {\n    void f() {\n        run(", "\n\n    void g() {}\n}\n", "1);", "java"),
+        ("f();\n\n/**\n * Names ", "\nfunction g() {}\n", "the first.", "typescript"),
+        ("let a = (x: u8) -> [u8; 2] {\n", "\nfn g() {}\n", "    [x, x]", "rust"),
+    ],
+    ids=["list", "string", "call", "two brackets", "body", "method", "comment", "broken before"],
+)
+def test_what_the_user_has_opened_may_stay_open(prefix, suffix, text, language):
+    assert finished(prefix, suffix, text, language, UNLIKELY) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [("1, 2])", "1, 2]"), ("1, f(", ""), ('1, "a', "")],
+    ids=["a closer too many", "unlikely opener", "a string of its own"],
+)
+def test_what_is_wrong_after_an_open_bracket_is_cut(text, kept):
+    assert finished("x = [\n    ", "\n\ndef f():\n    pass\n", text, "python", UNLIKELY) == kept
+
+
+def test_unfinished_text_is_shown_within_a_bracket_that_the_user_has_opened():
+    finisher = finisher_at("names = [\n    ", "\n# Below.\ny = 2\n", "python")
+    assert finisher.visible_part("first + second,", "") == "first + second,"
+    assert finisher.visible_part("first + second)", "") == ""
 
 
 def attempt_at(loaded, text, score):
