@@ -75,12 +75,12 @@ def _scripts(half: int, options: argparse.Namespace) -> list[Script]:
     return choose(of_half, [], options.sessions, options.seed)
 
 
-def _ask(scripts: Sequence[Script], path: Path) -> list[list[Place]]:
+def _ask(scripts: Sequence[Script], path: Path, model: str) -> list[list[Place]]:
     """Return the places of each session; those that the file lacks come from the engine and are added to it."""
     known = read_places(path)
     lacking = [script for script in scripts if script.id not in known]
     if lacking:
-        engine = Engine(load_model("default"))  # without bounds on time, so that other work does not change the answers
+        engine = Engine(load_model(model))  # without bounds on time, so that other work does not change the answers
         for number, script in enumerate(lacking):
             known[script.id] = list(places(engine, script))
             write_places(path, known[script.id])
@@ -93,6 +93,7 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.worth", description=__doc__)
     parser.add_argument("--data-dir", help="folder of the data")
+    parser.add_argument("--model", default="default")
     parser.add_argument("--half", type=int, choices=(0, 1), default=1, help="packages (default: %(default)s)")
     parser.add_argument("--sessions", type=int, default=40, help="number of sessions (default: %(default)s)")
     parser.add_argument("--characters", type=int, default=100, help="characters of a session (default: %(default)s)")
@@ -100,7 +101,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        sessions = _ask(_scripts(options.half, options), options.places or Path(folder) / "places.jsonl")
+        sessions = _ask(_scripts(options.half, options), options.places or Path(folder) / "places.jsonl", options.model)
     found = {name: figures(typed(row, sessions)) for name, row in ROWS.items()}
     table = Table("", *found[RULE])
     for name, row in found.items():

@@ -8,7 +8,7 @@ from completion.grammar.constraint import GrammarConstraint, Off
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
-from completion.stopping.opening_line import closing_texts, user_closing_texts
+from completion.stopping.opening_line import closers_after, closing_texts
 from completion.syntax.brackets import scan
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 
@@ -70,7 +70,7 @@ class Finisher:
             return stable
         written = stable.encode()
         opens = scan(stable, self.context.language, self.context.before.string).open
-        closers = () if opens else user_closing_texts(stable, self.context)
+        closers = () if opens else closers_after(stable, self.context)
         cut = self.grammar.growing_cut(self.forced + written, len(self.forced) + len(shown.encode()), closers)
         return _cut_back(written, cut - len(self.forced))
 

@@ -34,10 +34,10 @@ def closing_texts(suggestion: Suggestion, reason: StopReason, context: Context) 
     if opens_block and not (found.string or found.comment):
         line = context.line_before + text
         return (f"\n{line[: len(line) - len(line.lstrip())]}{context.indent.unit or '    '}pass",)
-    return user_closing_texts(text, context)
+    return closers_after(text, context)
 
 
-def user_closing_texts(text: str, context: Context) -> tuple[str, ...]:
+def closers_after(text: str, context: Context) -> tuple[str, ...]:
     """Return short texts of which one would close what is open after a text, by whomever; none if nothing is."""
     closers = context.still_to_close(text)
     if not closers:
