@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -23,7 +25,7 @@ from benchmarks.data import read_records
 from benchmarks.typing.scripts import Script, choose, release_scripts
 from benchmarks.worth.places import Place, places, read_places, write_places
 from benchmarks.worth.replay import Replay, Row
-from completion.engine import Engine
+from completion.engine import Engine, product_settings
 from completion.model.loading import load_model
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.gate.worth import WRONG_COST
@@ -80,7 +82,9 @@ def _ask(scripts: Sequence[Script], path: Path, model: str) -> list[list[Place]]
     known = read_places(path)
     lacking = [script for script in scripts if script.id not in known]
     if lacking:
-        engine = Engine(load_model(model))  # without bounds on time, so that other work does not change the answers
+        # Without bounds on time, other work on the machine does not change the answers.
+        settings = replace(product_settings(), full_prompt_s=math.inf, cold_prompt_s=math.inf)
+        engine = Engine(load_model(model), settings)
         for number, script in enumerate(lacking):
             known[script.id] = list(places(engine, script))
             write_places(path, known[script.id])
