@@ -172,10 +172,10 @@ def parse_arguments() -> argparse.Namespace:
         help="number of records of each data set and language (default: %(default)s)",
     )
     parser.add_argument(
-        "--typed", type=int, default=100, help="number of sessions that are typed (default: %(default)s)"
+        "--typed", type=int, default=100, help="number of sessions that are typed, 0 for none (default: %(default)s)"
     )
     parser.add_argument("--skip-completions", action="store_true", help="run only the parts that need no model")
-    parser.add_argument("--skip-sources", action="store_true", help="run only the completions")
+    parser.add_argument("--skip-sources", action="store_true", help="run only the typed sessions and the completions")
     parser.add_argument("--model", default="default", help="model of the completions (default: %(default)s)")
     parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--seed", type=int, default=1)
@@ -190,7 +190,7 @@ def main() -> None:
     if not arguments.skip_sources:
         figures |= run_sources(arguments, console)
         figures["total_variation"] = total_variation(arguments.seed)
-    if arguments.typed:
+    if arguments.typed > 0:
         figures |= run_typed(arguments, console)
     if not arguments.skip_completions:
         figures |= run_completions(arguments, console)

@@ -97,7 +97,7 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.worth", description=__doc__)
     parser.add_argument("--data-dir", help="folder of the data")
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default="default", help="model that is asked (default: %(default)s)")
     parser.add_argument("--half", type=int, choices=(0, 1), default=1, help="packages (default: %(default)s)")
     parser.add_argument("--sessions", type=int, default=40, help="number of sessions (default: %(default)s)")
     parser.add_argument("--characters", type=int, default=100, help="characters of a session (default: %(default)s)")

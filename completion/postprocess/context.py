@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from completion.request import Mode, Suggestion
 from completion.syntax.block_end import BlockEnds
-from completion.syntax.brackets import CLOSER_OF, OpenBracket, Scan, is_c_like, open_at_cursor, scan
+from completion.syntax.brackets import CLOSER_OF, OpenBracket, Scan, open_at_cursor, scan
 from completion.syntax.indent_style import IndentStyle
 
 SCAN_BEFORE = 16_000
@@ -107,28 +107,36 @@ class Context:
         return self.before.comment and "\n" not in text
 
     def still_to_close(self, text: str) -> str | None:
-        """Return what closes, after `text`, the brackets, the string and the block comment that are being typed.
+        """Return what closes, after `text`, the brackets, the string and the comment that are being typed.
 
         These are open at the cursor, and neither the text after the cursor nor `text` closes them. The brackets that
         `text` opens are closed, too. The result is "" if nothing is open, and None if closers at the end of `text` do
-        not help: it has a closer too many, or ends within a string of its own.
+        not help: it has a closer too many, or ends within a string or block comment of its own.
         """
         if closes_string(self.before, self.suffix, self.language):
             return ""
-        is_block_comment = self.before.comment and is_c_like(self.language)
-        if self.before.comment and not is_block_comment:
-            return ""
-        before = "/*" if is_block_comment else ""
-        found = scan(before + text, self.language, self.before.string)
-        if found.string and not (self.before.string and found.string_end == 0):
+        comment, rest = self._after_comment(text)
+        found = scan(rest, self.language, self.before.string)
+        ends_in_own_string = bool(found.string) and (found.string_end > 0 or not self.before.string)
+        if ends_in_own_string or (found.comment and scan(rest + "\n", self.language).comment):
             return None
         typed = itertools.takewhile(lambda opener: opener.closed_at is None, reversed(self.open))
         waiting = [CLOSER_OF[opener.character] for opener in typed]
         for closer in found.unopened:
             if not waiting or waiting.pop(0) != closer.character:
                 return None
-        own = "".join(CLOSER_OF[opener.character] for opener in reversed(found.open))
-        return ("*/" if is_block_comment and found.comment else found.string) + own + "".join(waiting)
+        closers = [*(CLOSER_OF[opener.character] for opener in reversed(found.open)), *waiting]
+        end = comment or ("\n" if found.comment else found.string)
+        return "" if end == "\n" and not closers else end + "".join(closers)
+
+    def _after_comment(self, text: str) -> tuple[str, str]:
+        """Return what ends the comment around the cursor after `text`, "" if `text` ends it, and `text` after it."""
+        if not self.before.comment:
+            return "", text
+        is_block = scan(self.prefix[-SCAN_BEFORE:] + "\n", self.language).comment
+        end = "*/" if is_block else "\n"
+        _, found, rest = text.partition(end)
+        return "" if found else end, rest
 
     def unpaired(self, text: str) -> int:
         """Return the number of unmatched brackets and quotes in the document with `text` inserted at the cursor."""

@@ -130,11 +130,6 @@ def _comments_and_strings(text: str, style: _Style) -> Iterator[tuple[int, int]]
         yield match.start(), position
 
 
-def is_c_like(language: str) -> bool:
-    """Return whether comments of a language can be between `/*` and `*/`."""
-    return _STYLES.get(language, _PLAIN).line_comment == "//"
-
-
 def begun_delimiter(text: str, language: str, string: str = "") -> int:
     """Return the length of an incomplete string delimiter at the text's end, such as two quotes of three.
 

@@ -63,13 +63,26 @@ def test_a_line_whose_opener_the_document_closes_is_never_cut():
         ("NAMES = [\n    ", "\n\ndef f():\n    return 1\n", '"first",', "python"),
         ('NAMES = [\n    "fi', "\n\ndef f():\n    return 1\n", 'rst",', "python"),
         ("class A:\n    B = f(\n        ", "\n\n    def f(self):\n        return 1\n", "b + c,", "python"),
+        ("NAMES = [\n    ", "\n\ndef f():\n    return 1\n", '"first",  # Not sorted.', "python"),
+        ("NAMES = [\n    # Not ", "\n\ndef f():\n    return 1\n", "sorted.", "python"),
         ("f({\n  a: 1,\n  ", "\n\ny();\n", "b: 2,", "javascript"),
         ("int f() {\n    int size ", "\n\nint g() {\n    return 1;\n}\n", "= 2;", "c"),
         ("class A {\n    void f() {\n        run(", "\n\n    void g() {}\n}\n", "1);", "java"),
         ("f();\n\n/**\n * Names ", "\nfunction g() {}\n", "the first.", "typescript"),
         ("let a = (x: u8) -> [u8; 2] {\n", "\nfn g() {}\n", "    [x, x]", "rust"),
     ],
-    ids=["list", "string", "call", "two brackets", "body", "method", "comment", "broken before"],
+    ids=[
+        "list",
+        "string",
+        "call",
+        "comment after it",
+        "comment within",
+        "two brackets",
+        "body",
+        "method",
+        "block comment",
+        "broken before",
+    ],
 )
 def test_what_the_user_has_opened_may_stay_open(prefix, suffix, text, language):
     assert finished(prefix, suffix, text, language, UNLIKELY) == text
@@ -77,15 +90,15 @@ def test_what_the_user_has_opened_may_stay_open(prefix, suffix, text, language):
 
 @pytest.mark.parametrize(
     ("text", "kept"),
-    [("1, 2])", "1, 2]"), ("1, f(", ""), ('1, "a', "")],
-    ids=["a closer too many", "unlikely opener", "a string of its own"],
+    [("1, 2])", "1, 2]"), ("1, f(", ""), ('1, "a', ""), ("1, f(  # a", "")],
+    ids=["a closer too many", "unlikely opener", "a string of its own", "unlikely opener with a comment"],
 )
 def test_what_is_wrong_after_an_open_bracket_is_cut(text, kept):
     assert finished("x = [\n    ", "\n\ndef f():\n    pass\n", text, "python", UNLIKELY) == kept
 
 
 def test_unfinished_text_is_shown_within_a_bracket_that_the_user_has_opened():
-    finisher = finisher_at("names = [\n    ", "\n# Below.\ny = 2\n", "python")
+    finisher = finisher_at("names = [\n    ", "\n\ndef f():\n    return 1\n", "python")
     assert finisher.visible_part("first + second,", "") == "first + second,"
     assert finisher.visible_part("first + second)", "") == ""
 
