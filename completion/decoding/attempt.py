@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -95,12 +95,12 @@ class Attempt:
     stop: Stop | None = None
     shown: str = ""
 
-    def stream(self, cancel: CancelToken, least: float = -math.inf) -> Iterator[str]:
+    def stream(self, cancel: CancelToken, may_show: Callable[[], bool] = lambda: True) -> Iterator[str]:
         """Generate the text; yield its stable prefix whenever that has grown or a line of the text is complete.
 
         Args:
             cancel: Ends it.
-            least: Least log-probability of the tokens that are shown before the end.
+            may_show: Returns whether the tokens so far may be shown before the end.
 
         Raises:
             CancelledError: Between two steps.
@@ -111,7 +111,7 @@ class Attempt:
                 self.add(step)
                 if self.stop is not None:
                     return
-                if sum(self.log_probabilities) < least:
+                if not may_show():
                     continue
                 growing = self.output.growing()
                 visible = stable_prefix(growing, self.context) if self.request.filters else growing
@@ -209,6 +209,22 @@ class Attempt:
         ends = float(np.logaddexp.reduce(top.log_probabilities[same], initial=-math.inf))
         return sum(self.log_probabilities[:end]) + max(ends, *taken)
 
+    def unless_it_is_this(self) -> Attempt:
+        """Return this attempt with log-probabilities under the condition that the text becomes another one.
+
+        Of the probability of each start of the text, that of the whole text is taken away.
+        """
+        end = 0 if self.stop is None else self.output.end_token(self.stop.length)
+        own, before = self.total(), 0.0
+        log_probabilities, top_tokens = list(self.log_probabilities), list(self.top_tokens)
+        for index, top in enumerate(self.top_tokens[: end + 1]):
+            others = log_difference(before, own)  # probability of all other texts with this start
+            top_tokens[index] = replace(top, log_probabilities=top.log_probabilities + (before - others))
+            if index < len(log_probabilities):
+                before += self.log_probabilities[index]
+                log_probabilities[index] = log_difference(before, own) - others
+        return replace(self, log_probabilities=log_probabilities, top_tokens=top_tokens)
+
     def _end_of(self, token: int) -> bytes | None:
         """Return what a token adds to its line before it ends it; None if it does not end it."""
         if token in self.decoder.stop_ids:
@@ -229,6 +245,11 @@ class Attempt:
             if stop is not None:
                 return stop
         return None
+
+
+def log_difference(larger: float, smaller: float) -> float:
+    """Return the logarithm of the difference of two probabilities, for their logarithms; at least that of 1e-9."""
+    return larger + math.log(max(1e-9, -math.expm1(smaller - larger)))
 
 
 def _log_sum(*values: float) -> float:

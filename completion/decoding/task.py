@@ -18,6 +18,7 @@ from completion.model.tokenizer import CodeTokenizer
 from completion.postprocess import Context, Dropped, DropReason
 from completion.prompt.planner import Prompt
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
+from completion.stopping.deleted_lines import DeletedLines
 from completion.stopping.output_text import OutputText
 from completion.stopping.rules import Stop, StopRules
 from drafting.verifier import MODEL
@@ -67,6 +68,11 @@ class Task(ABC):
         """Whether a likelier line is looked for: the line that plain decoding finds is shown as far as it is likely."""
         return False
 
+    @property
+    def deleted(self) -> DeletedLines:
+        """What the user has just deleted at the cursor."""
+        return DeletedLines.of(self.request.history, self.context)
+
     def first_attempt(self) -> Attempt:
         """Start the attempt at the first suggestion."""
         return self._attempt(StopRules(self.request, self.context), is_first=True)
@@ -98,13 +104,20 @@ class Task(ABC):
         Raises:
             CancelledError: Between two steps.
         """
-        for stable in attempt.stream(cancel, SHOWN_FROM if self.searches else -math.inf):
+        for stable in attempt.stream(cancel, lambda: self._may_be_shown(attempt)):
             visible = self._finisher.visible_part(stable, attempt.shown)
             if visible == attempt.shown and (line := self.opening_line(attempt)) is not None:
                 visible = line.text
             if len(visible) > len(attempt.shown):
                 attempt.shown = visible
                 yield visible
+
+    def _may_be_shown(self, attempt: Attempt) -> bool:
+        """Return whether a search cannot contradict what a growing attempt has."""
+        if not self.searches:
+            return True
+        is_likely = sum(attempt.log_probabilities) >= SHOWN_FROM
+        return is_likely and not self.deleted.start_with(attempt.output.whole())
 
     def finish(self, attempt: Attempt) -> Suggestion | Dropped:
         """Return the suggestion that a finished attempt becomes; it starts with what `stream` has shown."""

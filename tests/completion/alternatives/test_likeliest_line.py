@@ -9,7 +9,13 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
-from completion.alternatives.likeliest_line import MAX_BRANCHES, likeliest_line, tokens_that_may_be_shown
+from completion.alternatives.likeliest_line import (
+    MAX_BRANCHES,
+    REPEATED,
+    likeliest_line,
+    repeats_deleted,
+    tokens_that_may_be_shown,
+)
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.errors import CancelledError
@@ -80,7 +86,7 @@ def streamed(task):
 
 def branches_alone(task, first):
     """Yield each branch of an attempt, decoded alone to its end."""
-    kept = tokens_that_may_be_shown(first)
+    kept = tokens_that_may_be_shown(task, first)
     followed = islice((each for each in first.branches() if each.start >= kept), MAX_BRANCHES)
     for branch in sorted(followed, key=lambda each: -each.start):  # each overwrites the cached attempt from there on
         task.session.truncate(len(task.prompt.tokens) + branch.start)
@@ -173,10 +179,12 @@ def test_all_likely_ends_of_a_line_count_together(loaded):
 
 
 @pytest.mark.parametrize("after", [True, False])
-def test_drafts_do_not_change_the_line(loaded, after):
+@pytest.mark.parametrize("deleted", [True, False])
+def test_drafts_do_not_change_the_line(loaded, after, deleted):
     """With drafts a step adds several tokens, so less may be shown before the line is complete."""
     for cursor in UNSURE:
         changes = {} if after else {"suffix": ""}
+        changes |= {"history": f"@@\n-{line_at(cursor)}\n"} if deleted else {}
         found = []
         for drafting in (True, False):
             task = line_task(loaded, cursor, drafting=drafting, **changes)
@@ -200,6 +208,58 @@ def test_what_was_shown_stays_and_the_greedy_line_becomes_an_alternative(loaded)
         if plain and texts and plain != texts[-1]:
             swapped += plain in [suggestion.text for suggestion in events[-1].suggestions]
     assert swapped
+
+
+def after_deletion(loaded, cursor, line, **changes):
+    """Return the task and its streamed first attempt where a line has just been deleted at the cursor."""
+    task = line_task(loaded, cursor, history=f"@@\n-{line}\n", **changes)
+    first, visible = streamed(task)
+    return task, first, visible
+
+
+def line_at(cursor):
+    """Return the line at a cursor of the document."""
+    start = DOCUMENT.rfind("\n", 0, cursor) + 1
+    return DOCUMENT[start : DOCUMENT.index("\n", cursor)]
+
+
+@pytest.fixture(scope="module")
+def repeated(loaded):
+    """Cursors where the model would repeat the line that was deleted there, and the text after the line's start."""
+    found = {}
+    for cursor in CURSORS:
+        end = DOCUMENT.index("\n", cursor)
+        task, first, _ = after_deletion(loaded, cursor, line_at(cursor), suffix=DOCUMENT[end:])
+        if repeats_deleted(task, first):
+            found[cursor] = DOCUMENT[end:]
+    assert found
+    return found
+
+
+def test_a_deleted_line_gives_way_to_one_that_is_not_far_less_likely(loaded, repeated):
+    others = 0
+    for cursor, suffix in repeated.items():
+        task, first, visible = after_deletion(loaded, cursor, line_at(cursor), suffix=suffix)
+        assert visible == []
+        found = likeliest_line(task, first, CancelToken())
+        if found is first:
+            continue
+        others += 1
+        assert not repeats_deleted(task, found)
+        without = math.log(-math.expm1(first.total()))
+        assert found.total() + without > first.total() - math.log(REPEATED)
+    assert others
+
+
+def test_under_the_condition_of_another_text_all_branches_are_likelier_by_the_same_factor(loaded, repeated):
+    for cursor, suffix in repeated.items():
+        task, first, _ = after_deletion(loaded, cursor, line_at(cursor), suffix=suffix)
+        without = math.log(-math.expm1(first.total()))
+        plain = {(each.start, each.token): each.total for each in first.branches()}
+        given = {(each.start, each.token): each.total for each in first.unless_it_is_this().branches()}
+        assert plain.keys() <= given.keys()
+        for branch, total in plain.items():
+            assert given[branch] == pytest.approx(total - without, abs=1e-3)
 
 
 def events_without_search(engine, request) -> str:

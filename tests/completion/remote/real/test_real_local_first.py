@@ -90,7 +90,7 @@ def test_fifty_deaths_in_mid_stream_show_no_error_and_local_text_follows(beside,
         servers[-1].after, servers[-1].on_token = 1 + round_ % 3, relay.die
         check(shown(engine), alone)
         settled(standby)
-        if relay.is_dead:
+        if relay.is_dead and standby.trouble:  # otherwise nobody wanted the rest of the reply
             assert "ended in the middle of its reply" in standby.trouble or "No server answers" in standby.trouble
             assert standby.trouble.endswith("The local model goes on alone.")
             assert shown(engine)[-1] == alone
@@ -168,7 +168,7 @@ async def test_fifty_deaths_seen_from_an_editor_whose_host_has_both(runtime, rel
 
         assert await suggested()
         while deaths < DEATHS:
-            relay.dies_after = 4000 + 500 * (deaths % 8)
+            relay.dies_after = 1 + 250 * (deaths % 8)
             while not (relay.is_dead and is_alone()):
                 assert await suggested()
             deaths += 1
