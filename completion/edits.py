@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,6 +43,13 @@ class LineEdit:
         ):
             return ""
         return "".join(["@@\n", *(f"-{line}\n" for line in self.old), *(f"+{line}\n" for line in self.new)])
+
+
+def edits_of(history: str) -> list[LineEdit]:
+    """Return the edits of hunks that `LineEdit.hunk` has written, below all lines, since their places are not known."""
+    hunks = [hunk.split("\n") for hunk in re.split(r"^@@\n", history, flags=re.MULTILINE) if hunk]
+    sides = [[tuple(line[1:] for line in hunk if line.startswith(sign)) for sign in "-+"] for hunk in hunks]
+    return [LineEdit(sys.maxsize, old, new) for old, new in sides]
 
 
 @dataclass(frozen=True, slots=True)

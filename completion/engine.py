@@ -23,6 +23,7 @@ from completion.model.loading import LoadedModel
 from completion.next_edit.finder import next_edits
 from completion.next_edit.gate import Gate
 from completion.next_edit.judge import Judge
+from completion.next_edit.retyping import replaced_lines
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
 from completion.prompt.line_endings import normalised
@@ -190,8 +191,9 @@ class Engine(Completer):
         plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)
         grammar = open_grammar(planned, prompt.healed, self._parsing)
+        replaced = replaced_lines(planned.history, context)
         return LocalTask(
-            self._tokenizer, planned, context, prompt, grammar, record, self._model, session, self._drafters
+            self._tokenizer, planned, context, prompt, grammar, record, self._model, session, self._drafters, replaced
         )
 
     def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt, KVSession]:

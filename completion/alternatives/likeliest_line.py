@@ -4,27 +4,28 @@ The probability of a text falls with each token. So a branch that is less likely
 become the likeliest, and a line of which the model is sure costs nothing. Source of this bound: "Best-First Beam
 Search", section 3. Only branches of the greedy line are followed, so the result is not always the likeliest of all.
 
-What the user has just deleted is hardly typed again, but the model sees it in the edit history and likes to repeat it.
-So a line that brings it back must be `REPEATED` times as likely as any other.
+The user's edits tell more than the model knows. A line that was just deleted at the cursor is hardly typed again, but
+the model sees it in the edit history and likes to repeat it. What the last edits would make of that line is likely to
+be typed. So the first counts as `WEIGHT` times less likely than the model says, the second as `WEIGHT` times likelier.
 """
 
 from __future__ import annotations
 
 import math
 from contextlib import closing
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate
 
 from completion.alternatives.branch_tree import BranchTree
 from completion.cancellation import CancelToken
-from completion.decoding.attempt import OWN_ENDS, Attempt, log_difference
+from completion.decoding.attempt import OWN_ENDS, Attempt, Branch, with_weight
 from completion.decoding.local_task import LocalTask
-from completion.decoding.task import SHOWN_FROM, Task
+from completion.decoding.task import Task
 from completion.request import Suggestion
 
 MAX_BRANCHES = 6
 """Maximum number of branches that are followed, the likeliest first."""
-REPEATED = 50
-"""How many times as likely a line must be that brings back what was deleted; branches have the same bound a token."""
+WEIGHT = 50
+"""Weight of what the last edits tell; a branch's token may be as many times less likely than the one that was taken."""
 
 
 def likeliest_line(task: Task, first: Attempt, cancel: CancelToken) -> Attempt:
@@ -37,16 +38,15 @@ def likeliest_line(task: Task, first: Attempt, cancel: CancelToken) -> Attempt:
     """
     if not isinstance(task, LocalTask) or not task.searches or first.stop is None or first.stop.reason not in OWN_ENDS:
         return first
-    best, kept = _Best(task, first), tokens_that_may_be_shown(task, first)
-    trunk = first.unless_it_is_this() if repeats_deleted(task, first) else first
-    likelier = takewhile(lambda branch: branch.total > best.total, trunk.branches())
-    candidates = ((branch, task.branch_attempt(trunk, branch, task.request.max_tokens)) for branch in likelier)
-    followed = (each for each in candidates if each[0].start >= kept and not repeats_deleted(task, each[1]))
-    begun = list(islice(followed, MAX_BRANCHES))
-    for _, attempt in begun:
+    best, trunk = _Best(task, first), first
+    if are_back(task, first):
+        trunk = first.reweighted(1 / WEIGHT)
+        best.total -= math.log(WEIGHT) + with_weight(0.0, first.total(), 1 / WEIGHT)
+    followed = _followed(task, trunk, best)
+    for _, attempt in followed:
         attempt.shown = first.shown
         best.offer(attempt)
-    growing = [(branch, attempt) for branch, attempt in begun if best.may_become(attempt)]
+    growing = [(branch, attempt) for branch, attempt in followed if best.may_become(attempt)]
     if growing:
         with closing(BranchTree.of(task, first, growing, cancel)) as tree:
             while tree.growing:
@@ -55,19 +55,42 @@ def likeliest_line(task: Task, first: Attempt, cancel: CancelToken) -> Attempt:
                 tree.step(best.may_become)
                 for attempt in known:
                     best.offer(attempt)
-    return best.attempt
+    return best.attempt.reweighted(WEIGHT) if are_followed(task, best.attempt) else best.attempt
 
 
-def repeats_deleted(task: Task, attempt: Attempt) -> bool:
-    """Return whether an attempt that has ended brings back what the user has just deleted."""
-    return attempt.stop is not None and task.deleted.are(attempt.output.whole()[: attempt.stop.length])
+def _followed(task: LocalTask, trunk: Attempt, best: _Best) -> list[tuple[Branch, Attempt]]:
+    """Return the branches that may become the likeliest and do not bring back what was deleted, with their attempts."""
+    kept, found = tokens_that_may_be_shown(task, trunk), list[tuple[float, Branch, Attempt]]()
+    for branch in trunk.branches():
+        if branch.total + best.most_gain <= best.total or (len(found) == MAX_BRANCHES and not best.most_gain):
+            break
+        if branch.start < kept:
+            continue
+        attempt = task.branch_attempt(trunk, branch, task.request.max_tokens)
+        if (most := best.most(attempt)) > best.total and not are_back(task, attempt):
+            found.append((most, branch, attempt))
+    found.sort(key=lambda each: -each[0])
+    return [(branch, attempt) for _, branch, attempt in found[:MAX_BRANCHES]]
 
 
-def tokens_that_may_be_shown(task: Task, first: Attempt) -> int:
-    """Return how many of an attempt's tokens may be shown before the search; see `Task.stream`."""
-    if repeats_deleted(task, first):
-        return 0
-    return sum(total >= SHOWN_FROM for total in accumulate(first.log_probabilities))
+def are_back(task: LocalTask, attempt: Attempt) -> bool:
+    """Return whether an attempt that has ended brings back what was deleted at the cursor."""
+    return attempt.stop is not None and task.replaced.are_back(attempt.output.whole()[: attempt.stop.length])
+
+
+def are_followed(task: LocalTask, attempt: Attempt) -> bool:
+    """Return whether an attempt that has ended is what the last edits imply."""
+    return attempt.stop is not None and task.replaced.are_followed(attempt.output.whole()[: attempt.stop.length])
+
+
+def tokens_that_may_be_shown(task: LocalTask, first: Attempt) -> int:
+    """Return how many of an attempt's tokens may be shown before the search."""
+    kept, text = 0, first.output.whole()
+    ends = [characters for _, characters in first.output.parts(len(text))]
+    for count, (total, end) in enumerate(zip(accumulate(first.log_probabilities), ends, strict=False), 1):
+        if task.may_be_shown(text[:end], total):
+            kept = count
+    return kept
 
 
 class _Best:
@@ -75,26 +98,35 @@ class _Best:
 
     Attributes:
         attempt: The attempt.
-        total: Log-probability that another one must exceed: that of its text. If it brings back what was deleted,
-            both are under the condition that the text does not, and the other one may be `REPEATED` times less likely.
+        total: Log-probability of its text, with the weight of what the last edits tell.
+        most_gain: Maximum that such a weight adds to a log-probability.
     """
 
-    def __init__(self, task: Task, first: Attempt) -> None:
+    def __init__(self, task: LocalTask, first: Attempt) -> None:
         self._task = task
         self.attempt = first
-        self.total = first.total()
-        if repeats_deleted(task, first):
-            self.total -= log_difference(0.0, self.total) + math.log(REPEATED)
+        self.most_gain = math.log(WEIGHT) if task.replaced.expected else 0.0
+        self.total = self._total(first)
+
+    def most(self, attempt: Attempt) -> float:
+        """Return the highest total that an attempt may still have."""
+        if attempt.stop is not None:
+            return self._total(attempt)
+        gain = self.most_gain if self._task.replaced.may_be_followed(attempt.output.whole()) else 0.0
+        return sum(attempt.log_probabilities) + gain
 
     def may_become(self, attempt: Attempt) -> bool:
         """Return whether an attempt that grows may still become the likeliest."""
-        return attempt.stop is None and sum(attempt.log_probabilities) > self.total
+        return attempt.stop is None and self.most(attempt) > self.total
 
     def offer(self, attempt: Attempt) -> None:
         """Take an attempt that has ended, if it is likelier and its suggestion starts with what was shown."""
-        if attempt.stop is None or attempt.stop.reason not in OWN_ENDS or repeats_deleted(self._task, attempt):
+        if attempt.stop is None or attempt.stop.reason not in OWN_ENDS or are_back(self._task, attempt):
             return
-        total = attempt.total()
+        total = self._total(attempt)
         found = self._task.finish(attempt) if total > self.total else None
         if isinstance(found, Suggestion) and found.text.startswith(attempt.shown):
             self.attempt, self.total = attempt, total
+
+    def _total(self, attempt: Attempt) -> float:
+        return attempt.total() + (self.most_gain if are_followed(self._task, attempt) else 0.0)

@@ -67,6 +67,11 @@ class TokenSource(Protocol):
         """
 
 
+def always(_text: str, _log_probability: float) -> bool:
+    """Return that a text may be shown."""
+    return True
+
+
 @dataclass(slots=True, eq=False)
 class Attempt:
     """A suggestion that is generated until a stop rule ends it.
@@ -95,12 +100,12 @@ class Attempt:
     stop: Stop | None = None
     shown: str = ""
 
-    def stream(self, cancel: CancelToken, may_show: Callable[[], bool] = lambda: True) -> Iterator[str]:
+    def stream(self, cancel: CancelToken, may_show: Callable[[str, float], bool] = always) -> Iterator[str]:
         """Generate the text; yield its stable prefix whenever that has grown or a line of the text is complete.
 
         Args:
             cancel: Ends it.
-            may_show: Returns whether the tokens so far may be shown before the end.
+            may_show: Returns whether the text so far may be shown before the end, by the text and its log-probability.
 
         Raises:
             CancelledError: Between two steps.
@@ -111,7 +116,7 @@ class Attempt:
                 self.add(step)
                 if self.stop is not None:
                     return
-                if not may_show():
+                if not may_show(self.output.whole(), sum(self.log_probabilities)):
                     continue
                 growing = self.output.growing()
                 visible = stable_prefix(growing, self.context) if self.request.filters else growing
@@ -209,20 +214,21 @@ class Attempt:
         ends = float(np.logaddexp.reduce(top.log_probabilities[same], initial=-math.inf))
         return sum(self.log_probabilities[:end]) + max(ends, *taken)
 
-    def unless_it_is_this(self) -> Attempt:
-        """Return this attempt with log-probabilities under the condition that the text becomes another one.
+    def reweighted(self, weight: float) -> Attempt:
+        """Return this attempt with log-probabilities as if its text were `weight` times as likely against all others.
 
-        Of the probability of each start of the text, that of the whole text is taken away.
+        What its text gains or loses counts for each of its starts.
         """
+        own = self.total()
         end = 0 if self.stop is None else self.output.end_token(self.stop.length)
-        own, before = self.total(), 0.0
         log_probabilities, top_tokens = list(self.log_probabilities), list(self.top_tokens)
+        plain, before = 0.0, with_weight(0.0, own, weight)
         for index, top in enumerate(self.top_tokens[: end + 1]):
-            others = log_difference(before, own)  # probability of all other texts with this start
-            top_tokens[index] = replace(top, log_probabilities=top.log_probabilities + (before - others))
+            top_tokens[index] = replace(top, log_probabilities=top.log_probabilities + (plain - before))
             if index < len(log_probabilities):
-                before += self.log_probabilities[index]
-                log_probabilities[index] = log_difference(before, own) - others
+                plain += self.log_probabilities[index]
+                after = with_weight(plain, own, weight)
+                log_probabilities[index], before = after - before, after
         return replace(self, log_probabilities=log_probabilities, top_tokens=top_tokens)
 
     def _end_of(self, token: int) -> bytes | None:
@@ -247,9 +253,9 @@ class Attempt:
         return None
 
 
-def log_difference(larger: float, smaller: float) -> float:
-    """Return the logarithm of the difference of two probabilities, for their logarithms; at least that of 1e-9."""
-    return larger + math.log(max(1e-9, -math.expm1(smaller - larger)))
+def with_weight(whole: float, part: float, weight: float) -> float:
+    """Return the log-probability of a set of texts if a part of it, one text, becomes `weight` times as likely."""
+    return whole + math.log1p((weight - 1.0) * math.exp(min(0.0, part - whole)))
 
 
 def _log_sum(*values: float) -> float:

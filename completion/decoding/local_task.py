@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,11 @@ from completion.decoding.decoder import Decoder
 from completion.decoding.task import Task
 from completion.model.causal_model import CausalModel
 from completion.request import Mode
+from completion.stopping.replaced_lines import ReplacedLines
 from drafting.session import Drafters, DraftingSession
+
+SHOWN_FROM = math.log(0.5)
+"""Least log-probability of what is shown before a search: no text that contradicts it can be likelier than it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +28,24 @@ class LocalTask(Task):
         model: The model.
         session: The document's KV session, which contains the prompt.
         drafters: Source of guesses.
+        replaced: What was deleted at the cursor.
     """
 
     model: CausalModel
     session: KVSession
     drafters: Drafters
+    replaced: ReplacedLines
+
+    def may_be_shown(self, text: str, log_probability: float) -> bool:
+        """See `Task`. Before a search, it is the line that plain decoding finds, as far as it is likely."""
+        return not self.searches or (log_probability >= SHOWN_FROM and not self.replaced.leave_open(text))
 
     @property
     def searches(self) -> bool:
-        """See `Task`. Only greedy decoding of a line with filters searches."""
+        """Whether a likelier line is looked for, as `completion.alternatives.likeliest_line` does.
+
+        Only greedy decoding of a line with filters searches.
+        """
         request = self.request
         is_greedy = request.sampling.temperature <= 0 and not request.messages
         return request.search and request.filters and is_greedy and self.context.mode is Mode.LINE

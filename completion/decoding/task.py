@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,13 +17,9 @@ from completion.model.tokenizer import CodeTokenizer
 from completion.postprocess import Context, Dropped, DropReason
 from completion.prompt.planner import Prompt
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
-from completion.stopping.deleted_lines import DeletedLines
 from completion.stopping.output_text import OutputText
 from completion.stopping.rules import Stop, StopRules
 from drafting.verifier import MODEL
-
-SHOWN_FROM = math.log(0.5)
-"""Least log-probability of what is shown before a search: no text that contradicts it can be likelier than it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +58,9 @@ class Task(ABC):
     def release(self) -> None:  # noqa: B027 - most sources leave nothing behind
         """Remove what an attempt that did not end has left behind."""
 
-    @property
-    def searches(self) -> bool:
-        """Whether a likelier line is looked for: the line that plain decoding finds is shown as far as it is likely."""
-        return False
-
-    @property
-    def deleted(self) -> DeletedLines:
-        """What the user has just deleted at the cursor."""
-        return DeletedLines.of(self.request.history, self.context)
+    def may_be_shown(self, text: str, log_probability: float) -> bool:  # noqa: ARG002 - a search needs them
+        """Return whether a text that grows may be shown: whether it is certain to stay."""
+        return True
 
     def first_attempt(self) -> Attempt:
         """Start the attempt at the first suggestion."""
@@ -104,20 +93,13 @@ class Task(ABC):
         Raises:
             CancelledError: Between two steps.
         """
-        for stable in attempt.stream(cancel, lambda: self._may_be_shown(attempt)):
+        for stable in attempt.stream(cancel, self.may_be_shown):
             visible = self._finisher.visible_part(stable, attempt.shown)
             if visible == attempt.shown and (line := self.opening_line(attempt)) is not None:
                 visible = line.text
             if len(visible) > len(attempt.shown):
                 attempt.shown = visible
                 yield visible
-
-    def _may_be_shown(self, attempt: Attempt) -> bool:
-        """Return whether a search cannot contradict what a growing attempt has."""
-        if not self.searches:
-            return True
-        is_likely = sum(attempt.log_probabilities) >= SHOWN_FROM
-        return is_likely and not self.deleted.start_with(attempt.output.whole())
 
     def finish(self, attempt: Attempt) -> Suggestion | Dropped:
         """Return the suggestion that a finished attempt becomes; it starts with what `stream` has shown."""

@@ -10,6 +10,7 @@ from completion.decoding.finishing import open_grammar
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
 from completion.model.loading import LoadedModel
+from completion.next_edit.retyping import replaced_lines
 from completion.prompt.fim_format import detect_format
 from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner
@@ -38,14 +39,16 @@ def task_at(loaded: LoadedModel, cursor: int, settings: SessionSettings | None =
     prompt = prompt_of(loaded, request)
     session = KVSession(loaded.model, settings or SessionSettings(capacity=1024))
     session.prepare(prompt, CacheMode.EXACT, CancelToken())
+    context = cursor_context(request)
     return LocalTask(
         tokenizer=loaded.tokenizer,
         request=request,
-        context=cursor_context(request),
+        context=context,
         prompt=prompt,
         grammar=open_grammar(request, prompt.healed),
         record=RunRecord(lambda: 0.0),
         model=loaded.model,
         session=session,
         drafters=Drafters(default_calibration(), StepCosts({0: 1.0, 8: 1.2}, 8), loaded.tokenizer.vocabulary_size),
+        replaced=replaced_lines(request.history, context),
     )

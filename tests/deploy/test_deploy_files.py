@@ -130,3 +130,9 @@ def test_vllm_does_not_start_without_tokens(where):
     command = commands()[where].replace("$$", "$")
     assert command.startswith('keys=$(awk 1 /keys/*) && test -n "$keys" && exec vllm serve ')
     assert " --api-key $keys " in command
+
+
+def test_rays_replica_takes_all_tokens_of_a_large_vocabulary_at_once():
+    """A client compares them when it connects; Gemma has the largest vocabulary of the models in use."""
+    [limit] = re.findall(r"^_LIMIT_BYTES = (\d+) << (\d+)", (DEPLOY / "ray/vllm_replica.py").read_text(), re.MULTILINE)
+    assert int(limit[0]) << int(limit[1]) >= len(json.dumps({"tokens": list(range(262_144))}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -11,12 +12,14 @@ import pytest
 
 from completion.alternatives.likeliest_line import (
     MAX_BRANCHES,
-    REPEATED,
+    WEIGHT,
+    are_back,
+    are_followed,
     likeliest_line,
-    repeats_deleted,
     tokens_that_may_be_shown,
 )
 from completion.cancellation import CancelToken
+from completion.decoding.attempt import with_weight
 from completion.engine import Engine
 from completion.errors import CancelledError
 from completion.model.loading import load_model
@@ -54,6 +57,8 @@ def print_reminders(orders, letters):
 _UNSURE_AT = ("the oldest", "ldest first", "rs, today", "nders(", "name = order", "euros")
 UNSURE = [DOCUMENT.index(text) for text in _UNSURE_AT]
 """Cursors at which the model does not know how to go on."""
+ORDERS = [found.start() for found in re.finditer(r"orders\b", DOCUMENT)]
+"""Cursors before a name."""
 CURSORS = [*UNSURE, *range(70, len(DOCUMENT), 300)]
 
 
@@ -88,7 +93,12 @@ def branches_alone(task, first):
     """Yield each branch of an attempt, decoded alone to its end."""
     kept = tokens_that_may_be_shown(task, first)
     followed = islice((each for each in first.branches() if each.start >= kept), MAX_BRANCHES)
-    for branch in sorted(followed, key=lambda each: -each.start):  # each overwrites the cached attempt from there on
+    yield from decoded_alone(task, first, followed)
+
+
+def decoded_alone(task, first, branches):
+    """Yield the attempts of these branches."""
+    for branch in sorted(branches, key=lambda each: -each.start):  # each overwrites the cached attempt from there on
         task.session.truncate(len(task.prompt.tokens) + branch.start)
         other = task.branch_attempt(first, branch, task.request.max_tokens)
         if other.stop is None:
@@ -178,21 +188,6 @@ def test_all_likely_ends_of_a_line_count_together(loaded):
     assert seen
 
 
-@pytest.mark.parametrize("after", [True, False])
-@pytest.mark.parametrize("deleted", [True, False])
-def test_drafts_do_not_change_the_line(loaded, after, deleted):
-    """With drafts a step adds several tokens, so less may be shown before the line is complete."""
-    for cursor in UNSURE:
-        changes = {} if after else {"suffix": ""}
-        changes |= {"history": f"@@\n-{line_at(cursor)}\n"} if deleted else {}
-        found = []
-        for drafting in (True, False):
-            task = line_task(loaded, cursor, drafting=drafting, **changes)
-            first, _ = streamed(task)
-            found.append(likeliest_line(task, first, CancelToken()).output.whole())
-        assert found[0] == found[1]
-
-
 def test_what_was_shown_stays_and_the_greedy_line_becomes_an_alternative(loaded):
     engine = Engine(loaded)
     swapped = 0
@@ -210,56 +205,93 @@ def test_what_was_shown_stays_and_the_greedy_line_becomes_an_alternative(loaded)
     assert swapped
 
 
-def after_deletion(loaded, cursor, line, **changes):
-    """Return the task and its streamed first attempt where a line has just been deleted at the cursor."""
-    task = line_task(loaded, cursor, history=f"@@\n-{line}\n", **changes)
-    first, visible = streamed(task)
-    return task, first, visible
-
-
 def line_at(cursor):
-    """Return the line at a cursor of the document."""
+    """Return the line of the document."""
     start = DOCUMENT.rfind("\n", 0, cursor) + 1
     return DOCUMENT[start : DOCUMENT.index("\n", cursor)]
 
 
-@pytest.fixture(scope="module")
-def repeated(loaded):
-    """Cursors where the model would repeat the line that was deleted there, and the text after the line's start."""
-    found = {}
-    for cursor in CURSORS:
-        end = DOCUMENT.index("\n", cursor)
-        task, first, _ = after_deletion(loaded, cursor, line_at(cursor), suffix=DOCUMENT[end:])
-        if repeats_deleted(task, first):
-            found[cursor] = DOCUMENT[end:]
-    assert found
-    return found
+def deletion(cursor):
+    """Return the history of a user who has deleted the cursor's line."""
+    return f"@@\n-{line_at(cursor)}\n"
 
 
-def test_a_deleted_line_gives_way_to_one_that_is_not_far_less_likely(loaded, repeated):
-    others = 0
-    for cursor, suffix in repeated.items():
-        task, first, visible = after_deletion(loaded, cursor, line_at(cursor), suffix=suffix)
-        assert visible == []
-        found = likeliest_line(task, first, CancelToken())
-        if found is first:
+def rename(cursor):
+    """Return the history of a user who has renamed `orders` in the lines before, then deleted the cursor's line."""
+    hunks = "@@\n-    return orders\n+    return invoices\n@@\n-    orders = []\n+    invoices = []\n"
+    return hunks + deletion(cursor)
+
+
+@pytest.mark.parametrize("history", [deletion, rename])
+def test_what_the_last_edits_tell_counts(loaded, history):
+    """A line that brings back the deleted one counts a fiftieth of its probability, one that follows fifty times."""
+    back = followed = 0
+    for cursor in (*CURSORS, *ORDERS):
+        prefix, suffix = DOCUMENT[:cursor], DOCUMENT[DOCUMENT.index("\n", cursor) :]
+        if history is rename:
+            prefix = prefix.replace("orders", "invoices")
+        task = line_task(loaded, cursor, prefix=prefix, suffix=suffix, history=history(cursor))
+        first, visible = streamed(task)
+        if first.stop.reason not in ENDS:
             continue
-        others += 1
-        assert not repeats_deleted(task, found)
-        without = math.log(-math.expm1(first.total()))
-        assert found.total() + without > first.total() - math.log(REPEATED)
-    assert others
+        found = likeliest_line(task, first, CancelToken())
+        is_back = are_back(task, first)
+        trunk = first.reweighted(1 / WEIGHT) if is_back else first
+        first_score = first.total() + weight_of(task, first) - (with_weight(0.0, first.total(), 1 / WEIGHT) * is_back)
+        begun = branches_that_may_be_likeliest(task, trunk, first_score)
+        if len(begun) > MAX_BRANCHES:
+            continue
+        scores = {first.output.whole(): first_score}
+        for other in decoded_alone(task, trunk, begun):
+            if other.stop.reason in ENDS and not are_back(task, other) and isinstance(task.finish(other), Suggestion):
+                scores[other.output.whole()] = other.total() + weight_of(task, other)
+        assert found.output.whole() == max(scores, key=scores.get)
+        assert found.output.whole().startswith(visible[-1] if visible else "")
+        back += are_back(task, first) and found is not first
+        followed += are_followed(task, found)
+    assert back
+    assert (followed > 0) == (history is rename)
 
 
-def test_under_the_condition_of_another_text_all_branches_are_likelier_by_the_same_factor(loaded, repeated):
-    for cursor, suffix in repeated.items():
-        task, first, _ = after_deletion(loaded, cursor, line_at(cursor), suffix=suffix)
-        without = math.log(-math.expm1(first.total()))
-        plain = {(each.start, each.token): each.total for each in first.branches()}
-        given = {(each.start, each.token): each.total for each in first.unless_it_is_this().branches()}
-        assert plain.keys() <= given.keys()
-        for branch, total in plain.items():
-            assert given[branch] == pytest.approx(total - without, abs=1e-3)
+def weight_of(task, attempt):
+    return math.log(WEIGHT) * (are_followed(task, attempt) - are_back(task, attempt))
+
+
+def branches_that_may_be_likeliest(task, first, least):
+    kept = tokens_that_may_be_shown(task, first)
+    most_gain = math.log(WEIGHT) if task.replaced.expected else 0.0
+    return [each for each in first.branches() if each.start >= kept and each.total + most_gain > least]
+
+
+def test_a_reweighted_text_leaves_all_others_as_likely_to_each_other(loaded):
+    compared = 0
+    for weight in (1 / WEIGHT, WEIGHT):
+        for cursor in UNSURE:
+            first, _ = streamed(line_task(loaded, cursor, search=False))
+            if first.stop.reason not in ENDS:
+                continue
+            whole = math.log1p((weight - 1) * math.exp(first.total()))
+            plain = {(each.start, each.token): each.total for each in first.branches()}
+            changed = {(each.start, each.token): each.total for each in first.reweighted(weight).branches()}
+            common = plain.keys() & changed.keys()
+            assert all(changed[each] == pytest.approx(plain[each] - whole, abs=1e-3) for each in common)
+            compared += len(common)
+    assert compared
+
+
+@pytest.mark.parametrize("after", [True, False])
+@pytest.mark.parametrize("history", [None, deletion, rename])
+def test_drafts_do_not_change_the_line(loaded, after, history):
+    """With drafts a step adds several tokens, so less may be shown before the line is complete."""
+    for cursor in UNSURE:
+        changes = {} if after else {"suffix": ""}
+        changes |= {"history": history(cursor)} if history else {}
+        found = []
+        for drafting in (True, False):
+            task = line_task(loaded, cursor, drafting=drafting, **changes)
+            first, _ = streamed(task)
+            found.append(likeliest_line(task, first, CancelToken()).output.whole())
+        assert found[0] == found[1]
 
 
 def events_without_search(engine, request) -> str:

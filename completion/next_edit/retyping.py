@@ -1,0 +1,23 @@
+"""What is likely to be typed where the user has deleted lines: the rules of next edits, applied to these lines."""
+
+from __future__ import annotations
+
+from completion.edits import edits_of
+from completion.next_edit.candidates import candidates
+from completion.postprocess import Context
+from completion.stopping.replaced_lines import ReplacedLines
+
+
+def replaced_lines(history: str, context: Context) -> ReplacedLines:
+    """Return the lines that were deleted at the cursor, and what the edits before imply for them.
+
+    Args:
+        history: A request's `history`. If its last hunk only deletes, that is what was deleted at the cursor.
+        context: The document around the cursor.
+    """
+    edits = edits_of(history)
+    if not edits or edits[-1].new:
+        return ReplacedLines.of((), (), context)
+    deleted = edits.pop().old
+    taught = candidates(deleted, [edit for edit in edits if edit.old and edit.new])
+    return ReplacedLines.of(deleted, [line for found in taught for line in found.new], context)
