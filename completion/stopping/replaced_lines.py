@@ -1,6 +1,7 @@
 """Tells which texts at the cursor the user's last edits speak for or against.
 
-A line that was just deleted is hardly typed again. What the last edits would make of it is likely to be typed.
+What someone deletes begins with what they want to change, so the first of the deleted lines is hardly typed again. Of
+the others nothing is known. What the last edits would make of any of them is likely to be typed.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ class ReplacedLines:
     """What was deleted at the cursor. All lines are compared without their blanks, which `folded` removes.
 
     Attributes:
-        deleted: Lines that were deleted.
+        deleted: First of the lines that were deleted; "" for none.
         expected: Lines that the last edits would make of them; they start like the cursor's line.
         before: The cursor's line up to the cursor.
         after: The cursor's line from the cursor on.
     """
 
-    deleted: frozenset[str]
+    deleted: str
     expected: frozenset[str]
     before: str
     after: str
@@ -30,14 +31,14 @@ class ReplacedLines:
     @classmethod
     def of(cls, deleted: Sequence[str], expected: Sequence[str], context: Context) -> ReplacedLines:
         """Take the lines that are not blank, and of the expected ones those that can still be typed."""
-        gone = {folded(line) for line in deleted} - {""}
+        gone = _lines("\n".join(deleted)) or [""]
         begun = folded(context.line_before)
         new = {line for line in map(folded, expected) if line.startswith(begun) and line != begun}
-        return cls(frozenset(gone), frozenset(new - gone), context.line_before, context.line_after)
+        return cls(gone[0], frozenset(new.difference(gone)), context.line_before, context.line_after)
 
     def are_back(self, text: str) -> bool:
-        """Return whether all lines that the document would have with a text are deleted ones."""
-        return bool(text.strip()) and any(all(line in self.deleted for line in lines) for lines in self._lines(text))
+        """Return whether the first line that the document would have with a text is the deleted one."""
+        return bool(text.strip()) and any(lines[:1] == [self.deleted] for lines in self._lines(text))
 
     def are_followed(self, text: str) -> bool:
         """Return whether a text makes the cursor's line an expected one."""
@@ -53,9 +54,8 @@ class ReplacedLines:
 
         Such a text is not shown.
         """
-        above, _, growing = (self.before + text).rpartition("\n")
-        may_be_back = any(line.startswith(folded(growing)) for line in self.deleted)
-        if may_be_back and all(line in self.deleted for line in _lines(above)):
+        first, *more = _lines(self.before + text) or [""]
+        if self.deleted and (first == self.deleted if more else self.deleted.startswith(first)):
             return True
         begun = folded(self.before + text)
         return not all(line.startswith(begun) for line in self.expected)

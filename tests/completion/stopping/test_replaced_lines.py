@@ -25,11 +25,11 @@ def replaced(prefix, suffix="", history=DELETED):
         ("def area(", "a", ", b):\n"),
         ("def area(", "a, b):", ", b):\n"),
         ("\tdef", "  area(a,b):  ", ""),
-        ("", "def area(a, b):\n    return a * b", ""),
+        ("", "def area(a, b):\n    return b * a", ""),
         ("", "def area(a, b):\n\n", ""),
     ],
 )
-def test_a_text_that_brings_deleted_lines_back_is_left_open_from_its_start(prefix, text, suffix):
+def test_a_text_that_brings_the_first_deleted_line_back_is_left_open_from_its_start(prefix, text, suffix):
     lines = replaced(prefix, suffix)
     assert lines.are_back(text)
     assert all(lines.leave_open(text[:end]) for end in range(len(text) + 1))
@@ -39,7 +39,7 @@ def test_a_text_that_brings_deleted_lines_back_is_left_open_from_its_start(prefi
     ("prefix", "text", "suffix"),
     [
         ("", "def area(a, b, c):", ""),
-        ("", "def area(a, b):\n    return b * a", ""),
+        ("def area(b, a):\n    ret", "urn a * b", ""),
         ("def area(a, b):", "", ""),
         ("async ", "def area(a, b):", ""),
         ("", "import os", ""),
@@ -50,7 +50,7 @@ def test_a_text_that_does_not(prefix, text, suffix):
     assert not replaced(prefix, suffix).are_back(text)
 
 
-def test_a_text_is_left_open_until_it_differs_from_the_deleted_lines():
+def test_a_text_is_left_open_until_it_differs_from_the_deleted_line():
     assert replaced("").leave_open("def a")
     assert replaced("").leave_open("def area(a, b):\n    ret")
     assert not replaced("").leave_open("def area(a, b, ")
