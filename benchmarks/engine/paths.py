@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -106,6 +107,8 @@ class LlamaCpp:
         self._context = llama_cpp.llama_init_from_model(self._model, parameters)
         self._batch = llama_cpp.llama_batch_init(CAPACITY, 0, 1)
         self._length = 0
+        # llama.cpp configures AMX once a thread, and takes it that nobody else does.
+        self._thread = ThreadPoolExecutor(1)
 
     def prefill(self, tokens: Tokens) -> None:
         """See `ForwardPath`."""
@@ -128,7 +131,7 @@ class LlamaCpp:
         for index, token in enumerate(tokens.tolist()):
             batch.token[index], batch.pos[index], batch.logits[index] = token, start + index, wanted[index]
             batch.n_seq_id[index], batch.seq_id[index][0] = 1, 0
-        if self._llama.llama_decode(self._context, batch):
+        if self._thread.submit(self._llama.llama_decode, self._context, batch).result():
             raise SystemExit(
                 f"llama.cpp could not decode {len(tokens)} tokens. Check that they fit its cache of {CAPACITY} tokens."
             )

@@ -29,7 +29,7 @@ DIVERGENCE_BOUNDS: dict[tuple[WeightFormat, bool], float] = {
 """Largest mean divergence of each format, weights and whether the cache has 8 bits, from float32, in nats."""
 DIFFERENCE_BOUNDS = {
     (torch.float32, False): (0.001, 0.001),
-    (torch.float32, True): (0.02, 0.02),
+    (torch.float32, True): (0.05, 0.02),
     (torch.bfloat16, False): (0.25, 0.1),
     (torch.bfloat16, True): (0.5, 0.2),
 }
@@ -37,7 +37,8 @@ DIFFERENCE_BOUNDS = {
 
 Logits have a standard deviation of 1. From float32, bfloat16 moves one by up to 0.08, or by 0.24 with inputs in 8 bits;
 best tokens fall short by up to 0.03, or 0.07. Two computations in bfloat16 differ by twice as much at most. In float32,
-sums in another order may round an input to its neighbour, which moves a logit by 0.006.
+sums in another order may round an input to its neighbour, which moves a logit by 0.006, or by 0.038 where later layers
+round others then (2 of 222 rows on an Intel Granite Rapids; all other rows are equal to 0.00005).
 """
 _VOCABULARY = 2048
 

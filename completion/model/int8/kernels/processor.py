@@ -22,11 +22,15 @@ _SYSCTLS = {"dotprod": "hw.optional.arm.FEAT_DotProd", "i8mm": "hw.optional.arm.
 _NAMES = {name: name for name in ("avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512dq")} | {
     "avx512_vnni": "avx512vnni",
     "avx_vnni": "avxvnni",
+    "amx_tile": "amx-tile",
     "amx_int8": "amx-int8",
 }
 """LLVM's names of the instruction sets that matter here, by Linux's names."""
 _WIDE = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
 _CPUINFO = Path("/proc/cpuinfo")
+_AMX = {"amx-tile", "amx-int8"}
+_AMX_REQUEST = (158, 0x1023, 18)
+"""Linux's system call for tile registers: arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA), from its prctl.h and xstate.h."""
 
 
 class WeightLayout(NamedTuple):
@@ -63,6 +67,19 @@ def processor_flags() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(("flags", "Features"))), "")
 
 
+def has_amx(features: frozenset[str]) -> bool:
+    """Return whether an x86 processor has tile registers for int8, beside registers of sixteen numbers with VNNI."""
+    return features >= _WIDE | _AMX | {"avx512vnni"}
+
+
+def usable(features: frozenset[str]) -> frozenset[str]:
+    """Return the features that this process may use: Linux gives a process tile registers when it asks for them."""
+    if not features >= _AMX:
+        return features
+    given = sys.platform == "linux" and ctypes.CDLL(None).syscall(*_AMX_REQUEST) == 0
+    return features if given else features - _AMX
+
+
 def is_wide(features: frozenset[str]) -> bool:
     """Return whether an x86 processor has 32 registers of sixteen numbers."""
     return features >= _WIDE
@@ -97,5 +114,5 @@ def _arm_features() -> set[str]:
         return set()
 
 
-FEATURES = processor_features()
+FEATURES = usable(processor_features())
 RUNS_INT8 = "dotprod" in FEATURES if ON_ARM else {"avx2", "fma", "f16c"} <= FEATURES

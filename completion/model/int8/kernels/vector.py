@@ -79,6 +79,7 @@ _BY_ARITY: dict[int, Callable[[Any, Any], Any]] = {
     5: lambda signature, generate: lambda _context, _a, _b, _c, _d, _e: (signature, generate),
     6: lambda signature, generate: lambda _context, _a, _b, _c, _d, _e, _f: (signature, generate),
     7: lambda signature, generate: lambda _context, _a, _b, _c, _d, _e, _f, _g: (signature, generate),
+    8: lambda signature, generate: lambda _context, _a, _b, _c, _d, _e, _f, _g, _h: (signature, generate),
 }
 
 

@@ -7,8 +7,10 @@ import pytest
 from numba import njit, types
 
 from completion.model.int8.gguf_blocks import repack
+from completion.model.int8.kernels.amx_product import AMX_ROWS, configure, multiply_sixteen, release
 from completion.model.int8.kernels.block_kinds import KINDS
 from completion.model.int8.kernels.block_product import LINE_BYTES, StripProduct
+from completion.model.int8.kernels.instructions import INSTRUCTIONS
 from completion.model.int8.kernels.instructions.x86 import X86
 from completion.model.int8.kernels.int8_product import emit_tile
 from completion.model.int8.kernels.processor import FEATURES, ON_ARM
@@ -60,24 +62,32 @@ def aligned(parts):
     return found
 
 
-def tile_sums(generation, rows):
+def tile_sums(generation, rows, depth=DEPTH, *, by_amx=False):
     """Return the product of rows with a group of a panel of int8 weights.  # [rows, 64]."""
     rng = np.random.default_rng(rows)
-    x = rng.integers(-127, 128, (rows, DEPTH)).astype(np.int8)
-    values = rng.integers(-127, 128, (DEPTH // 4, 64, 4)).astype(np.int8)
+    x = np.full((AMX_ROWS, depth), 99, np.int8)  # AMX reads sixteen rows
+    x[:rows] = rng.integers(-127, 128, (rows, depth))
+    values = rng.integers(-127, 128, (depth // 4, 64, 4)).astype(np.int8)
     scales = rng.normal(size=64).astype(np.float32).view(np.uint16)[1::2].copy()  # their upper halves are bfloat16
     group = aligned([(values.astype(np.int16) + 128).astype(np.uint8).ravel(), scales.view(np.uint8)])
     factors = np.zeros((rows, 2), np.int32)
     factors[:, 0] = np.full(rows, 0.5, np.float32).view(np.int32)
-    factors[:, 1] = 128 * x.sum(axis=1, dtype=np.int32)
+    factors[:, 1] = 128 * x[:rows].sum(axis=1, dtype=np.int32)
     multiply = operation(types.void, *[types.int64] * 7)(partial(emit_tile, rows, generation))
 
     @njit
     def run(x, group, factors, out):
         multiply(x.ctypes.data, x.shape[1], group.ctypes.data, x.shape[1], factors.ctypes.data, 8, out.ctypes.data)
 
+    @njit
+    def run_by_amx(x, group, factors, out):
+        at, stride, factors_at = x.ctypes.data, x.shape[1], factors.ctypes.data
+        configure(0)
+        multiply_sixteen(len(out), at, stride, group.ctypes.data, stride, factors_at, 8, out.ctypes.data)
+        release(0)
+
     out = np.zeros((rows, 64), np.float32)
-    run(x, group, factors, out)
+    (run_by_amx if by_amx else run)(x, group, factors, out)
     return out
 
 
@@ -95,3 +105,12 @@ def test_products_with_int8_weights_have_the_bits_of_avx2(newer):
         expected = tile_sums(X86(_AVX2), rows)
         assert np.abs(expected).min() > 0
         np.testing.assert_array_equal(tile_sums(newer, rows), expected)
+
+
+@pytest.mark.skipif(not INSTRUCTIONS.has_amx, reason="this processor lacks AMX")
+@pytest.mark.parametrize("rows", [1, 2, 7, AMX_ROWS])
+@pytest.mark.parametrize("depth", [128, 112, 48])  # whole tiles of 64 columns, a rest, only a rest
+def test_products_by_amx_have_the_bits_of_avx2(rows, depth):
+    expected = tile_sums(X86(_AVX2), rows, depth)
+    assert np.abs(expected).min() > 0
+    np.testing.assert_array_equal(tile_sums(INSTRUCTIONS, rows, depth, by_amx=True), expected)

@@ -26,6 +26,7 @@ class Instructions(ABC):
         strip_rows: Number of rows of a strip's product together.
         shift_bits: Size of the smallest numbers that it shifts.
         byte_offset: Number that is added to Q8_0's int8 values: as `weight_offset`.
+        has_amx: Whether many rows are multiplied by tile registers; see `amx_product`.
     """
 
     weight_offset: int
@@ -38,6 +39,7 @@ class Instructions(ABC):
     strip_rows: int
     shift_bits: int
     byte_offset: int
+    has_amx: bool = False
 
     @abstractmethod
     def tile_channels(self, rows: int) -> int:

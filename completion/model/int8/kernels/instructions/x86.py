@@ -5,7 +5,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from completion.model.int8.kernels.instructions.description import Instructions
-from completion.model.int8.kernels.processor import X86_WEIGHTS, has_vnni, is_wide
+from completion.model.int8.kernels.processor import X86_WEIGHTS, has_amx, has_vnni, is_wide
 from completion.model.int8.kernels.sizes import LANES
 from completion.model.int8.kernels.vector import BYTES, INT, INTS, Values, call, pointer, splat
 
@@ -27,6 +27,7 @@ class X86(Instructions):
         self.attention_sums = 24 if wide else 5  # 10 of 16 registers: four more hold values, one a broadcast
         self.strip_channels = self._width
         self.byte_offset = 128 if self._vnni else 0
+        self.has_amx = has_amx(features)
 
     def tile_channels(self, rows: int) -> int:  # noqa: ARG002
         return _REGISTERS * LANES
