@@ -27,16 +27,16 @@ from completion.model.int8.kernels.vector import (
     call,
     operation,
     pointer,
+    prefetch,
     splat,
 )
 
 AMX_ROWS = 16
 """Number of rows that are multiplied together."""
-_AHEAD = 4096
-"""Bytes from the weights that are multiplied to those that are prefetched; 2048 and 8192 were alike."""
+_PREFETCHES = ((4096, 2),)
+"""Where weights are prefetched; 2048 and 8192 bytes ahead were alike."""
 _RUN = 4
 """Number of neighbouring columns of a channel that are adjacent in a panel."""
-_SECOND_LEVEL = 2  # LLVM's number of that cache
 _STRIPS = CHANNELS // LANES
 _INPUTS, _WEIGHTS, _FEW_INPUTS, _FEW_WEIGHTS = range(_STRIPS, _STRIPS + 4)
 """Tile registers after those of sums: of 64 columns, and of 16 where 64 do not divide a group."""
@@ -116,18 +116,10 @@ def _add_columns(
     with cgutils.for_range(b, count, intp=LONG) as loop:
         _tile(b, "tileloadd64", inputs, pointer(b, b.add(x, b.mul(loop.index, LONG(columns))), 0, BYTE), stride)
         at = b.add(weights, b.mul(loop.index, LONG(columns * CHANNELS)))
-        _prefetch(b, at, columns * CHANNELS)
+        prefetch(b, at, columns * CHANNELS, _PREFETCHES)
         for strip in range(_STRIPS):
             _tile(b, "tileloadd64", values, pointer(b, at, LANES * _RUN * strip, BYTE), LONG(CHANNELS * _RUN))
             _tile(b, "tdpbsud", strip, inputs, values)
-
-
-def _prefetch(b: ir.IRBuilder, address: ir.Value, size: int) -> None:
-    """Ask for weights that are needed soon: tile registers take every fourth line, which the processor does not see."""
-    function = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT, INT, INT])
-    prefetch = cgutils.get_or_insert_function(b.module, function, "llvm.prefetch.p0")
-    for offset in range(_AHEAD, _AHEAD + size, 64):
-        b.call(prefetch, [pointer(b, address, offset, BYTE), INT(0), INT(_SECOND_LEVEL), INT(1)])
 
 
 def _tile(b: ir.IRBuilder, name: str, *arguments: int | ir.Value) -> None:

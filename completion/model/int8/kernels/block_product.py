@@ -20,7 +20,18 @@ from numba.core import cgutils
 from completion.model.int8.kernels.block_kinds import COLUMNS, KINDS, PIECES, STEPS, STRIP, BlockKind, Piece
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
 from completion.model.int8.kernels.instructions.description import Instructions
-from completion.model.int8.kernels.vector import BYTE, FLOAT, INT, LONG, Values, call, operation, pointer, splat
+from completion.model.int8.kernels.vector import (
+    BYTE,
+    FLOAT,
+    INT,
+    LONG,
+    Values,
+    call,
+    operation,
+    pointer,
+    prefetch,
+    splat,
+)
 
 LINE_BYTES = 64
 """Bytes of a line: 32 int8, and eight words at the offsets below."""
@@ -28,11 +39,6 @@ SCALE, MINUS_SUM = 32, 36
 """float32: the scale of the line's int8, and −Σ x."""
 MINUS_SUM_BY_OFFSET = {16: 40, 128: 44, 32: 48}
 """int32 for each offset of a kind: −offset · Σ x; for 32 the sums of both halves of the line."""
-_PREFETCHES = ((4096, 2), (1024, 3))
-"""Bytes from the weights that are multiplied to those that are prefetched, and LLVM's number of the cache.
-
-3 is the first-level one. Two threads, all weights, one row: 15.4 ms with it alone, 14.3 with both, 18.9 with none.
-"""
 
 _FIRST_OF_256 = 2  # kinds from this number on have units of 256 columns
 _Product = Callable[[Values, Values], Values]  # (addresses of lines, sums) -> sums
@@ -84,7 +90,7 @@ class StripProduct:
                 columns = b.add(b.add(at, LONG(kind.factors_bytes)), b.mul(part.index, LONG(kind.columns_bytes)))
                 line = b.add(lines, b.mul(b.add(b.mul(unit.index, LONG(parts)), part.index), LONG(LINE_BYTES)))
                 if kind.bits < 8:
-                    _prefetch(b, columns, kind.columns_bytes)
+                    prefetch(b, columns, kind.columns_bytes, self.instructions.prefetches)
                 for half, slot in enumerate(only):
                     product = self._product(b, columns, factors[half], half, together=not one_row)
                     if one_row:
@@ -186,15 +192,6 @@ def _load(b: ir.IRBuilder, address: ir.Value, offset: int, kind: ir.Type) -> ir.
 def _everywhere(b: ir.IRBuilder, address: ir.Value, offset: int, kind: ir.VectorType) -> ir.Value:
     """Load one number into every lane."""
     return splat(b, _load(b, address, offset, kind.element), kind)
-
-
-def _prefetch(b: ir.IRBuilder, address: ir.Value, size: int) -> None:
-    """Ask for memory that is needed soon: widening leaves the processor too few instructions ahead to see it."""
-    function = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT, INT, INT])
-    prefetch = cgutils.get_or_insert_function(b.module, function, "llvm.prefetch.p0")
-    for ahead, cache in _PREFETCHES:
-        for offset in range(ahead, ahead + size, 64):
-            b.call(prefetch, [pointer(b, address, offset, BYTE), INT(0), INT(cache), INT(1)])
 
 
 def _tile(kind: BlockKind, *, one_row: bool) -> Any:  # noqa: ANN401  (a numba intrinsic)

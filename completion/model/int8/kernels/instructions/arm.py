@@ -26,6 +26,7 @@ class Arm(Instructions):
     byte_offset, shift_bits = 0, 8
     tile_rows, tile_columns, tile_queries, strip_channels = 4, 16, 1, 8
     attention_sums, strip_rows = 4, 1
+    prefetches = ((2048, 3),)
     _features = _FEATURES.format("")
 
     def tile_channels(self, rows: int) -> int:  # 16 registers of sums, or 12

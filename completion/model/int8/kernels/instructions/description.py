@@ -26,6 +26,7 @@ class Instructions(ABC):
         strip_rows: Number of rows of a strip's product together.
         shift_bits: Size of the smallest numbers that it shifts.
         byte_offset: Number that is added to Q8_0's int8 values: as `weight_offset`.
+        prefetches: Where weights in blocks are prefetched: see `vector.prefetch`.
         has_amx: Whether many rows are multiplied by tile registers; see `amx_product`.
     """
 
@@ -39,6 +40,7 @@ class Instructions(ABC):
     strip_rows: int
     shift_bits: int
     byte_offset: int
+    prefetches: tuple[tuple[int, int], ...]
     has_amx: bool = False
 
     @abstractmethod
