@@ -9,7 +9,7 @@ import numpy as np
 
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import ModelError
-from completion.memory import Held, large_memory
+from completion.memory import Held, large_memory, own_zeros
 from completion.model.causal_model import KVCache, Logits
 from completion.model.draft_rows import NO_ROWS, ancestors_of, depths_of
 from completion.model.int8.cache import Int8Cache
@@ -168,7 +168,7 @@ class QuantizedTransformer:
         """Return the buffers, with room for scores of every slot of a cache."""
         needed = SCRATCH_FLOATS + MAX_TILE_QUERIES * slots
         if self._buffers.scratch.shape[1] < needed:
-            self._buffers = self._buffers._replace(scratch=np.zeros((self._threads.count, needed), np.float32))
+            self._buffers = self._buffers._replace(scratch=own_zeros((self._threads.count, needed), np.float32))
         return self._buffers
 
 

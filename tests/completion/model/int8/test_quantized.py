@@ -268,6 +268,14 @@ def test_a_model_at_rest_holds_no_buffers_and_goes_on_with_the_same_logits(folde
     np.testing.assert_array_equal(found, expected)
 
 
+def test_no_vector_of_a_buffer_lies_across_two_cache_lines(qwen):
+    cache = qwen.new_cache(300)
+    qwen.prefill(tokens(200), slots(200), cache)  # scores of 200 slots need larger scratch
+    arrays = [row for array in qwen._buffers if array.ndim > 1 for row in array[:2]]
+    assert len(arrays) > 10
+    assert {row.ctypes.data % 64 for row in arrays} == {0}
+
+
 def test_a_cache_is_held_as_far_as_it_is_filled(qwen):
     cache = qwen.new_cache(512)
     assert resident_bytes(cache.held().spans) == 0
