@@ -132,5 +132,5 @@ def new_buffers(sizes: Sizes, architecture: Architecture, threads: int) -> Buffe
         factors=own_zeros((MAX_ROWS * widest // LANES,), np.int64),
         sums=own_zeros((threads, ROWS * CHANNELS), np.float32),
         scratch=own_zeros((threads, SCRATCH_FLOATS), np.float32),
-        counters=np.zeros((sizes.layers * LAYER_STAGES + HEAD_STAGES, COUNTERS), np.int64),
+        counters=own_zeros((sizes.layers * LAYER_STAGES + HEAD_STAGES, COUNTERS), np.int64),
     )
