@@ -11,9 +11,9 @@ from collections.abc import Callable
 from numba import njit
 
 from completion.model.int8.kernels import kernel_sources
-from completion.model.int8.kernels.amx_product import configure, release
 from completion.model.int8.kernels.attention import attend, write_row
 from completion.model.int8.kernels.attention_product import TILE_QUERIES
+from completion.model.int8.kernels.instructions.amx import configure, release
 from completion.model.int8.kernels.int8_product import (
     Inputs,
     Matrix,
@@ -232,27 +232,6 @@ def _attend(thread: int, stage: int, layer: int, rows: RowsView, cache: CacheVie
     wait(counters, stage, tiles * kv_heads)
 
 
-@njit
-def _run_stages(
-    thread: int,
-    sizes: Sizes,
-    table: IntArray,
-    rows: RowsView,
-    cache: CacheView,
-    buffers: Buffers,
-    outputs: Outputs,
-    stop: int,
-) -> None:
-    """Compute all layers and the head, as far as `stop` lets it."""
-    for layer in range(sizes.layers):
-        if is_stopped(stop):
-            return
-        _attention_block(thread, layer, sizes, table, rows, cache, buffers)
-        _mlp_block(thread, layer, sizes, table[layer], len(rows.slots), buffers)
-    if len(rows.wanted):
-        _head(thread, sizes, table[sizes.layers], rows.wanted, buffers, outputs)
-
-
 def _compiled(kernel_sources: str) -> Callable[..., None]:
     """Compile the pass with a digest of all kernel sources enclosed.
 
@@ -275,7 +254,13 @@ def _compiled(kernel_sources: str) -> Callable[..., None]:
         by_amx = uses_amx(len(rows.slots), sizes.hidden_group)
         if by_amx:
             configure(0)
-        _run_stages(thread, sizes, table, rows, cache, buffers, outputs, stop)
+        layer = 0
+        while layer < sizes.layers and not is_stopped(stop):
+            _attention_block(thread, layer, sizes, table, rows, cache, buffers)
+            _mlp_block(thread, layer, sizes, table[layer], len(rows.slots), buffers)
+            layer += 1
+        if layer == sizes.layers and len(rows.wanted):
+            _head(thread, sizes, table[sizes.layers], rows.wanted, buffers, outputs)
         if by_amx:
             release(0)
 

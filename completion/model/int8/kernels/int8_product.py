@@ -4,7 +4,7 @@ A matrix W [out, in] is packed in panels of 64 output channels. In a panel, neig
 adjacent, as many as the processor's product adds (a run). The columns are in groups, which are those of the rows too:
 [panel][group](weights [group / run][64][run], scales as bfloat16 [64]). Weights are stored as w + 128 where the product
 takes unsigned ones, and 128 · Σx is subtracted again: `instructions`.
-A matrix of blocks has four strips a panel: `block_product`. AMX multiplies sixteen rows at a time: `amx_product`.
+A matrix of blocks has four strips a panel: `block_product`. AMX multiplies sixteen rows at a time: `instructions.amx`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 
-from completion.model.int8.kernels.amx_product import AMX_ROWS, multiply_sixteen
 from completion.model.int8.kernels.block_kinds import STRIP
 from completion.model.int8.kernels.block_product import multiply_strip
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
+from completion.model.int8.kernels.instructions.amx import AMX_ROWS, multiply_sixteen
 from completion.model.int8.kernels.instructions.description import Instructions
 from completion.model.int8.kernels.sizes import (
     ADD,
@@ -39,7 +39,7 @@ from completion.model.int8.kernels.vector import (
     INT,
     INTS,
     LONG,
-    SHORTS,
+    bfloats,
     call,
     exp,
     floats,
@@ -94,7 +94,7 @@ def emit_tile(
             after = instructions.add_columns(b, before, b.add(at, LONG(first * instructions.run)), inputs)
             for slot, total in zip(sums, after, strict=True):
                 b.store(total, slot)
-        widened = [_bfloats(b, scales, 2 * (first + n)) for n in range(0, channels, LANES)]
+        widened = [bfloats(b, b.add(scales, LONG(2 * (first + n)))) for n in range(0, channels, LANES)]
         for row, totals in enumerate(instructions.tile_sums(b, [b.load(slot) for slot in sums], rows)):
             factor = b.add(factors, b.mul(factors_stride, LONG(row)))
             scale = splat(b, b.load(pointer(b, factor, 0, FLOAT), align=4), FLOATS)
@@ -103,12 +103,6 @@ def emit_tile(
                 result = pointer(b, out, 4 * (row * CHANNELS + first + n * LANES), FLOATS)
                 exact = b.fmul(b.sitofp(b.sub(total, offset), FLOATS), widened[n])
                 b.store(call(b, "llvm.fma.v16f32", FLOATS, exact, scale, b.load(result, align=4)), result, align=4)
-
-
-def _bfloats(b: ir.IRBuilder, address: ir.Value, offset: int) -> ir.Value:
-    """Load sixteen bfloat16 as float32."""
-    bits = b.zext(b.load(pointer(b, address, offset, SHORTS), align=4), INTS)
-    return b.bitcast(b.shl(bits, ir.Constant(INTS, [16] * LANES)), FLOATS)
 
 
 def _tile(rows: int) -> Any:  # noqa: ANN401  (a numba intrinsic)

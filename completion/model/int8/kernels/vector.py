@@ -183,9 +183,13 @@ def _round_to_bfloat(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
     return b.lshr(b.add(b.add(bits, INTS([0x7FFF] * LANES)), odd), INTS([16] * LANES))
 
 
-load_bfloats = operation(Floats, types.int64)(  # sixteen neighbouring bfloat16
-    lambda b, at: b.bitcast(b.shl(b.zext(b.load(pointer(b, at, 0, SHORTS), align=2), INTS), INTS([16] * LANES)), FLOATS)
-)
+def bfloats(b: ir.IRBuilder, address: ir.Value) -> ir.Value:
+    """Load sixteen neighbouring bfloat16."""
+    bits = b.zext(b.load(pointer(b, address, 0, SHORTS), align=2), INTS)
+    return b.bitcast(b.shl(bits, INTS([16] * LANES)), FLOATS)
+
+
+load_bfloats = operation(Floats, types.int64)(bfloats)
 store_bfloats = operation(types.void, types.int64, Floats)(
     lambda b, at, value: b.store(b.trunc(_round_to_bfloat(b, value), SHORTS), pointer(b, at, 0, SHORTS), align=2)
 )

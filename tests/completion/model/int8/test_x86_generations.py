@@ -7,10 +7,10 @@ import pytest
 from numba import njit, types
 
 from completion.model.int8.gguf_blocks import repack
-from completion.model.int8.kernels.amx_product import AMX_ROWS, configure, multiply_sixteen, release
 from completion.model.int8.kernels.block_kinds import KINDS
 from completion.model.int8.kernels.block_product import LINE_BYTES, StripProduct
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
+from completion.model.int8.kernels.instructions.amx import AMX_ROWS, configure, multiply_sixteen, release
 from completion.model.int8.kernels.instructions.x86 import X86
 from completion.model.int8.kernels.int8_product import emit_tile
 from completion.model.int8.kernels.processor import FEATURES, ON_ARM

@@ -27,7 +27,7 @@ class Instructions(ABC):
         shift_bits: Size of the smallest numbers that it shifts.
         byte_offset: Number that is added to Q8_0's int8 values: as `weight_offset`.
         prefetches: Where weights in blocks are prefetched: see `vector.prefetch`.
-        has_amx: Whether many rows are multiplied by tile registers; see `amx_product`.
+        has_amx: Whether many rows are multiplied by tile registers; see `amx`.
     """
 
     weight_offset: int

@@ -22,8 +22,8 @@ from completion.model.int8.kernels.vector import (
     INT,
     INTS,
     LONG,
-    SHORTS,
     Emit,
+    bfloats,
     call,
     operation,
     pointer,
@@ -89,7 +89,7 @@ def emit_sixteen(
     products = b.ptrtoint(room, LONG)
     for strip in range(_STRIPS):
         _tile(b, "tilestored64", strip, pointer(b, products, 64 * AMX_ROWS * strip, BYTE), LONG(64))
-    widened = [_bfloats(b, b.add(scales, LONG(2 * LANES * n))) for n in range(_STRIPS)]
+    widened = [bfloats(b, b.add(scales, LONG(2 * LANES * n))) for n in range(_STRIPS)]
     with cgutils.for_range(b, rows, intp=LONG) as row:
         factor = b.add(factors, b.mul(factors_stride, row.index))
         scale = splat(b, b.load(pointer(b, factor, 0, FLOAT), align=4), FLOATS)
@@ -125,12 +125,6 @@ def _add_columns(
 def _tile(b: ir.IRBuilder, name: str, *arguments: int | ir.Value) -> None:
     """Emit an instruction on tile registers, which are given by their numbers."""
     call(b, f"llvm.x86.{name}", ir.VoidType(), *(BYTE(each) if isinstance(each, int) else each for each in arguments))
-
-
-def _bfloats(b: ir.IRBuilder, address: ir.Value) -> ir.Value:
-    """Load sixteen bfloat16 as float32."""
-    bits = b.zext(b.load(pointer(b, address, 0, SHORTS), align=4), INTS)
-    return b.bitcast(b.shl(bits, ir.Constant(INTS, [16] * LANES)), FLOATS)
 
 
 def _nothing(*_: object) -> None:
