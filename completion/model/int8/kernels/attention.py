@@ -30,7 +30,7 @@ from completion.model.int8.kernels.vector import (
 from completion.model.int8.kernels.views import CacheView, RowsView
 from drafting.arrays import FloatArray, IntArray
 
-_ZERO = np.float32(0.0)
+_ZERO, _NOTHING = np.float32(0.0), -np.float32(np.inf)
 
 
 @njit(inline="always")
@@ -188,55 +188,61 @@ def _softmax(scores: int, begin: int, span: int, row: int, first: int, rows: Row
     Lane i of the sum adds positions i, i + 16, ... in order, whatever their slots.
 
     Args:
-        scores: Address of the score of slot 0; those from slot `begin` on are there.
-        begin: First slot, a multiple of 16, not after `first` nor the end of the contiguous slots.
+        scores: Address of the score of slot 0; those from slot `begin` to the end of the last span are there.
+        begin: First slot of a span, not after `first` nor the end of the contiguous slots.
         span: Slot after the last one.
         row: Index of the row.
         first: First position that the row sees.
         rows: The slots that it sees without a window.
         lanes: Scratch for the lanes of the sum.
     """
-    contiguous, start, end = rows.contiguous[row], rows.singles_start[row], rows.singles_start[row + 1]
+    contiguous, start = rows.contiguous[row], rows.singles_start[row]
     hidden = min(first, contiguous)
-    for slot in range(begin, hidden):
-        store_float(scores + 4 * slot, -np.float32(np.inf))
-    single = start + first - hidden
-    greatest = floats(_greatest(scores, begin, contiguous, rows.singles[single:end]))
-    for at in range(scores + 4 * begin, scores + 4 * span, 4 * LANES):
+    skipped = first - hidden
+    singles = rows.singles[start + skipped : rows.singles_start[row + 1]]
+    _hide(scores, begin, hidden, contiguous, singles, span + -span % SPAN_SLOTS)
+    greatest, sums = floats(_greatest(scores + 4 * begin, scores + 4 * span)), floats(_ZERO)
+    whole = scores + 4 * (contiguous - contiguous % LANES)
+    for at in range(scores + 4 * begin, whole, 4 * LANES):
+        weights = exp(load_floats(at) - greatest)
+        store_floats(at, weights)
+        sums = sums + weights
+    for at in range(whole, scores + 4 * span, 4 * LANES):
         store_floats(at, exp(load_floats(at) - greatest))
-    for slot in range(begin, hidden):
-        store_float(scores + 4 * slot, _ZERO)
-    sums = floats(_ZERO)
-    whole = contiguous - contiguous % LANES
-    for at in range(scores + 4 * begin, scores + 4 * whole, 4 * LANES):
-        sums = sums + load_floats(at)
     store_floats(lanes, sums)
-    for slot in range(whole, contiguous):
+    for slot in range(contiguous - contiguous % LANES, contiguous):
         _add_to_lane(lanes, slot, load_float(scores + 4 * slot))
-    for slot in range(contiguous, span):
-        if single < end and rows.singles[single] == slot:
-            _add_to_lane(lanes, contiguous + single - start, load_float(scores + 4 * slot))
-            single += 1
-        else:
-            store_float(scores + 4 * slot, _ZERO)
+    for index, slot in enumerate(singles):
+        _add_to_lane(lanes, contiguous + skipped + index, load_float(scores + 4 * slot))
     return sum_of(load_floats(lanes))
+
+
+@njit(inline="always")
+def _hide(scores: int, begin: int, hidden: int, contiguous: int, singles: IntArray, end: int) -> None:
+    """Make the scores of what a row does not see −∞: slots before `hidden`, and after `contiguous` but `singles`."""
+    for slot in range(begin, hidden):
+        store_float(scores + 4 * slot, _NOTHING)
+    next_single = 0
+    for slot in range(contiguous, end):
+        if next_single < len(singles) and singles[next_single] == slot:
+            next_single += 1
+        else:
+            store_float(scores + 4 * slot, _NOTHING)
+
+
+@njit(inline="always")
+def _greatest(begin: int, end: int) -> np.float32:
+    """Return the greatest of the scores from an address to the end of the span in which `end` lies."""
+    a = b = c = d = floats(_NOTHING)  # four, because each operation waits for the last one on its register
+    for at in range(begin, end, 4 * SPAN_SLOTS):
+        a = larger(load_floats(at), a)
+        b = larger(load_floats(at + 4 * LANES), b)
+        c = larger(load_floats(at + 8 * LANES), c)
+        d = larger(load_floats(at + 12 * LANES), d)
+    return largest_of(larger(larger(a, b), larger(c, d)))
 
 
 @njit(inline="always")
 def _add_to_lane(lanes: int, position: int, value: np.float32) -> None:
     at = lanes + 4 * (position % LANES)
     store_float(at, load_float(at) + value)
-
-
-@njit
-def _greatest(scores: int, begin: int, contiguous: int, singles: IntArray) -> np.float32:
-    whole = contiguous - contiguous % LANES
-    greatest = floats(-np.float32(np.inf))
-    for at in range(scores + 4 * begin, scores + 4 * whole, 4 * LANES):
-        greatest = larger(load_floats(at), greatest)
-    result = largest_of(greatest)
-    for slot in range(whole, contiguous):
-        result = max(result, load_float(scores + 4 * slot))
-    for slot in singles:
-        result = max(result, load_float(scores + 4 * slot))
-    return result

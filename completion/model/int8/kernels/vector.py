@@ -162,7 +162,7 @@ rounded = operation(Floats, Floats)(lambda b, value: call(b, "llvm.rint.v16f32",
 absolute = operation(Floats, Floats)(lambda b, value: call(b, "llvm.fabs.v16f32", FLOATS, value))
 fma = operation(Floats, Floats, Floats, Floats)(lambda b, x, y, z: call(b, "llvm.fma.v16f32", FLOATS, x, y, z))
 larger = operation(Floats, Floats, Floats)(lambda b, x, y: b.select(b.fcmp_ordered(">", x, y), x, y))
-power_of_two = operation(Floats, Ints)(  # 2ⁿ by its exponent bits, −126 ≤ n ≤ 127
+power_of_two = operation(Floats, Ints)(  # 2ⁿ by its exponent bits, −126 ≤ n ≤ 127; −127 gives 0
     lambda b, n: b.bitcast(b.shl(b.add(n, INTS([127] * LANES)), INTS([23] * LANES)), FLOATS)
 )
 store_bytes = operation(types.void, types.int64, Ints)(  # the low byte of each lane
@@ -224,8 +224,8 @@ _C4, _C5, _C6 = np.float32(0.009618129107628477), np.float32(0.00133335581464284
 
 @njit(inline="always")
 def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201  (a vector type has no Python annotation)
-    """Return e^x, with x clamped to −87 ≤ x ≤ 88: 2ⁿ · 2^f with n the nearest integer to x · log₂ e."""
-    scaled = larger(x * floats(_LOG2_E), floats(np.float32(-126.0)))
+    """Return e^x, 0 for x below −87.7, with x clamped to 88: 2ⁿ · 2^f with n the nearest integer to x · log₂ e."""
+    scaled = larger(x * floats(_LOG2_E), floats(np.float32(-127.0)))
     scaled = floats(np.float32(0.0)) - larger(floats(np.float32(0.0)) - scaled, floats(np.float32(-127.0)))
     whole = rounded(scaled)
     f = scaled - whole
