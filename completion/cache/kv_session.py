@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from completion.cache.kv_plan import CachePlan, plan_exact, plan_pie
 from completion.cancellation import NEVER, CancelToken
@@ -227,7 +228,7 @@ class KVSession:
         self.edits = edits
 
     def _compute(self, slots: IntArray, wanted: Sequence[int], cancel: CancelToken) -> None:
-        first_inexact = int(np.argmax(np.append(self._inexact_without(slots), True)))
+        first_inexact = int(np.argmax(np.append(self._inexact_without(slots), True)))  # of truths: the first one
         start, most = 0, self._settings.chunk_tokens
         size = min(FEWEST_TOKENS, most)
         while start < len(slots):
@@ -253,8 +254,8 @@ class KVSession:
             in_time = int(self._settings.chunk_s * len(chunk) / max(seconds, 1e-6))
             size = min(max(FEWEST_TOKENS, in_time), most)
 
-    def _inexact_without(self, slots: IntArray) -> IntArray:
-        """Return nonzero for each slot that is still inexact after `slots` are computed.  # [len(tokens)]."""
-        inexact = self.edits.copy()
-        inexact[slots] = 0
+    def _inexact_without(self, slots: IntArray) -> npt.NDArray[np.bool_]:
+        """Return whether each slot is still inexact after `slots` are computed.  # [len(tokens)]."""
+        inexact = self.edits > 0
+        inexact[slots] = False
         return inexact

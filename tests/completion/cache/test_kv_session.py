@@ -102,6 +102,22 @@ def test_a_refresh_makes_a_shifted_cache_exact(model, text):
     np.testing.assert_allclose(next_logits(model, session, edited), fresh_logits(model, edited), atol=1e-4)
 
 
+def test_what_is_computed_between_two_insertions_is_inexact_until_a_refresh_has_reached_it(model, text):
+    session = KVSession(model, SETTINGS)
+    for position in (None, 50, 70):  # nothing, then a token before moved slots, then one between them
+        if position is not None:
+            text.insert(position, 7)
+        session.prepare(prompt_of(text), CacheMode.PIE, CancelToken())
+    with pytest.raises(CancelledError):
+        session.refresh(CancelAfter(1))
+    exact = int(np.argmax(session.edits > 0))
+    assert 50 < exact <= 71
+    assert session.edits[exact:].all()
+    session.refresh(CancelToken())
+    prompt = prompt_of(text)
+    np.testing.assert_allclose(next_logits(model, session, prompt), fresh_logits(model, prompt), atol=1e-4)
+
+
 def test_a_cancelled_refresh_leaves_a_valid_cache(model, text):
     session = KVSession(model, SETTINGS)
     session.prepare(prompt_of(text), CacheMode.PIE, CancelToken())
