@@ -14,7 +14,7 @@ from completion.cancellation import CancelToken
 from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import NO_TOKEN, Step, TopTokens
 from completion.decoding.run_record import RunRecord
-from completion.postprocess import Context, stable_prefix
+from completion.postprocess import Context
 from completion.postprocess.first_line import line_end
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from completion.stopping.output_text import OutputText
@@ -67,11 +67,6 @@ class TokenSource(Protocol):
         """
 
 
-def always(_text: str, _log_probability: float) -> bool:
-    """Return that a text may be shown."""
-    return True
-
-
 @dataclass(slots=True, eq=False)
 class Attempt:
     """A suggestion that is generated until a stop rule ends it.
@@ -100,29 +95,25 @@ class Attempt:
     stop: Stop | None = None
     shown: str = ""
 
-    def stream(self, cancel: CancelToken, may_show: Callable[[str, float], bool] = always) -> Iterator[str]:
-        """Generate the text; yield its stable prefix whenever that has grown or a line of the text is complete.
+    def stream(self, cancel: CancelToken, after_token: Callable[[], None] = lambda: None) -> Iterator[str]:
+        """Generate the text; yield `shown` after each step in which it has grown.
 
         Args:
             cancel: Ends it.
-            may_show: Returns whether the text so far may be shown before the end, by the text and its log-probability.
+            after_token: Called after each token; it may let `shown` grow. What is shown decides what the result keeps, so
+                it must not depend on how many tokens a step has.
 
         Raises:
             CancelledError: Between two steps.
         """
-        shown, lines = "", 0
         with closing(self.decoder.steps(cancel)) as steps:
             for step in steps:
-                self.add(step)
+                before = len(self.shown)
+                self.add(step, after_token)
                 if self.stop is not None:
                     return
-                if not may_show(self.output.whole(), sum(self.log_probabilities)):
-                    continue
-                growing = self.output.growing()
-                visible = stable_prefix(growing, self.context) if self.request.filters else growing
-                if len(visible) > len(shown) or growing.count("\n") > lines:
-                    shown, lines = visible, growing.count("\n")
-                    yield visible
+                if len(self.shown) > before:
+                    yield self.shown
                     self.record.resumed()
         self.end()
 
@@ -130,11 +121,11 @@ class Attempt:
         """End the text where its source has ended, at the last token that a server had room for."""
         self.stop = Stop(len(self.output.whole()), StopReason.MAX_TOKENS)
 
-    def add(self, step: Step) -> None:
-        """Count a step and add its tokens, up to where a stop rule ends the text."""
+    def add(self, step: Step, after_token: Callable[[], None] = lambda: None) -> None:
+        """Count a step and add its tokens, up to where a stop rule ends the text; call `after_token` after each."""
         self.record.count(step)
         self.top_tokens += step.top_tokens
-        self.stop = self.extend(step) or self.rules.time_end(self.output, self.record.elapsed_ms())
+        self.stop = self.extend(step, after_token) or self.rules.time_end(self.output, self.record.elapsed_ms())
 
     def growing(self, visible: str) -> Suggestion:
         """Return the visible part of the text with the log-probabilities of all tokens so far."""
@@ -238,7 +229,7 @@ class Attempt:
         before, line_break, _ = self.decoder.constraints.token_bytes(token).partition(b"\n")
         return before.rstrip() if line_break else None
 
-    def extend(self, step: Step) -> Stop | None:
+    def extend(self, step: Step, after_token: Callable[[], None] = lambda: None) -> Stop | None:
         """Add a step's tokens one by one, so that the text's end does not depend on how many tokens a step has."""
         for token, drafter, log_probability in zip(step.tokens, step.drafters, step.log_probabilities, strict=True):
             if token == NO_TOKEN or token in self.decoder.stop_ids:
@@ -250,6 +241,7 @@ class Attempt:
             stop = stop or self.rules.unlikely_end(self.output, self.log_probabilities)
             if stop is not None:
                 return stop
+            after_token()
         return None
 
 

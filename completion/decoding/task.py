@@ -14,7 +14,7 @@ from completion.decoding.finishing import Finisher
 from completion.decoding.run_record import RunRecord
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.model.tokenizer import CodeTokenizer
-from completion.postprocess import Context, Dropped, DropReason
+from completion.postprocess import Context, Dropped, DropReason, stable_prefix
 from completion.prompt.planner import Prompt
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 from completion.stopping.output_text import OutputText
@@ -93,13 +93,25 @@ class Task(ABC):
         Raises:
             CancelledError: Between two steps.
         """
-        for stable in attempt.stream(cancel, self.may_be_shown):
-            visible = self._finisher.visible_part(stable, attempt.shown)
-            if visible == attempt.shown and (line := self.opening_line(attempt)) is not None:
-                visible = line.text
-            if len(visible) > len(attempt.shown):
-                attempt.shown = visible
-                yield visible
+        stable, lines = "", 0
+
+        def show() -> None:
+            nonlocal stable, lines
+            if not self.may_be_shown(attempt.output.whole(), sum(attempt.log_probabilities)):
+                return
+            growing = attempt.output.growing()
+            now = stable_prefix(growing, self.context) if self.request.filters else growing
+            if len(now) > len(stable) or growing.count("\n") > lines:
+                stable, lines = now, growing.count("\n")
+                attempt.shown = max(attempt.shown, self._visible_part(attempt, stable), key=len)
+
+        yield from attempt.stream(cancel, show)
+
+    def _visible_part(self, attempt: Attempt, stable: str) -> str:
+        """Return what may be shown of an attempt with a stable prefix: also a line whose brackets are still open."""
+        visible = self._finisher.visible_part(stable, attempt.shown)
+        line = self.opening_line(attempt) if visible == attempt.shown else None
+        return visible if line is None else line.text
 
     def finish(self, attempt: Attempt) -> Suggestion | Dropped:
         """Return the suggestion that a finished attempt becomes; it starts with what `stream` has shown."""

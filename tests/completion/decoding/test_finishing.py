@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import random
 from dataclasses import dataclass
 
 import pytest
 
 from completion.cancellation import CancelToken
+from completion.decoding import finishing
 from completion.decoding.decoder import Step
 from completion.decoding.finishing import open_grammar
 from completion.decoding.run_record import RunRecord
@@ -19,16 +22,17 @@ from tests.completion.tasks import prompt_of
 
 
 class Dictation:
-    """A source of the tokens of a given text, one a step."""
+    """A source of the tokens of a given text, some in each step."""
 
-    def __init__(self, tokens, constraints):
+    def __init__(self, tokens, constraints, step_tokens):
         self.constraints, self.stop_ids, self.tokens = constraints, frozenset(), []
-        self._dictated = tokens
+        self._dictated, self._step_tokens = tokens, step_tokens
 
     def steps(self, _cancel):
-        for token in self._dictated:
-            self.tokens.append(token)
-            yield Step((token,), (MODEL,), (-0.1,), 0, 0.0)
+        for start in range(0, len(self._dictated), self._step_tokens):
+            tokens = tuple(self._dictated[start : start + self._step_tokens])
+            self.tokens += tokens
+            yield Step(tokens, (MODEL,) * len(tokens), (-0.1,) * len(tokens), 0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +40,20 @@ class DictatedTask(Task):
     """A request whose answer is a given text."""
 
     text: str
+    step_tokens: int
 
     def source(self, constraints, written, state, *, is_first):
-        return Dictation(self.tokenizer.encode(self.text), constraints)
+        return Dictation(self.tokenizer.encode(self.text), constraints, self.step_tokens)
 
 
-def shown_and_result(loaded, language, prefix, text, suffix):
+def shown_and_result(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, max_tokens=1000, step_tokens=1):
     """Return every text that a client sees while `text` is generated, and the text of the result."""
-    request = CompletionRequest(prefix, suffix, language, mode=Mode.BLOCK, max_tokens=1000, healing=False)
+    request = CompletionRequest(prefix, suffix, language, mode=mode, max_tokens=max_tokens, healing=False)
     prompt = prompt_of(loaded, request)
     grammar = open_grammar(request, prompt.healed)
     record = RunRecord(lambda: 0.0)
-    task = DictatedTask(loaded.tokenizer, request, cursor_context(request), prompt, grammar, record, text)
+    context = cursor_context(request)
+    task = DictatedTask(loaded.tokenizer, request, context, prompt, grammar, record, text, step_tokens)
     attempt = task.first_attempt()
     shown = list(task.stream(attempt, CancelToken()))
     result = task.finish(attempt)
@@ -70,3 +76,16 @@ def test_defect_14_text_that_was_shown_stays_where_the_text_after_the_cursor_is_
     shown, result = shown_and_result(tiny_model, language, prefix, text, suffix)
     assert shown
     assert [each for each in shown if not result.startswith(each)] == []
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_result_does_not_depend_on_how_many_tokens_a_step_has(tiny_model, seed):
+    """Drafts change that. What was shown is kept, so what is shown must not depend on it either."""
+    draw = random.Random(seed)
+    code = inspect.getsource(finishing)
+    at, length = draw.randrange(600, len(code) - 400), draw.randrange(15, 140)
+    text, suffix = code[at : at + length], code[code.index("\n", at + length) :]
+    broken, most = draw.randrange(200), draw.choice((12, 20, 1000))
+    document = "python", code[:at], text, suffix[:broken] + suffix[broken + 1 :], draw.choice((Mode.LINE, Mode.BLOCK))
+    results = {shown_and_result(tiny_model, *document, most, count)[1] for count in (1, 2, 3, 5, 8)}
+    assert len(results) == 1
