@@ -115,6 +115,7 @@ class CompletionRequest:
         last_line: Start of the line with which the turn of a conversation ends, and which it includes; "" for none.
         context: Snippets of other files in a stable order, the most useful last; empty to let the engine choose them.
         history: What the user changed in the document, as hunks that start with a line `@@`, the latest last.
+        deleted_here: Whether the last of these hunks is what was deleted at the cursor.
         outline: Whether the prompt contains the imports and open scopes of a long document above its window.
         mode: Extent of the completion.
         suggestions: Maximum number of suggestions. The first is the one of plain decoding. If that one is dropped, a
@@ -154,6 +155,7 @@ class CompletionRequest:
     last_line: str = ""
     context: tuple[ContextFile, ...] = ()
     history: str = ""
+    deleted_here: bool = False
     outline: bool = True
     mode: Mode = Mode.AUTO
     suggestions: int = 1

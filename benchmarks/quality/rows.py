@@ -55,6 +55,7 @@ class Row:
             layout=self.layout,
             cache=CacheMode.EXACT,
             history=task.history if self.history else "",
+            deleted_here=task.deleted_here and self.history,
             grammar=GrammarMode.STRICT if self.whole else GrammarMode.OFF,
             healing=self.healing,
             outline=self.context,

@@ -51,6 +51,7 @@ class Task:
         tests: Python code to run after the completed program, "" where there is none.
         files: Other files of the workspace.
         history: The language server's log of the edits before the task; "" where the data has no edits.
+        deleted_here: Whether its last hunk is what was deleted at the cursor.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Task:
     tests: str = ""
     files: tuple[WorkspaceFile, ...] = ()
     history: str = ""
+    deleted_here: bool = False
 
     @property
     def document_suffix(self) -> str:
@@ -169,6 +171,7 @@ def _replay(record: dict[str, Any]) -> Iterator[Task]:
                 suffix="\n" + "".join(before[old_end:]),
                 reference=text[column:],
                 history=document.edits.history(cursor.line, document.lines),
+                deleted_here=document.edits.has_deleted(cursor.line),
             )
         apply_edit(document, offset + len(begun), "", typed[len(begun) :].removesuffix("\n"))
 

@@ -98,6 +98,7 @@ def _request(script: Script, document: Document, cursor: int) -> CompletionReque
         path=script.path,
         document=script.id,
         history=document.edits.history(line, document.lines),
+        deleted_here=document.edits.has_deleted(line),
         max_tokens=MAX_TOKENS,
     )
 

@@ -12,7 +12,7 @@ def replaced_lines(history: str, context: Context) -> ReplacedLines:
     """Return the lines that were deleted at the cursor, and what the edits before imply for them.
 
     Args:
-        history: A request's `history`. If its last hunk only deletes, that is what was deleted at the cursor.
+        history: A request's `history` whose last hunk is what was deleted at the cursor; "" for nothing.
         context: The document around the cursor.
     """
     edits = edits_of(history)

@@ -90,6 +90,10 @@ class EditLog:
             shown = text + shown
         return shown
 
+    def has_deleted(self, line: int) -> bool:
+        """Return whether the last hunk of `history` is what was deleted of the hunk at a line."""
+        return bool(self._hunks and self._hunks[-1].first <= line < self._hunks[-1].end and self._hunks[-1].gone)
+
     def edits(self, lines: TextLines) -> tuple[LineEdit, ...]:
         """Return the last changes, the unfinished one included, the latest last."""
         return tuple(made for hunk in self._hunks if (made := hunk.edit(lines)).hunk())

@@ -51,6 +51,7 @@ class RequestBuilder:
             document=document.uri,
             workspace=workspace,
             history=document.edits.history(place.line, document.lines),
+            deleted_here=document.edits.has_deleted(place.line),
             mode=settings.mode,
             suggestions=suggestions,
             alternatives=settings.alternatives,

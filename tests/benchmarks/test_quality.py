@@ -38,6 +38,7 @@ def test_a_release_replay_has_one_cursor_in_the_first_new_line_of_each_hunk():
         "@@\n-b = 2\n",
         "@@\n-b = 2\n+better = 2\n+best = 3\n@@\n-e = 5\n",
     ]
+    assert all(task.deleted_here for task in tasks)
 
 
 def test_a_part_of_a_line_is_taken_out_of_its_middle():

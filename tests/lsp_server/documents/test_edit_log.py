@@ -56,6 +56,19 @@ def test_deleted_lines_are_shown_at_the_cursor_while_their_replacement_is_typed(
     assert editor.history() == gone + "+line 5 and\n+mor\n"
 
 
+def test_only_what_was_deleted_at_the_cursor_counts_as_deleted_there():
+    editor = Editor()
+    editor.edit((5, 0), (6, 0), "")
+    editor.write(20, 7, "!")
+    log = editor.document.edits
+    assert not log.has_deleted(20)
+    editor.edit((40, 0), (40, 4), "")
+    assert log.has_deleted(40)
+    editor.edit((20, 7), (20, 8), "")  # the typed character: what is left are two deletions elsewhere
+    assert editor.history(60).endswith("-line 41\n+ 41\n")
+    assert not log.has_deleted(60)
+
+
 def test_taking_back_what_was_typed_deletes_nothing():
     editor = Editor()
     editor.write(5, 6, "00")
