@@ -88,6 +88,9 @@ def _size_bytes(code: str, found: Sequence[Definition], snippets: Sequence[Snipp
     return sum(-(-getsizeof(each) // _ALIGNMENT) * _ALIGNMENT for each in objects)
 
 
+_NO_EDIT = ContextFile("", "")
+
+
 @dataclass(slots=True)
 class WorkspaceContext:
     """The indexed files of one workspace, without secret files.
@@ -95,7 +98,7 @@ class WorkspaceContext:
     Attributes:
         parsing: Runs the functions that parse.
         files: Files by path, the last changed one last.
-        edits: Last edited region of each file by path, the latest last.
+        edits: Last edited region of each file by path, as the file has it now, the latest last.
     """
 
     parsing: Parsing = IN_PROCESS
@@ -111,16 +114,20 @@ class WorkspaceContext:
             self.files.pop(path, None)
             self.edits.pop(path, None)
         for changed in update.changed:
-            if is_secret(changed.path) or len(changed.text) > MAX_FILE_CHARACTERS or not changed.path.isprintable():
-                self.files.pop(changed.path, None)
-                continue
             before = self.files.pop(changed.path, None)
-            self.files[changed.path] = after = IndexedFile.of(changed.path, changed.text, self.parsing)
-            if before is not None and (region := edited_region(before.text, after.text)):
+            if is_secret(changed.path) or len(changed.text) > MAX_FILE_CHARACTERS or not changed.path.isprintable():
                 self.edits.pop(changed.path, None)
+                continue
+            self.files[changed.path] = after = IndexedFile.of(changed.path, changed.text, self.parsing)
+            region = edited_region(before.text, after.text) if before is not None else ""
+            if region or self.edits.get(changed.path, _NO_EDIT).text not in after.text:
+                self.edits.pop(changed.path, None)
+            if region:
                 self.edits[changed.path] = ContextFile(changed.path, region)
         while len(self.files) > MAX_FILES:
-            touched.add(self.files.popitem(last=False)[0])
+            path, _ = self.files.popitem(last=False)
+            self.edits.pop(path, None)
+            touched.add(path)
         while len(self.edits) > _MAX_EDITS:
             touched.add(self.edits.popitem(last=False)[0])
         if self._last is not None and touched != {self._last[0].path}:

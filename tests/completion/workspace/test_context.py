@@ -163,6 +163,22 @@ def test_similar_code_and_recent_edits_come_before_definitions():
     assert [piece.path for piece in files.choose(request, 900)] == ["p/e.py", "p/s.py", "p/a.py"]
 
 
+@pytest.mark.parametrize("later", ["without it", "too large", "evicted"])
+def test_an_edit_is_forgotten_once_the_file_does_not_have_it(monkeypatch, later):
+    before = "".join(f"def f{number}(a):\n    return a + {number}\n\n" for number in range(6))
+    indexed = workspace(**{"m.py": before})
+    indexed.update(WorkspaceUpdate("w", (WorkspaceFile("m.py", before + "def added(value):\n    return value\n"),)))
+    assert "added" in indexed.edits["m.py"].text
+    monkeypatch.setattr(workspace_context, "MAX_FILES", 1)
+    path, text = {
+        "without it": ("m.py", before),
+        "too large": ("m.py", "x" * 300_000),
+        "evicted": ("other.py", "x = 1\n"),
+    }[later]
+    indexed.update(WorkspaceUpdate("w", (WorkspaceFile(path, text),)))
+    assert "m.py" not in indexed.edits
+
+
 def test_edited_region_is_what_changed_with_a_margin():
     before = "\n".join("abcdefgh")
     assert edited_region(before, before.replace("d", "D")) == "b\nc\nD\ne\nf"
