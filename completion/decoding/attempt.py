@@ -100,8 +100,8 @@ class Attempt:
 
         Args:
             cancel: Ends it.
-            after_token: Called after each token; it may let `shown` grow. What is shown decides what the result keeps, so
-                it must not depend on how many tokens a step has.
+            after_token: Called after each token; it may let `shown` grow. The result keeps what is shown, so that must
+                not depend on how many tokens a step has.
 
         Raises:
             CancelledError: Between two steps.

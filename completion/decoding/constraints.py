@@ -58,15 +58,8 @@ class Constraints:
         """Return the bytes of a token."""
         return self._tokenizer.token_bytes(token)
 
-    def after(self, tokens: Sequence[int]) -> ConstraintState:
-        """Return the state after tokens from the start on; FREE if they broke a constraint that does not bind."""
-        state: ConstraintState | None = self.start
-        for token in tokens:
-            state = self.advance(state, token) if state else None
-        return state or FREE
-
-    def advance(self, state: ConstraintState, token: int) -> ConstraintState | None:
-        """Return the state after a token, None if the token is not allowed."""
+    def advance(self, state: ConstraintState, token: int, *, is_guess: bool = False) -> ConstraintState | None:
+        """Return the state after a token, None if the token is not allowed, or a guess beyond the grammar's bounds."""
         if token in self._stop_ids:
             return None if state.forced.remaining else state
         data = self._tokenizer.token_bytes(token)
@@ -75,7 +68,7 @@ class Constraints:
             return None
         if self._grammar is None or state.grammar is None:
             return ConstraintState(forced, None)
-        grammar = self._grammar.advance(state.grammar, data)
+        grammar = self._grammar.advance(state.grammar, data, is_guess=is_guess)
         return None if grammar is None else ConstraintState(forced, grammar)
 
     def bind(self, state: ConstraintState) -> bool:
@@ -85,3 +78,11 @@ class Constraints:
     def candidates(self, state: ConstraintState) -> IntArray | None:
         """Return the ids that the forced bytes allow next, None if they allow all.  # [candidates]."""
         return state.forced.candidates(self._tokenizer)
+
+    def candidates_along(self, tokens: Sequence[int]) -> list[IntArray | None]:
+        """Return what `candidates` returns before each of the first tokens."""
+        found, forced = list[IntArray | None](), self.start.forced
+        for token in tokens:
+            found.append(forced.candidates(self._tokenizer))
+            forced = forced.advance(self._tokenizer.token_bytes(token)) or ForcedBytes(b"")
+        return found

@@ -242,7 +242,7 @@ def prune(tree: DraftTree, constraints: Constraints, start: ConstraintState) -> 
     states: dict[int, ConstraintState] = {ROOT: start}
     for node, (token, parent) in enumerate(zip(tree.tokens, tree.parents, strict=True)):
         before = states.get(int(parent))
-        after = constraints.advance(before, int(token)) if before else None
+        after = constraints.advance(before, int(token), is_guess=True) if before else None
         if after is not None:
             states[node] = after
     kept = [node for node in range(len(tree)) if node in states]

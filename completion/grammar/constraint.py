@@ -170,10 +170,13 @@ class GrammarConstraint:
             return Off(OffReason.BROKEN_BEFORE_CURSOR, joined)
         return cls(grammar, replace(root, next_by_bytes={}), suffix, joined)
 
-    def advance(self, snapshot: Snapshot, token_bytes: bytes) -> Snapshot | None:
-        """Return the snapshot after a token; None if no valid file continues with its bytes."""
+    def advance(self, snapshot: Snapshot, token_bytes: bytes, *, is_guess: bool = False) -> Snapshot | None:
+        """Return the snapshot after a token; None if no valid file continues with its bytes.
+
+        A token beyond the grammar's bounds ends the grammar, unless it `is_guess`: then the result is None.
+        """
         started = perf_counter()
-        after = self._advance(snapshot, token_bytes)
+        after = self._advance(snapshot, token_bytes, is_guess=is_guess)
         self.counters.checks += 1
         self.counters.rejections += after is None
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
@@ -186,7 +189,7 @@ class GrammarConstraint:
             return OffReason.BOUND
         return OffReason.PARSE_LIMIT if self._joined.is_beyond_limit else None
 
-    def _advance(self, snapshot: Snapshot, token_bytes: bytes) -> Snapshot | None:
+    def _advance(self, snapshot: Snapshot, token_bytes: bytes, *, is_guess: bool = False) -> Snapshot | None:
         if self.off_reason is not None:
             return snapshot
         tried = snapshot.next_by_bytes
@@ -195,6 +198,8 @@ class GrammarConstraint:
         try:
             return self._grammar.acceptor.advance(snapshot, token_bytes)
         except GrammarBoundError:
+            if is_guess:
+                return None
             self._is_beyond_bound = True
             return snapshot
 

@@ -140,3 +140,14 @@ def test_tokens_tried_in_one_request_do_not_count_in_the_next():
         for number in range(500):
             constraint.advance(constraint.root, b")%d" % number)
         assert constraint.advance(constraint.root, b"x = 1") is not None
+
+
+def test_a_guess_beyond_the_grammars_bounds_is_no_token_and_ends_nothing():
+    """A draft that the model may never take must not change what the grammar allows afterwards."""
+    constraint = opened("int a;\n/* " + "word " * 13_100, "\nint b;\n", "c")
+    assert constraint.advance(constraint.root, b"x" * 60, is_guess=True) is None
+    assert constraint.off_reason is None
+    closed = constraint.advance(constraint.root, b"*/ int")
+    assert constraint.advance(closed, b" ) ) (") is None
+    assert constraint.advance(constraint.root, b"x" * 60) is constraint.root
+    assert constraint.off_reason is OffReason.BOUND
