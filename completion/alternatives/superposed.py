@@ -85,7 +85,7 @@ def superposed_drafts(task: LocalTask, count: int, max_tokens: int, cancel: Canc
         cancel.raise_if_cancelled()
         if cancel.hurried:
             return []
-        scored = _scored(task.model, cache, drafts, root, logits, cancel)
+        scored = _scored(task.model, task.constraints(), cache, drafts, root, logits, cancel)
         return sorted(scored, key=lambda draft: -sum(draft.log_probabilities))
     finally:
         session.commit(range(len(trunk)), trunk)
@@ -179,9 +179,18 @@ class _Superposition:
 
 
 def _scored(
-    model: CausalModel, cache: KVCache, drafts: Sequence[Draft], root: int, logits: Logits, cancel: CancelToken
+    model: CausalModel,
+    constraints: Constraints,
+    cache: KVCache,
+    drafts: Sequence[Draft],
+    root: int,
+    logits: Logits,
+    cancel: CancelToken,
 ) -> Iterator[ScoredDraft]:
-    """Yield each draft with exact log-probabilities, from a pass over the tree of all drafts below row `root`."""
+    """Yield each draft with exact log-probabilities, from a pass over the tree of all drafts below row `root`.
+
+    As in decoding, a token's probability is that among the tokens that the forced bytes allow.
+    """
     rows: dict[tuple[int, ...], int] = {(): root}
     parents: list[int] = []
     for draft in drafts:
@@ -199,5 +208,6 @@ def _scored(
         cache.keep(range(root + 1 + start + len(tokens[chunk])))
     for draft in drafts:
         before = [scores[rows[draft.tokens[:length]]] for length in range(len(draft.tokens))]
-        exact = tuple(log_probability(row, token) for row, token in zip(before, draft.tokens, strict=True))
+        allowed = constraints.candidates_along(draft.tokens)
+        exact = tuple(map(log_probability, before, draft.tokens, allowed))
         yield ScoredDraft(draft.tokens, exact)

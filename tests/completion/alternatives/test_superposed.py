@@ -62,6 +62,21 @@ def test_a_mixture_reads_the_weighted_sum_of_embeddings(tiny_qwen2):
         np.testing.assert_allclose(found.row(row), expected.row(row), atol=1e-3)
 
 
+def test_probabilities_are_those_of_decoding_also_within_the_forced_bytes(loaded):
+    forced = 0
+    for cursor in CURSORS:
+        task = task_at(loaded, cursor, drafting=False, healing=True)
+        attempt = task.first_attempt()
+        for _ in attempt.stream(CancelToken()):
+            continue
+        task.session.truncate(len(task.prompt.tokens) - 1)
+        (draft,) = superposed_drafts(task, 1, 16, CancelToken())
+        count = len(attempt.log_probabilities)
+        np.testing.assert_allclose(draft.log_probabilities[:count], attempt.log_probabilities, atol=1e-4)
+        forced += bool(task.prompt.forced)
+    assert forced
+
+
 def test_probabilities_are_exact_and_order_the_drafts(loaded):
     for cursor in CURSORS:
         task = task_at(loaded, cursor)
@@ -74,9 +89,10 @@ def test_probabilities_are_exact_and_order_the_drafts(loaded):
             before, slots = len(task.prompt.tokens), np.arange(len(tokens), dtype=np.int32)
             rows = range(before - 1, len(tokens) - 1)
             logits = loaded.model.prefill(tokens, slots, loaded.model.new_cache(512), rows)
+            allowed = task.constraints().candidates_along(draft.tokens)
             for index, token in enumerate(draft.tokens):
                 row = logits.row(index).astype(np.float64)
-                exact = row[token] - np.logaddexp.reduce(row)
+                exact = row[token] - np.logaddexp.reduce(row if allowed[index] is None else row[allowed[index]])
                 assert draft.log_probabilities[index] == pytest.approx(exact, abs=1e-3)
 
 
