@@ -20,6 +20,7 @@ from completion.errors import ParseLimitError
 from completion.grammar.grammar import unload_grammars
 from completion.memory import Held, MemoryPart
 from completion.model.loading import LoadedModel
+from completion.next_edit.candidates import forget_texts
 from completion.next_edit.finder import next_edits
 from completion.next_edit.gate import Gate
 from completion.next_edit.judge import Judge
@@ -148,7 +149,7 @@ class Engine(Completer):
     def forget(self, closing: Closing) -> None:
         """Free the memory of documents and workspaces that no client uses any more, and of their grammars.
 
-        With the last document, what was kept of texts goes, too.
+        With the last document, what this process has kept of texts goes, too; the parser's keeps the last ones.
         """
         for document in (*closing.documents, WARM_UP):
             self._sessions.close(document)
@@ -159,6 +160,7 @@ class Engine(Completer):
         if not len(self._sessions):
             self._planner.forget_texts()
             self._tokenizer.forget_texts()
+            forget_texts()
 
     def held(self) -> Mapping[MemoryPart, Held]:
         """Return what the engine holds in memory, by part. May be called on any thread, while a request runs."""
@@ -191,7 +193,7 @@ class Engine(Completer):
         plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)
         grammar = open_grammar(planned, prompt.healed, self._parsing)
-        replaced = replaced_lines(planned.history, context)
+        replaced = replaced_lines(planned.history if planned.deleted_here else "", context)
         return LocalTask(
             self._tokenizer, planned, context, prompt, grammar, record, self._model, session, self._drafters, replaced
         )

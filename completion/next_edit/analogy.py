@@ -53,6 +53,11 @@ def _shape(line: str) -> tuple[str, ...]:
     return tuple("w" if _WORD.match(token.text) else token.text for token in tokenise(line))
 
 
+def forget_lines() -> None:
+    """Free what was kept of lines, so that it need not be computed again."""
+    _shape.cache_clear()
+
+
 def _names(old: Sequence[str], there: Sequence[str], min_same: float) -> dict[str, str] | None:
     """Return the words there for the words of `old`; None if less than `min_same` of the tokens agree."""
     names: dict[str, str] = {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from completion.edits import Diagnostic, LineEdit
-from completion.next_edit.analogy import analogies, punctuation
+from completion.next_edit.analogy import analogies, forget_lines, punctuation
 from completion.next_edit.rewrites import Rewrite, RewriteKind, Token, apply, is_word, line_pairs, rewrites, tokenise
 
 MAX_EDITS = 6
@@ -141,6 +141,12 @@ def _taught(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[tuple[int, Rewr
     return tuple(
         (new.index(after), rewrite) for before, after in line_pairs(old, new) for rewrite in rewrites(before, after)
     )
+
+
+def forget_texts() -> None:
+    """Free what was kept of edits and lines, so that it need not be computed again."""
+    _taught.cache_clear()
+    forget_lines()
 
 
 def _rewritten(

@@ -7,10 +7,7 @@ from completion.request import Suggestion
 
 
 def splits_word(context: Context) -> bool:
-    """Return whether the cursor is inside or directly before a word, unless the request is manual.
-
-    The result depends only on the document, so the engine calls this before it decodes.
-    """
+    """Return whether the cursor is inside or directly before a word, unless the request is manual."""
     return not context.invoked and _is_word(context.line_after[:1])
 
 

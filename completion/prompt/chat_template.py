@@ -56,9 +56,11 @@ class ChatTemplate:
 
     def _broken_up(self, text: str, mark: str) -> str:
         """Return the text with `mark` inside everything that reads like a control token."""
-        while found := self._marker.search(text):
-            text = text[: found.start() + 1] + mark + text[found.start() + 1 :]
-        return text
+        parts, start = list[str](), 0
+        while found := self._marker.search(text, start):
+            parts.append(text[start : found.start() + 1])
+            start = found.start() + 1
+        return mark.join([*parts, text[start:]])
 
     @cached_property
     def _template(self) -> Template:
