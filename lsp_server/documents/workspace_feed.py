@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
 from lsprotocol import types
@@ -17,35 +14,17 @@ from completion.request import Closing, WorkspaceFile, WorkspaceUpdate
 from completion.workspace.secret_files import is_secret
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.file_policy import FilePolicy, is_noise, is_rule_file, may_hold_secrets
-from lsp_server.documents.workspace_folders import Folder, WorkspaceFolders, path_of
+from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of
+from lsp_server.documents.workspace_search import MAX_FILE_BYTES, search
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
 from lsp_server.workspace_reader import read_inside
 
 _log = logging.getLogger(__name__)
 
-MAX_FILE_BYTES = 300_000
-"""Maximum size of a file that is sent. Larger files are mostly generated."""
-
-MAX_SCAN_BYTES = 20_000_000
-"""Maximum total size of the files that one scan chooses."""
-
-_MAX_VISITS_PER_FILE = 20  # entries of folders that a scan looks at for each file that it may send
 _MAX_BATCH_FILES = 40
 _BATCH_BYTES = 1_000_000  # a batch is full once its texts reach this size
 _PAUSE_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file in a workspace folder."""
-
-    folder: Folder
-    path: Path
-
-    @property
-    def name(self) -> str:
-        return self.path.relative_to(self.folder.path).as_posix()
 
 
 class WorkspaceFeed:
@@ -76,8 +55,8 @@ class WorkspaceFeed:
         self._pause_s = pause_s
         self._may_send = may_send
         self._policies: dict[Path, FilePolicy] = {}
-        self._waiting: dict[_File, None] = {}
-        self._sent: set[_File] = set()
+        self._waiting: dict[FolderFile, None] = {}
+        self._sent: set[FolderFile] = set()
         self._closed_documents: set[str] = set()
         self._closed_folders: set[str] = set()
         self._worker: asyncio.Task[None] | None = None
@@ -104,9 +83,10 @@ class WorkspaceFeed:
         limit = self._settings().index_files
         for policy in self._policies.values():
             policy.forget_rules()
-        opened = [file for document in self._documents if (file := self._file_of(document.uri))]
+        opened = [file for document in self._documents if (file := self._folders.file_of(document.uri))]
         near = {file.path.parent for file in opened}
-        found = await asyncio.to_thread(self._find, list(self._folders), near, limit, number)
+        policies = {folder: self._policy(folder) for folder in self._folders}
+        found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan)
         if number != self._scan:
             return
         gone = self._sent.difference(opened, found)
@@ -114,7 +94,7 @@ class WorkspaceFeed:
 
     def changed(self, document: Document) -> None:
         """Send the file of a document that was opened or changed, after a pause."""
-        file = self._file_of(document.notebook or document.uri)
+        file = self._folders.file_of(document.notebook or document.uri)
         if file is not None and not document.notebook and self._settings().index_files:
             self._enqueue([file], pause_s=self._pause_s)
 
@@ -137,7 +117,7 @@ class WorkspaceFeed:
             await self.scan()
         else:
             room = max(0, self._settings().index_files - len(self._sent))
-            files = [file for event in events if (file := self._file_of(event.uri)) and not is_noise(file.path)]
+            files = [file for event in events if (file := self._folders.file_of(event.uri)) and not is_noise(file.path)]
             new = [file for file in files if file not in self._sent]
             self._enqueue([*(file for file in files if file in self._sent), *new[:room]], pause_s=self._pause_s)
 
@@ -153,7 +133,7 @@ class WorkspaceFeed:
         while self._worker is not None and not self._worker.done():
             await asyncio.wait([self._worker])
 
-    def _enqueue(self, files: Iterable[_File], pause_s: float) -> None:
+    def _enqueue(self, files: Iterable[FolderFile], pause_s: float) -> None:
         for file in files:
             self._waiting.pop(file, None)
             self._waiting[file] = None
@@ -204,7 +184,7 @@ class WorkspaceFeed:
             WorkspaceUpdate(uri, tuple(files.get(uri, ())), tuple(removed.get(uri, ()))) for uri in {**files, **removed}
         ]
 
-    async def _text_of(self, file: _File) -> tuple[str | None, bool]:
+    async def _text_of(self, file: FolderFile) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
         is_inside = self._folders.folder_of(file.path) == file.folder
         if not is_inside or self._policy(file.folder).refusal(file.path) or not self._may_send(file.folder):
@@ -215,68 +195,11 @@ class WorkspaceFeed:
             return (document.lines.text() if fit else None), True
         return await asyncio.to_thread(_read, file), False
 
-    def _file_of(self, uri: str) -> _File | None:
-        path = path_of(uri)
-        folder = self._folders.folder_of(path) if path else None
-        return _File(folder, path) if folder and path else None
-
     def _policy(self, folder: Folder) -> FilePolicy:
         return self._policies.setdefault(folder.path, FilePolicy(folder.path))
 
-    def _find(self, folders: Sequence[Folder], near: set[Path], limit: int, number: int) -> list[_File]:
-        """Return the files to send: those in the folders `near` first, then the newest. Runs on a thread."""
-        found: list[tuple[bool, float, int, _File]] = []
-        for folder in folders:
-            for entry in self._walk(folder, limit * _MAX_VISITS_PER_FILE, number):
-                try:
-                    facts = entry.stat()
-                except OSError:  # deleted since its folder was listed
-                    continue
-                path = Path(entry.path)
-                if facts.st_size <= MAX_FILE_BYTES:
-                    found.append((path.parent not in near, -facts.st_mtime, facts.st_size, _File(folder, path)))
-        found.sort(key=lambda one: one[:2])
-        chosen: list[_File] = []
-        total = 0
-        for _, _, size, file in found[:limit]:
-            total += size
-            if total > MAX_SCAN_BYTES:
-                break
-            chosen.append(file)
-        return chosen
 
-    def _walk(self, folder: Folder, visits: int, number: int) -> Iterator[os.DirEntry[str]]:
-        """Yield the files below a folder that the policy allows, level by level, without following links."""
-        policy = self._policy(folder)
-        queue = [folder.path]
-        for current in queue:  # the loop appends subfolders: breadth first
-            if visits <= 0:
-                return
-            entries = _entries(current, visits)
-            visits -= len(entries)
-            for entry in entries:
-                if number != self._scan:
-                    return
-                is_folder = entry.is_dir(follow_symlinks=False)
-                path = Path(entry.path)
-                if is_noise(path, is_folder=is_folder) or policy.refusal(path, is_folder=is_folder):
-                    continue
-                if is_folder:
-                    queue.append(path)
-                elif entry.is_file(follow_symlinks=False):
-                    yield entry
-
-
-def _entries(folder: Path, max_entries: int) -> list[os.DirEntry[str]]:
-    """Return at most `max_entries` entries of a folder, sorted by name."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(islice(entries, max_entries), key=lambda entry: entry.name)
-    except OSError:
-        return []
-
-
-def _read(file: _File) -> str | None:
+def _read(file: FolderFile) -> str | None:
     """Return a text file's content; None if it cannot be read, is too large, binary or not UTF-8."""
     try:
         text = read_inside(file.folder.path, file.path, MAX_FILE_BYTES).decode("utf-8")

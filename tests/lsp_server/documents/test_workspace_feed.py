@@ -12,11 +12,12 @@ from lsprotocol import types
 
 from completion.errors import EngineUnavailableError
 from completion.request import Closing, WorkspaceUpdate
-from lsp_server.documents import workspace_feed
+from lsp_server.documents import workspace_search
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.file_policy import FilePolicy, may_hold_secrets
-from lsp_server.documents.workspace_feed import MAX_FILE_BYTES, WorkspaceFeed
+from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders
+from lsp_server.documents.workspace_search import MAX_FILE_BYTES
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
 
@@ -299,14 +300,14 @@ async def test_no_file_outside_the_folders_is_read(tmp_path):
 
 async def test_a_file_that_is_deleted_during_the_scan_is_left_out(tmp_path, monkeypatch):
     write(tmp_path, {"a.py": "a = 1\n", "b.py": "b = 1\n"})
-    entries = workspace_feed._entries
+    entries = workspace_search._entries
 
     def list_then_delete(folder, max_entries):
         found = entries(folder, max_entries)
         (tmp_path / "b.py").unlink(missing_ok=True)
         return found
 
-    monkeypatch.setattr(workspace_feed, "_entries", list_then_delete)
+    monkeypatch.setattr(workspace_search, "_entries", list_then_delete)
     feed, _, recorder = make_feed(tmp_path)
     await feed.scan()
     await feed.idle()
