@@ -61,6 +61,7 @@ class WorkspaceFeed:
         self._closed_folders: set[str] = set()
         self._worker: asyncio.Task[None] | None = None
         self._scan = 0  # number of the newest scan; older ones stop
+        self._rescan: asyncio.Task[None] | None = None
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
         """Return why a document's file may not be read; None if it may."""
@@ -68,10 +69,10 @@ class WorkspaceFeed:
         if path is None:
             name = uri.partition(":")[2].partition("?")[0]
             return EmptyReason.SECRET_FILE if is_secret(name) else None
-        folder = self._folders.folder_of(path)
-        if folder is None:
+        file = self._folders.file_of(uri)
+        if file is None:
             return EmptyReason.SECRET_FILE if may_hold_secrets(path) else None
-        return self._policy(folder).refusal(path)
+        return self._refusal(file)
 
     async def scan(self) -> None:
         """Search all folders: send the files that are allowed, and withdraw those that no longer are.
@@ -124,14 +125,30 @@ class WorkspaceFeed:
     async def close(self) -> None:
         """Stop scanning and sending."""
         self._scan += 1
-        if self._worker is not None:
-            self._worker.cancel()
-            await asyncio.gather(self._worker, return_exceptions=True)
+        tasks = self._tasks()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def idle(self) -> None:
         """Wait until all waiting files are sent."""
-        while self._worker is not None and not self._worker.done():
-            await asyncio.wait([self._worker])
+        while tasks := self._tasks():
+            await asyncio.wait(tasks)
+
+    def _tasks(self) -> list[asyncio.Task[None]]:
+        return [task for task in (self._worker, self._rescan) if task is not None and not task.done()]
+
+    def _refusal(self, file: FolderFile) -> EmptyReason | None:
+        """Return why a file may not be read. If its ignore files changed, search all folders for what they forbid now.
+
+        Not every client says which files change on disk.
+        """
+        policy = self._policy(file.folder)
+        if policy.refresh(file.path):
+            if self._rescan is not None:
+                self._rescan.cancel()
+            self._rescan = asyncio.create_task(self.scan())
+        return policy.refusal(file.path)
 
     def _enqueue(self, files: Iterable[FolderFile], pause_s: float) -> None:
         for file in files:
@@ -187,7 +204,7 @@ class WorkspaceFeed:
     async def _text_of(self, file: FolderFile) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
         is_inside = self._folders.folder_of(file.path) == file.folder
-        if not is_inside or self._policy(file.folder).refusal(file.path) or not self._may_send(file.folder):
+        if not is_inside or self._refusal(file) or not self._may_send(file.folder):
             return None, False
         document = self._documents.get_by_path(file.path)
         if document is not None:

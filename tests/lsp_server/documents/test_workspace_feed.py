@@ -262,6 +262,39 @@ async def test_files_that_become_ignored_or_are_deleted_are_withdrawn(tmp_path):
     assert recorder.removed == ["a.py", "b.py"]
 
 
+async def test_an_ignore_file_counts_as_soon_as_it_is_written_although_the_client_reports_no_files(tmp_path):
+    """Neovim on Linux watches no files."""
+    write(tmp_path, {"customers/deep/x.py": "NAMES = 1", "a.py": "a"})
+    feed, documents, recorder = make_feed(tmp_path)
+    await feed.scan()
+    await feed.idle()
+    document = documents.open(types.TextDocumentItem((tmp_path / "customers/deep/x.py").as_uri(), "python", 1, "new"))
+    assert feed.refusal_of(document.uri) is None
+    write(tmp_path, {".draftlineignore": "customers/\n"})
+    feed.changed(document)
+    await feed.idle()
+    assert feed.refusal_of(document.uri) is EmptyReason.IGNORED_FILE
+    assert recorder.sent["customers/deep/x.py"] == "NAMES = 1"
+    assert "customers/deep/x.py" in recorder.removed
+    (tmp_path / ".draftlineignore").unlink()
+    assert feed.refusal_of(document.uri) is None
+    await feed.idle()
+    assert recorder.sent["customers/deep/x.py"] == "new"
+
+
+async def test_close_stops_the_scan_that_a_changed_ignore_file_started(tmp_path):
+    write(tmp_path, {"a.py": "a", "b.py": "b"})
+    feed, _, recorder = make_feed(tmp_path)
+    await feed.scan()
+    await feed.idle()
+    recorder.messages.clear()
+    write(tmp_path, {".gitignore": "b.py\n"})
+    assert feed.refusal_of((tmp_path / "b.py").as_uri()) is EmptyReason.IGNORED_FILE
+    await feed.close()
+    await feed.idle()
+    assert recorder.messages == []
+
+
 async def test_a_closed_document_is_sent_as_it_is_on_disk(tmp_path):
     write(tmp_path, {"a.py": "saved"})
     feed, documents, recorder = make_feed(tmp_path)
