@@ -25,7 +25,6 @@ from lsp_server.engine.consent import Consent, answers_path
 from lsp_server.engine.link import EngineLink
 from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, EditQuery, ItemName, Switch
 from lsp_server.sending import Sending
-from lsp_server.settings.config import PROJECT_FILE
 from lsp_server.settings.switched_off import SwitchedOff, off_path
 from lsp_server.settings.table import Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
@@ -38,7 +37,7 @@ from lsp_server.suggesting.request_builder import RequestBuilder
 from lsp_server.suggesting.request_policy import RequestPolicy
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
-from lsp_server.telemetry.schema import usable_store_path
+from lsp_server.workspace_changes import WorkspaceChanges
 
 BUSY_AFTER_S = 0.5
 """Time after which a request shows as busy in the status, in seconds. With less, the status would flicker."""
@@ -52,8 +51,7 @@ class Session:
         self.documents = DocumentStore()
         self.folders = WorkspaceFolders()
         self._settings = ClientSettings(server, self.folders)
-        self._shows_progress = self._is_recording = self._is_closed = False
-        self._applying = asyncio.Lock()
+        self._shows_progress = False
         self.status = StatusReporter(server.protocol.notify)
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
         self.consent = Consent(
@@ -96,6 +94,9 @@ class Session:
         self.texts = DocumentChanges(
             self.documents, self.policy, self.completer, self.recorder, self.signals, self.feed, self.preparer
         )
+        self.workspace = WorkspaceChanges(
+            self._settings, self.folders, self.feed, self.quiet, self.engine, self.recorder
+        )
 
     @property
     def settings(self) -> Settings:
@@ -116,8 +117,7 @@ class Session:
         """Handle `initialized`: register for notifications, request the settings, start the engine."""
         self.status.update()
         client_registration.register(self._server)
-        await self._settings.pull()
-        await self._use_settings()
+        await self.workspace.start()
 
     async def close(self) -> None:
         """Stop all work, and close the engine client and the telemetry."""
@@ -128,50 +128,7 @@ class Session:
             self.completer.clear(document.uri)
             self.recorder.document_closed(document)
         await self.feed.close()
-        async with self._applying:
-            self._is_closed = True
-            await self.engine.close()
-            await self.recorder.close()
-
-    # --- settings and folders ---------------------------------------------------------------------------------------
-
-    async def change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
-        """Handle a change of the client's settings."""
-        before = self.settings.engine_send
-        await self._settings.changed(params.settings)
-        await self._use_settings()
-        if self.settings.engine_send != before:
-            await self.feed.scan()
-
-    async def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
-        """Handle added and removed workspace folders."""
-        self.folders.remove(params.event.removed)
-        self.folders.add(params.event.added)
-        self.feed.folders_closed(folder.uri for folder in params.event.removed)
-        self._settings.load()
-        await self._use_settings()
-        await self.feed.scan()
-
-    async def change_files(self, params: types.DidChangeWatchedFilesParams) -> None:
-        """Handle changes of files on disk."""
-        if any(change.uri.endswith(f"/{PROJECT_FILE}") for change in params.changes):
-            self._settings.load()
-            await self._use_settings()
-        await self.feed.files_changed(params.changes)
-
-    async def _use_settings(self) -> None:
-        """Apply the current settings to the recorder and the engine.
-
-        They may be newer than the change that caused this call: a call waits for the calls before it.
-        """
-        async with self._applying:
-            if self._is_closed:
-                return
-            if self.settings.telemetry != self._is_recording:
-                self._is_recording = self.settings.telemetry
-                await self.recorder.switch(usable_store_path() if self._is_recording else None)
-            self.quiet.update()
-            await self.engine.use(self.settings)
+        await self.workspace.close()
 
     # --- completion -------------------------------------------------------------------------------------------------
 
