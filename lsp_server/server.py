@@ -177,6 +177,10 @@ def _register_life(server: DraftlineServer) -> None:
     async def did_change_files(params: types.DidChangeWatchedFilesParams) -> None:
         await server.session.workspace.change_files(params)
 
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    async def did_save(params: types.DidSaveTextDocumentParams) -> None:
+        await server.session.workspace.saved(params)
+
 
 def _register_tables(server: DraftlineServer) -> None:
     """Register the handlers of notifications and commands, which only read a message and call the session."""

@@ -82,6 +82,11 @@ class WorkspaceChanges:
             await self._use_settings()
         await self._feed.files_changed(params.changes)
 
+    async def saved(self, params: types.DidSaveTextDocumentParams) -> None:
+        """Handle a saved document as a changed file: not every client says which files change on disk."""
+        event = types.FileEvent(params.text_document.uri, types.FileChangeType.Changed)
+        await self.change_files(types.DidChangeWatchedFilesParams([event]))
+
     async def _use_settings(self) -> None:
         """Apply the current settings to the recorder and the engine.
 

@@ -55,6 +55,21 @@ async def test_the_engine_gets_the_files_that_may_be_read(paced, start_client, t
         assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
 
 
+async def test_a_saved_file_counts_as_changed_for_a_client_that_watches_no_files(paced, start_client, tmp_path):
+    (tmp_path / "a.py").write_text("a")
+    client = await start_client(folders=[tmp_path])
+    await client.ready()
+    while not paced.updates:
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+    for name in (".draftlineignore", "b.py"):
+        (tmp_path / name).write_text("a.py\n")
+        named = types.TextDocumentIdentifier((tmp_path / name).as_uri())
+        client.lsp.text_document_did_save(types.DidSaveTextDocumentParams(named))
+    while not any("a.py" in update.removed for update in paced.updates):
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+    assert client.result.capabilities.text_document_sync.save
+
+
 async def test_an_ignored_or_secret_document_gets_no_suggestion(paced, start_client, tmp_path):
     (tmp_path / ".draftlineignore").write_text("private/\n")
     client = await start_client(folders=[tmp_path])
