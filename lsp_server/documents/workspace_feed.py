@@ -15,7 +15,7 @@ from completion.workspace.secret_files import is_secret
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.file_policy import FilePolicy, is_noise, is_rule_file, may_hold_secrets
 from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of
-from lsp_server.documents.workspace_search import MAX_FILE_BYTES, search
+from lsp_server.documents.workspace_search import MAX_FILE_BYTES, has_entries, search
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
 from lsp_server.workspace_reader import read_inside
@@ -112,15 +112,26 @@ class WorkspaceFeed:
         self._start(pause_s=0)
 
     async def files_changed(self, events: Sequence[types.FileEvent]) -> None:
-        """Send the files that changed on disk, after a pause. Scan all folders if an ignore file changed."""
-        paths = [path for event in events if (path := path_of(event.uri))]
-        if any(is_rule_file(path) for path in paths):
+        """Send the files that changed on disk, after a pause; withdraw those that are gone, alone or with their folder.
+
+        Scan all folders if an ignore file changed, or if a folder appeared: a client may not report the files in it.
+        """
+        files = {file: event.type for event in events if (file := self._folders.file_of(event.uri))}
+        created = [file for file, kind in files.items() if kind is types.FileChangeType.Created]
+        paths = [path for event in events if (path := path_of(event.uri))]  # a repository's may lie above its folder
+        if any(is_rule_file(path) for path in paths) or any(self._is_new_folder(file) for file in created):
             await self.scan()
-        else:
-            room = max(0, self._settings().index_files - len(self._sent))
-            files = [file for event in events if (file := self._folders.file_of(event.uri)) and not is_noise(file.path)]
-            new = [file for file in files if file not in self._sent]
-            self._enqueue([*(file for file in files if file in self._sent), *new[:room]], pause_s=self._pause_s)
+            return
+        deleted = {file.path for file, kind in files.items() if kind is types.FileChangeType.Deleted}
+        gone = [file for file in self._sent if not deleted.isdisjoint(file.path.parents)]
+        room = max(0, self._settings().index_files - len(self._sent))
+        new = [file for file in files if file not in self._sent and not is_noise(file.path)]
+        self._enqueue([*self._sent.intersection(files), *gone, *new[:room]], pause_s=self._pause_s)
+
+    def _is_new_folder(self, file: FolderFile) -> bool:
+        """Return whether a path that appeared is a folder with files that may be sent."""
+        refusal = self._policy(file.folder).refusal(file.path, is_folder=True)
+        return refusal is None and not is_noise(file.path, is_folder=True) and has_entries(file.path)
 
     async def close(self) -> None:
         """Stop scanning and sending."""

@@ -51,6 +51,11 @@ def search(
     return chosen
 
 
+def has_entries(path: Path) -> bool:
+    """Return whether a path is a folder that is not empty."""
+    return bool(_entries(path, 1))
+
+
 def _walk(
     folder: Folder, policy: FilePolicy, visits: int, is_current: Callable[[], bool]
 ) -> Iterator[os.DirEntry[str]]:

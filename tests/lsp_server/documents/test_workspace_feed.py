@@ -295,6 +295,22 @@ async def test_close_stops_the_scan_that_a_changed_ignore_file_started(tmp_path)
     assert recorder.messages == []
 
 
+async def test_the_files_of_a_folder_are_withdrawn_with_it_and_sent_with_it_although_one_event_names_the_folder_only(
+    tmp_path,
+):
+    write(tmp_path, {"old/a.py": "a", "old/deep/b.py": "b", "older.py": "kept"})
+    feed, _, recorder = make_feed(tmp_path)
+    await feed.scan()
+    await feed.idle()
+    (tmp_path / "old").rename(tmp_path / "new")
+    kinds = {"old": types.FileChangeType.Deleted, "new": types.FileChangeType.Created}
+    for name, kind in kinds.items():
+        await feed.files_changed([types.FileEvent((tmp_path / name).as_uri(), kind)])
+        await feed.idle()
+        assert sorted(recorder.removed) == ["old/a.py", "old/deep/b.py"]
+    assert recorder.sent.keys() == {"old/a.py", "old/deep/b.py", "older.py", "new/a.py", "new/deep/b.py"}
+
+
 async def test_a_closed_document_is_sent_as_it_is_on_disk(tmp_path):
     write(tmp_path, {"a.py": "saved"})
     feed, documents, recorder = make_feed(tmp_path)
