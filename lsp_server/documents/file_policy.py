@@ -33,9 +33,9 @@ def may_hold_secrets(path: Path, *, is_folder: bool = False) -> bool:
     return names_secret(path.as_posix()) or names_secret(_real_path(path).as_posix())
 
 
-def is_noise(path: Path, *, is_folder: bool = False) -> bool:
-    """Return whether a file or folder is useless for completion, judged by its name."""
-    *folders, name = path.as_posix().lower().split("/")
+def is_noise(path: str, *, is_folder: bool = False) -> bool:
+    """Return whether a file or folder is useless for completion, judged by its path below the workspace's folder."""
+    *folders, name = path.lower().split("/")
     folders += [name] * is_folder
     return not _NOISE_FOLDERS.isdisjoint(folders) or bool(_NOISE.verdict(os.fsencode(name), is_folder=is_folder))
 

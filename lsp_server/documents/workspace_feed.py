@@ -125,13 +125,13 @@ class WorkspaceFeed:
         deleted = {file.path for file, kind in files.items() if kind is types.FileChangeType.Deleted}
         gone = [file for file in self._sent if not deleted.isdisjoint(file.path.parents)]
         room = max(0, self._settings().index_files - len(self._sent))
-        new = [file for file in files if file not in self._sent and not is_noise(file.path)]
+        new = [file for file in files if file not in self._sent and not is_noise(file.name)]
         self._enqueue([*self._sent.intersection(files), *gone, *new[:room]], pause_s=self._pause_s)
 
     def _is_new_folder(self, file: FolderFile) -> bool:
         """Return whether a path that appeared is a folder with files that may be sent."""
         refusal = self._policy(file.folder).refusal(file.path, is_folder=True)
-        return refusal is None and not is_noise(file.path, is_folder=True) and has_entries(file.path)
+        return refusal is None and not is_noise(file.name, is_folder=True) and has_entries(file.path)
 
     async def close(self) -> None:
         """Stop scanning and sending."""

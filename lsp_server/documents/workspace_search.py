@@ -71,7 +71,8 @@ def _walk(
                 return
             is_folder = entry.is_dir(follow_symlinks=False)
             path = Path(entry.path)
-            if is_noise(path, is_folder=is_folder) or policy.refusal(path, is_folder=is_folder):
+            name = FolderFile(folder, path).name
+            if is_noise(name, is_folder=is_folder) or policy.refusal(path, is_folder=is_folder):
                 continue
             if is_folder:
                 queue.append(path)

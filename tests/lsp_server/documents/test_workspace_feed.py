@@ -347,6 +347,16 @@ async def test_no_file_outside_the_folders_is_read(tmp_path):
     assert recorder.sent == {"a.py": "a"}
 
 
+@pytest.mark.parametrize("inside", ["node_modules/app", ".venv/src/app"])
+async def test_a_workspace_that_lies_in_a_folder_of_packages_is_sent_without_its_own_such_folders(tmp_path, inside):
+    write(tmp_path / inside, {"a.py": "a", "node_modules/b.js": "b"})
+    feed, _, recorder = make_feed(tmp_path / inside)
+    await feed.scan()
+    await feed.files_changed([changed(tmp_path / inside / name) for name in ("a.py", "node_modules/b.js")])
+    await feed.idle()
+    assert recorder.sent == {"a.py": "a"}
+
+
 async def test_a_file_that_is_deleted_during_the_scan_is_left_out(tmp_path, monkeypatch):
     write(tmp_path, {"a.py": "a = 1\n", "b.py": "b = 1\n"})
     entries = workspace_search._entries
