@@ -11,6 +11,7 @@ from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.engine.link import EngineLink
 from lsp_server.settings.config import PROJECT_FILE
+from lsp_server.settings.table import Settings
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.telemetry.schema import usable_store_path
@@ -60,11 +61,9 @@ class WorkspaceChanges:
 
     async def change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
         """Handle a change of the client's settings."""
-        before = self._settings.now.engine_send
+        before = self._settings.now
         await self._settings.changed(params.settings)
-        await self._use_settings()
-        if self._settings.now.engine_send != before:
-            await self._feed.scan()
+        await self._settings_changed(before)
 
     async def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
         """Handle added and removed workspace folders."""
@@ -78,14 +77,22 @@ class WorkspaceChanges:
     async def change_files(self, params: types.DidChangeWatchedFilesParams) -> None:
         """Handle changes of files on disk."""
         if any(change.uri.endswith(f"/{PROJECT_FILE}") for change in params.changes):
+            before = self._settings.now
             self._settings.load()
-            await self._use_settings()
+            await self._settings_changed(before)
         await self._feed.files_changed(params.changes)
 
     async def saved(self, params: types.DidSaveTextDocumentParams) -> None:
         """Handle a saved document as a changed file: not every client says which files change on disk."""
         event = types.FileEvent(params.text_document.uri, types.FileChangeType.Changed)
         await self.change_files(types.DidChangeWatchedFilesParams([event]))
+
+    async def _settings_changed(self, before: Settings) -> None:
+        """Apply the current settings. If they choose other files for the engine than those before, search for them."""
+        await self._use_settings()
+        now = self._settings.now
+        if (now.engine_send, now.index_files) != (before.engine_send, before.index_files):
+            await self._feed.scan()
 
     async def _use_settings(self) -> None:
         """Apply the current settings to the recorder and the engine.

@@ -55,7 +55,7 @@ class WorkspaceFeed:
         self._pause_s = pause_s
         self._may_send = may_send
         self._policies: dict[Path, FilePolicy] = {}
-        self._waiting: dict[FolderFile, None] = {}
+        self._waiting: dict[FolderFile, bool] = {}  # whether the engine shall have the file
         self._sent: set[FolderFile] = set()
         self._closed_documents: set[str] = set()
         self._closed_folders: set[str] = set()
@@ -90,8 +90,9 @@ class WorkspaceFeed:
         found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan)
         if number != self._scan:
             return
-        gone = self._sent.difference(opened, found)
-        self._enqueue([*opened, *found, *gone] if limit else [*gone], pause_s=0)
+        wanted = [*opened, *found] if limit else []
+        self._enqueue(self._sent.difference(wanted), pause_s=0, wanted=False)
+        self._enqueue(wanted, pause_s=0)
 
     def changed(self, document: Document) -> None:
         """Send the file of a document that was opened or changed, after a pause."""
@@ -161,10 +162,10 @@ class WorkspaceFeed:
             self._rescan = asyncio.create_task(self.scan())
         return policy.refusal(file.path)
 
-    def _enqueue(self, files: Iterable[FolderFile], pause_s: float) -> None:
+    def _enqueue(self, files: Iterable[FolderFile], pause_s: float, *, wanted: bool = True) -> None:
         for file in files:
             self._waiting.pop(file, None)
-            self._waiting[file] = None
+            self._waiting[file] = wanted
         if self._waiting:
             self._start(pause_s)
 
@@ -199,8 +200,8 @@ class WorkspaceFeed:
         size = 0
         while self._waiting and size < _BATCH_BYTES and sum(map(len, files.values())) < _MAX_BATCH_FILES:
             file = next(iter(self._waiting))
-            del self._waiting[file]
-            text, is_open = await self._text_of(file)
+            wanted = self._waiting.pop(file)
+            text, is_open = await self._text_of(file) if wanted else (None, False)
             if text is not None:
                 size += len(text)
                 self._sent.add(file)

@@ -52,10 +52,11 @@ class Recorder:
         return [path for update in self.updates for path in update.removed]
 
 
-def make_feed(root, **changes):
+def make_feed(root, changing=None, **changes):
+    """Return a feed with its documents and its engine. `changing` are settings that the test changes later."""
     folders, documents, recorder = WorkspaceFolders(), DocumentStore(), Recorder()
     folders.add([types.WorkspaceFolder(root.as_uri(), "project")])
-    feed = WorkspaceFeed(folders, documents, recorder, lambda: Settings(**changes), pause_s=0)
+    feed = WorkspaceFeed(folders, documents, recorder, lambda: Settings(**changes, **(changing or {})), pause_s=0)
     return feed, documents, recorder
 
 
@@ -246,6 +247,18 @@ async def test_index_files_limits_the_number_of_files_and_0_sends_nothing(tmp_pa
     await feed.scan()
     await feed.idle()
     assert not recorder.sent
+
+
+async def test_a_scan_withdraws_what_is_more_than_index_files(tmp_path):
+    write(tmp_path, {f"f{number}.py": "x" for number in range(4)})
+    changes = {"index_files": 4}
+    feed, documents, recorder = make_feed(tmp_path, changes)
+    for count, removed in ((4, 0), (2, 2), (0, 4)):
+        changes["index_files"] = count
+        await feed.scan()
+        await feed.idle()
+        assert len(recorder.removed) == removed
+        documents.open(types.TextDocumentItem((tmp_path / recorder.updates[0].changed[0].path).as_uri(), "", 1, "new"))
 
 
 async def test_files_that_become_ignored_or_are_deleted_are_withdrawn(tmp_path):
