@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lsprotocol import types
 
 from completion.errors import DraftlineError
+from completion.host.errors import QueueFullError
 from completion.request import Closing, WorkspaceFile, WorkspaceUpdate
 from completion.workspace.secret_files import is_secret
 from lsp_server.documents.documents import Document, DocumentStore
@@ -176,15 +177,22 @@ class WorkspaceFeed:
     async def _work(self, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
         while self._waiting or self._closed_documents or self._closed_folders:
+            batch: dict[FolderFile, WorkspaceFile | None] = {}
             closing = self._next_closing()
             try:
                 if closing != Closing():
                     await self._send(closing)
-                for update in await self._next_batch():
+                batch = await self._next_batch()
+                for update in _updates(batch):
                     await self._send(update)
+                self._sent.difference_update(file for file, sent in batch.items() if sent is None)
             except DraftlineError as error:
                 _log.info("The workspace could not be sent: %s", error)
-                self._waiting.clear()  # a restarted engine gets everything again
+                if error.code == QueueFullError.code:
+                    self._waiting = {file: sent is not None for file, sent in batch.items()} | self._waiting
+                    await asyncio.sleep(self._pause_s)
+                else:
+                    self._waiting.clear()  # a restarted engine gets everything again
 
     def _next_closing(self) -> Closing:
         """Return the documents and folders closed since the last call, without documents that are open again."""
@@ -194,24 +202,21 @@ class WorkspaceFeed:
         self._closed_folders.clear()
         return closing
 
-    async def _next_batch(self) -> list[WorkspaceUpdate]:
-        files: dict[str, list[WorkspaceFile]] = {}
-        removed: dict[str, list[str]] = {}
+    async def _next_batch(self) -> dict[FolderFile, WorkspaceFile | None]:
+        """Return the next files, each as it is sent; None for one that the engine has and may not have any more."""
+        batch: dict[FolderFile, WorkspaceFile | None] = {}
         size = 0
-        while self._waiting and size < _BATCH_BYTES and sum(map(len, files.values())) < _MAX_BATCH_FILES:
+        while self._waiting and size < _BATCH_BYTES and len(batch) < _MAX_BATCH_FILES:
             file = next(iter(self._waiting))
             wanted = self._waiting.pop(file)
             text, is_open = await self._text_of(file) if wanted else (None, False)
             if text is not None:
                 size += len(text)
-                self._sent.add(file)
-                files.setdefault(file.folder.uri, []).append(WorkspaceFile(file.name, text, is_open))
+                self._sent.add(file)  # before it is: a scan meanwhile withdraws it
+                batch[file] = WorkspaceFile(file.name, text, is_open)
             elif file in self._sent:
-                self._sent.discard(file)
-                removed.setdefault(file.folder.uri, []).append(file.name)
-        return [
-            WorkspaceUpdate(uri, tuple(files.get(uri, ())), tuple(removed.get(uri, ()))) for uri in {**files, **removed}
-        ]
+                batch[file] = None
+        return batch
 
     async def _text_of(self, file: FolderFile) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
@@ -226,6 +231,14 @@ class WorkspaceFeed:
 
     def _policy(self, folder: Folder) -> FilePolicy:
         return self._policies.setdefault(folder.path, FilePolicy(folder.path))
+
+
+def _updates(batch: Mapping[FolderFile, WorkspaceFile | None]) -> Iterator[WorkspaceUpdate]:
+    """Yield the update of each folder that has files in a batch."""
+    for uri in dict.fromkeys(file.folder.uri for file in batch):
+        own = {file.name: sent for file, sent in batch.items() if file.folder.uri == uri}
+        changed = tuple(sent for sent in own.values() if sent is not None)
+        yield WorkspaceUpdate(uri, changed, tuple(name for name, sent in own.items() if sent is None))
 
 
 def _read(file: FolderFile) -> str | None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from completion.errors import EngineUnavailableError
+from completion.host.errors import QueueFullError
 from completion.request import Closing, WorkspaceUpdate
 from lsp_server.documents import workspace_search
 from lsp_server.documents.documents import DocumentStore
@@ -33,10 +34,13 @@ class Recorder:
     def __init__(self):
         self.messages = []
         self.fails = False
+        self.refuses = []
 
     async def __call__(self, message):
         if self.fails:
             raise EngineUnavailableError("gone")
+        if self.refuses and (error := self.refuses.pop(0)):
+            raise error
         self.messages.append(message)
 
     @property
@@ -348,6 +352,23 @@ async def test_sending_stops_when_the_engine_fails_and_the_next_scan_sends_every
     await feed.scan()
     await feed.idle()
     assert recorder.sent == {"a.py": "a"}
+
+
+async def test_what_a_full_queue_refuses_is_sent_later_with_the_rest(tmp_path):
+    """One host serves many windows and, in a room, many users."""
+    names = [f"f{number}.py" for number in range(100)]
+    write(tmp_path, dict.fromkeys(names, "x"))
+    feed, _, recorder = make_feed(tmp_path)
+    recorder.refuses = [None, QueueFullError("128 requests wait"), QueueFullError("128 requests wait")]
+    await feed.scan()
+    await feed.idle()
+    assert recorder.sent.keys() == set(names)
+    for name in names:
+        (tmp_path / name).unlink()
+    recorder.refuses = [QueueFullError("128 requests wait")]
+    await feed.scan()
+    await feed.idle()
+    assert sorted(recorder.removed) == sorted(names)
 
 
 async def test_no_file_outside_the_folders_is_read(tmp_path):
