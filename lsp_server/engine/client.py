@@ -24,6 +24,7 @@ _FIRST_RETRY_S = 0.03
 _MAX_RETRY_S = 0.5
 _FAILURE_KEPT_S = 15.0
 """Seconds for which a failure is reported again without a new attempt, so that not every keystroke starts a host."""
+_LOST = "The connection to the engine was lost. The next request connects again."
 _CLOSED = "The connection to the engine was closed. Send the request again."
 
 
@@ -258,10 +259,16 @@ class EngineClient:
         return await asyncio.to_thread(connection)
 
     async def _lost(self, connection: EngineConnection) -> None:
-        """Drop a broken connection, unless another request has already replaced it."""
+        """Drop a broken connection, unless another request has already replaced it.
+
+        This is noted, since the host may live: with the lease it has forgotten the workspace, which is sent again.
+        """
         async with self._connecting:
             if self._lease is not None and connection is self._lease.connection:
+                was_ready = self.status.state == "ready"
                 await self._disconnect()
+                if was_ready:
+                    self._note(EngineStatus("gone", sentence=_LOST))
 
     async def _disconnect(self) -> None:
         lease, self._lease = self._lease, None
