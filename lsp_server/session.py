@@ -246,8 +246,7 @@ class Session:
         self.engine.say_again()
         if fault:
             self.status.update(message=fault)
-        if self.sending.has_host:
-            self._in_background(self.feed.scan())
+        self._in_background(self.feed.scan())
         self.preparer.repeat_soon()
 
     def _new_progress(self) -> LoadingProgress:

@@ -37,7 +37,7 @@ class WorkspaceFeed:
         send: Sends a message to the engine.
         settings: Returns the current settings.
         pause_s: Time from a change until it is sent, in seconds.
-        may_send: Returns whether the files of a folder may be sent to the engine.
+        may_send: Returns whether a file may be sent to the engine.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class WorkspaceFeed:
         send: Callable[[WorkspaceUpdate | Closing], Awaitable[None]],
         settings: Callable[[], Settings],
         pause_s: float = _PAUSE_S,
-        may_send: Callable[[Folder], bool] = lambda _folder: True,
+        may_send: Callable[[FolderFile], bool] = lambda _file: True,
     ) -> None:
         self._folders = folders
         self._documents = documents
@@ -221,7 +221,7 @@ class WorkspaceFeed:
     async def _text_of(self, file: FolderFile) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
         is_inside = self._folders.folder_of(file.path) == file.folder
-        if not is_inside or self._refusal(file) or not self._may_send(file.folder):
+        if not is_inside or self._refusal(file) or not self._may_send(file):
             return None, False
         document = self._documents.get_by_path(file.path)
         if document is not None:
