@@ -20,7 +20,7 @@ from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_start
 from lsp_server.editing.next_edits import PAUSE_S, NextEditor, is_wanted
 from lsp_server.editing.selection_edit import SelectionEditor
-from lsp_server.empty_reason import EmptyReason
+from lsp_server.empty_reason import LASTING_SENTENCES, EmptyReason
 from lsp_server.engine.consent import Consent, answers_path
 from lsp_server.engine.link import EngineLink
 from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, EditQuery, ItemName, Switch
@@ -237,6 +237,9 @@ class Session:
             self.engine.wake()
         elif answer.reason is not None and answer.reason.lasting:
             self.status.update(message=answer.reason.sentence)
+        elif self.status.status.message in LASTING_SENTENCES:  # of another document or an earlier position
+            self.engine.say_again()
+            self._update_busy()
 
     def _refusal_of_file(self, uri: str) -> EmptyReason | None:
         return self.feed.refusal_of(uri) or self.sending.refusal(uri)

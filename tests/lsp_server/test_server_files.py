@@ -6,6 +6,7 @@ import os
 from lsprotocol import types
 
 from completion.request import Closing
+from lsp_server.empty_reason import EmptyReason
 from tests.lsp_server.real_client import steps
 
 
@@ -80,6 +81,17 @@ async def test_an_ignored_or_secret_document_gets_no_suggestion(paced, start_cli
         assert await client.complete(uri, 0, 6, invoked=True) == []
         await client.until(lambda sentence=sentence: sentence in client.statuses[-1].message)
     assert paced.started == []
+
+
+async def test_the_status_says_a_files_reason_until_another_file_is_completed(paced, start_client, tmp_path):
+    client = await start_client(folders=[tmp_path])
+    ready = await client.ready()
+    for name, sentence in ((".env", EmptyReason.SECRET_FILE.sentence), ("a.py", ready.message)):
+        client.open((tmp_path / name).as_uri(), "KEY = ")
+        steps(paced, 3)
+        await client.complete((tmp_path / name).as_uri(), 0, 6)
+        await client.until(lambda sentence=sentence: client.statuses[-1].message == sentence)
+    assert client.statuses[-1].kind == "ready"
 
 
 async def test_defect_5_a_document_whose_uri_is_no_valid_path_is_completed_and_other_files_are_indexed(
