@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from lsprotocol import types
@@ -54,12 +55,8 @@ class Session:
         self._shows_progress = False
         self.status = StatusReporter(server.protocol.notify)
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
-        self.consent = Consent(
-            answers_path(),
-            lambda: self.settings,
-            lambda message, answers: client_registration.ask_to_choose(server, message, answers),
-            self._consent_given,
-        )
+        ask = partial(client_registration.ask_to_choose, server)
+        self.consent = Consent(answers_path(), lambda: self.settings, ask, self._consent_given)
         self.sending = Sending(lambda: self.settings, self.folders, self.consent)
         self.feed = WorkspaceFeed(
             self.folders, self.documents, self.engine.send, lambda: self.settings, may_send=self.sending.may_feed
