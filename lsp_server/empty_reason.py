@@ -69,8 +69,8 @@ _SENTENCES = {
     EmptyReason.NOT_UTF8: "The document is not valid UTF-8.",
     EmptyReason.SECRET_FILE: "The file may hold secrets: it is never read.",
     EmptyReason.IGNORED_FILE: "The file is ignored by .gitignore or .draftlineignore.",
-    EmptyReason.NOT_SENT: "Nothing of this workspace is sent to the server of `engine_url`, because you have not "
-    "allowed it. Answer the editor's question, or name the folder in `engine_send` of your own settings.",
+    EmptyReason.NOT_SENT: "This file is not sent to the server of `engine_url`, because you have not allowed it. "
+    "Answer the editor's question, or name its folder in `engine_send` of your own settings.",
     EmptyReason.INSIDE_WORD: "The cursor is inside a word.",
     EmptyReason.DELETING: "Text is being deleted.",
     EmptyReason.AFTER_REJECTION: "A suggestion was dismissed a moment ago.",
@@ -94,3 +94,6 @@ _LASTING = frozenset(
         EmptyReason.NOT_SENT,
     }
 )
+
+LASTING_SENTENCES = frozenset(reason.sentence for reason in _LASTING)
+"""Sentences with which the status says a lasting reason."""

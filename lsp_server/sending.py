@@ -1,12 +1,13 @@
-"""What may leave this computer: applies the user's decisions about workspaces to files and folders."""
+"""What may leave this computer: applies the user's rules and decisions about workspaces to files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
-from lsp_server.documents.workspace_folders import Folder, WorkspaceFolders, path_of
+from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.engine.consent import Consent
+from lsp_server.engine.consent import Consent, allows_part, by_rules
 from lsp_server.settings.config import remote_address
 from lsp_server.settings.table import Settings
 
@@ -26,16 +27,26 @@ class Sending:
         self._consent = consent
 
     def may_send(self, uri: str) -> bool:
-        """Return whether text of a file may be sent, as far as its workspace decides."""
+        """Return whether text of a file may be sent, by the settings or, without a rule for it, by its workspace."""
         path = path_of(uri)
-        folder = self._folders.folder_of(path) if path else None
-        if folder is not None:
-            return self._consent.allows(folder.uri, folder.path)
-        return self._consent.allows("", path.parent if path else None)
+        return self._allows(self._folders.folder_of(path) if path else None, path)
 
-    def may_feed(self, folder: Folder) -> bool:
-        """Return whether the engine may get the files of a folder: always, if it runs on this computer."""
-        return not self.has_host or self._consent.allows(folder.uri, folder.path)
+    def may_feed(self, file: FolderFile) -> bool:
+        """Return whether the engine may get a file of the workspace.
+
+        An engine on another machine gets what may be sent. One on this computer makes prompts for a model server, with
+        snippets of the files that it gets. So it gets none that may not be sent where prompts of others may.
+        """
+        if self.has_host:
+            return self._allows(file.folder, file.path)
+        settings = self._settings()
+        if not settings.engine_url:
+            return True
+        rules = settings.engine_send
+        chosen = by_rules(rules, file.path)
+        if chosen is None and allows_part(rules, file.folder.path):
+            chosen = self._allows(file.folder, file.path)
+        return chosen is not False
 
     def refusal(self, uri: str) -> EmptyReason | None:
         """Return why a file gets no suggestions: only the server could make them, and it may not get the text."""
@@ -47,3 +58,7 @@ class Sending:
     def has_host(self) -> bool:
         """Whether the engine runs on another machine."""
         return remote_address(self._settings()).is_host
+
+    def _allows(self, folder: Folder | None, path: Path | None) -> bool:
+        uri, name = (folder.uri, folder.path.name) if folder is not None else ("", "")
+        return self._consent.allows(uri, name, path)

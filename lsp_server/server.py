@@ -167,15 +167,19 @@ def _register_life(server: DraftlineServer) -> None:
 
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
     async def did_change_configuration(params: types.DidChangeConfigurationParams) -> None:
-        await server.session.change_configuration(params)
+        await server.session.workspace.change_configuration(params)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     async def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
-        await server.session.change_folders(params)
+        await server.session.workspace.change_folders(params)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def did_change_files(params: types.DidChangeWatchedFilesParams) -> None:
-        await server.session.change_files(params)
+        await server.session.workspace.change_files(params)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    async def did_save(params: types.DidSaveTextDocumentParams) -> None:
+        await server.session.workspace.saved(params)
 
 
 def _register_tables(server: DraftlineServer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from lsprotocol import types
@@ -20,12 +21,11 @@ from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_start
 from lsp_server.editing.next_edits import PAUSE_S, NextEditor, is_wanted
 from lsp_server.editing.selection_edit import SelectionEditor
-from lsp_server.empty_reason import EmptyReason
+from lsp_server.empty_reason import LASTING_SENTENCES, EmptyReason
 from lsp_server.engine.consent import Consent, answers_path
 from lsp_server.engine.link import EngineLink
 from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, EditQuery, ItemName, Switch
 from lsp_server.sending import Sending
-from lsp_server.settings.config import PROJECT_FILE
 from lsp_server.settings.switched_off import SwitchedOff, off_path
 from lsp_server.settings.table import Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
@@ -38,7 +38,7 @@ from lsp_server.suggesting.request_builder import RequestBuilder
 from lsp_server.suggesting.request_policy import RequestPolicy
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
-from lsp_server.telemetry.schema import usable_store_path
+from lsp_server.workspace_changes import WorkspaceChanges
 
 BUSY_AFTER_S = 0.5
 """Time after which a request shows as busy in the status, in seconds. With less, the status would flicker."""
@@ -52,16 +52,11 @@ class Session:
         self.documents = DocumentStore()
         self.folders = WorkspaceFolders()
         self._settings = ClientSettings(server, self.folders)
-        self._shows_progress = self._is_recording = self._is_closed = False
-        self._applying = asyncio.Lock()
+        self._shows_progress = False
         self.status = StatusReporter(server.protocol.notify)
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
-        self.consent = Consent(
-            answers_path(),
-            lambda: self.settings,
-            lambda message, answers: client_registration.ask_to_choose(server, message, answers),
-            self._consent_given,
-        )
+        ask = partial(client_registration.ask_to_choose, server)
+        self.consent = Consent(answers_path(), lambda: self.settings, ask, self._consent_given)
         self.sending = Sending(lambda: self.settings, self.folders, self.consent)
         self.feed = WorkspaceFeed(
             self.folders, self.documents, self.engine.send, lambda: self.settings, may_send=self.sending.may_feed
@@ -96,6 +91,9 @@ class Session:
         self.texts = DocumentChanges(
             self.documents, self.policy, self.completer, self.recorder, self.signals, self.feed, self.preparer
         )
+        self.workspace = WorkspaceChanges(
+            self._settings, self.folders, self.feed, self.quiet, self.engine, self.recorder
+        )
 
     @property
     def settings(self) -> Settings:
@@ -116,8 +114,7 @@ class Session:
         """Handle `initialized`: register for notifications, request the settings, start the engine."""
         self.status.update()
         client_registration.register(self._server)
-        await self._settings.pull()
-        await self._use_settings()
+        await self.workspace.start()
 
     async def close(self) -> None:
         """Stop all work, and close the engine client and the telemetry."""
@@ -128,50 +125,7 @@ class Session:
             self.completer.clear(document.uri)
             self.recorder.document_closed(document)
         await self.feed.close()
-        async with self._applying:
-            self._is_closed = True
-            await self.engine.close()
-            await self.recorder.close()
-
-    # --- settings and folders ---------------------------------------------------------------------------------------
-
-    async def change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
-        """Handle a change of the client's settings."""
-        before = self.settings.engine_send
-        await self._settings.changed(params.settings)
-        await self._use_settings()
-        if self.settings.engine_send != before:
-            await self.feed.scan()
-
-    async def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
-        """Handle added and removed workspace folders."""
-        self.folders.remove(params.event.removed)
-        self.folders.add(params.event.added)
-        self.feed.folders_closed(folder.uri for folder in params.event.removed)
-        self._settings.load()
-        await self._use_settings()
-        await self.feed.scan()
-
-    async def change_files(self, params: types.DidChangeWatchedFilesParams) -> None:
-        """Handle changes of files on disk."""
-        if any(change.uri.endswith(f"/{PROJECT_FILE}") for change in params.changes):
-            self._settings.load()
-            await self._use_settings()
-        await self.feed.files_changed(params.changes)
-
-    async def _use_settings(self) -> None:
-        """Apply the current settings to the recorder and the engine.
-
-        They may be newer than the change that caused this call: a call waits for the calls before it.
-        """
-        async with self._applying:
-            if self._is_closed:
-                return
-            if self.settings.telemetry != self._is_recording:
-                self._is_recording = self.settings.telemetry
-                await self.recorder.switch(usable_store_path() if self._is_recording else None)
-            self.quiet.update()
-            await self.engine.use(self.settings)
+        await self.workspace.close()
 
     # --- completion -------------------------------------------------------------------------------------------------
 
@@ -280,6 +234,9 @@ class Session:
             self.engine.wake()
         elif answer.reason is not None and answer.reason.lasting:
             self.status.update(message=answer.reason.sentence)
+        elif self.status.status.message in LASTING_SENTENCES:  # of another document or an earlier position
+            self.engine.say_again()
+            self._update_busy()
 
     def _refusal_of_file(self, uri: str) -> EmptyReason | None:
         return self.feed.refusal_of(uri) or self.sending.refusal(uri)
@@ -289,8 +246,7 @@ class Session:
         self.engine.say_again()
         if fault:
             self.status.update(message=fault)
-        if self.sending.has_host:
-            self._in_background(self.feed.scan())
+        self._in_background(self.feed.scan())
         self.preparer.repeat_soon()
 
     def _new_progress(self) -> LoadingProgress:

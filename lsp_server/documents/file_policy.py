@@ -33,9 +33,9 @@ def may_hold_secrets(path: Path, *, is_folder: bool = False) -> bool:
     return names_secret(path.as_posix()) or names_secret(_real_path(path).as_posix())
 
 
-def is_noise(path: Path, *, is_folder: bool = False) -> bool:
-    """Return whether a file or folder is useless for completion, judged by its name."""
-    *folders, name = path.as_posix().lower().split("/")
+def is_noise(path: str, *, is_folder: bool = False) -> bool:
+    """Return whether a file or folder is useless for completion, judged by its path below the workspace's folder."""
+    *folders, name = path.lower().split("/")
     folders += [name] * is_folder
     return not _NOISE_FOLDERS.isdisjoint(folders) or bool(_NOISE.verdict(os.fsencode(name), is_folder=is_folder))
 
@@ -45,6 +45,10 @@ def is_rule_file(path: Path) -> bool:
     return path.name in _RULE_FILES
 
 
+_Identity = tuple[int, int, int]
+"""Time of the last change in nanoseconds, size in bytes and inode of a file: another text has another identity."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Folder:
     """The ignore rules for the files in one folder.
@@ -52,10 +56,12 @@ class _Folder:
     Attributes:
         is_ignored: Whether the folder, or a folder above it, is ignored.
         rules: Rules of the ignore files in this folder and above, strongest first, each with the depth of its folder.
+        read: Identities of the folder's own ignore files before they were read; () if the folder is ignored.
     """
 
     is_ignored: bool
     rules: tuple[tuple[int, IgnoreRules], ...]
+    read: tuple[_Identity | None, ...] = ()
 
     def ignores(self, parts: tuple[str, ...], *, is_folder: bool) -> bool:
         """Return whether the folder is ignored, or the strongest rule that matches a path ignores it."""
@@ -79,6 +85,18 @@ class FilePolicy:
         """Drop the cached rules, so that the ignore files are read again when needed."""
         self._folders.clear()
 
+    def refresh(self, path: Path) -> bool:
+        """Drop the cached rules if an ignore file above a path is another one than was read; return whether it is."""
+        parts = self._parts(path)
+        for depth in range(len(parts)):
+            folder = self._folders.get(parts[:depth])
+            if folder is None or folder.is_ignored:
+                return False
+            if folder.read != self._identities(parts[:depth]):
+                self.forget_rules()
+                return True
+        return False
+
     def refusal(self, path: Path, *, is_folder: bool = False) -> EmptyReason | None:
         """Return why a file or folder may not be read; None if it may."""
         if may_hold_secrets(path, is_folder=is_folder):
@@ -87,8 +105,11 @@ class FilePolicy:
 
     def _is_ignored(self, path: Path, *, is_folder: bool) -> bool:
         """Return whether a path is ignored. As in git, no rule can include again what is in an ignored folder."""
-        parts = path.relative_to(self._top).parts if path.is_relative_to(self._top) else ()
+        parts = self._parts(path)
         return bool(parts) and self._folder(parts[:-1]).ignores(parts, is_folder=is_folder)
+
+    def _parts(self, path: Path) -> tuple[str, ...]:
+        return path.relative_to(self._top).parts if path.is_relative_to(self._top) else ()
 
     def _folder(self, parts: tuple[str, ...]) -> _Folder:
         folder = _Folder(is_ignored=False, rules=())
@@ -100,13 +121,22 @@ class FilePolicy:
     def _look_into(self, parts: tuple[str, ...], above: _Folder) -> _Folder:
         if above.ignores(parts, is_folder=True):
             return _Folder(is_ignored=True, rules=())
-        return _Folder(is_ignored=False, rules=(*self._read_rules(parts, above), *above.rules))
+        read = self._identities(parts)  # before the rules: a file that changes in between is another one
+        return _Folder(is_ignored=False, rules=(*self._read_rules(parts, above), *above.rules), read=read)
+
+    def _rule_files(self, parts: tuple[str, ...]) -> list[Path]:
+        """Return the paths at which a folder may have ignore files, the strongest first."""
+        names = _RULE_FILES if parts else (*_RULE_FILES, ".git/info/exclude")
+        return [self._top.joinpath(*parts, name) for name in names]
+
+    def _identities(self, parts: tuple[str, ...]) -> tuple[_Identity | None, ...]:
+        return tuple(_identity(path) for path in self._rule_files(parts))
 
     def _read_rules(self, parts: tuple[str, ...], above: _Folder) -> Iterator[tuple[int, IgnoreRules]]:
         """Yield the rules of a folder's own ignore files with the folder's depth, strongest first."""
         globs = sum(rules.globs for _, rules in above.rules)
-        for name in _RULE_FILES if parts else (*_RULE_FILES, ".git/info/exclude"):
-            rules = self._rules_of(self._top.joinpath(*parts, name), _MAX_GLOBS - globs)
+        for path in self._rule_files(parts):
+            rules = self._rules_of(path, _MAX_GLOBS - globs)
             if rules is not None:
                 globs += rules.globs
                 yield len(parts), rules
@@ -131,6 +161,15 @@ class FilePolicy:
 def repository_top(path: Path) -> Path | None:
     """Return the top folder of the repository that contains a folder; None outside a repository."""
     return next((folder for folder in (path, *path.parents) if os.path.lexists(folder / ".git")), None)
+
+
+def _identity(path: Path) -> _Identity | None:
+    """Return the identity of a file, None without one."""
+    try:
+        facts = path.lstat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
 
 def _real_path(path: Path) -> Path:

@@ -4,48 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lsprotocol import types
 
 from completion.errors import DraftlineError
+from completion.host.errors import QueueFullError
 from completion.request import Closing, WorkspaceFile, WorkspaceUpdate
 from completion.workspace.secret_files import is_secret
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.file_policy import FilePolicy, is_noise, is_rule_file, may_hold_secrets
-from lsp_server.documents.workspace_folders import Folder, WorkspaceFolders, path_of
+from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of
+from lsp_server.documents.workspace_search import MAX_FILE_BYTES, has_entries, search
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
 from lsp_server.workspace_reader import read_inside
 
 _log = logging.getLogger(__name__)
 
-MAX_FILE_BYTES = 300_000
-"""Maximum size of a file that is sent. Larger files are mostly generated."""
-
-MAX_SCAN_BYTES = 20_000_000
-"""Maximum total size of the files that one scan chooses."""
-
-_MAX_VISITS_PER_FILE = 20  # entries of folders that a scan looks at for each file that it may send
 _MAX_BATCH_FILES = 40
 _BATCH_BYTES = 1_000_000  # a batch is full once its texts reach this size
 _PAUSE_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file in a workspace folder."""
-
-    folder: Folder
-    path: Path
-
-    @property
-    def name(self) -> str:
-        return self.path.relative_to(self.folder.path).as_posix()
 
 
 class WorkspaceFeed:
@@ -57,7 +37,7 @@ class WorkspaceFeed:
         send: Sends a message to the engine.
         settings: Returns the current settings.
         pause_s: Time from a change until it is sent, in seconds.
-        may_send: Returns whether the files of a folder may be sent to the engine.
+        may_send: Returns whether a file may be sent to the engine.
     """
 
     def __init__(
@@ -67,7 +47,7 @@ class WorkspaceFeed:
         send: Callable[[WorkspaceUpdate | Closing], Awaitable[None]],
         settings: Callable[[], Settings],
         pause_s: float = _PAUSE_S,
-        may_send: Callable[[Folder], bool] = lambda _folder: True,
+        may_send: Callable[[FolderFile], bool] = lambda _file: True,
     ) -> None:
         self._folders = folders
         self._documents = documents
@@ -76,12 +56,13 @@ class WorkspaceFeed:
         self._pause_s = pause_s
         self._may_send = may_send
         self._policies: dict[Path, FilePolicy] = {}
-        self._waiting: dict[_File, None] = {}
-        self._sent: set[_File] = set()
+        self._waiting: dict[FolderFile, bool] = {}  # whether the engine shall have the file
+        self._sent: set[FolderFile] = set()
         self._closed_documents: set[str] = set()
         self._closed_folders: set[str] = set()
         self._worker: asyncio.Task[None] | None = None
         self._scan = 0  # number of the newest scan; older ones stop
+        self._rescan: asyncio.Task[None] | None = None
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
         """Return why a document's file may not be read; None if it may."""
@@ -89,10 +70,10 @@ class WorkspaceFeed:
         if path is None:
             name = uri.partition(":")[2].partition("?")[0]
             return EmptyReason.SECRET_FILE if is_secret(name) else None
-        folder = self._folders.folder_of(path)
-        if folder is None:
+        file = self._folders.file_of(uri)
+        if file is None:
             return EmptyReason.SECRET_FILE if may_hold_secrets(path) else None
-        return self._policy(folder).refusal(path)
+        return self._refusal(file)
 
     async def scan(self) -> None:
         """Search all folders: send the files that are allowed, and withdraw those that no longer are.
@@ -104,17 +85,19 @@ class WorkspaceFeed:
         limit = self._settings().index_files
         for policy in self._policies.values():
             policy.forget_rules()
-        opened = [file for document in self._documents if (file := self._file_of(document.uri))]
+        opened = [file for document in self._documents if (file := self._folders.file_of(document.uri))]
         near = {file.path.parent for file in opened}
-        found = await asyncio.to_thread(self._find, list(self._folders), near, limit, number)
+        policies = {folder: self._policy(folder) for folder in self._folders}
+        found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan)
         if number != self._scan:
             return
-        gone = self._sent.difference(opened, found)
-        self._enqueue([*opened, *found, *gone] if limit else [*gone], pause_s=0)
+        wanted = [*opened, *found] if limit else []
+        self._enqueue(self._sent.difference(wanted), pause_s=0, wanted=False)
+        self._enqueue(wanted, pause_s=0)
 
     def changed(self, document: Document) -> None:
         """Send the file of a document that was opened or changed, after a pause."""
-        file = self._file_of(document.notebook or document.uri)
+        file = self._folders.file_of(document.notebook or document.uri)
         if file is not None and not document.notebook and self._settings().index_files:
             self._enqueue([file], pause_s=self._pause_s)
 
@@ -131,32 +114,59 @@ class WorkspaceFeed:
         self._start(pause_s=0)
 
     async def files_changed(self, events: Sequence[types.FileEvent]) -> None:
-        """Send the files that changed on disk, after a pause. Scan all folders if an ignore file changed."""
-        paths = [path for event in events if (path := path_of(event.uri))]
-        if any(is_rule_file(path) for path in paths):
+        """Send the files that changed on disk, after a pause; withdraw those that are gone, alone or with their folder.
+
+        Scan all folders if an ignore file changed, or if a folder appeared: a client may not report the files in it.
+        """
+        files = {file: event.type for event in events if (file := self._folders.file_of(event.uri))}
+        created = [file for file, kind in files.items() if kind is types.FileChangeType.Created]
+        paths = [path for event in events if (path := path_of(event.uri))]  # a repository's may lie above its folder
+        if any(is_rule_file(path) for path in paths) or any(self._is_new_folder(file) for file in created):
             await self.scan()
-        else:
-            room = max(0, self._settings().index_files - len(self._sent))
-            files = [file for event in events if (file := self._file_of(event.uri)) and not is_noise(file.path)]
-            new = [file for file in files if file not in self._sent]
-            self._enqueue([*(file for file in files if file in self._sent), *new[:room]], pause_s=self._pause_s)
+            return
+        deleted = {file.path for file, kind in files.items() if kind is types.FileChangeType.Deleted}
+        gone = [file for file in self._sent if not deleted.isdisjoint(file.path.parents)]
+        room = max(0, self._settings().index_files - len(self._sent))
+        new = [file for file in files if file not in self._sent and not is_noise(file.name)]
+        self._enqueue([*self._sent.intersection(files), *gone, *new[:room]], pause_s=self._pause_s)
+
+    def _is_new_folder(self, file: FolderFile) -> bool:
+        """Return whether a path that appeared is a folder with files that may be sent."""
+        refusal = self._policy(file.folder).refusal(file.path, is_folder=True)
+        return refusal is None and not is_noise(file.name, is_folder=True) and has_entries(file.path)
 
     async def close(self) -> None:
         """Stop scanning and sending."""
         self._scan += 1
-        if self._worker is not None:
-            self._worker.cancel()
-            await asyncio.gather(self._worker, return_exceptions=True)
+        tasks = self._tasks()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def idle(self) -> None:
         """Wait until all waiting files are sent."""
-        while self._worker is not None and not self._worker.done():
-            await asyncio.wait([self._worker])
+        while tasks := self._tasks():
+            await asyncio.wait(tasks)
 
-    def _enqueue(self, files: Iterable[_File], pause_s: float) -> None:
+    def _tasks(self) -> list[asyncio.Task[None]]:
+        return [task for task in (self._worker, self._rescan) if task is not None and not task.done()]
+
+    def _refusal(self, file: FolderFile) -> EmptyReason | None:
+        """Return why a file may not be read. If its ignore files changed, search all folders for what they forbid now.
+
+        Not every client says which files change on disk.
+        """
+        policy = self._policy(file.folder)
+        if policy.refresh(file.path):
+            if self._rescan is not None:
+                self._rescan.cancel()
+            self._rescan = asyncio.create_task(self.scan())
+        return policy.refusal(file.path)
+
+    def _enqueue(self, files: Iterable[FolderFile], pause_s: float, *, wanted: bool = True) -> None:
         for file in files:
             self._waiting.pop(file, None)
-            self._waiting[file] = None
+            self._waiting[file] = wanted
         if self._waiting:
             self._start(pause_s)
 
@@ -167,15 +177,22 @@ class WorkspaceFeed:
     async def _work(self, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
         while self._waiting or self._closed_documents or self._closed_folders:
+            batch: dict[FolderFile, WorkspaceFile | None] = {}
             closing = self._next_closing()
             try:
                 if closing != Closing():
                     await self._send(closing)
-                for update in await self._next_batch():
+                batch = await self._next_batch()
+                for update in _updates(batch):
                     await self._send(update)
+                self._sent.difference_update(file for file, sent in batch.items() if sent is None)
             except DraftlineError as error:
                 _log.info("The workspace could not be sent: %s", error)
-                self._waiting.clear()  # a restarted engine gets everything again
+                if error.code == QueueFullError.code:
+                    self._waiting = {file: sent is not None for file, sent in batch.items()} | self._waiting
+                    await asyncio.sleep(self._pause_s)
+                else:
+                    self._waiting.clear()  # a restarted engine gets everything again
 
     def _next_closing(self) -> Closing:
         """Return the documents and folders closed since the last call, without documents that are open again."""
@@ -185,29 +202,26 @@ class WorkspaceFeed:
         self._closed_folders.clear()
         return closing
 
-    async def _next_batch(self) -> list[WorkspaceUpdate]:
-        files: dict[str, list[WorkspaceFile]] = {}
-        removed: dict[str, list[str]] = {}
+    async def _next_batch(self) -> dict[FolderFile, WorkspaceFile | None]:
+        """Return the next files, each as it is sent; None for one that the engine has and may not have any more."""
+        batch: dict[FolderFile, WorkspaceFile | None] = {}
         size = 0
-        while self._waiting and size < _BATCH_BYTES and sum(map(len, files.values())) < _MAX_BATCH_FILES:
+        while self._waiting and size < _BATCH_BYTES and len(batch) < _MAX_BATCH_FILES:
             file = next(iter(self._waiting))
-            del self._waiting[file]
-            text, is_open = await self._text_of(file)
+            wanted = self._waiting.pop(file)
+            text, is_open = await self._text_of(file) if wanted else (None, False)
             if text is not None:
                 size += len(text)
-                self._sent.add(file)
-                files.setdefault(file.folder.uri, []).append(WorkspaceFile(file.name, text, is_open))
+                self._sent.add(file)  # before it is: a scan meanwhile withdraws it
+                batch[file] = WorkspaceFile(file.name, text, is_open)
             elif file in self._sent:
-                self._sent.discard(file)
-                removed.setdefault(file.folder.uri, []).append(file.name)
-        return [
-            WorkspaceUpdate(uri, tuple(files.get(uri, ())), tuple(removed.get(uri, ()))) for uri in {**files, **removed}
-        ]
+                batch[file] = None
+        return batch
 
-    async def _text_of(self, file: _File) -> tuple[str | None, bool]:
+    async def _text_of(self, file: FolderFile) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
         is_inside = self._folders.folder_of(file.path) == file.folder
-        if not is_inside or self._policy(file.folder).refusal(file.path) or not self._may_send(file.folder):
+        if not is_inside or self._refusal(file) or not self._may_send(file):
             return None, False
         document = self._documents.get_by_path(file.path)
         if document is not None:
@@ -215,68 +229,19 @@ class WorkspaceFeed:
             return (document.lines.text() if fit else None), True
         return await asyncio.to_thread(_read, file), False
 
-    def _file_of(self, uri: str) -> _File | None:
-        path = path_of(uri)
-        folder = self._folders.folder_of(path) if path else None
-        return _File(folder, path) if folder and path else None
-
     def _policy(self, folder: Folder) -> FilePolicy:
         return self._policies.setdefault(folder.path, FilePolicy(folder.path))
 
-    def _find(self, folders: Sequence[Folder], near: set[Path], limit: int, number: int) -> list[_File]:
-        """Return the files to send: those in the folders `near` first, then the newest. Runs on a thread."""
-        found: list[tuple[bool, float, int, _File]] = []
-        for folder in folders:
-            for entry in self._walk(folder, limit * _MAX_VISITS_PER_FILE, number):
-                try:
-                    facts = entry.stat()
-                except OSError:  # deleted since its folder was listed
-                    continue
-                path = Path(entry.path)
-                if facts.st_size <= MAX_FILE_BYTES:
-                    found.append((path.parent not in near, -facts.st_mtime, facts.st_size, _File(folder, path)))
-        found.sort(key=lambda one: one[:2])
-        chosen: list[_File] = []
-        total = 0
-        for _, _, size, file in found[:limit]:
-            total += size
-            if total > MAX_SCAN_BYTES:
-                break
-            chosen.append(file)
-        return chosen
 
-    def _walk(self, folder: Folder, visits: int, number: int) -> Iterator[os.DirEntry[str]]:
-        """Yield the files below a folder that the policy allows, level by level, without following links."""
-        policy = self._policy(folder)
-        queue = [folder.path]
-        for current in queue:  # the loop appends subfolders: breadth first
-            if visits <= 0:
-                return
-            entries = _entries(current, visits)
-            visits -= len(entries)
-            for entry in entries:
-                if number != self._scan:
-                    return
-                is_folder = entry.is_dir(follow_symlinks=False)
-                path = Path(entry.path)
-                if is_noise(path, is_folder=is_folder) or policy.refusal(path, is_folder=is_folder):
-                    continue
-                if is_folder:
-                    queue.append(path)
-                elif entry.is_file(follow_symlinks=False):
-                    yield entry
+def _updates(batch: Mapping[FolderFile, WorkspaceFile | None]) -> Iterator[WorkspaceUpdate]:
+    """Yield the update of each folder that has files in a batch."""
+    for uri in dict.fromkeys(file.folder.uri for file in batch):
+        own = {file.name: sent for file, sent in batch.items() if file.folder.uri == uri}
+        changed = tuple(sent for sent in own.values() if sent is not None)
+        yield WorkspaceUpdate(uri, changed, tuple(name for name, sent in own.items() if sent is None))
 
 
-def _entries(folder: Path, max_entries: int) -> list[os.DirEntry[str]]:
-    """Return at most `max_entries` entries of a folder, sorted by name."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(islice(entries, max_entries), key=lambda entry: entry.name)
-    except OSError:
-        return []
-
-
-def _read(file: _File) -> str | None:
+def _read(file: FolderFile) -> str | None:
     """Return a text file's content; None if it cannot be read, is too large, binary or not UTF-8."""
     try:
         text = read_inside(file.folder.path, file.path, MAX_FILE_BYTES).decode("utf-8")

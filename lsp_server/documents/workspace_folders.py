@@ -20,6 +20,19 @@ class Folder:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class FolderFile:
+    """A file in a root folder."""
+
+    folder: Folder
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Its path in the folder, with "/" on every system."""
+        return self.path.relative_to(self.folder.path).as_posix()
+
+
 def path_of(uri: str) -> Path | None:
     """Return the normalised path of a file URI; None for another scheme and for a path that no system allows."""
     if not uri.startswith("file:"):
@@ -57,6 +70,12 @@ class WorkspaceFolders:
         """Return the deepest root that contains a file; None if no root does."""
         holding = [folder for folder in self if path.is_relative_to(folder.path)]
         return max(holding, key=lambda folder: len(folder.path.parts), default=None)
+
+    def file_of(self, uri: str) -> FolderFile | None:
+        """Return the file of a URI in the deepest root that contains it; None if no root does."""
+        path = path_of(uri)
+        folder = self.folder_of(path) if path else None
+        return FolderFile(folder, path) if folder and path else None
 
 
 def folders_at_start(params: types.InitializeParams) -> list[types.WorkspaceFolder]:

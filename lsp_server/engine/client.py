@@ -6,13 +6,13 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
+from lsp_server.engine.lease import HostLease
 from lsp_server.engine.status import EngineStatus
 from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
 
@@ -24,6 +24,7 @@ _FIRST_RETRY_S = 0.03
 _MAX_RETRY_S = 0.5
 _FAILURE_KEPT_S = 15.0
 """Seconds for which a failure is reported again without a new attempt, so that not every keystroke starts a host."""
+_LOST = "The connection to the engine was lost. The next request connects again."
 _CLOSED = "The connection to the engine was closed. Send the request again."
 
 
@@ -53,8 +54,7 @@ class EngineClient:
         self._launcher = HostLauncher(options)
         self._watch = HostWatch(self._launcher, patience, self._open)
         self._connecting = asyncio.Lock()
-        self._connection: EngineConnection | None = None
-        self._lease: asyncio.Task[None] | None = None
+        self._lease: HostLease | None = None
         self._changed = asyncio.Event()
         self._is_closed = False
         self._failure: tuple[float, DraftlineError] | None = None
@@ -165,14 +165,14 @@ class EngineClient:
         Raises:
             PermissionsError: Another user owns the socket or can access it.
         """
-        connection = self._connection
+        connection = leased = self._lease.connection if self._lease is not None else None
         try:
             connection = connection or await self._open()
             return await connection.health(self._patience.answer_s, memory=memory)
         except EngineUnavailableError:
             return None
         finally:
-            if connection is not None and connection is not self._connection:
+            if connection is not None and connection is not leased:
                 await connection.close()
 
     async def close(self) -> None:
@@ -185,9 +185,9 @@ class EngineClient:
             raise EngineUnavailableError(_CLOSED)
 
     def _live(self) -> EngineConnection:
-        if self._connection is None:
+        if self._lease is None:
             raise EngineUnavailableError(_CLOSED)
-        return self._connection
+        return self._lease.connection
 
     async def _find_or_start(self) -> None:
         """Get a lease from the running host, or from a host that this starts."""
@@ -225,36 +225,9 @@ class EngineClient:
         except HostGoneError:
             return False
         self._check_open()
-        self._connection = connection
-        found: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._lease = asyncio.create_task(self._follow(self._connection, found))
-        try:
-            return await asyncio.wait_for(found, within_s)
-        except TimeoutError:
-            return False
-
-    async def _follow(self, connection: EngineConnection, found: asyncio.Future[bool]) -> None:
-        """Hold the lease and note each state of the host until it ends."""
-        try:
-            async with aclosing(connection.states()) as states:
-                async for status in states:
-                    if status.state == "stopping":
-                        continue  # the host ends next, and a request that comes now needs another one
-                    if status.state == "ready" and self._options.remote.is_host:
-                        where = f"Your text goes to {self._options.remote.shown()}."
-                        status = replace(status, sentence=f"{status.sentence} {where}")  # noqa: PLW2901
-                    self._note(status)
-                    if not found.done():
-                        found.set_result(True)
-        except HostGoneError:
-            if found.done():
-                self._note(EngineStatus("gone", sentence="The engine ended. The next request starts a new one."))
-        except DraftlineError as error:
-            if not found.done():
-                found.set_exception(error)
-        finally:
-            if not found.done():
-                found.set_result(False)
+        remote = self._options.remote
+        self._lease = HostLease(connection, self._note, remote.shown() if remote.is_host else "")
+        return await self._lease.is_granted(within_s)
 
     async def _until_ready(self) -> EngineStatus:
         while True:
@@ -265,7 +238,7 @@ class EngineClient:
                 error = EngineUnavailableError(self.status.sentence)
                 error.code = self.status.code
                 raise error
-            if self._lease is None or self._lease.done():
+            if self._lease is None or self._lease.has_ended:
                 raise HostGoneError("The engine ended while it loaded the model. The next request starts a new one.")
             await changed.wait()
 
@@ -286,19 +259,21 @@ class EngineClient:
         return await asyncio.to_thread(connection)
 
     async def _lost(self, connection: EngineConnection) -> None:
-        """Drop a broken connection, unless another request has already replaced it."""
+        """Drop a broken connection, unless another request has already replaced it.
+
+        This is noted, since the host may live: with the lease it has forgotten the workspace, which is sent again.
+        """
         async with self._connecting:
-            if connection is self._connection:
+            if self._lease is not None and connection is self._lease.connection:
+                was_ready = self.status.state == "ready"
                 await self._disconnect()
+                if was_ready:
+                    self._note(EngineStatus("gone", sentence=_LOST))
 
     async def _disconnect(self) -> None:
         lease, self._lease = self._lease, None
-        connection, self._connection = self._connection, None
         if lease is not None:
-            lease.cancel()
-            await asyncio.gather(lease, return_exceptions=True)
-        if connection is not None:
-            await connection.close()
+            await lease.end()
         self.status = EngineStatus()
 
     def _note(self, status: EngineStatus) -> None:

@@ -64,24 +64,24 @@ class Consent:
         self._asked: set[tuple[RemoteAddress, str]] = set()
         self._asking: set[asyncio.Task[None]] = set()
 
-    def allows(self, workspace: str, folder: Path | None) -> bool:
-        """Return whether text of a workspace may be sent. If nobody has decided that yet, ask the user, once.
+    def allows(self, workspace: str, name: str, path: Path | None) -> bool:
+        """Return whether text of a file may be sent. If nobody has decided that yet, ask about its workspace, once.
 
         Args:
             workspace: URI of the workspace folder; "" for files that belong to none.
-            folder: Its path, or that of such a file's folder; None if the file is on no disk.
+            name: Its name, for the question; "" for such files.
+            path: The file; None if it is on no disk.
         """
         settings = self._settings()
         if not settings.engine_url:
             return False
-        chosen = _by_settings(settings.engine_send, folder)
+        chosen = by_rules(settings.engine_send, path)
         if chosen is not None:
             return chosen
         remote, answers = remote_address(settings), self._get()
         answer = answers.by_digest.get(answers.digest(remote, workspace))
         if answer is None and (remote, workspace) not in self._asked:
             self._asked.add((remote, workspace))
-            name = folder.name if workspace and folder else ""
             task = asyncio.create_task(self._ask_about(remote, workspace, name))
             self._asking.add(task)
             task.add_done_callback(self._asking.discard)
@@ -132,18 +132,23 @@ def answers_path() -> Path | None:
         return None
 
 
-def _by_settings(rules: Sequence[str], folder: Path | None) -> bool | None:
-    """Return what the setting `engine_send` says about a folder; None if it says nothing."""
+def by_rules(rules: Sequence[str], path: Path | None) -> bool | None:
+    """Return what the setting `engine_send` says about a file; None if it says nothing."""
     found: tuple[int, bool] | None = None
     for rule in rules:
         name = rule.removeprefix("!")
-        path = Path(name).expanduser()
+        folder = Path(name).expanduser()
         if name == "*":
             length = 0
-        elif folder is not None and path.is_absolute() and folder.is_relative_to(path):
-            length = len(path.parts)
+        elif path is not None and folder.is_absolute() and path.is_relative_to(folder):
+            length = len(folder.parts)
         else:
             continue
         if found is None or length >= found[0]:
             found = length, not rule.startswith("!")
     return found[1] if found else None
+
+
+def allows_part(rules: Sequence[str], folder: Path) -> bool:
+    """Return whether the setting `engine_send` allows a folder inside another one."""
+    return any(Path(rule).expanduser().is_relative_to(folder) for rule in rules if not rule.startswith("!"))

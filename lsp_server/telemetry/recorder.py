@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from completion.request import Statistics
 from lsp_server.documents.documents import Document
@@ -34,6 +35,19 @@ class _Announced:
     until: float
 
 
+@dataclass(slots=True)
+class _Recorded:
+    """How a generation with text is recorded.
+
+    Attributes:
+        asked: The first query that got text of it. Its times count, since later ones find the text ready.
+        answered: The query whose answer is recorded; None if it ended without text.
+    """
+
+    asked: Query
+    answered: Query | None
+
+
 class SuggestionRecorder:
     """Records the events on suggestions while telemetry is on, and does nothing while it is off.
 
@@ -52,6 +66,7 @@ class SuggestionRecorder:
         self._telemetry: Telemetry | None = None
         self._persistence = PersistenceTracker(self._remains, clock)
         self._announced: dict[str, list[_Announced]] = {}
+        self._recorded: WeakKeyDictionary[Generation, _Recorded] = WeakKeyDictionary()
         self._timer: asyncio.TimerHandle | None = None
 
     async def switch(self, path: Path | None) -> None:
@@ -69,13 +84,24 @@ class SuggestionRecorder:
             await asyncio.to_thread(telemetry.close)
 
     def answered(self, query: Query, answer: Answer) -> None:
-        """Record an answer to a query, or a part of it that was streamed."""
+        """Record an answer to a query, or a part of it that was streamed.
+
+        Once a query has got text of a generation, the answers of other queries to it are not recorded: they repeat what
+        the user has not typed yet. If that query ends without text after all, the next one is recorded.
+        """
         if self._telemetry is None:
             return
-        if answer.generation is None:
+        generation = answer.generation
+        if generation is None:
             self.refused(query.document.language, answer.reason or "")
-        else:
-            self._telemetry.save(self._record(query, answer, answer.generation))
+            return
+        recorded = self._recorded.get(generation)
+        if recorded is None and answer.remainders:
+            recorded = self._recorded[generation] = _Recorded(query, query)
+        if recorded is None or recorded.answered is None or recorded.answered is query:
+            self._telemetry.save(self._record(query, answer, generation, recorded.asked if recorded else query))
+            if recorded is not None:
+                recorded.answered = query if answer.remainders else None
 
     def refused(self, language: str, reason: str) -> None:
         """Record a request that was refused without asking the engine."""
@@ -137,13 +163,14 @@ class SuggestionRecorder:
         self._persistence.tick()
         self._wait_for_checkpoint()
 
-    def _record(self, query: Query, answer: Answer, generation: Generation) -> SuggestionRecord:
+    def _record(self, query: Query, answer: Answer, generation: Generation, asked: Query) -> SuggestionRecord:
+        """Return the record of an answer. Its times count from the arrival of `asked`."""
         now = self._clock()
         first_text = answer.remainders[0].text if answer.remainders else ""
         last = generation.last
         return SuggestionRecord(
             id=generation.id,
-            at=self._wall_clock() - (now - query.received),
+            at=self._wall_clock() - (now - asked.received),
             language=query.document.language,
             document=query.document.uri,
             model=self._model(),
@@ -157,9 +184,9 @@ class SuggestionRecorder:
             suggestions=len(answer.remainders),
             characters=len(first_text),
             lines=first_text.count("\n") + bool(first_text),
-            wait_ms=1000 * max(0.0, generation.started_s - query.received),
-            first_text_ms=1000 * max(0.0, (generation.first_text_s or now) - query.received),
-            answer_ms=1000 * (now - query.received),
+            wait_ms=1000 * max(0.0, generation.started_s - asked.received),
+            first_text_ms=1000 * max(0.0, (generation.first_text_s or now) - asked.received),
+            answer_ms=1000 * (now - asked.received),
             statistics=(last and last.statistics) or Statistics(),
         )
 

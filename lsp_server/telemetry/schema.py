@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import sqlite3
 from pathlib import Path
 
@@ -87,6 +88,7 @@ MIGRATIONS = (
 )
 
 BUSY_TIMEOUT_S = 10.0
+_PRIVATE = 0o600
 
 
 def store_path() -> Path:
@@ -114,6 +116,7 @@ def open_store(path: Path, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connect
         StorageError: The store cannot be opened, or a newer version of draftline has created it.
     """
     try:
+        _make_private(path)
         connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None)
         with contextlib.ExitStack() as on_failure:
             on_failure.callback(connection.close)
@@ -122,12 +125,25 @@ def open_store(path: Path, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connect
             connection.execute("PRAGMA synchronous = NORMAL")
             _migrate(connection, path)
             on_failure.pop_all()
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error) as error:
         raise StorageError(
             f"The telemetry store {path} cannot be opened ({error}). To delete it, run: draftline telemetry clear"
         ) from error
-    path.chmod(0o600)
     return connection
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the store and the files that SQLite keeps beside it while it is open."""
+    return [Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm")]
+
+
+def _make_private(path: Path) -> None:
+    """Let only the user read the store and its files. SQLite creates the others with the store's own mode."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
+    for file in files_of(path):
+        with contextlib.suppress(FileNotFoundError):
+            file.chmod(_PRIVATE)
 
 
 def is_locked(error: BaseException) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from completion.errors import StorageError
 from completion.request import Statistics
+from lsp_server.telemetry.schema import files_of
 from lsp_server.telemetry.writer import Outcome, StoreWriter, Write
 
 _log = logging.getLogger(__name__)
@@ -226,8 +227,8 @@ def clear(path: Path) -> None:
         StorageError: The store cannot be deleted.
     """
     try:
-        for suffix in ("", "-wal", "-shm"):
-            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        for file in files_of(path):
+            file.unlink(missing_ok=True)
     except OSError as error:
         raise StorageError(
             f"The telemetry store {path} cannot be deleted ({error.strerror}). Check the permissions of its folder."

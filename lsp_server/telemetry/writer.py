@@ -57,6 +57,7 @@ class StoreWriter:
         self._path = path
         self._size_limit_bytes = size_limit_bytes
         self._connection: sqlite3.Connection | None = None
+        self._inode = 0
         self._salt = ""
         self._committed = 0
         self._last_warning = ""
@@ -64,7 +65,7 @@ class StoreWriter:
     def write(self, batch: Sequence[Write]) -> Outcome:
         """Write a batch in one transaction. Errors are logged and not raised: they must not disturb the editor."""
         try:
-            connection = self._connection or self._open()
+            connection = self._current()
             _in_one_transaction(connection, [(one.statement, self._values(one)) for one in batch])
         except (StorageError, sqlite3.Error, ValueError, OverflowError) as error:
             if is_locked(error):
@@ -81,8 +82,16 @@ class StoreWriter:
         if self._connection is not None:
             self._connection.close()
 
+    def _current(self) -> sqlite3.Connection:
+        """Return the connection; a new one if the store is deleted: `draftline telemetry clear` does that meanwhile."""
+        if self._connection is not None and self._inode != _inode_of(self._path):
+            self._connection.close()
+            self._connection = None
+        return self._connection or self._open()
+
     def _open(self) -> sqlite3.Connection:
         connection = open_store(self._path, _LOCK_TIMEOUT_S)
+        self._inode = _inode_of(self._path)
         (self._salt,) = connection.execute("SELECT value FROM facts WHERE name = 'salt'").fetchone()
         self._connection = connection
         return connection
@@ -106,6 +115,14 @@ class StoreWriter:
         if reason != self._last_warning:
             self._last_warning = reason
             _log.warning("%d telemetry events are lost: %s", count, reason)
+
+
+def _inode_of(path: Path) -> int:
+    """Return the number that the system gives a file; 0 if there is none at the path."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
 
 
 def _in_one_transaction(connection: sqlite3.Connection, statements: Sequence[tuple[str, tuple[object, ...]]]) -> None:

@@ -6,6 +6,7 @@ import os
 from lsprotocol import types
 
 from completion.request import Closing
+from lsp_server.empty_reason import EmptyReason
 from tests.lsp_server.real_client import steps
 
 
@@ -55,6 +56,21 @@ async def test_the_engine_gets_the_files_that_may_be_read(paced, start_client, t
         assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
 
 
+async def test_a_saved_file_counts_as_changed_for_a_client_that_watches_no_files(paced, start_client, tmp_path):
+    (tmp_path / "a.py").write_text("a")
+    client = await start_client(folders=[tmp_path])
+    await client.ready()
+    while not paced.updates:
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+    for name in (".draftlineignore", "b.py"):
+        (tmp_path / name).write_text("a.py\n")
+        named = types.TextDocumentIdentifier((tmp_path / name).as_uri())
+        client.lsp.text_document_did_save(types.DidSaveTextDocumentParams(named))
+    while not any("a.py" in update.removed for update in paced.updates):
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+    assert client.result.capabilities.text_document_sync.save
+
+
 async def test_an_ignored_or_secret_document_gets_no_suggestion(paced, start_client, tmp_path):
     (tmp_path / ".draftlineignore").write_text("private/\n")
     client = await start_client(folders=[tmp_path])
@@ -65,6 +81,17 @@ async def test_an_ignored_or_secret_document_gets_no_suggestion(paced, start_cli
         assert await client.complete(uri, 0, 6, invoked=True) == []
         await client.until(lambda sentence=sentence: sentence in client.statuses[-1].message)
     assert paced.started == []
+
+
+async def test_the_status_says_a_files_reason_until_another_file_is_completed(paced, start_client, tmp_path):
+    client = await start_client(folders=[tmp_path])
+    ready = await client.ready()
+    for name, sentence in ((".env", EmptyReason.SECRET_FILE.sentence), ("a.py", ready.message)):
+        client.open((tmp_path / name).as_uri(), "KEY = ")
+        steps(paced, 3)
+        await client.complete((tmp_path / name).as_uri(), 0, 6)
+        await client.until(lambda sentence=sentence: client.statuses[-1].message == sentence)
+    assert client.statuses[-1].kind == "ready"
 
 
 async def test_defect_5_a_document_whose_uri_is_no_valid_path_is_completed_and_other_files_are_indexed(

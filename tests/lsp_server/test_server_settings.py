@@ -1,6 +1,9 @@
 """Settings of the real server process: the client's, a folder's and the user's, changed while it runs."""
 
+import asyncio
+
 import psutil
+import pytest
 from lsprotocol import types
 
 from lsp_server.telemetry.schema import open_store, store_path
@@ -54,6 +57,32 @@ async def test_the_users_file_is_read_again_when_a_folder_is_added_and_applies_a
     recorded = store.execute("SELECT count(*) FROM suggestions").fetchone()
     store.close()
     assert recorded == (0,)
+
+
+@pytest.mark.parametrize("by_file", [False, True])
+async def test_the_engine_loses_and_gets_files_as_index_files_changes(paced, start_client, tmp_path, by_file):
+    def index_files(count):
+        if by_file:
+            (tmp_path / ".draftline.toml").write_text(f"index_files = {count}\n")
+            event = types.FileEvent((tmp_path / ".draftline.toml").as_uri(), types.FileChangeType.Changed)
+            client.lsp.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([event]))
+        else:
+            configuration = {"draftline": {"indexFiles": count}}
+            client.lsp.workspace_did_change_configuration(types.DidChangeConfigurationParams(configuration))
+
+    (tmp_path / "a.py").write_text("a")
+    client = await start_client(folders=[tmp_path])
+    await client.ready()
+    client.open((tmp_path / "b.py").as_uri(), "b")
+    while {"a.py", "b.py"} - {file.path for update in paced.updates for file in update.changed}:
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+    index_files(0)
+    while {"a.py", "b.py"} - {path for update in paced.updates for path in update.removed}:
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+    paced.updates.clear()
+    index_files(9)
+    while {"a.py", "b.py"} - {file.path for update in paced.updates for file in update.changed}:
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
 
 
 async def test_an_unknown_setting_is_reported_once_with_the_nearest_name(paced, start_client):

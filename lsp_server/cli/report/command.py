@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from lsp_server.telemetry.report_figures import Report, Selection
 
 _SECONDS_PER_DAY = 86_400
+_MAX_DAYS = 100_000
+"""Maximum of `--days`: twice as many days before today, which a comparison starts with, still have a date."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -69,8 +71,8 @@ def _selections(store: sqlite3.Connection, options: argparse.Namespace, now: flo
     """Return one selection to report on, or two to compare, by name."""
     from lsp_server.telemetry.report_figures import Selection
 
-    if options.days <= 0:
-        raise ConfigurationError(f"--days is {options.days:g}. Give a number above 0.")
+    if not 0 < options.days <= _MAX_DAYS:
+        raise ConfigurationError(f"--days is {options.days:g}. Give a number above 0, {_MAX_DAYS} at the most.")
     if options.experiment is not None:
         return _both_sides(store, options.experiment)
     span = options.days * _SECONDS_PER_DAY
@@ -142,7 +144,13 @@ def _present(names: list[str], reports: list[Report], options: argparse.Namespac
     if options.html is not None:
         from lsp_server.cli.report.page import render_page
 
-        options.html.write_text(render_page(names, reports), encoding="utf-8")
+        try:
+            options.html.write_text(render_page(names, reports), encoding="utf-8")
+        except OSError as error:
+            raise StorageError(
+                f"The page {options.html} cannot be written ({error.strerror}). Give --html a file in a folder that "
+                "exists and that you may write to."
+            ) from error
         print(f"Wrote {options.html}")
     if options.json:
         print(json.dumps(_as_json(names, reports)))

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from completion.errors import EngineUnavailableError
+from completion.host.errors import QueueFullError
 from completion.request import Closing, WorkspaceUpdate
-from lsp_server.documents import workspace_feed
+from lsp_server.documents import workspace_search
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.file_policy import FilePolicy, may_hold_secrets
-from lsp_server.documents.workspace_feed import MAX_FILE_BYTES, WorkspaceFeed
+from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders
+from lsp_server.documents.workspace_search import MAX_FILE_BYTES
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
 
@@ -32,10 +34,13 @@ class Recorder:
     def __init__(self):
         self.messages = []
         self.fails = False
+        self.refuses = []
 
     async def __call__(self, message):
         if self.fails:
             raise EngineUnavailableError("gone")
+        if self.refuses and (error := self.refuses.pop(0)):
+            raise error
         self.messages.append(message)
 
     @property
@@ -51,10 +56,11 @@ class Recorder:
         return [path for update in self.updates for path in update.removed]
 
 
-def make_feed(root, **changes):
+def make_feed(root, changing=None, **changes):
+    """Return a feed with its documents and its engine. `changing` are settings that the test changes later."""
     folders, documents, recorder = WorkspaceFolders(), DocumentStore(), Recorder()
     folders.add([types.WorkspaceFolder(root.as_uri(), "project")])
-    feed = WorkspaceFeed(folders, documents, recorder, lambda: Settings(**changes), pause_s=0)
+    feed = WorkspaceFeed(folders, documents, recorder, lambda: Settings(**changes, **(changing or {})), pause_s=0)
     return feed, documents, recorder
 
 
@@ -247,6 +253,18 @@ async def test_index_files_limits_the_number_of_files_and_0_sends_nothing(tmp_pa
     assert not recorder.sent
 
 
+async def test_a_scan_withdraws_what_is_more_than_index_files(tmp_path):
+    write(tmp_path, {f"f{number}.py": "x" for number in range(4)})
+    changes = {"index_files": 4}
+    feed, documents, recorder = make_feed(tmp_path, changes)
+    for count, removed in ((4, 0), (2, 2), (0, 4)):
+        changes["index_files"] = count
+        await feed.scan()
+        await feed.idle()
+        assert len(recorder.removed) == removed
+        documents.open(types.TextDocumentItem((tmp_path / recorder.updates[0].changed[0].path).as_uri(), "", 1, "new"))
+
+
 async def test_files_that_become_ignored_or_are_deleted_are_withdrawn(tmp_path):
     write(tmp_path, {"a.py": "a", "b.py": "b"})
     feed, _, recorder = make_feed(tmp_path)
@@ -259,6 +277,55 @@ async def test_files_that_become_ignored_or_are_deleted_are_withdrawn(tmp_path):
     await feed.files_changed([types.FileEvent((tmp_path / "b.py").as_uri(), types.FileChangeType.Deleted)])
     await feed.idle()
     assert recorder.removed == ["a.py", "b.py"]
+
+
+async def test_an_ignore_file_counts_as_soon_as_it_is_written_although_the_client_reports_no_files(tmp_path):
+    """Neovim on Linux watches no files."""
+    write(tmp_path, {"customers/deep/x.py": "NAMES = 1", "a.py": "a"})
+    feed, documents, recorder = make_feed(tmp_path)
+    await feed.scan()
+    await feed.idle()
+    document = documents.open(types.TextDocumentItem((tmp_path / "customers/deep/x.py").as_uri(), "python", 1, "new"))
+    assert feed.refusal_of(document.uri) is None
+    write(tmp_path, {".draftlineignore": "customers/\n"})
+    feed.changed(document)
+    await feed.idle()
+    assert feed.refusal_of(document.uri) is EmptyReason.IGNORED_FILE
+    assert recorder.sent["customers/deep/x.py"] == "NAMES = 1"
+    assert "customers/deep/x.py" in recorder.removed
+    (tmp_path / ".draftlineignore").unlink()
+    assert feed.refusal_of(document.uri) is None
+    await feed.idle()
+    assert recorder.sent["customers/deep/x.py"] == "new"
+
+
+async def test_close_stops_the_scan_that_a_changed_ignore_file_started(tmp_path):
+    write(tmp_path, {"a.py": "a", "b.py": "b"})
+    feed, _, recorder = make_feed(tmp_path)
+    await feed.scan()
+    await feed.idle()
+    recorder.messages.clear()
+    write(tmp_path, {".gitignore": "b.py\n"})
+    assert feed.refusal_of((tmp_path / "b.py").as_uri()) is EmptyReason.IGNORED_FILE
+    await feed.close()
+    await feed.idle()
+    assert recorder.messages == []
+
+
+async def test_the_files_of_a_folder_are_withdrawn_with_it_and_sent_with_it_although_one_event_names_the_folder_only(
+    tmp_path,
+):
+    write(tmp_path, {"old/a.py": "a", "old/deep/b.py": "b", "older.py": "kept"})
+    feed, _, recorder = make_feed(tmp_path)
+    await feed.scan()
+    await feed.idle()
+    (tmp_path / "old").rename(tmp_path / "new")
+    kinds = {"old": types.FileChangeType.Deleted, "new": types.FileChangeType.Created}
+    for name, kind in kinds.items():
+        await feed.files_changed([types.FileEvent((tmp_path / name).as_uri(), kind)])
+        await feed.idle()
+        assert sorted(recorder.removed) == ["old/a.py", "old/deep/b.py"]
+    assert recorder.sent.keys() == {"old/a.py", "old/deep/b.py", "older.py", "new/a.py", "new/deep/b.py"}
 
 
 async def test_a_closed_document_is_sent_as_it_is_on_disk(tmp_path):
@@ -287,6 +354,23 @@ async def test_sending_stops_when_the_engine_fails_and_the_next_scan_sends_every
     assert recorder.sent == {"a.py": "a"}
 
 
+async def test_what_a_full_queue_refuses_is_sent_later_with_the_rest(tmp_path):
+    """One host serves many windows and, in a room, many users."""
+    names = [f"f{number}.py" for number in range(100)]
+    write(tmp_path, dict.fromkeys(names, "x"))
+    feed, _, recorder = make_feed(tmp_path)
+    recorder.refuses = [None, QueueFullError("128 requests wait"), QueueFullError("128 requests wait")]
+    await feed.scan()
+    await feed.idle()
+    assert recorder.sent.keys() == set(names)
+    for name in names:
+        (tmp_path / name).unlink()
+    recorder.refuses = [QueueFullError("128 requests wait")]
+    await feed.scan()
+    await feed.idle()
+    assert sorted(recorder.removed) == sorted(names)
+
+
 async def test_no_file_outside_the_folders_is_read(tmp_path):
     inside = tmp_path / "project"
     write(tmp_path, {"project/a.py": "a", "elsewhere.py": "x"})
@@ -297,16 +381,26 @@ async def test_no_file_outside_the_folders_is_read(tmp_path):
     assert recorder.sent == {"a.py": "a"}
 
 
+@pytest.mark.parametrize("inside", ["node_modules/app", ".venv/src/app"])
+async def test_a_workspace_that_lies_in_a_folder_of_packages_is_sent_without_its_own_such_folders(tmp_path, inside):
+    write(tmp_path / inside, {"a.py": "a", "node_modules/b.js": "b"})
+    feed, _, recorder = make_feed(tmp_path / inside)
+    await feed.scan()
+    await feed.files_changed([changed(tmp_path / inside / name) for name in ("a.py", "node_modules/b.js")])
+    await feed.idle()
+    assert recorder.sent == {"a.py": "a"}
+
+
 async def test_a_file_that_is_deleted_during_the_scan_is_left_out(tmp_path, monkeypatch):
     write(tmp_path, {"a.py": "a = 1\n", "b.py": "b = 1\n"})
-    entries = workspace_feed._entries
+    entries = workspace_search._entries
 
     def list_then_delete(folder, max_entries):
         found = entries(folder, max_entries)
         (tmp_path / "b.py").unlink(missing_ok=True)
         return found
 
-    monkeypatch.setattr(workspace_feed, "_entries", list_then_delete)
+    monkeypatch.setattr(workspace_search, "_entries", list_then_delete)
     feed, _, recorder = make_feed(tmp_path)
     await feed.scan()
     await feed.idle()

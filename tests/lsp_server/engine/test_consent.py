@@ -30,9 +30,9 @@ class User:
 
     async def allows(self, folder=APP):
         """Return what holds before and after an answer."""
-        before = self.consent.allows(folder.as_uri(), folder)
+        before = self.consent.allows(folder.as_uri(), folder.name, folder / "a.py")
         await settle()
-        return before, self.consent.allows(folder.as_uri(), folder)
+        return before, self.consent.allows(folder.as_uri(), folder.name, folder / "a.py")
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,10 @@ class User:
         (["*", "!/home/ada/work"], False),
         (["!/home/ada/work", "*"], False),
         (["!/home/ada/work", "/home/ada/work/app", "*"], True),
+        (["*", "!/home/ada/work/app/a.py"], False),
     ],
 )
-async def test_the_longest_folder_of_the_setting_that_contains_the_workspace_decides(tmp_path, rules, expected):
+async def test_the_longest_folder_of_the_setting_that_contains_the_file_decides(tmp_path, rules, expected):
     user = User(tmp_path / "consent.json", engine_send=tuple(rules))
     assert await user.allows() == (expected is True, expected is True)
     assert bool(user.asked) == (expected is None)

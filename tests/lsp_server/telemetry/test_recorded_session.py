@@ -136,6 +136,56 @@ async def test_a_narrowed_suggestion_is_recorded_once(editor, tmp_path):
     assert len(await rows(editor, tmp_path, OUTCOMES)) == 1
 
 
+ANSWERS = "SELECT characters, suggestions, reason, first_text_ms, answer_ms FROM suggestions"
+
+
+async def test_later_queries_of_an_answered_completion_leave_its_record_as_it_is(editor, tmp_path):
+    first = editor.ask()
+    await editor.engine.wait_for_request(1)
+    editor.clock.now += 0.5
+    await editor.engine.say("value", done=True)
+    await first
+    for typed in ("v", "alu"):
+        editor.clock.now += 1
+        editor.type(typed)
+        await editor.ask()
+    cancelled = editor.ask()
+    await settle()
+    cancelled.cancel()
+    await settle()
+    assert await rows(editor, tmp_path, ANSWERS) == [(5, 1, "", 500, 500)]
+
+
+async def test_a_query_that_was_superseded_before_any_text_is_replaced_in_the_record(editor, tmp_path):
+    first = editor.ask()
+    await editor.engine.wait_for_request(1)
+    editor.type("v")
+    editor.clock.now += 1
+    second = editor.ask()
+    assert (await first).reason == "superseded"
+    editor.clock.now += 0.5
+    await editor.engine.say("value", done=True)
+    await second
+    assert await rows(editor, tmp_path, ANSWERS) == [(4, 1, "", 500, 500)]
+
+
+async def test_times_count_from_the_first_query_that_got_text_although_typing_superseded_it(editor, tmp_path):
+    editor.completer._on_partial = lambda query, answer, _done: editor.recorder.answered(query, answer)
+    first = editor.ask()
+    await editor.engine.wait_for_request(1)
+    editor.clock.now += 0.5
+    await editor.engine.say("val")
+    await editor.engine.say("valu")
+    assert await rows(editor, tmp_path, ANSWERS) == [(4, 1, "", 500, 500)]
+    editor.type("v")
+    second = editor.ask()
+    await first
+    editor.clock.now += 0.5
+    await editor.engine.say("value", done=True)
+    await second
+    assert await rows(editor, tmp_path, ANSWERS) == [(4, 1, "", 500, 1000)]
+
+
 async def test_the_store_contains_no_word_of_a_document_or_of_its_name(editor, tmp_path):
     editor.type("CANARY_typed ")
     answer = await editor.suggest("CANARY_said", invoked=True)

@@ -55,6 +55,32 @@ def test_a_suggestion_is_recorded_with_its_outcome_and_its_remains(store, teleme
     assert rows(store, "SELECT * FROM persistence") == [("a", 30, 0.5, 6)]
 
 
+def test_events_after_a_clear_by_another_process_go_into_a_new_store(store, telemetry):
+    telemetry.save(record("before"))
+    assert telemetry.flush()
+    clear(store)
+    telemetry.save(record("after"))
+    assert telemetry.flush()
+    assert rows(store, "SELECT id FROM suggestions") == [("after",)]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have no such modes")
+def test_only_the_user_can_read_the_store_and_the_files_beside_it(store, telemetry):
+    before = os.umask(0o022)
+    try:
+        for id_ in ("first", "second"):
+            telemetry.save(record(id_))
+            assert telemetry.flush()
+            assert {file.name: file.stat().st_mode & 0o777 for file in store.parent.iterdir()} == {
+                f"{store.name}{suffix}": 0o600 for suffix in ("", "-wal", "-shm")
+            }
+            for file in store.parent.iterdir():
+                file.chmod(0o644)  # as earlier versions left them
+            open_store(store).close()
+    finally:
+        os.umask(before)
+
+
 def test_a_later_answer_of_the_same_completion_updates_its_row_and_keeps_the_outcome(store, telemetry):
     telemetry.save(record("a", characters=1))
     telemetry.accepted("a", 1, whole=True)

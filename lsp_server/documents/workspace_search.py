@@ -1,0 +1,89 @@
+"""Searches the workspace's folders for the files that may be sent to the engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from lsp_server.documents.file_policy import FilePolicy, is_noise
+from lsp_server.documents.workspace_folders import Folder, FolderFile
+
+MAX_FILE_BYTES = 300_000
+"""Maximum size of a file that is sent. Larger files are mostly generated."""
+
+MAX_SCAN_BYTES = 20_000_000
+"""Maximum total size of the files that one scan chooses."""
+
+_MAX_VISITS_PER_FILE = 20  # entries of folders that a scan looks at for each file that it may send
+
+
+def search(
+    policies: Mapping[Folder, FilePolicy], near: set[Path], limit: int, is_current: Callable[[], bool]
+) -> list[FolderFile]:
+    """Return the files to send: those in the folders `near` first, then the newest. It may run on a thread.
+
+    Args:
+        policies: The folders to search, each with the policy that decides on its files.
+        near: Folders whose files come first.
+        limit: Maximum number of files.
+        is_current: Returns whether the result is still wanted; if not, the search ends early.
+    """
+    found: list[tuple[bool, float, int, FolderFile]] = []
+    for folder, policy in policies.items():
+        for entry in _walk(folder, policy, limit * _MAX_VISITS_PER_FILE, is_current):
+            try:
+                facts = entry.stat()
+            except OSError:  # deleted since its folder was listed
+                continue
+            path = Path(entry.path)
+            if facts.st_size <= MAX_FILE_BYTES:
+                found.append((path.parent not in near, -facts.st_mtime, facts.st_size, FolderFile(folder, path)))
+    found.sort(key=lambda one: one[:2])
+    chosen: list[FolderFile] = []
+    total = 0
+    for _, _, size, file in found[:limit]:
+        total += size
+        if total > MAX_SCAN_BYTES:
+            break
+        chosen.append(file)
+    return chosen
+
+
+def has_entries(path: Path) -> bool:
+    """Return whether a path is a folder that is not empty."""
+    return bool(_entries(path, 1))
+
+
+def _walk(
+    folder: Folder, policy: FilePolicy, visits: int, is_current: Callable[[], bool]
+) -> Iterator[os.DirEntry[str]]:
+    """Yield the files below a folder that the policy allows, level by level, without following links."""
+    queue = [folder.path]
+    for current in queue:  # the loop appends subfolders: breadth first
+        if visits <= 0:
+            return
+        entries = _entries(current, visits)
+        visits -= len(entries)
+        for entry in entries:
+            if not is_current():
+                return
+            is_folder = entry.is_dir(follow_symlinks=False)
+            path = Path(entry.path)
+            name = FolderFile(folder, path).name
+            if is_noise(name, is_folder=is_folder) or policy.refusal(path, is_folder=is_folder):
+                continue
+            if is_folder:
+                queue.append(path)
+            elif entry.is_file(follow_symlinks=False):
+                yield entry
+
+
+def _entries(folder: Path, max_entries: int) -> list[os.DirEntry[str]]:
+    """Return at most `max_entries` entries of a folder, sorted by name."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(islice(entries, max_entries), key=lambda entry: entry.name)
+    except OSError:
+        return []

@@ -1,0 +1,109 @@
+"""What changes of the settings, of the workspace's folders and of files on disk set in motion."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lsprotocol import types
+
+from lsp_server.client_settings import ClientSettings
+from lsp_server.documents.workspace_feed import WorkspaceFeed
+from lsp_server.documents.workspace_folders import WorkspaceFolders
+from lsp_server.engine.link import EngineLink
+from lsp_server.settings.config import PROJECT_FILE
+from lsp_server.settings.table import Settings
+from lsp_server.suggesting.quiet_controls import QuietControls
+from lsp_server.telemetry.recorder import SuggestionRecorder
+from lsp_server.telemetry.schema import usable_store_path
+
+
+class WorkspaceChanges:
+    """Keeps settings and folders as the client and the files say, and applies them to what depends on them.
+
+    Args:
+        settings: The settings.
+        folders: The workspace folders.
+        feed: Sends their files to the engine.
+        quiet: Says why there are no suggestions.
+        engine: Connects to the engine that the settings name.
+        recorder: Records while telemetry is on.
+    """
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        folders: WorkspaceFolders,
+        feed: WorkspaceFeed,
+        quiet: QuietControls,
+        engine: EngineLink,
+        recorder: SuggestionRecorder,
+    ) -> None:
+        self._settings = settings
+        self._folders = folders
+        self._feed = feed
+        self._quiet = quiet
+        self._engine = engine
+        self._recorder = recorder
+        self._is_recording = self._is_closed = False
+        self._applying = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Request the client's settings, and apply all."""
+        await self._settings.pull()
+        await self._use_settings()
+
+    async def close(self) -> None:
+        """Close the engine and the telemetry. Later changes have no effect."""
+        async with self._applying:
+            self._is_closed = True
+            await self._engine.close()
+            await self._recorder.close()
+
+    async def change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
+        """Handle a change of the client's settings."""
+        before = self._settings.now
+        await self._settings.changed(params.settings)
+        await self._settings_changed(before)
+
+    async def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
+        """Handle added and removed workspace folders."""
+        self._folders.remove(params.event.removed)
+        self._folders.add(params.event.added)
+        self._feed.folders_closed(folder.uri for folder in params.event.removed)
+        self._settings.load()
+        await self._use_settings()
+        await self._feed.scan()
+
+    async def change_files(self, params: types.DidChangeWatchedFilesParams) -> None:
+        """Handle changes of files on disk."""
+        if any(change.uri.endswith(f"/{PROJECT_FILE}") for change in params.changes):
+            before = self._settings.now
+            self._settings.load()
+            await self._settings_changed(before)
+        await self._feed.files_changed(params.changes)
+
+    async def saved(self, params: types.DidSaveTextDocumentParams) -> None:
+        """Handle a saved document as a changed file: not every client says which files change on disk."""
+        event = types.FileEvent(params.text_document.uri, types.FileChangeType.Changed)
+        await self.change_files(types.DidChangeWatchedFilesParams([event]))
+
+    async def _settings_changed(self, before: Settings) -> None:
+        """Apply the current settings. If they choose other files for the engine than those before, search for them."""
+        await self._use_settings()
+        now = self._settings.now
+        if (now.engine_send, now.index_files) != (before.engine_send, before.index_files):
+            await self._feed.scan()
+
+    async def _use_settings(self) -> None:
+        """Apply the current settings to the recorder and the engine.
+
+        They may be newer than the change that caused this call: a call waits for the calls before it.
+        """
+        async with self._applying:
+            if self._is_closed:
+                return
+            if self._settings.now.telemetry != self._is_recording:
+                self._is_recording = self._settings.now.telemetry
+                await self._recorder.switch(usable_store_path() if self._is_recording else None)
+            self._quiet.update()
+            await self._engine.use(self._settings.now)
