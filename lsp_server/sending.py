@@ -31,6 +31,13 @@ class Sending:
         path = path_of(uri)
         return self._allows(self._folders.folder_of(path) if path else None, path)
 
+    def may_share(self, uri: str) -> bool:
+        """Return whether text of a file may go to a model server beside a local model: only if the user has such a one.
+
+        Who lets an engine on another machine have the text has not allowed that it goes on from there.
+        """
+        return remote_address(self._settings()).is_second and self.may_send(uri)
+
     def may_feed(self, file: FolderFile) -> bool:
         """Return whether the engine may get a file of the workspace.
 

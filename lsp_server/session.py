@@ -64,7 +64,7 @@ class Session:
         self._background: set[asyncio.Task[None]] = set()
         self.quiet = QuietControls(self.status, lambda: self.settings, self.folders, SwitchedOff(off_path()), clock)
         self.policy = RequestPolicy(lambda: self.settings, self.quiet, self._refusal_of_file, clock)
-        self._builder = RequestBuilder(self.documents, self.folders, self.sending.may_send)
+        self._builder = RequestBuilder(self.documents, self.folders, self.sending.may_share)
         self.completer = InlineCompleter(
             source=lambda: self.engine.source,
             policy=self.policy,

@@ -61,8 +61,9 @@ async def _engine_checks(options: argparse.Namespace, console: Console) -> tuple
     try:
         async with connected_client(options, console) as client:
             ready_s = time.perf_counter() - started
+            beside = users_remote_address().is_second
             request = CompletionRequest(
-                "def add(a, b):\n    return ", "\n", language="python", mode=Mode.LINE, remote=True
+                "def add(a, b):\n    return ", "\n", language="python", mode=Mode.LINE, remote=beside
             )
             events = [event async for event in client.complete(request)]
             health = await client.health(memory=True) or {}

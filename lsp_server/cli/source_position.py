@@ -10,6 +10,7 @@ from completion.request import CompletionRequest
 from completion.syntax.file_endings import language_of
 from lsp_server.documents.file_policy import repository_top
 from lsp_server.documents.text_lines import split_lines
+from lsp_server.settings.config import users_remote_address
 from lsp_server.workspace_reader import read_named
 
 _MAX_BYTES = 8 << 20
@@ -74,7 +75,7 @@ def request_at(position: SourcePosition, **fields: object) -> CompletionRequest:
         document=str(position.path.resolve()),
         workspace=str(root),
         invoked=True,
-        remote=True,  # the command has said where the text goes
+        remote=users_remote_address().is_second,  # the command has said where the text goes
         **fields,  # type: ignore[arg-type]
     )
 

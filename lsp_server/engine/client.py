@@ -25,6 +25,8 @@ _MAX_RETRY_S = 0.5
 _FAILURE_KEPT_S = 15.0
 """Seconds for which a failure is reported again without a new attempt, so that not every keystroke starts a host."""
 _LOST = "The connection to the engine was lost. The next request connects again."
+_MAX_DEATHS = 3
+"""Number of hosts in a row that may be ended while they start, before that counts as a failure: memory may be short."""
 _CLOSED = "The connection to the engine was closed. Send the request again."
 
 
@@ -58,6 +60,7 @@ class EngineClient:
         self._changed = asyncio.Event()
         self._is_closed = False
         self._failure: tuple[float, DraftlineError] | None = None
+        self._deaths = 0  # hosts that ended in a row while they started
 
     async def connect(self) -> EngineStatus:
         """Find or start the host, wait until its model is ready, and return its status. Do nothing if it is ready.
@@ -75,13 +78,16 @@ class EngineClient:
             try:
                 async with self._watched():
                     await self._find_or_start()
-                    return await self._until_ready()
+                    status = await self._until_ready()
             except DraftlineError as error:
-                if not isinstance(error, HostGoneError):
+                self._deaths += isinstance(error, HostGoneError)
+                if not isinstance(error, HostGoneError) or self._deaths >= _MAX_DEATHS:
                     self._failure = (self._clock() + _FAILURE_KEPT_S, error)
                 await self._disconnect()
                 self._note(EngineStatus("error", sentence=str(error), code=error.code))
                 raise
+            self._deaths = 0
+            return status
 
     async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent]:
         """Yield the events of a request. Closing the iterator cancels it within one model step.
@@ -192,7 +198,7 @@ class EngineClient:
     async def _find_or_start(self) -> None:
         """Get a lease from the running host, or from a host that this starts."""
         deadline = self._clock() + self._patience.start_s
-        retry_s = _FIRST_RETRY_S
+        retry_s, killed = _FIRST_RETRY_S, 0
         while (remaining_s := deadline - self._clock()) > 0:
             if await self._try_lease(remaining_s):
                 return
@@ -203,7 +209,12 @@ class EngineClient:
                 )
             if retry_s == _FIRST_RETRY_S:
                 self._note(EngineStatus("starting", sentence="Starting the engine."))
-            self._launcher.ensure_running()
+            killed += self._launcher.ensure_running()
+            if killed == _MAX_DEATHS:
+                raise EngineUnavailableError(
+                    f"The engine was ended {killed} times before it answered, by the system or another program: memory "
+                    f"may be short. Its output: {self._launcher.address().crash_path}"
+                )
             await asyncio.sleep(retry_s)
             retry_s = min(_MAX_RETRY_S, 1.5 * retry_s)
         processes = await asyncio.to_thread(self._launcher.processes)

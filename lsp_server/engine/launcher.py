@@ -74,24 +74,26 @@ class HostLauncher:
         """Return the files of the host. The errors are those of `host_address`."""
         return host_address(self._options.model, self._options.backend, self._options.remote.arguments())
 
-    def ensure_running(self) -> None:
-        """Start a host, unless the one that this launcher started still runs.
+    def ensure_running(self) -> bool:
+        """Start a host, unless the one that this launcher started still runs; return whether a signal ended that one.
 
         Raises:
             EngineUnavailableError: The previous host ended with an error, or the program cannot be started.
             StorageError: The file for the host's standard error cannot be written.
         """
+        status = 0
         if self._process is not None:
-            status = self._process.poll()
-            if status is None:
-                return
-            self._process = None
+            running = self._process.poll()
+            if running is None:
+                return False
+            status, self._process = running, None
             if status > 0 and status not in _EXPECTED:
                 crash = self.address().crash_path
                 raise EngineUnavailableError(
                     f"The engine could not start (exit status {status}): {_last_line(crash)} Its output: {crash}"
                 )
         self._process = self._start()
+        return status < 0
 
     def processes(self) -> list[psutil.Process]:
         """Return the processes of the host at the address and of the one that this launcher started."""

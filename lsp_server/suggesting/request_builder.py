@@ -25,15 +25,15 @@ class RequestBuilder:
     Args:
         documents: The open documents.
         folders: The workspace folders.
-        may_send: Returns whether the text of a file, by its URI, may go to the model server beside a local model.
+        may_share: Returns whether the text of a file, by its URI, may go to the model server beside a local model.
     """
 
     def __init__(
-        self, documents: DocumentStore, folders: WorkspaceFolders, may_send: Callable[[str], bool] = lambda _uri: False
+        self, documents: DocumentStore, folders: WorkspaceFolders, may_share: Callable[[str], bool] = lambda _uri: False
     ) -> None:
         self._documents = documents
         self._folders = folders
-        self._may_send = may_send
+        self._may_share = may_share
 
     def build(
         self, document: Document, place: Place, settings: Settings, *, suggestions: int = 1, invoked: bool = False
@@ -65,15 +65,15 @@ class RequestBuilder:
             invoked=invoked,
             in_comments=invoked or settings.in_comments,
             in_strings=invoked or settings.in_strings,
-            remote=self._may_send(document.notebook or document.uri),
+            remote=self._may_share(document.notebook or document.uri),
         )
 
     def build_edit(self, document: Document, code: str, instruction: str, settings: Settings) -> CompletionRequest:
         """Return the engine's request for an edited code of a document."""
         _, _, workspace = self._where(document)
         request = edit_request(code, instruction, document.language)
-        may_send = self._may_send(document.notebook or document.uri)
-        return replace(request, workspace=workspace, drafting=settings.drafting, remote=may_send)
+        may_share = self._may_share(document.notebook or document.uri)
+        return replace(request, workspace=workspace, drafting=settings.drafting, remote=may_share)
 
     def path_of(self, document: Document) -> str:
         """Return a document's path in the workspace folder."""

@@ -98,3 +98,11 @@ async def test_what_a_new_rule_forbids_is_withdrawn(tmp_path):
     assert "customers/c.py" in await workspace.fed()
     workspace.settings = replace(workspace.settings, engine_send=("*", f"!{tmp_path}/customers"))
     assert await workspace.fed() == {"a.py", "lib/b.py"}
+
+
+@pytest.mark.parametrize("engine", [HOST, SERVER, LOCAL_FIRST])
+def test_only_a_model_server_beside_the_users_own_local_model_gets_what_may_be_sent(tmp_path, engine):
+    """Who allows a host of a room has not allowed the model server that this host may have beside its model."""
+    workspace = Workspace(tmp_path, SEND, engine_send=("*", f"!{tmp_path}/customers"), **engine)
+    assert workspace.sending.may_share((tmp_path / "a.py").as_uri()) == (engine is LOCAL_FIRST)
+    assert not workspace.sending.may_share((tmp_path / "customers/c.py").as_uri())

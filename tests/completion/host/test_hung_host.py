@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from completion.errors import EngineUnavailableError
 from completion.host.process.address import host_address
 from completion.request import Closing, CompletionRequest, WorkspaceUpdate
 from lsp_server.cli.main import main
@@ -211,6 +212,44 @@ async def test_a_host_that_does_not_get_as_far_as_its_lock_is_ended_after_the_st
         await connecting
     assert statuses[-1].state == "error"
     assert not hosts()
+
+
+def counted(script, starts):
+    """Return options for a host that runs a script, and writes down that it starts."""
+    script = f"open({str(starts)!r}, 'a').write('x')\n{script}"
+    return replace(OPTIONS, program=(sys.executable, "-c", script, PROGRAM[1]))
+
+
+async def test_a_host_that_is_killed_before_it_answers_is_not_started_for_every_key(clients, tmp_path):
+    now = [0.0]
+    options = counted("import os; os.kill(os.getpid(), 9)", tmp_path / "starts")
+    client, _ = clients(options=options, clock=lambda: now[0])
+    for second, starts in ((0.0, 4), (1.0, 4), (60.0, 7)):
+        now[0] = second
+        with pytest.raises(EngineUnavailableError, match=r"ended 3 times before it answered.*Its output"):
+            await client.connect()
+        assert len((tmp_path / "starts").read_text()) <= starts
+
+
+async def test_a_host_that_is_killed_whenever_it_loads_is_not_started_for_every_key(clients, tmp_path):
+    """As where memory is short: each start would load the model again."""
+    script = (
+        "import signal, sys\n"
+        "from completion.host.process.lifetime import parse_settings, serve\n"
+        "serve(parse_settings(sys.argv[2:]), lambda _: signal.pause(), on_listening=lambda _: None)"
+    )
+    client, _ = clients(options=counted(script, tmp_path / "starts"), clock=lambda: 0.0)
+    for _ in range(3):
+        connecting = asyncio.create_task(client.connect())
+        async with asyncio.timeout(60):
+            while client.status.state != "loading":
+                await asyncio.wait([connecting], timeout=0.01)
+        os.kill(client.status.pid, signal.SIGKILL)
+        with pytest.raises(EngineUnavailableError, match="ended while it loaded"):
+            await connecting
+    with pytest.raises(EngineUnavailableError, match="ended while it loaded"):
+        await client.connect()
+    assert len((tmp_path / "starts").read_text()) == 3
 
 
 async def test_a_closing_sent_to_a_stopped_host_fails_and_the_host_is_ended(clients):
