@@ -17,11 +17,12 @@ from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ModelError, ModelNotFoundError, StorageError, UnsupportedModelError
 from completion.memory import Held, resident_bytes
 from completion.model.architecture import read_architecture
-from completion.model.int8 import packed_weights
+from completion.model.int8 import packing
 from completion.model.int8.int8_sections import gate_up_order, pack_matrix
 from completion.model.int8.kernels.processor import ON_ARM, weight_layout
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS
-from completion.model.int8.packed_weights import check_sizes, load_packed
+from completion.model.int8.packed_weights import load_packed
+from completion.model.int8.packing import check_sizes
 from completion.model.int8.quantized import QuantizedTransformer, tree_rows
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.transformer import has_int8_instructions, load_transformer
@@ -504,7 +505,7 @@ def test_gate_channels_are_followed_by_their_up_channels():
 
 def test_a_model_is_packed_once(tiny_qwen, tmp_path, monkeypatch):
     load_packed(tiny_qwen[0], tmp_path)
-    monkeypatch.setattr(packed_weights, "run_apart", None)  # a second packing would call it
+    monkeypatch.setattr(packing, "run_apart", None)  # a second packing would call it
     assert load_packed(tiny_qwen[0], tmp_path).architecture == read_architecture(tiny_qwen[0])
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".packing")]
 
