@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
+from completion.model.store import converted_models
 from tests.tiny_models import HEAD_DIM, HEADS, KV_HEADS, VOCABULARY_SIZE, tiny_tokenizer, write_tiny_model
 
 _NAMES = {
@@ -135,6 +136,12 @@ def _add_sentencepiece(writer: gguf.GGUFWriter) -> None:
     types = [2, *[3] * (len(control) - 1), *[6] * 256, *[1] * len(pieces), *[5] * len(unused)]
     writer.add_token_types(types)
     writer.add_token_scores([-float(n) for n in range(VOCABULARY_SIZE)])
+
+
+def write_record(folder: Path) -> Path:
+    """Make a folder one that a conversion of ours made, for what is kept in it."""
+    converted_models._write_record(converted_models.Source(folder.name, "0" * 12, ""), folder)
+    return folder
 
 
 def add_tensor(

@@ -10,14 +10,14 @@ import gguf
 import numpy as np
 import numpy.typing as npt
 
-from completion.errors import UnsupportedModelError
+from completion.errors import ModelDamagedError, UnsupportedModelError
 from completion.model.architecture import Architecture
 from completion.model.families import layer_names
 from completion.model.int8.gguf_blocks import repack
 from completion.model.int8.int8_sections import gate_up_order
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
 from completion.model.int8.kernels.sizes import CHANNELS
-from completion.model.store.converted_models import GGUF_NAME
+from completion.model.store.converted_models import kept_gguf
 from completion.model.store.gguf_conversion import GgufFile, Tensor
 from completion.model.weights import StoredTensors
 
@@ -35,11 +35,12 @@ def block_sections(folder: Path, architecture: Architecture) -> Iterator[tuple[s
 
     Raises:
         UnsupportedModelError: The model does not come from a GGUF file whose blocks all have a kernel.
+        ModelDamagedError: The GGUF file lacks a matrix.
     """
-    if not (folder / GGUF_NAME).is_file():
+    if (source := kept_gguf(folder)) is None:
         kinds = ", ".join(KIND_NUMBERS)
         raise UnsupportedModelError(f"{folder.name} is not from a GGUF file with {kinds} only. Use the backend int8.")
-    file = _Blocks(folder)
+    file = _Blocks(source)
     residual = architecture.residual_scale
     for index in range(architecture.layers):
         names = layer_names(architecture.family, index)
@@ -64,14 +65,27 @@ def block_sections(folder: Path, architecture: Architecture) -> Iterator[tuple[s
 
 
 class _Blocks:
-    """Tensors of a folder's GGUF file."""
+    """Tensors of a GGUF file."""
 
-    def __init__(self, folder: Path) -> None:
-        self._tensors = {tensor.name: tensor for tensor in GgufFile(folder / GGUF_NAME).tensors()}
+    def __init__(self, path: Path) -> None:
+        self._path, self._tensors = path, {tensor.name: tensor for tensor in GgufFile(path).tensors()}
 
     def strips(self, name: str) -> Strips:
-        """Return the strips of a matrix."""
-        return list(_strips(self._tensors[f"{name}.weight"]))
+        """Return the strips of a matrix.
+
+        Raises:
+            ModelDamagedError: The file lacks it.
+            UnsupportedModelError: Its blocks have no kernel.
+        """
+        tensor = self._tensors.get(f"{name}.weight")
+        if tensor is None:
+            raise ModelDamagedError(f"{self._path} lacks the tensor {name}.weight. Convert the model again.")
+        if not tensor.has_kernel:
+            kind, kinds = tensor.source.tensor_type.name, ", ".join(KIND_NUMBERS)
+            raise UnsupportedModelError(
+                f"{self._path} has the tensor {tensor.name} as {kind}; {kinds} are multiplied. Use the backend int8."
+            )
+        return list(_strips(tensor))
 
     def biases(self, names: Sequence[str]) -> Section:
         """Return the biases of some matrices, joined; a missing one is zero."""

@@ -18,6 +18,7 @@ from completion.model.int8.block_sums import BLOCK_BYTES, sealed, sums_of_file
 from completion.model.int8.kernels.processor import weight_layout
 from completion.model.int8.kernels.sizes import CHANNELS, GROUP_LIMIT, VALUE_CHANNELS
 from completion.model.store.apart import run_apart
+from completion.model.store.converted_models import kept_gguf
 from completion.model.store.disk import sync_files
 from completion.progress import Progress, silent
 
@@ -32,8 +33,9 @@ the model comes from."""
 
 
 def fingerprint(folder: Path, form: Form) -> str:
-    """Return a digest of the model files' paths, sizes and times, and of the layout, so that a change packs again."""
-    files = sorted([*folder.glob("*.safetensors"), folder / "config.json"])
+    """Return a digest that changes with the paths, sizes and times of the packed files, and with the layout."""
+    blocks = kept_gguf(folder) if form == "q4" else None
+    files = sorted([*folder.glob("*.safetensors"), folder / "config.json", *filter(None, [blocks])])
     state = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
     layout = [] if form == "q4" else [*weight_layout(), GROUP_LIMIT]
     fields = tuple(Architecture.__dataclass_fields__)  # the index holds one

@@ -138,6 +138,13 @@ def folder_bytes(folder: Path) -> int:
     return sum(_size(path) for path in folder.glob("*") if path.is_file())
 
 
+def kept_gguf(folder: Path) -> Path | None:
+    """Return the GGUF file that a folder was converted from, if the conversion kept it; a user's own does not count."""
+    record = read_record(folder)
+    path = folder / GGUF_NAME
+    return path if record is not None and GGUF_NAME in record["files"] and path.is_file() else None
+
+
 def read_record(folder: Path) -> Record | None:
     """Return what a finished conversion recorded, None if there is no valid record."""
     try:
