@@ -62,6 +62,11 @@ class StoredTensors:
             files = [file for file in files if file.name in named]
         self._tensors = {name: tensor for file in files for name, tensor in _read(file).items()}
 
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of every tensor, by its name."""
+        return {name: tensor.values.shape for name, tensor in self._tensors.items()}
+
     def get(self, name: str) -> StoredTensor | None:
         """Return a tensor, None if there is none of this name."""
         return self._tensors.get(name)

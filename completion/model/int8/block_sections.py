@@ -10,7 +10,7 @@ import gguf
 import numpy as np
 import numpy.typing as npt
 
-from completion.errors import ModelDamagedError, UnsupportedModelError
+from completion.errors import UnsupportedModelError
 from completion.model.architecture import Architecture
 from completion.model.families import layer_names
 from completion.model.int8.gguf_blocks import repack
@@ -19,7 +19,7 @@ from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
 from completion.model.int8.kernels.sizes import CHANNELS
 from completion.model.store.converted_models import kept_gguf
 from completion.model.store.gguf_conversion import GgufFile, Tensor
-from completion.model.weights import StoredTensors
+from completion.model.tensor_shapes import check_shapes, checked_tensors
 
 _CHUNK_ROWS = 256 * STRIP  # rows that are repacked at a time
 _PANEL_STRIPS = CHANNELS // STRIP
@@ -35,12 +35,13 @@ def block_sections(folder: Path, architecture: Architecture) -> Iterator[tuple[s
 
     Raises:
         UnsupportedModelError: The model does not come from a GGUF file whose blocks all have a kernel.
-        ModelDamagedError: The GGUF file lacks a matrix.
+        ModelDamagedError: The folder's files are damaged, or of another model than the config.
     """
     if (source := kept_gguf(folder)) is None:
         kinds = ", ".join(KIND_NUMBERS)
         raise UnsupportedModelError(f"{folder.name} is not from a GGUF file with {kinds} only. Use the backend int8.")
-    file = _Blocks(source)
+    embeddings, file = checked_tensors(folder, architecture), _Blocks(source)
+    check_shapes(file.shapes, architecture, source)
     residual = architecture.residual_scale
     for index in range(architecture.layers):
         names = layer_names(architecture.family, index)
@@ -61,7 +62,7 @@ def block_sections(folder: Path, architecture: Architecture) -> Iterator[tuple[s
                 yield from file.norm(f"{index}.{part}", name)
     yield from file.norm("final.attention_norm", "model.norm", architecture.logits_scale)
     yield from _matrix("final.qkv", file.strips("model.embed_tokens" if architecture.tied_head else "lm_head"))
-    yield "embeddings", StoredTensors(folder)["model.embed_tokens.weight"].bfloats()
+    yield "embeddings", embeddings["model.embed_tokens.weight"].bfloats()
 
 
 class _Blocks:
@@ -70,16 +71,18 @@ class _Blocks:
     def __init__(self, path: Path) -> None:
         self._path, self._tensors = path, {tensor.name: tensor for tensor in GgufFile(path).tensors()}
 
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of every tensor, by its name."""
+        return {name: tensor.shape for name, tensor in self._tensors.items()}
+
     def strips(self, name: str) -> Strips:
         """Return the strips of a matrix.
 
         Raises:
-            ModelDamagedError: The file lacks it.
             UnsupportedModelError: Its blocks have no kernel.
         """
-        tensor = self._tensors.get(f"{name}.weight")
-        if tensor is None:
-            raise ModelDamagedError(f"{self._path} lacks the tensor {name}.weight. Convert the model again.")
+        tensor = self._tensors[f"{name}.weight"]
         if not tensor.has_kernel:
             kind, kinds = tensor.source.tensor_type.name, ", ".join(KIND_NUMBERS)
             raise UnsupportedModelError(

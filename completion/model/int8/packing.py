@@ -22,7 +22,7 @@ from completion.model.store.converted_models import kept_gguf
 from completion.model.store.disk import sync_files
 from completion.progress import Progress, silent
 
-FORMAT = 4
+FORMAT = 5
 """Version of the packed layout; a change packs all models again."""
 _ALIGNMENT = 4096  # of a section in the file
 ROWS = "embeddings"
