@@ -8,6 +8,7 @@ import mmap
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -27,7 +28,8 @@ from completion.model.int8.block_sums import (
     sums_of,
     unsealed,
 )
-from completion.model.int8.packing import ROWS, Form, fingerprint, pack
+from completion.model.int8.packing import FORMAT, ROWS, Form, pack, packed_target
+from completion.model.store.converted_models import packed_forms
 from completion.model.store.disk import storage_errors
 from completion.model.worker_threads import usable_threads
 from drafting.arrays import IntArray
@@ -114,7 +116,7 @@ def load_packed(folder: Path, cache_folder: Path, form: Form = "int8", *, mapped
         ModelError: The model's files are missing or damaged.
         StorageError: The packed file cannot be written.
     """
-    target = cache_folder / f"{folder.name[:40]}-{fingerprint(folder, form)}"
+    target = packed_target(folder, cache_folder, form)
     with storage_errors(cache_folder), FileLock(cache_folder / f"{target.name}.lock"):
         if target.is_dir():
             try:
@@ -123,7 +125,29 @@ def load_packed(folder: Path, cache_folder: Path, form: Form = "int8", *, mapped
                 logger.warning("%s They are packed again.", damage)
                 shutil.rmtree(target)
         pack(folder, target, form)
+        _delete_stale(folder, target)
         return _map(target, mapped=mapped)
+
+
+def _delete_stale(folder: Path, target: Path) -> None:
+    """Delete a model's packed forms of older formats, and those of models whose folder is gone.
+
+    A form that another process holds or the system keeps (Windows, while it is mapped) stays until the next packing.
+    """
+    formats = packed_forms(folder, target.parent)
+    for form in target.parent.glob("*/"):
+        if formats.get(form, FORMAT) < FORMAT or _is_orphan(form):
+            lock = target.parent / f"{form.name.removesuffix('.partial')}.lock"
+            with suppress(OSError), FileLock(lock, timeout=0):
+                shutil.rmtree(form)
+
+
+def _is_orphan(form: Path) -> bool:
+    """Return whether the folder that a form was packed from is gone; not if that is unknown."""
+    try:
+        return not Path(_header(form).get("folder", "/")).is_dir()
+    except ModelDamagedError:
+        return False
 
 
 def _map(

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +17,7 @@ from completion.model.int8.block_sums import BLOCK_BYTES, sealed, sums_of_file
 from completion.model.int8.kernels.processor import weight_layout
 from completion.model.int8.kernels.sizes import CHANNELS, GROUP_LIMIT, VALUE_CHANNELS
 from completion.model.store.apart import run_apart
-from completion.model.store.converted_models import kept_gguf
+from completion.model.store.converted_models import kept_gguf, packed_name, partial_folder
 from completion.model.store.disk import sync_files
 from completion.progress import Progress, silent
 
@@ -32,20 +31,30 @@ Form = Literal["int8", "q4"]
 the model comes from."""
 
 
-def fingerprint(folder: Path, form: Form) -> str:
+def packed_target(folder: Path, cache_folder: Path, form: Form) -> Path:
+    """Return the folder of a model's packed form."""
+    return cache_folder / f"{packed_name(folder)}{FORMAT}-{_fingerprint(folder, form)}"
+
+
+def _fingerprint(folder: Path, form: Form) -> str:
     """Return a digest that changes with the paths, sizes and times of the packed files, and with the layout."""
     blocks = kept_gguf(folder) if form == "q4" else None
     files = sorted([*folder.glob("*.safetensors"), folder / "config.json", *filter(None, [blocks])])
     state = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
     layout = [] if form == "q4" else [*weight_layout(), GROUP_LIMIT]
     fields = tuple(Architecture.__dataclass_fields__)  # the index holds one
-    return hashlib.sha256(repr((FORMAT, fields, form, *layout, state)).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((fields, form, *layout, state)).encode()).hexdigest()[:16]
 
 
 def pack(folder: Path, target: Path, form: Form) -> None:
-    """Write into a temporary folder, then rename it, so that no process reads an unfinished one."""
-    unfinished = Path(tempfile.mkdtemp(prefix=".packing-", dir=target.parent))
+    """Write into a folder beside the target, then rename it, so that no process reads an unfinished one.
+
+    The caller holds the target's lock.
+    """
+    unfinished = partial_folder(target)
+    shutil.rmtree(unfinished, ignore_errors=True)  # from a process that was killed
     try:
+        unfinished.mkdir()
         run_apart(f"{__name__}:write_packed", folder, unfinished, form, progress=silent)
         sync_files(unfinished)
         unfinished.rename(target)
@@ -73,7 +82,7 @@ def write_packed(folder: Path, target: Path, form: Form, _progress: Progress) ->
             file.write(np.ascontiguousarray(section).data)
         file.truncate(file.tell() + -file.tell() % BLOCK_BYTES)
     sums = sums_of_file(target / "weights.bin").tolist()
-    header = {"architecture": architecture.to_json(), "sections": index, "sums": sums}
+    header = {"folder": str(folder.resolve()), "architecture": architecture.to_json(), "sections": index, "sums": sums}
     (target / "index.json").write_text(sealed(json.dumps(header)), encoding="utf-8")
 
 
