@@ -21,7 +21,7 @@ from completion.model.store.disk import sha256_of, storage_errors, sync_files
 from completion.paths import cache_dir
 from completion.progress import Progress
 
-CONVERSION_VERSION = 2  # incremented when a conversion writes other bytes than before
+CONVERSION_VERSION = 3  # incremented when a conversion writes other bytes than before
 GGUF_NAME = "model.gguf"
 """Name of the GGUF file in a folder that was converted from one: its blocks are multiplied as they are."""
 CHAT_TEMPLATE_NAME = "chat_template.jinja"
