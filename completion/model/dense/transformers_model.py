@@ -121,8 +121,8 @@ class TransformersModel:
             rows = _Rows(tokens[start : start + PREFILL_ROWS], chunk, chunk, visible)
             logits.append(self._forward(rows, cache, wanted))
         cache.settle(max(cache.length, int(slots[-1]) + 1))
-        ascending = np.concatenate(logits)
-        return DenseLogits(ascending[np.argsort(np.argsort(logits_rows))] if len(logits_rows) else ascending)
+        chunks = np.asarray(logits_rows, dtype=np.int64) // PREFILL_ROWS
+        return DenseLogits(np.concatenate(logits)[np.argsort(np.argsort(chunks, kind="stable"))])
 
     @torch.inference_mode()
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
