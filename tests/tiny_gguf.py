@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
+from completion.model.store import converted_models
 from tests.tiny_models import HEAD_DIM, HEADS, KV_HEADS, VOCABULARY_SIZE, tiny_tokenizer, write_tiny_model
 
 _NAMES = {
@@ -105,9 +106,25 @@ def _add_sizes(writer: gguf.GGUFWriter, config: dict) -> None:
     writer.add_rope_freq_base(
         config["rope_theta"] if "rope_theta" in config else config["rope_parameters"]["rope_theta"]
     )
+    _add_rope_scaling(writer, config.get("rope_parameters") or {})
     writer.add_bos_token_id(config.get("bos_token_id") or 0)
     writer.add_eos_token_id(config.get("eos_token_id") or 2)
     writer.add_chat_template(CHAT_TEMPLATE)
+
+
+def _add_rope_scaling(writer: gguf.GGUFWriter, parameters: dict) -> None:
+    if (kind := parameters.get("rope_type", "default")) == "default":
+        return
+    writer.add_rope_scaling_type(gguf.RopeScalingType(kind))
+    for name, add in {
+        "factor": writer.add_rope_scaling_factor,
+        "original_max_position_embeddings": writer.add_rope_scaling_orig_ctx_len,
+        "beta_fast": writer.add_rope_scaling_yarn_beta_fast,
+        "beta_slow": writer.add_rope_scaling_yarn_beta_slow,
+        "attention_factor": writer.add_rope_scaling_yarn_attn_factor,
+    }.items():
+        if name in parameters:
+            add(parameters[name])
 
 
 def _add_byte_level(writer: gguf.GGUFWriter, splitting: str) -> None:
@@ -135,6 +152,12 @@ def _add_sentencepiece(writer: gguf.GGUFWriter) -> None:
     types = [2, *[3] * (len(control) - 1), *[6] * 256, *[1] * len(pieces), *[5] * len(unused)]
     writer.add_token_types(types)
     writer.add_token_scores([-float(n) for n in range(VOCABULARY_SIZE)])
+
+
+def write_record(folder: Path) -> Path:
+    """Make a folder one that a conversion of ours made, for what is kept in it."""
+    converted_models._write_record(converted_models.Source(folder.name, "0" * 12, ""), folder)
+    return folder
 
 
 def add_tensor(

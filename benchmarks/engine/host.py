@@ -6,30 +6,38 @@ import argparse
 import json
 import time
 
+SESSION_TOKENS = 2000
+"""Length of the session, in tokens."""
+
 
 def main() -> None:
-    """Load the model as the host does, fill a session of 2,000 tokens, and print seconds and megabytes."""
+    """Load the engine as the host does, fill a session of 2,000 tokens, and print seconds and megabytes."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="default")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
 
     import numpy as np
     import psutil
 
-    import completion.host.engine_loader  # noqa: F401  (the imports of the host count as its memory)
-    from completion.engine import Engine, product_settings
-    from completion.model.loading import load_model
+    from completion.engine import Engine
+    from completion.host.engine_loader import engine_loader
+    from completion.host.server import HostSettings
+    from completion.progress import silent
 
     started = time.perf_counter()
-    loaded = load_model("default", threads=arguments.threads)
-    cache, tokens = loaded.model.new_cache(2048), np.arange(2000, dtype=np.int32)
-    loaded.model.prefill(tokens[:1], tokens[:1], cache, [0]).argmax()
+    loaded = engine_loader(HostSettings(model=arguments.model, threads=arguments.threads))(silent)
     load_s = time.perf_counter() - started
-    engine = Engine(loaded, product_settings())  # the drafters count as memory of the host, too
-    loaded.model.prefill(tokens, tokens, cache, [1999]).argmax()
+    loaded.settle()
+    if not isinstance(loaded.engine, Engine):
+        raise SystemExit(f"{arguments.model} is no local model.")
+    model = loaded.engine._model  # noqa: SLF001 -- a prompt may be shorter than the session
+    slots = np.arange(min(SESSION_TOKENS, model.shape.max_positions), dtype=np.int32)
+    cache = model.new_cache(len(slots))
+    model.prefill(slots % model.shape.vocabulary_size, slots, cache, [len(slots) - 1]).argmax()
     resident = psutil.Process().memory_info().rss / 2**20
     print(json.dumps({"load_s": load_s, "resident_mb": resident}))
-    del engine
+    loaded.engine.close()
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import Backend, load_transformer
 
+REFERENCE = "transformers fp32"
 LANGUAGES = ("python", "typescript", "rust", "java")
 BATCHES = (2, 8, 16, 64)
 DRIFT_TOKENS = 192
@@ -82,6 +83,16 @@ def compare(paths: dict[str, Path], texts: dict[str, list[Tokens]]) -> dict[str,
                 ours = reference if name == next(iter(paths)) else path(window)
                 tallies[name][language].add(window, ours, reference)
     return {name: {language: tally.means() for language, tally in found.items()} for name, found in tallies.items()}
+
+
+def figures(found: dict[str, dict[str, float]], exact: dict[str, dict[str, float]]) -> dict[str, float]:
+    """Return the figures of a path by key, from its means and those of the reference by language."""
+    result: dict[str, float] = {}
+    for language, means in found.items():
+        result[f"nll_excess_{language}"] = means["nll"] - exact[language]["nll"]
+        result[f"agreement_{language}"] = means["agreement"]
+        result[f"kl_{language}"] = means["kl"]
+    return result | {"worst_nll_excess": max(result[f"nll_excess_{language}"] for language in found)}
 
 
 def row_independence(model: CausalModel, window: Tokens) -> dict[str, float | bool]:
@@ -166,7 +177,7 @@ def main() -> None:
     backends: tuple[Backend, ...] = ("bf16", "int8", "q4")
     models = {backend: load_transformer(prepare("default").folder, backend) for backend in backends}
     found = compare(
-        {"transformers fp32": reference_path()} | {backend: own_path(model) for backend, model in models.items()}, texts
+        {REFERENCE: reference_path()} | {backend: own_path(model) for backend, model in models.items()}, texts
     )
     print(f"{'path':>18}{'language':>12}{'NLL':>10}{'KL':>10}{'agreement':>11}")
     for path, by_language in found.items():
@@ -175,12 +186,7 @@ def main() -> None:
     result: dict[str, float | bool] = {}
     prefixes: dict[Backend, str] = {"int8": "", "q4": "q4_"}
     for path, prefix in prefixes.items():
-        for language in LANGUAGES:
-            means, exact = found[path][language], found["bf16"][language]
-            result[f"{prefix}nll_excess_{language}"] = means["nll"] - exact["nll"]
-            result[f"{prefix}agreement_{language}"] = means["agreement"]
-            result[f"{prefix}kl_{language}"] = means["kl"]
-        result[f"{prefix}worst_nll_excess"] = max(result[f"{prefix}nll_excess_{language}"] for language in LANGUAGES)
+        result |= {f"{prefix}{key}": value for key, value in figures(found[path], found[REFERENCE]).items()}
         independence = row_independence(models[path], texts["python"][0])
         result |= {f"{prefix}{key}": value for key, value in independence.items()}
     if isinstance(blocks := models["q4"], QuantizedTransformer):

@@ -142,7 +142,7 @@ def _load_engine(settings: HostSettings, parsing: ParserProcess, progress: Progr
         return _warm_engine(loaded, parsing, settings.session_share, progress)
     # The boundary to a GPU's driver: another program may have taken its memory since the trial.
     except Exception as error:
-        if not note_failure(loaded.folder, loaded.plan, error):
+        if not note_failure(loaded.digest, loaded.plan, error):
             raise
     del loaded
     with suppress(RuntimeError):  # after some faults a driver refuses every call
@@ -167,7 +167,7 @@ def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: flo
         f"{loaded.device} ({loaded.outcome})" if loaded.outcome else loaded.device,
         loaded.model.shape.max_positions,
         loaded.remark,
-        partial(note_failure, loaded.folder, loaded.plan),
+        partial(note_failure, loaded.digest, loaded.plan),
         getattr(loaded.model, "settle", lambda: None),
         rest=getattr(loaded.model, "rest", lambda: None),
     )

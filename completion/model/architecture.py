@@ -121,7 +121,7 @@ def read_architecture(folder: Path) -> Architecture:
 
     Raises:
         ModelNotFoundError: The folder does not exist or has no config.
-        ModelDamagedError: The config is no JSON, or lacks a size.
+        ModelDamagedError: The config is no JSON, lacks a size, or has one that is no number.
         UnsupportedModelError: The family, its activation or its attention is not supported.
     """
     path = folder / "config.json"
@@ -129,7 +129,7 @@ def read_architecture(folder: Path) -> Architecture:
         raise ModelNotFoundError(f"The folder {folder} holds no config.json. Name a converted model's folder.")
     try:
         return architecture_of(json.loads(path.read_text(encoding="utf-8")))
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
         raise ModelDamagedError(f"{path} is damaged or incomplete ({error!r}). Download the model again.") from error
 
 

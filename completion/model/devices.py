@@ -11,6 +11,7 @@ import ctypes
 import json
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -27,6 +28,7 @@ from completion.model.causal_model import CausalModel, KVCache
 from completion.model.gpu_memory import GpuPlan
 from completion.model.logits import divergence
 from completion.model.store.apart import run_apart
+from completion.model.store.model_store import PreparedModel
 from completion.model.tokenizer import CodeTokenizer
 from completion.paths import cache_dir, writing_to
 from completion.progress import Progress
@@ -144,41 +146,41 @@ def _has_driver() -> bool:
     return True
 
 
-def tried(folder: Path, gpu: Gpu, plan: GpuPlan, threads: int | None, progress: Progress) -> Trial:
+def tried(model: PreparedModel, gpu: Gpu, plan: GpuPlan, threads: int | None, progress: Progress) -> Trial:
     """Return the outcome of a GPU's trial, from the cache or from a new trial of some seconds.
 
     Args:
-        folder: Folder of the converted model.
+        model: The converted model.
         gpu: The GPU.
         plan: How the model is stored on it.
         threads: Threads of the processor, to which it is compared.
         progress: Told when a trial begins.
     """
-    record = _record(folder, gpu)
+    record = _record(model.digest, gpu)
     if (known := _read(record, gpu, plan)) is not None:
         return known
     progress(f"Trying the GPU {gpu.name}: once, some seconds", 0.0)
     try:
-        run_apart(f"{__name__}:try_gpu", folder, gpu, plan, threads, record, progress=progress, limit_s=_LIMIT_S)
+        run_apart(f"{__name__}:try_gpu", model.folder, gpu, plan, threads, record, progress=progress, limit_s=_LIMIT_S)
     except ModelError as error:
         _write(record, Trial.of_failure(gpu, error), gpu, plan)
     return _read(record, gpu, plan) or Trial(gpu.name, failure="The outcome of its trial cannot be read.")
 
 
-def note_failure(folder: Path, plan: GpuPlan | None, error: Exception) -> bool:
+def note_failure(digest: str, plan: GpuPlan | None, error: Exception) -> bool:
     """Return whether an error means that the GPU failed: no memory left, or a fault of its driver.
 
     If so, the model's next loading takes the processor, and says why.
 
     Args:
-        folder: Folder of the converted model.
+        digest: The model's, as in `PreparedModel`.
         plan: How the model is stored on the GPU, None if the model runs on the processor.
         error: The error.
     """
     if plan is None or not _is_of_gpu(error):
         return False
     if (gpu := find_gpu()) is not None:
-        _write(_record(folder, gpu), Trial.of_failure(gpu, error), gpu, plan)
+        _write(_record(digest, gpu), Trial.of_failure(gpu, error), gpu, plan)
     return True
 
 
@@ -190,9 +192,9 @@ def _is_of_gpu(error: Exception) -> bool:
     return named or isinstance(error, (torch.OutOfMemoryError, torch.AcceleratorError))
 
 
-def failed_lately(folder: Path, gpu: Gpu, plan: GpuPlan) -> str:
+def failed_lately(digest: str, gpu: Gpu, plan: GpuPlan) -> str:
     """Return why a GPU is not used, if it failed within the last hour; else ""."""
-    known = _read(_record(folder, gpu), gpu, plan)
+    known = _read(_record(digest, gpu), gpu, plan)
     return known.refusal if known is not None and known.failure else ""
 
 
@@ -258,11 +260,12 @@ def _follow(
     return rows, path
 
 
-def _record(folder: Path, gpu: Gpu) -> Path:
+def _record(digest: str, gpu: Gpu) -> Path:
+    """Return the file of a model's trial on a GPU, named after its digest: two models may have folders of one name."""
     path = cache_dir() / "devices"
     with writing_to(path, "DRAFTLINE_CACHE_DIR"):
         path.mkdir(exist_ok=True)
-    return path / f"{folder.name}-{gpu.device}.json"
+    return path / f"{digest[:12]}-{gpu.device}.json"
 
 
 def _machine(gpu: Gpu, plan: GpuPlan) -> dict[str, object]:
@@ -285,7 +288,8 @@ def _read(record: Path, gpu: Gpu, plan: GpuPlan) -> Trial | None:
 
 
 def _write(record: Path, trial: Trial, gpu: Gpu, plan: GpuPlan) -> None:
-    unfinished = record.with_suffix(".new")
+    kept = json.dumps({"machine": _machine(gpu, plan), "trial": asdict(trial)})
     with writing_to(record, "DRAFTLINE_CACHE_DIR"):
-        unfinished.write_text(json.dumps({"machine": _machine(gpu, plan), "trial": asdict(trial)}), encoding="utf-8")
-        unfinished.replace(record)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=record.parent, suffix=".new", delete=False) as file:
+            file.write(kept)
+        Path(file.name).replace(record)

@@ -88,13 +88,15 @@ class TreeCache(ABC):
 
         Raises:
             ModelError: The cache's capacity is smaller.
+            MemoryError, OSError, RuntimeError: There is no memory for them. The cache stays as it was.
         """
         if needed > self.capacity:
             raise ModelError(f"{needed} slots are needed, but the cache has {self.capacity}. Make a larger cache.")
         if needed > self.slots:
             steps = -(-(needed + needed // 4) // self.growth_slots)
-            self.slots = min(steps * self.growth_slots, self.capacity)
-            self.resize(self.slots)
+            slots = min(steps * self.growth_slots, self.capacity)
+            self.resize(slots)
+            self.slots = slots  # not before: kernels write to as many slots as this says
 
     def shrink(self) -> None:  # noqa: B027  (torch keeps freed memory for itself)
         """Give back allocated slots after the last row, if the system takes them."""
@@ -115,7 +117,10 @@ class TreeCache(ABC):
 
     @abstractmethod
     def resize(self, slots: int) -> None:
-        """Allocate arrays of at least this number of slots, with the old arrays' content, then zeros."""
+        """Allocate arrays of at least this number of slots, with the old arrays' content, then zeros.
+
+        If there is no memory for them, the old arrays stay.
+        """
 
     @abstractmethod
     def copy_slots(self, sources: IntArray, targets: IntArray) -> None:

@@ -18,7 +18,7 @@ from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
 from completion.model.devices import Trial, failed_lately, find_gpu, tried
 from completion.model.gpu_memory import FORMATS, GpuPlan, plan_for
-from completion.model.store.model_store import prepare
+from completion.model.store.model_store import PreparedModel, prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import load_transformer, require_torch
 from completion.progress import Progress, report_if_slow, silent
@@ -95,7 +95,7 @@ def load_model(
     # In parallel: parsing the vocabulary takes as long as reading the weights.
     with report_if_slow(progress, FIRST_START, PREPARATION_SHARE), ThreadPoolExecutor(1) as executor:
         tokenizer = executor.submit(_load_tokenizer, prepared.folder)
-        gpu = _load_on_gpu(prepared.folder, backend, threads, gpu_memory_share, progress)
+        gpu = _load_on_gpu(prepared, backend, threads, gpu_memory_share, progress)
         model = gpu.model or _load_weights(prepared.folder, backend, threads, mapped=mapped)
     device = str(getattr(model, "device", "cpu"))
     return LoadedModel(
@@ -126,25 +126,25 @@ def _map_torch() -> None:
 
 
 def _load_on_gpu(
-    folder: Path, backend: Backend, threads: int | None, memory_share: float, progress: Progress
+    prepared: PreparedModel, backend: Backend, threads: int | None, memory_share: float, progress: Progress
 ) -> _OnGpu:
     """Return the model on the GPU, or no model: with a sentence on why not, if there is a GPU."""
     if backend not in FORMATS or not memory_share or find_spec("torch") is None or (gpu := find_gpu()) is None:
         return _OnGpu()
     try:
-        plan = plan_for(read_architecture(folder), backend, gpu.memory_bytes, memory_share)
+        plan = plan_for(read_architecture(prepared.folder), backend, gpu.memory_bytes, memory_share)
         if plan is None:
             most = f"{memory_share:.0%} of its memory"
             return _OnGpu(remark=f"The GPU {gpu.name} is not used: the model needs more than {most}.")
         outcome = ""
         if backend == "bf16":
-            refusal = failed_lately(folder, gpu, plan)
+            refusal = failed_lately(prepared.digest, gpu, plan)
         else:
-            trial = tried(folder, gpu, plan, threads, progress)
+            trial = tried(prepared, gpu, plan, threads, progress)
             refusal, outcome = trial.refusal, trial.outcome
         if refusal:
             return _OnGpu(remark=refusal)
-        return _OnGpu(transformer.load_on_gpu(folder, gpu.device, plan), plan, outcome=outcome)
+        return _OnGpu(transformer.load_on_gpu(prepared.folder, gpu.device, plan), plan, outcome=outcome)
     # The boundary to torch and a driver: without the GPU, the processor runs the model.
     except Exception as error:  # noqa: BLE001
         return _OnGpu(remark=Trial.of_failure(gpu, error).refusal)

@@ -11,9 +11,8 @@ from completion.memory import trim_gpu
 from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
 from completion.model.gpu_memory import GpuPlan, needed_bytes
-from completion.model.store.converted_models import GGUF_NAME
+from completion.model.store.converted_models import kept_gguf, packed_dir
 from completion.model.store.disk import storage_errors
-from completion.paths import cache_dir
 
 TORCH_EXTRA = ("torch", "transformers")
 """Libraries of the extra `torch`: for GPUs, bfloat16, float32 and families that only transformers runs."""
@@ -117,11 +116,11 @@ def _load_int8(folder: Path, backend: Backend, threads: int | None, *, mapped: b
     from completion.model.int8.quantized import QuantizedTransformer  # noqa: PLC0415
     from completion.model.worker_threads import usable_threads  # noqa: PLC0415
 
-    packed = cache_dir() / "packed"
+    packed = packed_dir()
     with storage_errors(packed):
         packed.mkdir(exist_ok=True)
     prefers_blocks = backend == "auto" and blocks_are_faster()
-    in_blocks = backend == "q4" or (prefers_blocks and (folder / GGUF_NAME).is_file())
+    in_blocks = backend == "q4" or (prefers_blocks and kept_gguf(folder) is not None)
     weights = load_packed(folder, packed, "q4" if in_blocks else "int8", mapped=mapped)
     model = QuantizedTransformer(weights, threads or usable_threads())
     model.warm_up()

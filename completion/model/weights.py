@@ -46,7 +46,7 @@ class StoredTensors:
 
     Raises:
         ModelNotFoundError: The folder has no safetensors file.
-        ModelDamagedError: A file is truncated or no safetensors file.
+        ModelDamagedError: A file is truncated or no safetensors file, or their index is damaged.
         UnsupportedModelError: A tensor has another format than float32, float16 and bfloat16.
     """
 
@@ -58,9 +58,14 @@ class StoredTensors:
             )
         index = folder / "model.safetensors.index.json"
         if index.is_file():
-            named = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+            named = _named_in(index)
             files = [file for file in files if file.name in named]
         self._tensors = {name: tensor for file in files for name, tensor in _read(file).items()}
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of every tensor, by its name."""
+        return {name: tensor.values.shape for name, tensor in self._tensors.items()}
 
     def get(self, name: str) -> StoredTensor | None:
         """Return a tensor, None if there is none of this name."""
@@ -98,6 +103,14 @@ def bfloat16_bits(values: FloatArray) -> Bits:
     """Return the bits of the nearest bfloat16, ties to even."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
+
+
+def _named_in(index: Path) -> set[str]:
+    """Return the names of the files that the index of a divided model names."""
+    try:
+        return set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelDamagedError(f"{index} is truncated or damaged ({error!r}). Download it again.") from error
 
 
 def _read(file: Path) -> dict[str, StoredTensor]:

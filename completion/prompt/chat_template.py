@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from completion.errors import ConversationError
-from completion.model.store.converted_models import CHAT_TEMPLATE_NAME, GGUF_NAME
+from completion.model.store.converted_models import CHAT_TEMPLATE_NAME, kept_gguf
 from completion.request import Message
 
 if TYPE_CHECKING:
@@ -108,10 +108,10 @@ def _read(folder: Path) -> str:
             if type(found) is list
             else found
         )
-    if (folder / GGUF_NAME).is_file():  # converted before templates were, and slow to read
+    if (kept := kept_gguf(folder)) is not None:  # converted before templates were, and slow to read
         import gguf  # noqa: PLC0415 -- slow to import, rarely needed
 
-        field = gguf.GGUFReader(folder / GGUF_NAME).get_field("tokenizer.chat_template")
+        field = gguf.GGUFReader(kept).get_field("tokenizer.chat_template")
         source = str(field.contents()) if field else ""
         with suppress(OSError):
             own.write_text(source, encoding="utf-8")

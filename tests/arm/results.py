@@ -29,7 +29,8 @@ from completion.model.int8.kernels.sizes import (
     STORE,
     group_width,
 )
-from completion.model.int8.packed_weights import _map, write_packed
+from completion.model.int8.packed_weights import _map
+from completion.model.int8.packing import write_packed
 from completion.model.int8.quantized import QuantizedTransformer
 from completion.progress import silent
 from tests.completion.model.rows import chain, rows_of, slots, tokens

@@ -17,6 +17,8 @@ GROUP = 32
 """Columns of a 4-bit matrix that share a scale and a zero, as in the blocks of a GGUF file."""
 _MIN_ROWS = 32
 """Rows to which a product of int8 matrices is padded: a GPU has none with less than 17."""
+_ROW_MULTIPLE = 8
+"""Number that divides the rows of an int8 matrix: a GPU has no product of others, such as a vocabulary of 49,155."""
 _PIECE_ROWS = 4096
 """Rows of a matrix that are rounded at once, so that a float32 copy of a whole matrix is never needed."""
 
@@ -28,7 +30,7 @@ class Int8Linear:
     Sums are exact integers, so no row of the result depends on the other rows.
 
     Attributes:
-        weight: Rounded weights.  # int8 [out, in]
+        weight: Rounded weights, then rows of zeros up to a multiple of `_ROW_MULTIPLE`.  # int8 [out or more, in]
         scales: Scale of each row of the weights.  # float32 [out]
         bias: Bias.  # [out], None if the layer has none
         dtype: Type of results.
@@ -45,8 +47,9 @@ class Int8Linear:
     ) -> Int8Linear:
         """Round matrices, which become one.  # [part of out, in] each."""
         pieces = [rounded_rows(piece) for piece in _pieces(weights, device)]
-        scales = torch.cat([scale[:, 0] for _, scale in pieces])
-        return cls(torch.cat([values for values, _ in pieces]), scales, bias, dtype)
+        scales, values = torch.cat([scale[:, 0] for _, scale in pieces]), [values for values, _ in pieces]
+        filling = values[0].new_zeros((-len(scales) % _ROW_MULTIPLE, values[0].shape[1]))
+        return cls(torch.cat([*values, filling]), scales, bias, dtype)
 
     @property
     def size_bytes(self) -> int:
@@ -57,8 +60,8 @@ class Int8Linear:
         """Return y = x Wᵀ + b.  x: # [rows, in] → # [rows, out]."""
         values, scale = rounded_rows(x.float())
         padded = torch.nn.functional.pad(values, (0, 0, 0, max(0, _MIN_ROWS - len(values))))
-        sums = torch._int_mm(padded, self.weight.t())[: len(values)]  # noqa: SLF001  (torch's only product of int8)
-        y = (sums.float() * (scale * self.scales)).to(self.dtype)
+        sums = torch._int_mm(padded, self.weight.t())  # noqa: SLF001  (torch's only product of int8)
+        y = (sums[: len(values), : len(self.scales)].float() * (scale * self.scales)).to(self.dtype)
         return y if self.bias is None else y + self.bias
 
     def rows(self, indices: torch.Tensor) -> torch.Tensor:

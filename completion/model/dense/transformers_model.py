@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from completion.cancellation import NEVER, CancelToken
-from completion.errors import ModelError, UnsupportedModelError
+from completion.errors import ModelDamagedError, ModelError, UnsupportedModelError
 from completion.memory import Held
 from completion.model.causal_model import KVCache, Logits, ModelShape
 from completion.model.dense.held_tensors import held_by
@@ -66,17 +67,22 @@ class TransformersModel:
 
         Raises:
             ModelError: transformers cannot load it; the message has the reason.
+            ModelDamagedError: It has other layers than its config.
             UnsupportedModelError: Its attention does not cache keys and values of one shape.
         """
+        from huggingface_hub.errors import StrictDataclassError  # noqa: PLC0415 -- as below
         from transformers import AutoModelForCausalLM  # noqa: PLC0415 -- seconds of import
         from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415
 
         disable_progress_bar()
         logging.getLogger("transformers").setLevel(logging.ERROR)
         try:
-            module = AutoModelForCausalLM.from_pretrained(folder, dtype=_DTYPES[dtype], local_files_only=True)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            module, report = AutoModelForCausalLM.from_pretrained(
+                folder, dtype=_DTYPES[dtype], local_files_only=True, output_loading_info=True
+            )
+        except (OSError, ValueError, KeyError, RuntimeError, StrictDataclassError) as error:
             raise ModelError(f"transformers cannot load the model in {folder}: {error}") from error
+        _check_layers(folder, module.config.num_hidden_layers, report)
         model = cls(module.eval(), threads)
         try:
             model._first_layer_key(0)
@@ -115,8 +121,8 @@ class TransformersModel:
             rows = _Rows(tokens[start : start + PREFILL_ROWS], chunk, chunk, visible)
             logits.append(self._forward(rows, cache, wanted))
         cache.settle(max(cache.length, int(slots[-1]) + 1))
-        ascending = np.concatenate(logits)
-        return DenseLogits(ascending[np.argsort(np.argsort(logits_rows))] if len(logits_rows) else ascending)
+        chunks = np.asarray(logits_rows, dtype=np.int64) // PREFILL_ROWS
+        return DenseLogits(np.concatenate(logits)[np.argsort(np.argsort(chunks, kind="stable"))])
 
     @torch.inference_mode()
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
@@ -199,6 +205,23 @@ class TransformersModel:
         )
         logits: np.ndarray = output.logits[0].float().numpy()
         return logits
+
+
+def _check_layers(folder: Path, layers: int, report: Mapping[str, Iterable[str]]) -> None:
+    """Check that the files have the layers of the config. transformers would fill one with random numbers, or omit it.
+
+    Raises:
+        ModelDamagedError: They have more or fewer.
+    """
+    numbered = [(name, re.search(r"\.(\d+)\.", name)) for name in report["unexpected_keys"]]
+    surplus = [name for name, number in numbered if number and int(number[1]) >= layers]
+    missing = [name for name in report["missing_keys"] if not name.endswith(".bias")]  # which is zero then
+    for verb, names in (("lacks", missing), ("has", surplus)):
+        if names:
+            raise ModelDamagedError(
+                f"{folder} {verb} the tensor {min(names)}, but config.json says that there are {layers} layers. "
+                "One of them is damaged or of another model: download the model again."
+            )
 
 
 def _shape_of(config: Any) -> ModelShape:  # noqa: ANN401 -- transformers' configs share no typed base

@@ -12,6 +12,7 @@ from completion.model.architecture import Architecture
 from completion.model.dense.quantized_linear import Int4Linear, Int8Linear
 from completion.model.families import family_of, layer_names
 from completion.model.gpu_memory import WeightFormat
+from completion.model.tensor_shapes import checked_tensors
 from completion.model.weights import StoredTensor, StoredTensors, head_name
 
 _KINDS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -120,10 +121,10 @@ def read_weights(
 
     Raises:
         ModelNotFoundError: The folder has no weights.
-        ModelDamagedError: A file is damaged, or a tensor is missing.
+        ModelDamagedError: A file is damaged, or its tensors are not those of the config.
         UnsupportedModelError: A tensor has a format that is not read, or a shape that has no product of 4-bit weights.
     """
-    tensors = StoredTensors(folder)
+    tensors = checked_tensors(folder, architecture)
     family = family_of(architecture.family)
 
     def norm(name: str, scale: float = 1.0) -> Norm:

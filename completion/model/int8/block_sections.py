@@ -17,9 +17,9 @@ from completion.model.int8.gguf_blocks import repack
 from completion.model.int8.int8_sections import gate_up_order
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
 from completion.model.int8.kernels.sizes import CHANNELS
-from completion.model.store.converted_models import GGUF_NAME
+from completion.model.store.converted_models import kept_gguf
 from completion.model.store.gguf_conversion import GgufFile, Tensor
-from completion.model.weights import StoredTensors
+from completion.model.tensor_shapes import check_shapes, checked_tensors
 
 _CHUNK_ROWS = 256 * STRIP  # rows that are repacked at a time
 _PANEL_STRIPS = CHANNELS // STRIP
@@ -35,11 +35,13 @@ def block_sections(folder: Path, architecture: Architecture) -> Iterator[tuple[s
 
     Raises:
         UnsupportedModelError: The model does not come from a GGUF file whose blocks all have a kernel.
+        ModelDamagedError: The folder's files are damaged, or of another model than the config.
     """
-    if not (folder / GGUF_NAME).is_file():
+    if (source := kept_gguf(folder)) is None:
         kinds = ", ".join(KIND_NUMBERS)
         raise UnsupportedModelError(f"{folder.name} is not from a GGUF file with {kinds} only. Use the backend int8.")
-    file = _Blocks(folder)
+    embeddings, file = checked_tensors(folder, architecture), _Blocks(source)
+    check_shapes(file.shapes, architecture, source)
     residual = architecture.residual_scale
     for index in range(architecture.layers):
         names = layer_names(architecture.family, index)
@@ -60,18 +62,33 @@ def block_sections(folder: Path, architecture: Architecture) -> Iterator[tuple[s
                 yield from file.norm(f"{index}.{part}", name)
     yield from file.norm("final.attention_norm", "model.norm", architecture.logits_scale)
     yield from _matrix("final.qkv", file.strips("model.embed_tokens" if architecture.tied_head else "lm_head"))
-    yield "embeddings", StoredTensors(folder)["model.embed_tokens.weight"].bfloats()
+    yield "embeddings", embeddings["model.embed_tokens.weight"].bfloats()
 
 
 class _Blocks:
-    """Tensors of a folder's GGUF file."""
+    """Tensors of a GGUF file."""
 
-    def __init__(self, folder: Path) -> None:
-        self._tensors = {tensor.name: tensor for tensor in GgufFile(folder / GGUF_NAME).tensors()}
+    def __init__(self, path: Path) -> None:
+        self._path, self._tensors = path, {tensor.name: tensor for tensor in GgufFile(path).tensors()}
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of every tensor, by its name."""
+        return {name: tensor.shape for name, tensor in self._tensors.items()}
 
     def strips(self, name: str) -> Strips:
-        """Return the strips of a matrix."""
-        return list(_strips(self._tensors[f"{name}.weight"]))
+        """Return the strips of a matrix.
+
+        Raises:
+            UnsupportedModelError: Its blocks have no kernel.
+        """
+        tensor = self._tensors[f"{name}.weight"]
+        if not tensor.has_kernel:
+            kind, kinds = tensor.source.tensor_type.name, ", ".join(KIND_NUMBERS)
+            raise UnsupportedModelError(
+                f"{self._path} has the tensor {tensor.name} as {kind}; {kinds} are multiplied. Use the backend int8."
+            )
+        return list(_strips(tensor))
 
     def biases(self, names: Sequence[str]) -> Section:
         """Return the biases of some matrices, joined; a missing one is zero."""

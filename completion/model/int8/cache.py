@@ -74,8 +74,8 @@ class Int8Cache(TreeCache):
             return
         needed = _whole_spans(self.length + len(self.parents))
         if needed < self.slots:
-            self.slots = needed
             self.resize(needed)
+            self.slots = needed
         if not len(self.parents):
             self.view = self.view._replace(keys=_empty_keys(self._architecture, 0))
 
@@ -114,7 +114,7 @@ class Int8Cache(TreeCache):
         """Fill slots 0 .. len(sources)-1 from old slots; keys are rotated from their unrotated originals."""
         self.reserve(len(sources))
         moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources)))).astype(np.int32)
-        self._rotate(sources[moved].astype(np.int32), moved)
+        self._rotate(self.view, sources[moved].astype(np.int32), moved)
         self.settle(len(sources))
 
     def _arrays(self) -> tuple[npt.NDArray[Any], ...]:
@@ -122,24 +122,25 @@ class Int8Cache(TreeCache):
 
     def _restore(self) -> None:
         """Expand the past if it was compressed, and rotate its keys again if they were given back."""
-        if self._compressed is not None:
-            compressed, self._compressed = self._compressed, None
-            self.slots = _whole_spans(compressed.keys.shape[2])
-            self.resize(self.slots)
+        if (compressed := self._compressed) is not None:
+            slots = _whole_spans(compressed.keys.shape[2])
+            self.resize(slots)
             self._share(lambda thread, count: expand_slots(compressed, self.view, thread, count))
             self.view = self.view._replace(keys=_empty_keys(self._architecture, 0))
+            self._compressed, self.slots = None, slots
         slots = self.view.plain_keys.shape[2]
         if self.view.keys.size == self.view.plain_keys.size:
             return
-        self.view = self.view._replace(keys=_empty_keys(self._architecture, slots))
+        whole = self.view._replace(keys=_empty_keys(self._architecture, slots))
         past = np.arange(self.length, dtype=np.int32)
-        self._rotate(past, past)
+        self._rotate(whole, past, past)
+        self.view = whole
 
-    def _rotate(self, sources: IntArray, targets: IntArray) -> None:
+    def _rotate(self, view: CacheView, sources: IntArray, targets: IntArray) -> None:
         """Copy slots as if all at once, and rotate their keys to the positions of their new slots."""
         if len(sources):
-            scratch = np.empty((self._threads.count, len(sources) + 1, self.view.plain_keys.shape[3]), np.uint16)
-            self._share(lambda thread, count: move_slots(self.view, sources, targets, scratch[thread], thread, count))
+            scratch = np.empty((self._threads.count, len(sources) + 1, view.plain_keys.shape[3]), np.uint16)
+            self._share(lambda thread, count: move_slots(view, sources, targets, scratch[thread], thread, count))
 
     def _share(self, work: Callable[[int, int], None]) -> None:
         """Let each thread do its part; `work` takes the thread's number and the number of threads."""

@@ -13,7 +13,8 @@ from completion.model.architecture import Architecture
 from completion.model.families import family_of, layer_names
 from completion.model.int8.kernels.processor import weight_layout
 from completion.model.int8.kernels.sizes import CHANNELS, group_width
-from completion.model.weights import StoredTensors, head_name
+from completion.model.tensor_shapes import checked_tensors
+from completion.model.weights import head_name
 from drafting.arrays import FloatArray, IntArray
 
 _HALF_PANEL = CHANNELS // 2
@@ -21,8 +22,12 @@ Section = npt.NDArray[Any]
 
 
 def int8_sections(folder: Path, architecture: Architecture) -> Iterator[tuple[str, Section]]:
-    """Yield every section, with one matrix in memory at a time."""
-    tensors, offset = StoredTensors(folder), np.float32(family_of(architecture.family).norm_offset)
+    """Yield every section, with one matrix in memory at a time.
+
+    Raises:
+        ModelError: Files are missing or damaged, or of another model than the config.
+    """
+    tensors, offset = checked_tensors(folder, architecture), np.float32(family_of(architecture.family).norm_offset)
 
     def norm(name: str, stored: str, scale: float = 1.0) -> Iterator[tuple[str, Section]]:
         yield name, (tensors[f"{stored}.weight"].floats() + offset) * np.float32(scale)

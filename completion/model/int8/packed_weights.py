@@ -1,58 +1,43 @@
-"""Weights in the layout of the kernels: packed once into one file, read into memory later, or mapped at first."""
+"""Weights in the layout of the kernels: packed once into one file (`packing`), read into memory, or mapped at first."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import mmap
-import os
 import shutil
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from filelock import FileLock
 
-from completion.errors import ModelDamagedError, UnsupportedModelError
+from completion.errors import ModelDamagedError
 from completion.memory import large_memory
-from completion.model.architecture import Architecture, read_architecture
+from completion.model.architecture import Architecture
 from completion.model.int8.block_sums import (
     BLOCK_BYTES,
     SumArray,
     sampled_sums_agree,
-    sealed,
     sums_of,
-    sums_of_file,
     unsealed,
 )
-from completion.model.int8.kernels.processor import weight_layout
-from completion.model.int8.kernels.sizes import CHANNELS, GROUP_LIMIT, VALUE_CHANNELS
-from completion.model.store.apart import run_apart
-from completion.model.store.disk import storage_errors, sync_files
+from completion.model.int8.packing import FORMAT, ROWS, Form, pack, packed_target
+from completion.model.store.converted_models import packed_forms
+from completion.model.store.disk import storage_errors
 from completion.model.worker_threads import usable_threads
-from completion.progress import Progress, silent
 from drafting.arrays import IntArray
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 4
-"""Version of the packed layout; a change packs all models again."""
-_ALIGNMENT = 4096
 _READ_BYTES = 1 << 25
-_ROWS = "embeddings"
-"""Last section of the file. Few of its rows are ever read, so they are read when they are needed."""
-
 Section = npt.NDArray[Any]
-Form = Literal["int8", "q4"]
-"""Form of the matrices: int8 with a scale for each group of a channel's columns, or the blocks of the GGUF file that
-the model comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +116,7 @@ def load_packed(folder: Path, cache_folder: Path, form: Form = "int8", *, mapped
         ModelError: The model's files are missing or damaged.
         StorageError: The packed file cannot be written.
     """
-    target = cache_folder / f"{folder.name[:40]}-{_fingerprint(folder, form)}"
+    target = packed_target(folder, cache_folder, form)
     with storage_errors(cache_folder), FileLock(cache_folder / f"{target.name}.lock"):
         if target.is_dir():
             try:
@@ -139,66 +124,30 @@ def load_packed(folder: Path, cache_folder: Path, form: Form = "int8", *, mapped
             except ModelDamagedError as damage:
                 logger.warning("%s They are packed again.", damage)
                 shutil.rmtree(target)
-        _pack_atomically(folder, target, form)
+        pack(folder, target, form)
+        _delete_stale(folder, target)
         return _map(target, mapped=mapped)
 
 
-def _fingerprint(folder: Path, form: Form) -> str:
-    """Return a digest of the model files' paths, sizes and times, and of the layout, so that a change packs again."""
-    files = sorted([*folder.glob("*.safetensors"), folder / "config.json"])
-    state = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
-    layout = [] if form == "q4" else [*weight_layout(), GROUP_LIMIT]
-    fields = tuple(Architecture.__dataclass_fields__)  # the index holds one
-    return hashlib.sha256(repr((FORMAT, fields, form, *layout, state)).encode()).hexdigest()[:16]
+def _delete_stale(folder: Path, target: Path) -> None:
+    """Delete a model's packed forms of older formats, and those of models whose folder is gone.
+
+    A form that another process holds or the system keeps (Windows, while it is mapped) stays until the next packing.
+    """
+    formats = packed_forms(folder, target.parent)
+    for form in target.parent.glob("*/"):
+        if formats.get(form, FORMAT) < FORMAT or _is_orphan(form):
+            lock = target.parent / f"{form.name.removesuffix('.partial')}.lock"
+            with suppress(OSError), FileLock(lock, timeout=0):
+                shutil.rmtree(form)
 
 
-def _pack_atomically(folder: Path, target: Path, form: Form) -> None:
-    """Write into a temporary folder, then rename it, so that no process reads an unfinished one."""
-    unfinished = Path(tempfile.mkdtemp(prefix=".packing-", dir=target.parent))
+def _is_orphan(form: Path) -> bool:
+    """Return whether the folder that a form was packed from is gone; not if that is unknown."""
     try:
-        run_apart(f"{__name__}:write_packed", folder, unfinished, form, progress=silent)
-        sync_files(unfinished)
-        unfinished.rename(target)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def write_packed(folder: Path, target: Path, form: Form, _progress: Progress) -> None:
-    """Write a model's packed form into an empty folder.
-
-    Raises:
-        UnsupportedModelError: The kernels do not support the model's sizes.
-        ModelError: The model's files are missing or damaged.
-    """
-    from completion.model.int8.block_sections import block_sections  # noqa: PLC0415  (only packing needs gguf)
-    from completion.model.int8.int8_sections import int8_sections  # noqa: PLC0415
-
-    architecture = read_architecture(folder)
-    check_sizes(architecture)
-    index: dict[str, tuple[int, str, tuple[int, ...]]] = {}
-    with (target / "weights.bin").open("wb") as file:
-        for name, section in (int8_sections if form == "int8" else block_sections)(folder, architecture):
-            file.seek(-file.tell() % (BLOCK_BYTES if name == _ROWS else _ALIGNMENT), os.SEEK_CUR)
-            index[name] = (file.tell(), section.dtype.str, section.shape)
-            file.write(np.ascontiguousarray(section).data)
-        file.truncate(file.tell() + -file.tell() % BLOCK_BYTES)
-    sums = sums_of_file(target / "weights.bin").tolist()
-    header = {"architecture": architecture.to_json(), "sections": index, "sums": sums}
-    (target / "index.json").write_text(sealed(json.dumps(header)), encoding="utf-8")
-
-
-def check_sizes(architecture: Architecture) -> None:
-    """Check that the kernels' vectors and panels divide the model's widths.
-
-    Raises:
-        UnsupportedModelError: They do not.
-    """
-    widths = (architecture.hidden_size, architecture.intermediate_size, architecture.heads * architecture.head_dim)
-    if any(width % CHANNELS for width in widths) or architecture.head_dim % VALUE_CHANNELS:
-        raise UnsupportedModelError(
-            f"The int8 path needs widths that are multiples of {CHANNELS} and head widths that are multiples of"
-            f" {VALUE_CHANNELS}; this model has {widths} and {architecture.head_dim}. Use the backend bf16."
-        )
+        return not Path(_header(form).get("folder", "/")).is_dir()
+    except ModelDamagedError:
+        return False
 
 
 def _map(
@@ -216,14 +165,14 @@ def _map(
         ModelDamagedError: It differs from what was written.
     """
     header, path = _header(target), target / "weights.bin"
-    sums, size = np.array(header["sums"], np.uint64), header["sections"][_ROWS][0]
+    sums, size = np.array(header["sums"], np.uint64), header["sections"][ROWS][0]
     if not path.is_file() or path.stat().st_size != len(sums) * BLOCK_BYTES:
         raise ModelDamagedError(f"The packed weights in {path} are truncated.")
     is_mapped = mapped and sys.platform == "linux"
     memory = _mapping(path, size, sums) if is_mapped else _read(path, sums, former, room or large_memory(size))
     if not sampled_sums_agree(path, sums, size // BLOCK_BYTES):
         raise _changed(path)
-    embeddings = FileRows(path, *header["sections"].pop(_ROWS))
+    embeddings = FileRows(path, *header["sections"].pop(ROWS))
     sections = {
         name: np.frombuffer(memory, np.dtype(kind), int(np.prod(shape)), offset).reshape(shape)
         for name, (offset, kind, shape) in header["sections"].items()

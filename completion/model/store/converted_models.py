@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -19,13 +21,14 @@ from completion.model.store.disk import sha256_of, storage_errors, sync_files
 from completion.paths import cache_dir
 from completion.progress import Progress
 
-CONVERSION_VERSION = 2  # incremented when a conversion writes other bytes than before
+CONVERSION_VERSION = 3  # incremented when a conversion writes other bytes than before
 GGUF_NAME = "model.gguf"
 """Name of the GGUF file in a folder that was converted from one: its blocks are multiplied as they are."""
 CHAT_TEMPLATE_NAME = "chat_template.jinja"
 """Name of the file with a model's chat template, as in transformers; empty if the model has none."""
 WAIT_LIMIT_S = 1800.0  # longer than any conversion
 _RECORD = "source.json"
+_NAME_LENGTH = 40  # of a model's name in those of its packed forms: paths are short on Windows
 
 
 class FileRecord(TypedDict):
@@ -121,21 +124,50 @@ def convert_once(source: Source, fill: Callable[[Path, Progress], None], progres
 def remove(folder: Path, progress: Progress) -> int:
     """Delete a converted model and the weights packed from it; return the number of freed bytes."""
     with storage_errors(folder.parent), _lock_held(folder, progress, expected_bytes=0):
-        doomed = [folder, *packed_forms(folder)]
+        doomed = [folder, *packed_forms(folder, packed_dir())]
         size = sum(folder_bytes(path) for path in doomed)
         for path in doomed:
             shutil.rmtree(path)
     return size
 
 
-def packed_forms(folder: Path) -> list[Path]:
-    """Return the folders of weights that were packed from a converted model."""
-    return [path for path in (cache_dir() / "packed").glob(f"{folder.name}-*") if path.is_dir()]
+def packed_dir() -> Path:
+    """Return the folder of all packed weights, which may not exist yet."""
+    return cache_dir() / "packed"
+
+
+def packed_name(folder: Path) -> str:
+    """Return how the names of all folders start that are packed from a model's folder; its path is part of them."""
+    place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:8]
+    return f"{folder.name[:_NAME_LENGTH]}-{place}-"
+
+
+def packed_forms(folder: Path, packed: Path) -> dict[Path, int]:
+    """Return the folders of weights that were packed from a model's folder, unfinished ones too, with their format.
+
+    Before format 5, names had neither path nor format: those are all taken for the model's, of format 0.
+    """
+    now = re.compile(rf"{re.escape(packed_name(folder))}(\d+)-.*")
+    before = re.compile(rf"{re.escape(folder.name[:_NAME_LENGTH])}-([0-9a-f]{{16}})")
+    found = {path: (now.fullmatch(path.name), before.fullmatch(path.name)) for path in packed.glob("*/")}
+    return {path: int(new[1]) if new else 0 for path, (new, old) in found.items() if new or old}
+
+
+def partial_folder(folder: Path) -> Path:
+    """Return the folder that becomes this one when it is complete."""
+    return folder.with_name(f"{folder.name}.partial")
 
 
 def folder_bytes(folder: Path) -> int:
     """Return the size of a folder's files."""
     return sum(_size(path) for path in folder.glob("*") if path.is_file())
+
+
+def kept_gguf(folder: Path) -> Path | None:
+    """Return the GGUF file that a folder was converted from, if the conversion kept it; a user's own does not count."""
+    record = read_record(folder)
+    path = folder / GGUF_NAME
+    return path if record is not None and GGUF_NAME in record["files"] and path.is_file() else None
 
 
 def read_record(folder: Path) -> Record | None:
@@ -148,7 +180,7 @@ def read_record(folder: Path) -> Record | None:
 
 
 def _make(source: Source, target: Path, fill: Callable[[Path, Progress], None], progress: Progress) -> None:
-    partial = _partial(target)
+    partial = partial_folder(target)
     shutil.rmtree(partial, ignore_errors=True)  # from a process that was killed
     try:
         partial.mkdir()
@@ -156,7 +188,7 @@ def _make(source: Source, target: Path, fill: Callable[[Path, Progress], None], 
         progress("Computing checksums", 1.0)
         _write_record(source, partial)
         sync_files(partial)
-        for stale in [target, *packed_forms(target)] if target.exists() else []:
+        for stale in [target, *packed_forms(target, packed_dir())] if target.exists() else []:
             shutil.rmtree(stale)
         os.replace(partial, target)  # noqa: PTH105 -- says that it is atomic
     finally:
@@ -184,16 +216,12 @@ def _lock_held(folder: Path, progress: Progress, expected_bytes: int) -> Iterato
                     f"Another draftline process has held {lock.lock_file} for {WAIT_LIMIT_S / 60:.0f} minutes. "
                     "End that process and try again."
                 ) from error
-            done = folder_bytes(_partial(folder)) / expected_bytes if expected_bytes else 0.0
+            done = folder_bytes(partial_folder(folder)) / expected_bytes if expected_bytes else 0.0
             progress("Waiting for another draftline process that prepares the model", min(done, 1.0))
     try:
         yield
     finally:
         lock.release()
-
-
-def _partial(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}.partial")
 
 
 def _size(path: Path) -> int:

@@ -62,6 +62,13 @@ _SCALES = {
     "attention.sliding_window": "sliding_window",
 }
 """Fields that only some families have, with their names in transformers' config."""
+_YARN = {
+    "original_context_length": "original_max_position_embeddings",
+    "yarn_beta_fast": "beta_fast",
+    "yarn_beta_slow": "beta_slow",
+    "yarn_attn_factor": "attention_factor",
+}
+"""Fields of a YaRN scaling that some files have, with their names in transformers' config."""
 _EMBEDDINGS = "model.embed_tokens.weight"
 _REQUIRED = object()
 
@@ -225,10 +232,17 @@ def _config(source: GgufFile, *, tied: bool) -> dict[str, object]:
     }
     scales = {name: source.parameter(field, None) for field, name in _SCALES.items()}
     config |= {name: _decimal(value) for name, value in scales.items() if value is not None}
-    scaling = source.parameter("rope.scaling.type", "none")
-    if scaling != "none":
-        config["rope_scaling"] = {"rope_type": scaling, "factor": _decimal(source.parameter("rope.scaling.factor"))}
+    if (scaling := source.parameter("rope.scaling.type", "none")) != "none":
+        config["rope_scaling"] = {"rope_type": scaling, **_rope_scaling(source, scaling)}
     return config
+
+
+def _rope_scaling(source: GgufFile, kind: str) -> dict[str, float]:
+    """Return the parameters of a rotary scaling; llama.cpp's converter copies YaRN's from transformers' config."""
+    found = {"factor": source.parameter("rope.scaling.factor")}
+    if kind == "yarn":
+        found |= {name: source.parameter(f"rope.scaling.{field}", None) for field, name in _YARN.items()}
+    return {name: _decimal(value) for name, value in found.items() if value is not None}
 
 
 def _norm_epsilon(source: GgufFile) -> dict[str, object]:

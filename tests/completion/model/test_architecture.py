@@ -1,5 +1,7 @@
 """A config is read as transformers reads it, in old and new spellings; what the forward pass cannot do is refused."""
 
+import json
+
 import pytest
 from transformers import AutoConfig
 
@@ -17,6 +19,7 @@ SIZES = {
 }
 GRANITE_4 = {"num_local_experts": 0, "position_embedding_type": "rope", "layer_types": ["full_attention"] * 8}
 LINEAR = {"type": "linear", "factor": 4.0}
+HEADLESS = json.dumps({"model_type": "llama", **SIZES, "num_attention_heads": 0})
 SPARSE = [
     ("qwen2", {"rope_theta": 1e6}),
     ("qwen2", {"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 5}),
@@ -65,7 +68,7 @@ def test_positions_are_bounded():
     assert architecture_of(given).max_positions == MAX_POSITIONS
 
 
-@pytest.mark.parametrize("text", ["{", '{"model_type": "llama"}'])
+@pytest.mark.parametrize("text", ["{", "[]", '{"model_type": "llama"}', HEADLESS])
 def test_a_damaged_config_is_named(tmp_path, text):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(ModelDamagedError, match=r"config\.json"):

@@ -5,6 +5,7 @@ There is no GPU here: torch's own CPU device stands in for one, in bfloat16, as 
 
 import json
 import re
+import shutil
 import threading
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from completion.model.devices import MAX_DIVERGENCE, Gpu, Trial, note_failure, t
 from completion.model.gpu_memory import GpuPlan
 from completion.model.loading import load_model
 from completion.model.store.apart import run_apart
+from completion.model.store.model_store import prepare
 from tests.completion.model.test_loading import next_tokens
 
 STAND_IN = Gpu("cpu", "stand-in", "1.0", 8 << 30)
@@ -38,14 +40,18 @@ def reports():
 
 def trial_of(folder, gpu, reports=None):
     return tried(
-        folder, gpu, PLAN, 1, lambda sentence, _share: reports.append(sentence) if reports is not None else None
+        prepare(str(folder)),
+        gpu,
+        PLAN,
+        1,
+        lambda sentence, _share: reports.append(sentence) if reports is not None else None,
     )
 
 
 def note_failure_of(folder, gpu):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(devices, "find_gpu", lambda: gpu)
-        assert note_failure(folder, PLAN, torch.OutOfMemoryError("full"))
+        assert note_failure(prepare(str(folder)).digest, PLAN, torch.OutOfMemoryError("full"))
 
 
 def full(*_size, **_options):
@@ -66,6 +72,15 @@ def test_a_trial_runs_once_and_its_outcome_is_kept(tiny_qwen2, reports, monkeypa
     assert reports[0] == "Trying the GPU stand-in: once, some seconds"
     monkeypatch.setattr(devices, "run_apart", None)  # a second trial would call it
     assert trial_of(tiny_qwen2, STAND_IN) == first
+
+
+def test_two_models_in_folders_of_one_name_have_a_trial_each(tiny_qwen2, tiny_llama, tmp_path, cache, reports):
+    qwen, llama = (shutil.copytree(each, tmp_path / each.name / "final") for each in (tiny_qwen2, tiny_llama))
+    note_failure_of(qwen, STAND_IN)
+    assert trial_of(llama, STAND_IN, reports).failure == ""
+    assert reports
+    assert trial_of(qwen, STAND_IN).failure == "OutOfMemoryError, full"
+    assert {path.suffix for path in (cache / "devices").iterdir()} == {".json"}
 
 
 def test_another_driver_is_tried_anew_and_a_damaged_record_too(tiny_qwen2, cache, reports):
@@ -183,19 +198,19 @@ def test_a_refusal_says_why(trial, words):
 
 def test_a_gpu_that_fails_in_a_request_is_left_out_for_an_hour(tiny_qwen2, monkeypatch):
     monkeypatch.setattr(loading, "find_gpu", lambda: STAND_IN)
-    folder = load_model(str(tiny_qwen2), backend="fp32", threads=1).folder
-    assert not note_failure(folder, PLAN, ValueError("a fault of ours: out of memory"))
-    assert not note_failure(folder, PLAN, RuntimeError("The size of tensor a must match the size of tensor b"))
-    assert note_failure(folder, PLAN, RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED"))
-    assert note_failure(folder, PLAN, RuntimeError("Triton Error [CUDA]: an illegal memory access was encountered"))
-    assert not note_failure(folder, None, torch.OutOfMemoryError("of the processor"))
-    note_failure_of(folder, STAND_IN)
+    digest = load_model(str(tiny_qwen2), backend="fp32", threads=1).digest
+    assert not note_failure(digest, PLAN, ValueError("a fault of ours: out of memory"))
+    assert not note_failure(digest, PLAN, RuntimeError("The size of tensor a must match the size of tensor b"))
+    assert note_failure(digest, PLAN, RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED"))
+    assert note_failure(digest, PLAN, RuntimeError("Triton Error [CUDA]: an illegal memory access was encountered"))
+    assert not note_failure(digest, None, torch.OutOfMemoryError("of the processor"))
+    note_failure_of(tiny_qwen2, STAND_IN)
     for backend in ("auto", "bf16"):
         remark = load_model(str(tiny_qwen2), backend=backend, threads=1).remark
         assert remark == "The GPU stand-in is not used: OutOfMemoryError, full"
     now = devices.time.time()
     monkeypatch.setattr(devices.time, "time", lambda: now + 3601)
-    assert trial_of(folder, STAND_IN).failure == ""
+    assert trial_of(tiny_qwen2, STAND_IN).failure == ""
 
 
 def test_a_cache_that_the_gpu_has_no_memory_for_ends_on_the_processor(tiny_qwen2, monkeypatch):
@@ -208,7 +223,7 @@ def test_a_cache_that_the_gpu_has_no_memory_for_ends_on_the_processor(tiny_qwen2
         patch.setattr(torch, "zeros", full)
         with pytest.raises(torch.OutOfMemoryError) as raised:
             next_tokens(loaded, "def add(first")
-    assert note_failure(loaded.folder, loaded.plan, raised.value)
+    assert note_failure(loaded.digest, loaded.plan, raised.value)
     again = load_model(str(tiny_qwen2), threads=1)
     assert (again.plan, again.remark) == (None, "OutOfMemoryError, CUDA out of memory. Tried to allocate 6 GiB.")
     assert len(next_tokens(again, "def add(first")) == again.model.shape.vocabulary_size

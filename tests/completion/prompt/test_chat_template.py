@@ -16,7 +16,7 @@ from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import PromptPlanner
 from completion.request import Message
 from tests.completion.chat_models import CHATML, chat_model
-from tests.tiny_gguf import write_tiny_gguf
+from tests.tiny_gguf import write_record, write_tiny_gguf
 
 TALK = [Message("system", "You edit code."), Message("user", "\n def f(x):  \n"), Message("assistant", "ok")]
 
@@ -81,6 +81,9 @@ def test_a_model_that_was_converted_before_templates_were_has_that_of_its_gguf_f
     convert_gguf(write_tiny_gguf(tmp_path / "model.gguf", quantisation="Q8_0"), folder, silent)
     assert (folder / "model.gguf").is_file()
     (folder / "chat_template.jinja").unlink()
+    with pytest.raises(ConversationError, match="no chat template"):  # in a user's folder it may be another model's
+        ChatTemplate(folder, {}).pieces(TALK)
+    write_record(folder)
     assert ChatTemplate(folder, {}).pieces(TALK) == [TALK[0].content]
     (folder / "model.gguf").unlink()  # slow to read, so read once only
     assert ChatTemplate(folder, {}).pieces(TALK) == [TALK[0].content]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from completion.model.store.converted_models import packed_name
 from lsp_server.cli.main import main
 from tests.tiny_gguf import write_tiny_gguf
 
@@ -26,8 +27,9 @@ def test_a_model_is_prepared_listed_verified_and_removed(mine, cache, capsys):
     assert "converted" in next(line for line in listed.splitlines() if "mine" in line)
     assert main(["models", "verify", "mine"]) == 0
     assert "intact" in capsys.readouterr().out
-    packed = cache / "packed" / f"{next(cache.glob('models/mine-*/')).name}-0123"
-    packed.mkdir(parents=True, exist_ok=True)
+    folder = next(cache.glob("models/mine-*/"))
+    for packed in (f"{packed_name(folder)}5-0123", f"{packed_name(folder)}5-0123.partial", f"{folder.name}-{16 * '0'}"):
+        (cache / "packed" / packed).mkdir(parents=True)
     assert main(["models", "remove", "mine"]) == 0
     assert "freed" in capsys.readouterr().out
     assert not [entry for entry in cache.glob("*/*") if entry.is_dir()]

@@ -48,6 +48,14 @@ def test_joined_matrices_and_their_bias_give_the_products_of_each(kind, weight):
     torch.testing.assert_close(joined(x), single(x) + bias)
 
 
+def test_a_matrix_of_any_height_is_filled_up_for_the_product_and_gives_only_its_own_results(weight):
+    odd, whole = (Int8Linear.rounded([weight[:rows]], None, torch.float32, "cpu") for rows in (91, 96))
+    x = torch.randn(3, 320)
+    assert len(odd.weight) == 96
+    assert torch.equal(odd(x), whole(x)[:, :91])
+    assert torch.equal(odd.rows(torch.tensor([90])), whole.rows(torch.tensor([90])))
+
+
 def test_rows_of_a_matrix_are_its_rounded_rows(weight):
     linear = Int8Linear.rounded([weight], None, torch.float32, "cpu")
     found = linear.rows(torch.tensor([[3, 95], [0, 3]]))

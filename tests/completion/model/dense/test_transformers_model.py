@@ -43,9 +43,10 @@ def rows_of(logits, count):
 def test_prefill_gives_the_logits_of_a_plain_forward_pass(model_and_module):
     model, module = model_and_module
     tokens = some_tokens(300)  # more than one chunk
-    logits = model.prefill(tokens, slots(0, 300), model.new_cache(300), [299, 0, 128])
-    expected = fresh_logits(module, tokens)[[299, 0, 128]]
-    np.testing.assert_allclose(rows_of(logits, 3), expected, atol=TOLERANCE)
+    every = fresh_logits(module, tokens)
+    for rows in ([299, 0, 128], [299, 298, 128, 0], [7, 3, 280, 5]):
+        logits = model.prefill(tokens, slots(0, 300), model.new_cache(300), rows)
+        np.testing.assert_allclose(rows_of(logits, len(rows)), every[rows], atol=TOLERANCE)
 
 
 def test_each_branch_of_a_tree_is_scored_as_if_it_were_alone(model_and_module):

@@ -14,19 +14,28 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from completion.cancellation import CancelToken
-from completion.errors import CancelledError, ModelError, ModelNotFoundError, StorageError, UnsupportedModelError
+from completion.errors import (
+    CancelledError,
+    ModelDamagedError,
+    ModelError,
+    ModelNotFoundError,
+    StorageError,
+    UnsupportedModelError,
+)
 from completion.memory import Held, resident_bytes
 from completion.model.architecture import read_architecture
-from completion.model.int8 import packed_weights
+from completion.model.int8 import packing
 from completion.model.int8.int8_sections import gate_up_order, pack_matrix
+from completion.model.int8.kernels.block_kinds import KIND_NUMBERS
 from completion.model.int8.kernels.processor import ON_ARM, weight_layout
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS
-from completion.model.int8.packed_weights import check_sizes, load_packed
+from completion.model.int8.packed_weights import load_packed
+from completion.model.int8.packing import check_sizes
 from completion.model.int8.quantized import QuantizedTransformer, tree_rows
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.transformer import has_int8_instructions, load_transformer
 from tests.completion.model.rows import chain, rows_of, slots, tokens
-from tests.tiny_gguf import add_tensor
+from tests.tiny_gguf import add_tensor, write_record
 
 GGUF_FAMILIES = {"qwen2", "qwen3", "llama", "granite", "starcoder2"}
 pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="this processor lacks AVX2")
@@ -37,26 +46,30 @@ def packed_folder(tmp_path_factory):
     return tmp_path_factory.mktemp("packed")
 
 
-def in_blocks(folder, target):
-    """Copy a model with its matrices rounded to blocks, Q5_0 or Q8_0 by their place, and the GGUF file of them."""
+def in_blocks(folder, target, value=gguf.GGMLQuantizationType.Q8_0):
+    """Copy a model with its matrices rounded to blocks, Q5_0 or another kind by their place, and their GGUF file."""
     shutil.copytree(folder, target)
     family, kv_heads = read_architecture(folder).family, read_architecture(folder).kv_heads
     writer, rounded = gguf.GGUFWriter(target / GGUF_NAME, family), {}
     writer.add_head_count(4)
     writer.add_head_count_kv(kv_heads)
     for name, tensor in load_file(folder / "model.safetensors").items():
-        kind = gguf.GGMLQuantizationType.Q8_0 if "v_proj" in name or "down" in name else gguf.GGMLQuantizationType.Q5_0
+        kind = value if "v_proj" in name or "down" in name else gguf.GGMLQuantizationType.Q5_0
         values = tensor.float().numpy()
         if values.ndim > 1:
             values = gguf.dequantize(gguf.quantize(values, kind), kind)
         rounded[name] = torch.from_numpy(values)
         add_tensor(writer, name, values, family, kind, kv_heads)
     save_file(rounded, target / "model.safetensors")
+    written(writer)
+    return write_record(target)
+
+
+def written(writer):
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return target
 
 
 @pytest.fixture(scope="module", params=["int8", "q4"])
@@ -480,6 +493,38 @@ def test_a_model_that_is_not_from_a_gguf_file_has_no_blocks(tiny_qwen, tmp_path)
         load_packed(tiny_qwen[0], tmp_path, "q4")
 
 
+def test_a_gguf_file_beside_a_users_own_weights_is_not_taken_for_them(tiny_qwen, tmp_path):
+    folder = in_blocks(tiny_qwen[0], tmp_path / "own")
+    (folder / "source.json").unlink()  # a folder that no conversion made
+    assert load_transformer(folder, "auto").form == "int8"
+    with pytest.raises(UnsupportedModelError, match="not from a GGUF file"):
+        load_packed(folder, tmp_path, "q4")
+
+
+def test_blocks_without_a_kernel_are_named(tiny_qwen, tmp_path):
+    folder = in_blocks(tiny_qwen[0], tmp_path / "blocks", value=gguf.GGMLQuantizationType.Q4_1)
+    with pytest.raises(UnsupportedModelError, match=r"v_proj\.weight as Q4_1; Q5_0, Q8_0, Q4_K, Q6_K are multiplied"):
+        load_packed(folder, tmp_path, "q4")
+
+
+def test_a_gguf_file_that_lacks_a_matrix_is_damaged(tiny_qwen, tmp_path):
+    folder = in_blocks(tiny_qwen[0], tmp_path / "blocks")
+    writer = gguf.GGUFWriter(folder / GGUF_NAME, "qwen2")
+    writer.add_tensor("output_norm.weight", np.ones(128, np.float32))
+    written(writer)
+    with pytest.raises(ModelDamagedError, match=r"model\.gguf lacks the tensor model\.embed_tokens\.weight"):
+        load_packed(folder, tmp_path, "q4")
+
+
+def test_another_gguf_file_is_packed_again(tiny_qwen, tmp_path):
+    folder = in_blocks(tiny_qwen[0], tmp_path / "blocks")
+    load_packed(folder, tmp_path, "q4")
+    other = in_blocks(tiny_qwen[0], tmp_path / "other", value=gguf.GGMLQuantizationType.Q5_0)
+    shutil.copy(other / GGUF_NAME, folder / GGUF_NAME)
+    kinds = load_packed(folder, tmp_path, "q4").sections["0.qkv.strips"][:, 1]
+    assert set(kinds.tolist()) == {KIND_NUMBERS["Q5_0"]}
+
+
 def test_a_cache_of_another_model_is_refused(qwen, tiny_qwen):
     dense = load_transformer(tiny_qwen[0], "fp32")
     with pytest.raises(ModelError, match="another model"):
@@ -504,9 +549,9 @@ def test_gate_channels_are_followed_by_their_up_channels():
 
 def test_a_model_is_packed_once(tiny_qwen, tmp_path, monkeypatch):
     load_packed(tiny_qwen[0], tmp_path)
-    monkeypatch.setattr(packed_weights, "run_apart", None)  # a second packing would call it
+    monkeypatch.setattr(packing, "run_apart", None)  # a second packing would call it
     assert load_packed(tiny_qwen[0], tmp_path).architecture == read_architecture(tiny_qwen[0])
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".packing")]
+    assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1
 
 
 def zeroed(path, start):
@@ -553,7 +598,7 @@ def test_defect_11_packed_weights_are_on_the_disk_before_they_have_their_name(ti
 
     def noted(handle):
         fsync(handle)
-        names = [path.name for path in tmp_path.iterdir() if path.is_dir() and not path.name.startswith(".packing")]
+        names = [path.name for path in tmp_path.iterdir() if path.is_dir() and path.suffix != ".partial"]
         named_when_synced[os.fstat(handle).st_ino] = names
 
     monkeypatch.setattr(os, "fsync", noted)

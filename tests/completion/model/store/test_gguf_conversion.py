@@ -7,14 +7,17 @@ import gguf
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from completion.errors import ModelDamagedError, StorageError, UnsupportedModelError
 from completion.model.architecture import read_architecture
+from completion.model.rotary import rotary_tables
 from completion.model.store import gguf_conversion
 from completion.model.store.gguf_conversion import convert_gguf
 from completion.progress import silent
+from tests.completion.model.conftest import SIZES
 from tests.tiny_gguf import write_gguf, write_tiny_gguf
+from tests.tiny_models import VOCABULARY_SIZE
 
 
 def convert(path, folder):
@@ -49,7 +52,7 @@ def test_transformers_gives_the_same_logits_from_the_converted_folder(tmp_path, 
 def test_a_family_in_gguf_has_the_architecture_and_the_weights_of_its_folder(tiny, tmp_path):
     folder, _ = tiny
     expected = read_architecture(folder)
-    if expected.family not in gguf_conversion.ARCHITECTURES or expected.rotary.kind != "default":
+    if expected.family not in gguf_conversion.ARCHITECTURES or expected.rotary.kind == "llama3":
         pytest.skip("no GGUF files of this family, or of this rotary scaling, are read")
     if expected.family == "qwen2" and expected.windowed_layers:
         pytest.skip("GGUF files do not tell which layers have windows")
@@ -60,6 +63,23 @@ def test_a_family_in_gguf_has_the_architecture_and_the_weights_of_its_folder(tin
     assert converted == {}
     found = read_architecture(tmp_path / "converted")
     assert replace(found, vocabulary_size=expected.vocabulary_size) == expected
+
+
+YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 128}
+
+
+@pytest.mark.parametrize("more", [{}, {"beta_fast": 24.0, "beta_slow": 2.0}, {"attention_factor": 1.25}])
+def test_a_yarn_file_turns_as_in_transformers(tmp_path, more):
+    module = Qwen2ForCausalLM(Qwen2Config(**SIZES | {"vocab_size": VOCABULARY_SIZE}, rope_parameters=YARN | more))
+    module.save_pretrained(tmp_path / "original")
+    convert(write_gguf(tmp_path / "model.gguf", tmp_path / "original", "qwen2"), tmp_path / "converted")
+    rotary, architecture = module.model.rotary_emb, read_architecture(tmp_path / "converted")
+    angles = torch.arange(512)[:, None].float() * rotary.inv_freq
+    for ours, theirs in zip(rotary_tables(architecture), (angles.cos(), angles.sin()), strict=True):
+        torch.testing.assert_close(torch.from_numpy(ours), theirs * rotary.attention_scaling, atol=1e-4, rtol=0)
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "converted").model.rotary_emb
+    assert torch.allclose(theirs.inv_freq, rotary.inv_freq)
+    assert theirs.attention_scaling == pytest.approx(rotary.attention_scaling)
 
 
 def test_rows_dequantised_in_chunks_equal_rows_dequantised_at_once(tmp_path, monkeypatch):

@@ -1,0 +1,100 @@
+"""Packs a model's weights into one file, in the layout of the kernels."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from completion.errors import UnsupportedModelError
+from completion.model.architecture import Architecture, read_architecture
+from completion.model.int8.block_sums import BLOCK_BYTES, sealed, sums_of_file
+from completion.model.int8.kernels.processor import weight_layout
+from completion.model.int8.kernels.sizes import CHANNELS, GROUP_LIMIT, VALUE_CHANNELS
+from completion.model.store.apart import run_apart
+from completion.model.store.converted_models import kept_gguf, packed_name, partial_folder
+from completion.model.store.disk import sync_files
+from completion.progress import Progress, silent
+
+FORMAT = 5
+"""Version of the packed layout; a change packs all models again."""
+_ALIGNMENT = 4096  # of a section in the file
+ROWS = "embeddings"
+"""Last section of the file. Few of its rows are ever read, so they are read when they are needed."""
+Form = Literal["int8", "q4"]
+"""Form of the matrices: int8 with a scale for each group of a channel's columns, or the blocks of the GGUF file that
+the model comes from."""
+
+
+def packed_target(folder: Path, cache_folder: Path, form: Form) -> Path:
+    """Return the folder of a model's packed form."""
+    return cache_folder / f"{packed_name(folder)}{FORMAT}-{_fingerprint(folder, form)}"
+
+
+def _fingerprint(folder: Path, form: Form) -> str:
+    """Return a digest that changes with the paths, sizes and times of the packed files, and with the layout."""
+    blocks = kept_gguf(folder) if form == "q4" else None
+    files = sorted([*folder.glob("*.safetensors"), folder / "config.json", *filter(None, [blocks])])
+    state = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
+    layout = [] if form == "q4" else [*weight_layout(), GROUP_LIMIT]
+    fields = tuple(Architecture.__dataclass_fields__)  # the index holds one
+    return hashlib.sha256(repr((fields, form, *layout, state)).encode()).hexdigest()[:16]
+
+
+def pack(folder: Path, target: Path, form: Form) -> None:
+    """Write into a folder beside the target, then rename it, so that no process reads an unfinished one.
+
+    The caller holds the target's lock.
+    """
+    unfinished = partial_folder(target)
+    shutil.rmtree(unfinished, ignore_errors=True)  # from a process that was killed
+    try:
+        unfinished.mkdir()
+        run_apart(f"{__name__}:write_packed", folder, unfinished, form, progress=silent)
+        sync_files(unfinished)
+        unfinished.rename(target)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def write_packed(folder: Path, target: Path, form: Form, _progress: Progress) -> None:
+    """Write a model's packed form into an empty folder.
+
+    Raises:
+        UnsupportedModelError: The kernels do not support the model's sizes.
+        ModelError: The model's files are missing or damaged.
+    """
+    from completion.model.int8.block_sections import block_sections  # noqa: PLC0415  (only packing needs gguf)
+    from completion.model.int8.int8_sections import int8_sections  # noqa: PLC0415
+
+    architecture = read_architecture(folder)
+    check_sizes(architecture)
+    index: dict[str, tuple[int, str, tuple[int, ...]]] = {}
+    with (target / "weights.bin").open("wb") as file:
+        for name, section in (int8_sections if form == "int8" else block_sections)(folder, architecture):
+            file.seek(-file.tell() % (BLOCK_BYTES if name == ROWS else _ALIGNMENT), os.SEEK_CUR)
+            index[name] = (file.tell(), section.dtype.str, section.shape)
+            file.write(np.ascontiguousarray(section).data)
+        file.truncate(file.tell() + -file.tell() % BLOCK_BYTES)
+    sums = sums_of_file(target / "weights.bin").tolist()
+    header = {"folder": str(folder.resolve()), "architecture": architecture.to_json(), "sections": index, "sums": sums}
+    (target / "index.json").write_text(sealed(json.dumps(header)), encoding="utf-8")
+
+
+def check_sizes(architecture: Architecture) -> None:
+    """Check that the kernels' vectors and panels divide the model's widths.
+
+    Raises:
+        UnsupportedModelError: They do not.
+    """
+    widths = (architecture.hidden_size, architecture.intermediate_size, architecture.heads * architecture.head_dim)
+    if any(width % CHANNELS for width in widths) or architecture.head_dim % VALUE_CHANNELS:
+        raise UnsupportedModelError(
+            f"The int8 path needs widths that are multiples of {CHANNELS} and head widths that are multiples of"
+            f" {VALUE_CHANNELS}; this model has {widths} and {architecture.head_dim}. Use the backend bf16."
+        )

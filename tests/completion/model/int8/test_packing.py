@@ -1,0 +1,77 @@
+"""Packing deletes what killed processes, older versions and models that are gone left in the cache, but no more."""
+
+import shutil
+
+import pytest
+from filelock import FileLock
+
+from completion.model.int8.packed_weights import load_packed
+from completion.model.int8.packing import FORMAT, packed_target
+from completion.model.store.converted_models import packed_forms, packed_name
+from completion.model.transformer import has_int8_instructions
+
+pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="this processor lacks AVX2")
+
+
+@pytest.fixture
+def model(tiny_qwen, tmp_path):
+    """A model whose name is longer than those of packed forms."""
+    return shutil.copytree(tiny_qwen[0], tmp_path / f"{45 * 'x'}-[1]")
+
+
+@pytest.fixture
+def packed(tmp_path):
+    (tmp_path / "packed").mkdir()
+    return tmp_path / "packed"
+
+
+def folders(packed):
+    return {path for path in packed.iterdir() if path.is_dir()}
+
+
+def left(packed, name):
+    """Write a folder as an older version, or a killed process, left it."""
+    (packed / name).mkdir()
+    (packed / name / "weights.bin").write_bytes(b"old")
+    return packed / name
+
+
+def test_a_packed_form_is_found_by_its_model_and_not_by_another_one_of_the_same_name(model, packed, tmp_path):
+    load_packed(model, packed)
+    assert packed_forms(model, packed) == dict.fromkeys(folders(packed), FORMAT)
+    assert packed_forms(tmp_path / "elsewhere" / model.name, packed) == {}
+
+
+def test_what_a_killed_process_packed_is_replaced(model, packed):
+    load_packed(model, packed)
+    (form,) = folders(packed)
+    shutil.rmtree(form)
+    unfinished = left(packed, f"{form.name}.partial")
+    assert packed_forms(model, packed) == {unfinished: FORMAT}
+    load_packed(model, packed)
+    assert folders(packed) == {form}
+
+
+def test_packing_deletes_the_models_forms_of_older_formats_and_no_other_form(model, tiny_qwen, packed):
+    load_packed(tiny_qwen[0], packed)
+    others = folders(packed) | {left(packed, f"{packed_name(model)}{FORMAT}-{16 * '1'}")}
+    others |= {left(packed, f"{packed_name(model)}{FORMAT + 1}-{16 * '2'}"), left(packed, f"other-{16 * '3'}")}
+    left(packed, f"{packed_name(model)}{FORMAT - 1}-{16 * '4'}")
+    left(packed, f"{packed_name(model)}{FORMAT - 1}-{16 * '5'}.partial")
+    left(packed, f"{model.name[:40]}-{16 * '6'}")  # as names were before
+    load_packed(model, packed)
+    assert folders(packed) == others | {packed_target(model, packed, "int8")}
+
+
+def test_packing_leaves_a_form_that_another_process_is_reading(model, packed):
+    old = left(packed, f"{packed_name(model)}{FORMAT - 1}-{16 * '4'}")
+    with FileLock(packed / f"{old.name}.lock"):
+        load_packed(model, packed)
+        assert old.is_dir()
+
+
+def test_packing_deletes_the_forms_of_models_that_are_gone(model, tiny_qwen, packed):
+    load_packed(model, packed)
+    shutil.rmtree(model)
+    load_packed(tiny_qwen[0], packed)
+    assert folders(packed) == set(packed_forms(tiny_qwen[0], packed))
