@@ -15,6 +15,7 @@ from completion.postprocess import Dropped
 from completion.request import CompletionRequest, Mode
 from completion.stopping.mode import cursor_context
 from drafting.verifier import MODEL
+from tests.completion.grammar.acceptors import GRAMMARS
 from tests.completion.tasks import prompt_of
 
 
@@ -45,7 +46,7 @@ def shown_and_result(loaded, language, prefix, text, suffix):
     """Return every text that a client sees while `text` is generated, and the text of the result."""
     request = CompletionRequest(prefix, suffix, language, mode=Mode.BLOCK, max_tokens=1000, healing=False)
     prompt = prompt_of(loaded, request)
-    grammar = open_grammar(request, prompt.healed)
+    grammar = open_grammar(request, prompt.healed, GRAMMARS)
     record = RunRecord(lambda: 0.0)
     task = DictatedTask(loaded.tokenizer, request, cursor_context(request), prompt, grammar, record, text)
     attempt = task.first_attempt()
