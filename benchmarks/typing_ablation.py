@@ -21,10 +21,10 @@ from rich.table import Table
 
 from benchmarks.data import read_records
 from benchmarks.grammar.completions import adds_errors
+from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.typing.scripts import Script, choose, release_scripts
 from completion.cancellation import CancelToken
 from completion.engine import Engine, product_settings
-from completion.grammar.grammar import load_grammar
 from completion.model.loading import LoadedModel, load_model
 from completion.request import CacheMode, CompletionEvent, CompletionRequest, GrammarMode
 
@@ -98,7 +98,7 @@ def ask(engine: Engine, request: CompletionRequest, lacking: str, tally: Tally) 
     tally.cpu_s += time.process_time() - cpu
     if not last.suggestions or first is None or whole is None:
         return
-    grammar = load_grammar(request.language)
+    grammar = GRAMMARS.load(request.language)
     tally.offered += 1
     tally.first_ms.append(first)
     tally.whole_ms.append(whole)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 
@@ -14,12 +14,13 @@ from completion.cancellation import CancelToken
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.errors import ParseLimitError
-from completion.grammar.grammar import grammars_bytes
+from completion.grammar.grammar import Grammars
 from completion.memory import Held, MemoryPart
+from completion.model.tokenizer import CodeTokenizer
 from completion.postprocess import Context, Dropped, DropReason
 from completion.prompt.line_endings import restored
 from completion.prompt.planner import PromptPlanner
-from completion.request import CompletionEvent, CompletionRequest, Suggestion, WorkspaceUpdate
+from completion.request import WARM_UP, Closing, CompletionEvent, CompletionRequest, Suggestion, WorkspaceUpdate
 from completion.syntax.enclosing_literal import Literal, enclosing_literal
 from completion.syntax.parser_process import Parsing
 from completion.workspace.workspaces import Workspaces
@@ -27,10 +28,18 @@ from drafting.verifier import MODEL
 
 
 class Completer(ABC):
-    """Completes requests one at a time, on the caller's thread; a subclass says where the tokens come from."""
+    """Completes requests one at a time, on the caller's thread; a subclass says where the tokens come from.
 
-    def __init__(self, planner: PromptPlanner, workspaces: Workspaces, parsing: Parsing) -> None:
+    Attributes:
+        grammars: The grammars of its documents.
+    """
+
+    def __init__(
+        self, planner: PromptPlanner, tokenizer: CodeTokenizer, workspaces: Workspaces, parsing: Parsing
+    ) -> None:
+        self.grammars = Grammars()
         self._planner = planner
+        self._tokenizer = tokenizer
         self._workspaces = workspaces
         self._parsing = parsing
 
@@ -109,8 +118,25 @@ class Completer(ABC):
         """Return what the engine holds in memory, by part. May be called on any thread, while a request runs."""
         return {
             MemoryPart.WORKSPACES: Held(object_bytes=self._workspaces.files_bytes),
-            MemoryPart.GRAMMARS: Held(object_bytes=grammars_bytes()),
+            MemoryPart.GRAMMARS: Held(object_bytes=self.grammars.size_bytes),
         }
+
+    def forget(self, closing: Closing) -> None:
+        """Free the memory of documents and workspaces that no client uses any more, and of their grammars.
+
+        With the last document, what this process has kept of texts goes, too; the parser's keeps the last ones.
+        """
+        for workspace in closing.workspaces:
+            self._workspaces.close(workspace)
+        languages = self._close_documents((*closing.documents, WARM_UP))
+        self.grammars.keep(languages)
+        if not languages:
+            self._planner.forget_texts()
+            self._tokenizer.forget_texts()
+
+    @abstractmethod
+    def _close_documents(self, documents: Iterable[str]) -> set[str]:
+        """Forget documents; return the languages of the others, empty if there are none."""
 
     @abstractmethod
     def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> Task:

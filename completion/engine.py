@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +17,6 @@ from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import ParseLimitError
-from completion.grammar.grammar import unload_grammars
 from completion.memory import Held, MemoryPart
 from completion.model.loading import LoadedModel
 from completion.next_edit.candidates import forget_texts
@@ -30,7 +29,7 @@ from completion.prompt.fim_format import detect_format
 from completion.prompt.line_endings import normalised
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, SHORT_BUDGET, PromptBudget, PromptPace
 from completion.prompt.planner import Prompt, PromptPlanner
-from completion.request import WARM_UP, CacheMode, Closing, CompletionRequest, ContextFile
+from completion.request import CacheMode, CompletionRequest, ContextFile
 from completion.stopping.mode import cursor_context
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
@@ -93,7 +92,6 @@ class Engine(Completer):
     ) -> None:
         settings = settings or EngineSettings()
         self._model = loaded.model
-        self._tokenizer = loaded.tokenizer
         fim_format = detect_format(loaded.tokenizer.special, loaded.name)
         max_tokens = settings.sessions.max_prompt_tokens(loaded.model.shape.max_positions)
         chat = ChatTemplate(loaded.folder, loaded.tokenizer.special)
@@ -105,9 +103,8 @@ class Engine(Completer):
         self._sessions = KVSessions(loaded.model, settings.sessions, self._pace.note)
         self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
         self._digest = loaded.digest
-        super().__init__(
-            planner, Workspaces(self._drafters, loaded.tokenizer, settings.workspace_bytes, parsing), parsing
-        )
+        workspaces = Workspaces(self._drafters, loaded.tokenizer, settings.workspace_bytes, parsing)
+        super().__init__(planner, loaded.tokenizer, workspaces, parsing)
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Compute the cache for a request that may follow, make it exact, and load the grammar of its language.
@@ -117,7 +114,7 @@ class Engine(Completer):
         """
         self._parsing.watch(cancel, request.document)
         planned, prompt, session = self._plan(request)
-        open_grammar(planned, prompt.healed, self._parsing)
+        open_grammar(planned, prompt.healed, self.grammars, self._parsing)
         session.prepare(prompt, request.cache, cancel)
         session.refresh(cancel)
 
@@ -146,22 +143,6 @@ class Engine(Completer):
             return NextEdits(next_edits(request, self._judge, self._gate, session, self._parsing, cancel))
         return NextEdits()
 
-    def forget(self, closing: Closing) -> None:
-        """Free the memory of documents and workspaces that no client uses any more, and of their grammars.
-
-        With the last document, what this process has kept of texts goes, too; the parser's keeps the last ones.
-        """
-        for document in (*closing.documents, WARM_UP):
-            self._sessions.close(document)
-            self._sessions.close(document + _NEXT_EDIT)
-        for workspace in closing.workspaces:
-            self._workspaces.close(workspace)
-        unload_grammars(self._sessions.languages())
-        if not len(self._sessions):
-            self._planner.forget_texts()
-            self._tokenizer.forget_texts()
-            forget_texts()
-
     def held(self) -> Mapping[MemoryPart, Held]:
         """Return what the engine holds in memory, by part. May be called on any thread, while a request runs."""
         parts = super().held()
@@ -176,6 +157,15 @@ class Engine(Completer):
         """Save how often each kind of guess was right, and end the parser's process."""
         self._parsing.close()
         keep_calibration(self._drafters, self._digest)
+
+    def _close_documents(self, documents: Iterable[str]) -> set[str]:
+        for document in documents:
+            self._sessions.close(document)
+            self._sessions.close(document + _NEXT_EDIT)
+        languages = self._sessions.languages()
+        if not languages:
+            forget_texts()
+        return languages
 
     def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> LocalTask:
         """Plan the prompt, compute what the cache lacks of it, and open the grammar.
@@ -192,7 +182,7 @@ class Engine(Completer):
         context = cursor_context(planned, self._parsing)
         plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)
-        grammar = open_grammar(planned, prompt.healed, self._parsing)
+        grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)
         replaced = replaced_lines(planned.history if planned.deleted_here else "", context)
         return LocalTask(
             self._tokenizer, planned, context, prompt, grammar, record, self._model, session, self._drafters, replaced

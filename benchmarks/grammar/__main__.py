@@ -21,11 +21,11 @@ from rich.table import Table
 
 from benchmarks.grammar.completions import run_completions
 from benchmarks.grammar.faults import catch, make_faults
+from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.grammar.sampling import total_variation
 from benchmarks.grammar.sources import SourceFile, valid, valid_sources
 from benchmarks.grammar.typed import run_typed
 from completion.grammar.constraint import GrammarConstraint
-from completion.grammar.grammar import load_grammar
 from completion.request import GrammarMode
 
 _CUTS_A_FILE = 400
@@ -68,7 +68,7 @@ def measure_cuts(files: list[SourceFile], wanted: int, seed: int) -> Cuts:
 
 
 def _feed(file: SourceFile, found: Cuts, rng: random.Random) -> None:
-    grammar = load_grammar(file.language)
+    grammar = GRAMMARS.load(file.language)
     assert grammar is not None, file.language
     acceptor, text = grammar.acceptor, file.text.removeprefix(_BYTE_ORDER_MARK)
     offset = rng.randrange(max(1, len(text) - 6 * _CUTS_A_FILE))
@@ -99,7 +99,7 @@ def _place_cursor(file: SourceFile, found: Cuts, rng: random.Random) -> None:
     for _ in range(rng.randint(1, 4)):
         end = text.find("\n", end) + 1 or len(text)
     found.cursors += 1
-    opened = GrammarConstraint.open(file.language, text[:at], text[end:], GrammarMode.STRICT)
+    opened = GrammarConstraint.open(GRAMMARS, file.language, text[:at], text[end:], GrammarMode.STRICT)
     if not isinstance(opened, GrammarConstraint):
         found.false_rejects.append(f"{file.name} opened at {at}: {opened.reason}")
         return

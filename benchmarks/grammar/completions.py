@@ -22,12 +22,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.quality.tasks import FILES, Task, open_tasks, sample
 from completion.cancellation import CancelToken
 from completion.completer import Completer
 from completion.decoding.finishing import open_grammar
 from completion.engine import Engine, product_settings
-from completion.grammar.grammar import Grammar, load_grammar
+from completion.grammar.grammar import Grammar
 from completion.model.loading import load_model
 from completion.prompt.healing import heal
 from completion.request import CompletionRequest, GrammarMode, Suggestion
@@ -71,7 +72,7 @@ def open_requests(count: int, data_dir: str | None) -> Iterator[tuple[Completion
         language = _IDENTIFIERS.get(task.language, task.language)
         if language == "typescript" and task.path.endswith(".tsx"):
             language = "typescriptreact"
-        if load_grammar(true_language(language, task.prefix, task.suffix)) is not None:
+        if GRAMMARS.load(true_language(language, task.prefix, task.suffix)) is not None:
             yield _request(task, language), task.reference
 
 
@@ -93,14 +94,14 @@ def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str
     engine = Engine(load_model(arguments.model), product_settings())
     questions = list(open_requests(arguments.completions, arguments.data_dir))
     for language in {request.language for request, _ in questions}:
-        load_grammar(language)
+        engine.grammars.load(language)
     gc.collect()
     gc.freeze()  # as the host does once the model is loaded
     totals: dict[tuple[str, GrammarMode], Outcome] = {}
     unseen_ms = 0.0
     for request, reference in questions:
         started = perf_counter()
-        open_grammar(request, heal(request.prefix))
+        open_grammar(request, heal(request.prefix), engine.grammars)
         unseen_ms += 1e3 * (perf_counter() - started)
         engine.prepare(request, CancelToken())
         for mode in (GrammarMode.OFF, GrammarMode.STRICT):
@@ -136,7 +137,7 @@ def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str
 def complete(engine: Completer, request: CompletionRequest, reference: str, mode: GrammarMode) -> Outcome:
     """Complete a request whose language has a grammar, and return what became of it."""
     *_, last = engine.complete(replace(request, grammar=mode), CancelToken())
-    grammar = load_grammar(request.language)
+    grammar = GRAMMARS.load(request.language)
     assert grammar is not None
     assert last.statistics is not None
     offered = last.suggestions[0] if last.suggestions else Suggestion("")

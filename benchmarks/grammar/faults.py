@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.grammar.sources import SourceFile
 from completion.grammar.constraint import GrammarConstraint
-from completion.grammar.grammar import load_grammar
 from completion.grammar.joined_check import error_line
 from completion.request import GrammarMode
 
@@ -34,7 +34,7 @@ class Fault:
 
 def make_faults(file: SourceFile, count: int, rng: random.Random) -> Iterator[Fault]:
     """Yield at most `count` faults that make a valid file invalid."""
-    grammar = load_grammar(file.language)
+    grammar = GRAMMARS.load(file.language)
     assert grammar is not None, file.language
     tokens = list(_leaves(grammar.parse(file.text).root_node))
     for _ in range(count if len(tokens) > 8 else 0):
@@ -82,7 +82,7 @@ def _change(kind: str, tokens: list[tuple[int, int]], text: bytes, rng: random.R
 
 def catch(fault: Fault, rng: random.Random) -> str:
     """Return which check caught the fault by the end of its line: "acceptor", "suffix", "joined", or "" for none."""
-    opened = GrammarConstraint.open(fault.language, fault.prefix, fault.suffix, GrammarMode.STRICT)
+    opened = GrammarConstraint.open(GRAMMARS, fault.language, fault.prefix, fault.suffix, GrammarMode.STRICT)
     assert isinstance(opened, GrammarConstraint), (opened, fault.prefix[-80:])
     middle = fault.line.encode()
     snapshot, offset = opened.root, 0

@@ -14,7 +14,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from completion.grammar.grammar import load_grammar
+from benchmarks.grammar.grammars import GRAMMARS
 from completion.grammar.lr.advance import Snapshot
 from completion.model.sampling import draw
 from completion.request import Sampling
@@ -75,7 +75,7 @@ def draw_text(seed: int) -> tuple[int, ...]:
 
 @cache
 def _start() -> Snapshot:
-    grammar = load_grammar("json")
+    grammar = GRAMMARS.load("json")
     assert grammar is not None
     return grammar.acceptor.start()
 
@@ -85,6 +85,6 @@ def _may_follow(snapshot: Snapshot, token: int) -> bool:
 
 
 def _advance(snapshot: Snapshot, token: int) -> Snapshot | None:
-    grammar = load_grammar("json")
+    grammar = GRAMMARS.load("json")
     assert grammar is not None
     return grammar.acceptor.advance(snapshot, TOKENS[token])

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from completion.grammar.grammar import load_grammar
+from benchmarks.grammar.grammars import GRAMMARS
 from completion.paths import cache_dir
 
 PYPI = (
@@ -105,7 +105,7 @@ def valid_sources(folder: Path | None, seed: int) -> dict[str, list[SourceFile]]
 
 def valid(file: SourceFile) -> bool:
     """Return whether tree-sitter parses the file without an error."""
-    grammar = load_grammar(file.language)
+    grammar = GRAMMARS.load(file.language)
     return grammar is not None and not grammar.parse(file.text).root_node.has_error
 
 

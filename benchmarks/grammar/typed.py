@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.data import read_records
+from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.typing.scripts import Script, choose, key_unit, release_scripts
 from completion.decoding.finishing import Finisher, open_grammar
 from completion.prompt.healing import heal
@@ -44,7 +45,7 @@ def typed_places(script: Script) -> Iterator[tuple[CompletionRequest, str]]:
 def is_cut(request: CompletionRequest, line: str) -> bool:
     """Return whether the grammar cuts a right line."""
     healed = heal(request.prefix)
-    finisher = Finisher(request, cursor_context(request), open_grammar(request, healed), healed.forced)
+    finisher = Finisher(request, cursor_context(request), open_grammar(request, healed, GRAMMARS), healed.forced)
     finished = finisher.finish(Suggestion(line, token_log_probabilities=(0.0,)), StopReason.LINE_END)
     return not isinstance(finished, Suggestion) or finished.text != line
 

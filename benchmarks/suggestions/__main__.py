@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.data import read_answers
+from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.quality.rows import ROWS as QUALITY_ROWS
 from benchmarks.quality.scoring import Score, score
 from benchmarks.quality.tasks import SETS as KNOWN_SETS
@@ -146,7 +147,7 @@ def _joined(repeats: list[list[Run]], task: Task) -> dict[str, Any]:
 
 def _parses(suggestion: Suggestion, task: Task) -> bool:
     """Return whether the suggestion adds no syntax errors to the document."""
-    grammar = GrammarConstraint.open(task.language, task.prefix, task.document_suffix, GrammarMode.STRICT, "")
+    grammar = GrammarConstraint.open(GRAMMARS, task.language, task.prefix, task.document_suffix, GrammarMode.STRICT, "")
     replaced = len(task.document_suffix[: suggestion.replace_after].encode())
     text = suggestion.text.encode()
     return grammar.longest_passing_cut(text, replaced) == len(text)

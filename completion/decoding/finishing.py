@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from completion.grammar.constraint import GrammarConstraint, Off
+from completion.grammar.grammar import Grammars
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
@@ -16,10 +17,11 @@ _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.
 
 
 def open_grammar(
-    request: CompletionRequest, healed: HealedPrefix, parsing: Parsing = IN_PROCESS
+    request: CompletionRequest, healed: HealedPrefix, grammars: Grammars, parsing: Parsing = IN_PROCESS
 ) -> GrammarConstraint | Off:
     """Open the grammar's constraint for a request, which starts where the prompt ends, before the healed run."""
-    return GrammarConstraint.open(request.language, healed.shown, request.suffix, request.grammar, healed.run, parsing)
+    language, before, after = request.language, healed.shown, request.suffix
+    return GrammarConstraint.open(grammars, language, before, after, request.grammar, healed.run, parsing)
 
 
 @dataclass(frozen=True, slots=True)

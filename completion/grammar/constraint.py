@@ -10,7 +10,7 @@ from time import perf_counter
 
 from completion.errors import GrammarBoundError, GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError
 from completion.grammar.documents import cache_document, skippable_prefix_parts
-from completion.grammar.grammar import Grammar, load_grammar
+from completion.grammar.grammar import Grammar, Grammars
 from completion.grammar.joined_document import JoinedDocument
 from completion.grammar.lr.advance import Snapshot
 from completion.grammar.suffix_check import SuffixCheck, cut_offsets, line_ends, passing_offsets, word_ends
@@ -118,11 +118,19 @@ class GrammarConstraint:
 
     @classmethod
     def open(
-        cls, language: str, prefix: str, suffix: str, mode: GrammarMode, healed: str = "", parsing: Parsing = IN_PROCESS
+        cls,
+        grammars: Grammars,
+        language: str,
+        prefix: str,
+        suffix: str,
+        mode: GrammarMode,
+        healed: str = "",
+        parsing: Parsing = IN_PROCESS,
     ) -> GrammarConstraint | Off:
         """Open the constraint of a request.
 
         Args:
+            grammars: The loaded grammars, which only the caller's thread uses.
             language: LSP language identifier.
             prefix: Text before the cursor without the healed run.
             suffix: Text after the cursor.
@@ -138,7 +146,7 @@ class GrammarConstraint:
             return Off(OffReason.SWITCHED_OFF)
         true = true_language(language, prefix, suffix)
         try:
-            grammar = load_grammar(true)
+            grammar = grammars.load(true)
         except GrammarUnsupportedError:
             return Off(OffReason.GRAMMAR_UNSUPPORTED)
         if grammar is None:

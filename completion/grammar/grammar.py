@@ -1,4 +1,4 @@
-"""A loaded grammar: its tables, lexer, acceptor and tree-sitter parser."""
+"""A loaded grammar: its tables, lexer, acceptor and tree-sitter parser; and the loaded grammars of one engine."""
 
 from __future__ import annotations
 
@@ -31,27 +31,32 @@ class Grammar(Documents):
         return self.tables.size_bytes + self.acceptor.size_bytes + self.prefixes.size_bytes
 
 
-_loaded: dict[str, Grammar] = {}
+class Grammars:
+    """The grammars that one engine has loaded. The packages' tables are shared; lexers, stacks and caches are not.
 
-
-def load_grammar(language: str) -> Grammar | None:
-    """Return the grammar of an LSP language identifier; None for a language without a grammar.
-
-    Raises:
-        GrammarUnsupportedError: The grammar's package is missing or has an unsupported ABI version.
+    Not thread-safe, apart from `size_bytes`: engines on several threads have one each.
     """
-    if language not in _loaded and language in LANGUAGES:
-        _loaded[language] = Grammar(LANGUAGES[language])
-    return _loaded.get(language)
 
+    def __init__(self) -> None:
+        self._loaded: dict[str, Grammar] = {}
 
-def unload_grammars(used: Collection[str]) -> None:
-    """Forget the grammars of all languages but the used ones; a running request keeps its own."""
-    for language in _loaded.keys() - set(used):
-        del _loaded[language]
-        drop_library(LANGUAGES[language].package)
+    def load(self, language: str) -> Grammar | None:
+        """Return the grammar of an LSP language identifier; None for a language without a grammar.
 
+        Raises:
+            GrammarUnsupportedError: The grammar's package is missing or has an unsupported ABI version.
+        """
+        if language not in self._loaded and language in LANGUAGES:
+            self._loaded[language] = Grammar(LANGUAGES[language])
+        return self._loaded.get(language)
 
-def grammars_bytes() -> int:
-    """Return the approximate memory of all loaded grammars. May be called on any thread."""
-    return sum(grammar.size_bytes for grammar in list(_loaded.values()))
+    def keep(self, used: Collection[str]) -> None:
+        """Unload the grammars of all languages but the used ones; a running request keeps its own."""
+        for language in self._loaded.keys() - set(used):
+            del self._loaded[language]
+            drop_library(LANGUAGES[language].package)
+
+    @property
+    def size_bytes(self) -> int:
+        """Approximate memory of all loaded grammars. May be read on any thread."""
+        return sum(grammar.size_bytes for grammar in list(self._loaded.values()))

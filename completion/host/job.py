@@ -42,6 +42,7 @@ class Job:
         deliver: Called on the model's thread with each event, or with the error that ended the job.
         superseded: Whether a newer job has cancelled this one.
         interrupted: Whether a completion has stopped this job, which starts again after it.
+        withdrawn: Whether its client has gone.
         shown: Whether an event was delivered.
         received: Time of its receipt by `time.perf_counter`, in seconds.
         turn: Number of completions of its owner that waited at its receipt.
@@ -56,6 +57,7 @@ class Job:
     cancel: CancelToken = field(default_factory=CancelToken)
     superseded: bool = False
     interrupted: bool = False
+    withdrawn: bool = False
     shown: bool = False
     received: float = field(default_factory=time.perf_counter)
     turn: int = 0
@@ -121,4 +123,4 @@ def interrupts(newer: Job, running: Job) -> bool:
 def _has_changed(before: NextEditRequest, now: CompletionRequest) -> bool:
     """Return whether the text around the cursor of a request is another one than before, because a key was typed."""
     around = now.prefix[-_COMPARED_CHARACTERS:] + now.suffix[:_COMPARED_CHARACTERS]
-    return around not in "\n".join(before.lines)
+    return around.replace("\r\n", "\n").strip("\r") not in "\n".join(before.lines)

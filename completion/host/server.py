@@ -6,9 +6,9 @@ import asyncio
 import logging
 import os
 import socket
-import ssl
 import time
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -22,7 +22,7 @@ from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
 from completion.host.process.address import DEFAULT_MODEL_NAME
 from completion.host.process.clients import HostClients
-from completion.host.process.connections import ConnectionLimits, LimitedProtocol
+from completion.host.process.connections import ConnectionLimits, LimitedProtocol, limited
 from completion.host.process.idle import IdleWatch
 from completion.host.process.log import log_loop_errors
 from completion.host.process.sockets import BACKLOG, TcpAddress
@@ -92,7 +92,8 @@ class HostServer:
         self._idle = IdleWatch(settings.idle_s, self.stop)
         self._stopped = asyncio.Event()
         tls = settings.tcp.tls if settings.tcp else None
-        self._http = _QuietServer(self._configuration(own_token), self._stopped, tls)
+        for_others = limited(settings.connections, tls)
+        self._http = _QuietServer(self._configuration(own_token), self._stopped, for_others)
 
     def stop(self) -> None:
         """Begin to shut down. Call this on the event loop."""
@@ -154,9 +155,6 @@ class HostServer:
         tcp = settings.tcp
         tokens = {own_token: ""} | ({tcp.token: "", **tcp.users} if tcp else {})
 
-        class Protocol(LimitedProtocol):
-            limits = settings.connections
-
         return uvicorn.Config(
             application(
                 host,
@@ -164,7 +162,7 @@ class HostServer:
                 allow_local=tcp is not None and tcp.allow_local,
                 body_limit_bytes=settings.body_limit_bytes,
             ),
-            http=Protocol,
+            http=limited(settings.connections),
             ws="none",
             lifespan="off",
             loop="asyncio",
@@ -181,21 +179,23 @@ class HostServer:
 class _QuietServer(uvicorn.Server):
     """A uvicorn server whose main loop waits for an event; uvicorn's own wakes up ten times a second.
 
-    Its first socket is for the user's own programs; TLS, if any, is for the others.
+    Its first socket is for the user's own programs, the others have a protocol of their own.
     """
 
-    def __init__(self, config: uvicorn.Config, stopped: asyncio.Event, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, config: uvicorn.Config, stopped: asyncio.Event, for_others: type[LimitedProtocol]) -> None:
         super().__init__(config)
         self._stopped = stopped
-        self._tls = tls
+        self._for_others = for_others
         self._loop = asyncio.get_running_loop()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         own, *others = sockets or []
         await super().startup([own])
-        servers, self.config.ssl = self.servers, self._tls
+        servers, config = self.servers, self.config
+        self.config = copy(config)
+        self.config.http_protocol_class = self._for_others
         await super().startup(others)
-        self.servers += servers
+        self.servers, self.config = servers + self.servers, config
 
     async def main_loop(self) -> None:
         await self._stopped.wait()

@@ -69,7 +69,7 @@ class CompletionStream:
 
     def close(self) -> None:
         """Cancel the completion."""
-        self._job.cancel.cancel()
+        self._worker.withdraw(self._job)
 
 
 class NextEditAnswer:
@@ -82,6 +82,7 @@ class NextEditAnswer:
             EngineUnavailableError: The host is stopping.
             QueueFullError: Too many requests wait.
         """
+        self._worker = worker
         self._idle = idle
         self._answers: asyncio.Queue[NextEdits | DraftlineError] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
@@ -107,7 +108,7 @@ class NextEditAnswer:
 
     def close(self) -> None:
         """Cancel the request."""
-        self._job.cancel.cancel()
+        self._worker.withdraw(self._job)
 
 
 def require_ready(state: HostState) -> None:

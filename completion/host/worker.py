@@ -27,7 +27,6 @@ _WORKSPACE_FACTOR = 8
 """How many times `queue_limit` workspace updates may wait: they come in bursts, even before the model is loaded."""
 _OWNERS = 8
 """Number of users or clients whose queues may be full at once."""
-
 _IDLE_S = 60.0
 """Time without a job after which freed memory is returned to the system, and to the GPU's driver."""
 _NEVER = 1 << 30
@@ -115,6 +114,12 @@ class EngineWorker:
             job.turn = own if job.urgency is Urgency.COMPLETE else 0
             self._push(job)
             self._changed.notify()
+
+    def withdraw(self, job: Job) -> None:
+        """Cancel a job whose client has gone; it does not start again either."""
+        with self._changed:
+            job.withdrawn = True
+            job.cancel.cancel()
 
     @property
     def busy(self) -> bool:
@@ -243,11 +248,11 @@ class EngineWorker:
             self._on_trouble(*trouble)
 
     def _starts_again(self, job: Job) -> bool:
-        """Queue an interrupted job again, unless a newer one of its document waits, which supersedes it."""
+        """Queue an interrupted job again, unless its client has gone or a newer job of its document supersedes it."""
         with self._changed:
             job.interrupted = False
             job.superseded = any(supersedes(other, job) for other in self._waiting() if other is not job)
-            if job.superseded or self._stopped:
+            if job.withdrawn or job.superseded or self._stopped:
                 return False
             job.cancel = CancelToken()
             self._push(job)

@@ -1,7 +1,7 @@
 """HTTP to a model server: JSON and server-sent events, ended by a cancel token; each failure is one sentence.
 
 Each request has a connection of its own, because the usual end of a stream is that its reader has enough and closes it.
-`http.client` gives the socket before the reply begins, so a cancel can close it while the server computes the prompt.
+The socket is known before it is connected, so a cancel can end it then, and while the server computes the prompt.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import secrets
 import socket
 import ssl
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ConfigurationError, RemoteInterruptedError, RemoteServerError
 from completion.remote.address import RemoteAddress
+from completion.remote.sockets import connected, end
 
 CONNECT_S = 3.0
 """Maximum time to connect, in seconds: a server that takes longer is too far away to complete code."""
@@ -94,9 +95,9 @@ class Connection:
     @contextmanager
     def _reply(self, path: str, body: object, cancel: CancelToken) -> Iterator[http.client.HTTPResponse]:
         cancel.raise_if_cancelled()
-        connection = self._connected()
+        connection = self._connected(cancel)
         try:
-            with self._failures(cancel), cancel.calling(partial(_break, connection.sock)):
+            with self._failures(cancel), cancel.calling(partial(end, connection.sock)):
                 data = None if body is None else json.dumps(body).encode()
                 method = "GET" if body is None else "POST"
                 connection.request(method, self._base + path, data, self._headers)
@@ -107,19 +108,21 @@ class Connection:
         finally:
             connection.close()
 
-    def _connected(self) -> http.client.HTTPConnection:
+    def _connected(self, cancel: CancelToken) -> http.client.HTTPConnection:
         if self._context is None:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=CONNECT_S)
+            connection = http.client.HTTPConnection(self._host, self._port)
         else:
-            connection = http.client.HTTPSConnection(self._host, self._port, timeout=CONNECT_S, context=self._context)
+            connection = http.client.HTTPSConnection(self._host, self._port, context=self._context)
         try:
-            connection.connect()
+            connection.sock = connected(connection.host, connection.port, self._context, CONNECT_S, cancel)
         except ssl.SSLCertVerificationError as error:
             raise RemoteServerError(
                 f"The certificate of {self.shown} is not trusted ({error.verify_message}). Name the file of its "
                 "authority in the engine's ca_file."
             ) from error
         except OSError as error:  # ssl.SSLError and TimeoutError, too
+            if cancel.cancelled:
+                raise CancelledError("The request was cancelled.") from error
             kind = RemoteServerError if isinstance(error, TimeoutError) else RemoteInterruptedError
             raise kind(
                 f"No server answers at {self.shown} ({error.strerror or error}). Start it, or correct the engine's url."
@@ -175,12 +178,6 @@ def _context(address: RemoteAddress) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=Path(address.ca_file).expanduser() if address.ca_file else None)
     except OSError as error:  # ssl.SSLError, too
         raise ConfigurationError(f"The engine's ca_file {address.ca_file} cannot be read ({error}).") from error
-
-
-def _break(connected: socket.socket) -> None:
-    """End a connection that another thread reads; the method of an SSLSocket would pull its state from under that."""
-    with suppress(OSError):
-        socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
 def _message(event: Any) -> str:  # noqa: ANN401 - untyped JSON

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,13 +31,14 @@ from completion.remote.decoder import RemoteDecoder
 from completion.remote.llama_server import LlamaServer
 from completion.remote.model_server import ModelServer, ServerFacts
 from completion.remote.vllm import Vllm
-from completion.request import Closing, CompletionRequest
+from completion.request import CompletionRequest
 from completion.stopping.mode import cursor_context
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 from completion.workspace.workspaces import Workspaces
 
 _KINDS: Mapping[str, Callable[[Connection, CodeTokenizer], ModelServer]] = {"llama-server": LlamaServer, "vllm": Vllm}
 _MIN_GENERATED_TOKENS = 64  # positions of the server's context that a prompt leaves free
+_MAX_DOCUMENTS = 256  # whose languages are known: some clients close none
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +143,15 @@ class RemoteEngine(Completer):
     """Completes requests with the model of a server. Drafts, PIE and superposed alternatives need a local model."""
 
     def __init__(self, remote: RemoteModel, parsing: Parsing = IN_PROCESS) -> None:
-        self._server, self._tokenizer = remote.server, remote.tokenizer
+        self._server = remote.server
+        self._languages: dict[str, str] = {}  # of open documents, the one that was used last at the end
         self._budget, self._capacity = PromptBudget(), remote.facts.context_tokens
         fim_format = detect_format(remote.tokenizer.special, remote.facts.model)
         chat = ChatTemplate(remote.folder, remote.tokenizer.special)
         max_tokens = self._capacity - _MIN_GENERATED_TOKENS
         planner = PromptPlanner(remote.tokenizer, fim_format, self._budget, max_tokens, parsing, chat)
         workspaces = Workspaces(None, remote.tokenizer, parsing=parsing)
-        super().__init__(planner, workspaces, parsing)
+        super().__init__(planner, remote.tokenizer, workspaces, parsing)
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Make the server compute the prompt of a request that may follow, and load the grammar of its language.
@@ -160,31 +162,32 @@ class RemoteEngine(Completer):
         """
         self._parsing.watch(cancel, request.document)
         planned, prompt = self._plan(request)
-        open_grammar(planned, prompt.healed, self._parsing)
+        open_grammar(planned, prompt.healed, self.grammars, self._parsing)
         self._server.prepare(prompt.tokens, cancel)
 
     def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:  # noqa: ARG002 - see `EngineLike`
         """Return nothing: judging an edit needs the log-probabilities of a given text, which a server does not tell."""
         return NextEdits()
 
-    def forget(self, closing: Closing) -> None:
-        """Free the memory of workspaces that no client uses any more."""
-        for workspace in closing.workspaces:
-            self._workspaces.close(workspace)
-
     def close(self) -> None:
         """End the parser's process."""
         self._parsing.close()
+
+    def _close_documents(self, documents: Iterable[str]) -> set[str]:
+        for document in documents:
+            self._languages.pop(document, None)
+        return set(self._languages.values())
 
     def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> RemoteTask:
         self._parsing.watch(cancel, request.document)
         planned, prompt = self._plan(request)
         planned = replace(planned, max_tokens=min(planned.max_tokens, self._capacity - len(prompt.tokens)))
         context = cursor_context(planned, self._parsing)
-        grammar = open_grammar(planned, prompt.healed, self._parsing)
+        grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)
         return RemoteTask(self._tokenizer, planned, context, prompt, grammar, record, self._server)
 
     def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt]:
+        self._note_language(request)
         planned = self._with_snippets(normalised(request), self._budget.context_tokens)
         prompt = self._planner.plan(planned)
         if len(prompt.tokens) >= self._capacity:
@@ -192,3 +195,9 @@ class RemoteEngine(Completer):
                 f"The prompt has {len(prompt.tokens)} tokens; the server has room for {self._capacity}."
             )
         return planned, prompt
+
+    def _note_language(self, request: CompletionRequest) -> None:
+        self._languages.pop(request.document, None)
+        self._languages[request.document] = request.language
+        if len(self._languages) > _MAX_DOCUMENTS:
+            del self._languages[next(iter(self._languages))]

@@ -92,11 +92,13 @@ class LocalFirst:
         """Free the memory of documents and workspaces that no client uses any more."""
         if self._last is not None and self._last.request.document in closing.documents:
             self._last = None
+        self._standby.forget(closing)
         self._local.forget(closing)
 
     def held(self) -> Mapping[MemoryPart, Held]:
-        """Return what the local engine holds in memory, by part; the server's holds no text of its own."""
-        return self._local.held()
+        """Return what both engines hold in memory, by part."""
+        ours, theirs = self._local.held(), self._standby.held()
+        return {part: ours.get(part, Held()) + theirs.get(part, Held()) for part in {*ours, *theirs}}
 
     def close(self) -> None:
         """End the server's requests, and save what the drafters learned."""

@@ -6,14 +6,15 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from queue import SimpleQueue
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, DraftlineError, RemoteServerError
+from completion.memory import Held, MemoryPart
 from completion.remote.engine import RemoteEngine
-from completion.request import CompletionEvent, CompletionRequest, Suggestion
+from completion.request import Closing, CompletionEvent, CompletionRequest, Suggestion
 
 logger = logging.getLogger(__name__)
 
@@ -185,6 +186,15 @@ class Standby:
             self._preparing = CancelToken()
             self._work.put(partial(self._prepare, request, self._preparing))
 
+    def forget(self, closing: Closing) -> None:
+        """Let the thread free what it keeps of documents that no client uses any more."""
+        self._work.put(partial(self._forget, closing))
+
+    def held(self) -> Mapping[MemoryPart, Held]:
+        """Return what the server's engine holds in memory, by part. May be called on any thread."""
+        engine = self._engine
+        return {} if engine is None else engine.held()
+
     def missed(self, answer: Answer) -> None:
         """Note that an answer was waited for in vain."""
         if answer.last is not None:
@@ -247,6 +257,10 @@ class Standby:
     def _prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         if self._engine is not None:
             self._engine.prepare(request, cancel)
+
+    def _forget(self, closing: Closing) -> None:
+        if self._engine is not None:
+            self._engine.forget(closing)
 
     def _succeed(self, wait_s: float) -> None:
         self.deadline.note(wait_s)

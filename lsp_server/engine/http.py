@@ -19,6 +19,7 @@ from completion.edits import NextEditRequest, NextEdits
 from completion.errors import ConfigurationError, DraftlineError, EngineUnavailableError
 from completion.host.process.clients import CLIENT_HEADER
 from completion.host.process.endpoint import Endpoint, endpoint_at
+from completion.host.process.keep_alive import keep_alive_options
 from completion.host.wire import decode_event, decode_next_edits, encode
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.event_stream import EventReader, ServerEvent
@@ -55,6 +56,7 @@ class EngineConnection:
             max_keepalive_connections=_KEPT,
             keepalive_expiry=_KEPT_S,
             uds=str(endpoint.socket_path) if endpoint.socket_path else None,
+            socket_options=None if endpoint.socket_path else keep_alive_options(),
         )
         self._unfinished: set[asyncio.Task[Any]] = set()
 

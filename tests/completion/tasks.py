@@ -19,6 +19,7 @@ from completion.stopping.mode import cursor_context
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters
+from tests.completion.grammar.acceptors import GRAMMARS
 from tests.tiny_models import STACK
 
 DOCUMENT = STACK[: STACK.index("\n    def pop")]
@@ -45,7 +46,7 @@ def task_at(loaded: LoadedModel, cursor: int, settings: SessionSettings | None =
         request=request,
         context=context,
         prompt=prompt,
-        grammar=open_grammar(request, prompt.healed),
+        grammar=open_grammar(request, prompt.healed, GRAMMARS),
         record=RunRecord(lambda: 0.0),
         model=loaded.model,
         session=session,

@@ -90,6 +90,14 @@ def test_all_objects_are_of_the_same_pods():
         assert container[probe]["httpGet"] == {"path": "/health", "port": port["name"], "scheme": "HTTPS"}
 
 
+def test_the_team_reaches_the_service_and_pods_are_admitted_and_chosen_by_its_computers_addresses():
+    [service], [policy] = of_kind("Service"), of_kind("NetworkPolicy")
+    assert service["spec"]["type"] == "LoadBalancer"
+    assert service["spec"]["externalTrafficPolicy"] == "Local"
+    assert service["spec"]["sessionAffinity"] == "ClientIP"
+    assert any("ipBlock" in source for rule in policy["spec"]["ingress"] for source in rule["from"])
+
+
 def test_each_user_has_a_secret_that_is_mounted_and_the_server_refuses_everybody_else():
     [deployment] = of_kind("Deployment")
     pod = deployment["spec"]["template"]["spec"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -24,7 +26,7 @@ class ConnectionLimits:
         tcp_connections: Maximum number of open connections to one TCP port. A process has 256 file descriptors on macOS
             and 1,024 on Linux, and the Unix socket needs some of them.
         request_s: Maximum seconds from a request's first byte to its last; for a connection's first request, from the
-            connection on.
+            connection on, with its handshake.
         unread_s: Maximum seconds that a reply waits for a client that does not read it.
     """
 
@@ -34,14 +36,21 @@ class ConnectionLimits:
 
 
 class LimitedProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1 protocol with limits; a subclass sets `limits`."""
+    """uvicorn's HTTP/1.1 protocol with limits; a subclass sets `limits`, and `tls` for an encrypted port.
+
+    The server of such a port is one without TLS. asyncio would report a connection only after its handshake, so one
+    that sends nothing would count towards no limit.
+    """
 
     limits = ConnectionLimits()
+    tls: ssl.SSLContext | None = None
+    _handshake: asyncio.Task[None] | None = None
+    _early = b""  # what a client has sent right after its handshake
     _unfinished: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
-        """Accept a connection, or refuse it if it exceeds the limit of TCP connections."""
+        """Accept a connection, or refuse it if it exceeds the limit of TCP connections; before TLS without a reply."""
         super().connection_made(transport)
         limit = self.limits.tcp_connections
         others = [each.tcp_port for each in self.connections if isinstance(each, LimitedProtocol)]
@@ -54,9 +63,15 @@ class LimitedProtocol(H11Protocol):
             )
         else:
             self._watch_request()
+            if self._awaits_tls:
+                transport.pause_reading()  # so that nothing unencrypted is taken for a request
+                self._handshake = self.loop.create_task(self._shake_hands(transport))
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request, and start or stop its timer."""
+        if self._awaits_tls:
+            self._early += data
+            return
         super().data_received(data)
         self._watch_request()
 
@@ -81,6 +96,24 @@ class LimitedProtocol(H11Protocol):
         """The host's port that the client is connected to, None for the Unix socket."""
         return self.server[1] if self.server is not None else None
 
+    @property
+    def _awaits_tls(self) -> bool:
+        """Whether what is written now would not be encrypted but must be."""
+        return self.tls is not None and self.scheme == "http"
+
+    async def _shake_hands(self, transport: asyncio.Transport) -> None:
+        """Go on over TLS. The request's timer also ends a handshake, because asyncio's own limit is longer."""
+        assert self.tls is not None  # noqa: S101 - see `_awaits_tls`
+        encrypted = None
+        with suppress(OSError):  # ssl.SSLError, too
+            encrypted = await self.loop.start_tls(transport, self, self.tls, server_side=True)
+        if encrypted is None:  # asyncio does not report that a connection is lost during its handshake
+            self.connection_lost(None)
+            return
+        super().connection_made(encrypted)
+        if self._early:
+            self.data_received(self._early)
+
     def _watch_request(self) -> None:
         """Run one timer from a request's first byte to its last."""
         if self.conn.their_state not in _REQUEST_UNFINISHED or self.transport.is_closing():
@@ -94,13 +127,23 @@ class LimitedProtocol(H11Protocol):
         self._refuse(HTTPStatus.REQUEST_TIMEOUT, error)
 
     def _refuse(self, status: HTTPStatus, error: DraftlineError) -> None:
-        """Close the connection. Send an error reply first unless a reply has already begun."""
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+        """Close the connection. Send an error reply first unless a reply has already begun, or TLS has not."""
+        if not self._awaits_tls and self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             body = json.dumps(error_body(error)).encode()
             head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
             head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
             self.transport.write(head.encode() + body)
         self.transport.close()
+
+
+def limited(limits: ConnectionLimits, tls: ssl.SSLContext | None = None) -> type[LimitedProtocol]:
+    """Return the protocol of a port with these limits, encrypted if there is a certificate."""
+
+    class Protocol(LimitedProtocol):
+        pass
+
+    Protocol.limits, Protocol.tls = limits, tls
+    return Protocol
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> None:

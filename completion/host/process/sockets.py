@@ -16,6 +16,7 @@ from pathlib import Path
 from completion.errors import ConfigurationError, EngineUnavailableError, StorageError
 from completion.host.process.address import check_private
 from completion.host.process.endpoint import LOOPBACK, write_endpoint
+from completion.host.process.keep_alive import keep_alive_options
 from completion.paths import writing_to
 from completion.remote.address import is_loopback
 
@@ -110,7 +111,8 @@ def tcp_socket(address: TcpAddress) -> socket.socket:
             f"Cannot listen on {address.host}:{address.port} ({error.strerror}). Choose another address with "
             "--tcp HOST:PORT."
         ) from error
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option in keep_alive_options():
+        listener.setsockopt(*option)
     return listener
 
 

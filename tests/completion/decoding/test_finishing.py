@@ -18,6 +18,7 @@ from completion.postprocess import Dropped
 from completion.request import CompletionRequest, Mode
 from completion.stopping.mode import cursor_context
 from drafting.verifier import MODEL
+from tests.completion.grammar.acceptors import GRAMMARS
 from tests.completion.tasks import prompt_of
 
 
@@ -50,7 +51,7 @@ def shown_and_result(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, ma
     """Return every text that a client sees while `text` is generated, and the text of the result."""
     request = CompletionRequest(prefix, suffix, language, mode=mode, max_tokens=max_tokens, healing=False)
     prompt = prompt_of(loaded, request)
-    grammar = open_grammar(request, prompt.healed)
+    grammar = open_grammar(request, prompt.healed, GRAMMARS)
     record = RunRecord(lambda: 0.0)
     context = cursor_context(request)
     task = DictatedTask(loaded.tokenizer, request, context, prompt, grammar, record, text, step_tokens)

@@ -1,15 +1,17 @@
-"""Acceptors of all languages with both lexers."""
+"""Acceptors of all languages with both lexers, and the grammars of tests, which run on one thread."""
 
 from __future__ import annotations
 
 from functools import cache
 
+from completion.grammar.grammar import Grammars
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.compiled_lexer import CompiledLexer
 from completion.grammar.lr.tables import Tables
 from completion.syntax.languages import LANGUAGES, language_address
 from tests.completion.grammar.lr.python_lexer import PythonLexer
 
+GRAMMARS = Grammars()
 LEXERS = {"python": PythonLexer, "compiled": CompiledLexer}
 
 

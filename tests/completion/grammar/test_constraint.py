@@ -5,12 +5,13 @@ import pytest
 from completion.grammar.constraint import GrammarConstraint, Off, OffReason
 from completion.grammar.lr.acceptor import Acceptor
 from completion.request import GrammarMode
+from tests.completion.grammar.acceptors import GRAMMARS
 
 STRICT = GrammarMode.STRICT
 
 
 def opened(prefix, suffix="", language="python", healed=""):
-    constraint = GrammarConstraint.open(language, prefix, suffix, STRICT, healed)
+    constraint = GrammarConstraint.open(GRAMMARS, language, prefix, suffix, STRICT, healed)
     assert isinstance(constraint, GrammarConstraint), constraint
     return constraint
 
@@ -27,7 +28,7 @@ def opened(prefix, suffix="", language="python", healed=""):
     ],
 )
 def test_a_request_without_an_acceptor_gives_the_reason(language, prefix, mode, reason):
-    off = GrammarConstraint.open(language, prefix, "", mode)
+    off = GrammarConstraint.open(GRAMMARS, language, prefix, "", mode)
     assert isinstance(off, Off)
     assert off.reason is reason
 
@@ -65,14 +66,15 @@ def test_a_sound_completion_stays_whole_in_a_document_that_is_broken_after_the_c
 
 
 def test_the_joined_parse_cuts_without_an_acceptor():
-    off = GrammarConstraint.open("javascript", "let = = 2;\nfoo(", ");\n", STRICT)
+    off = GrammarConstraint.open(GRAMMARS, "javascript", "let = = 2;\nfoo(", ");\n", STRICT)
     assert off.reason is OffReason.BROKEN_BEFORE_CURSOR
     assert off.longest_passing_cut(b"a, b") == 4
     assert off.longest_passing_cut(b"a))) b }}") == 0
 
 
 def test_nothing_is_cut_where_tree_sitter_does_not_understand_the_document():
-    off = GrammarConstraint.open("c", '    {"a", f, ROW},\n    {"b",', "\n", STRICT)  # rows of a table, to include
+    rows_to_include = '    {"a", f, ROW},\n    {"b",'
+    off = GrammarConstraint.open(GRAMMARS, "c", rows_to_include, "\n", STRICT)
     assert off.reason is OffReason.BROKEN_BEFORE_CURSOR
     assert off.longest_passing_cut(b" g, ROW},") == 9
     assert off.growing_cut(b" g, ROW},", 0) == 9

@@ -7,7 +7,7 @@ import pytest
 
 import completion
 from completion.grammar.enclosing_item import skippable_parts
-from completion.grammar.grammar import load_grammar
+from tests.completion.grammar.acceptors import GRAMMARS
 from tests.completion.grammar.samples import SAMPLES
 
 OWN_SOURCES = sorted(Path(completion.__file__).parent.rglob("*.py"))
@@ -40,7 +40,7 @@ def skips_parts(grammar, text, cut):
 
 def test_skipping_items_of_real_python_files_gives_the_same_stacks():
     rng = random.Random(3)
-    grammar = load_grammar("python")
+    grammar = GRAMMARS.load("python")
     shortened = 0
     for path in OWN_SOURCES[::6]:
         text = path.read_bytes()
@@ -50,7 +50,7 @@ def test_skipping_items_of_real_python_files_gives_the_same_stacks():
 
 @pytest.mark.parametrize("language", sorted(set(SAMPLES) - {"json", "typescriptreact"}))
 def test_skipping_items_of_repeated_samples_gives_the_same_stacks(language):
-    grammar = load_grammar(language)
+    grammar = GRAMMARS.load(language)
     sample = SAMPLES[language].encode()
     head, body = (b"", sample) if language != "go" else sample.split(b"\n\n", 1)
     text = head + b"\n\n" + body * 4

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from completion.grammar.grammar import load_grammar
 from completion.grammar.indentation import IndentationRule
-from tests.completion.grammar.acceptors import acceptor_of
+from tests.completion.grammar.acceptors import GRAMMARS, acceptor_of
 from tests.completion.grammar.programs import PROGRAMS
 
 QUICK = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -16,7 +15,7 @@ QUICK = settings(max_examples=12, deadline=None, suppress_health_check=list(Heal
 
 @pytest.mark.parametrize("language", sorted(PROGRAMS))
 def test_a_generated_program_is_accepted_in_any_pieces(language):
-    grammar = load_grammar(language)
+    grammar = GRAMMARS.load(language)
     sound = []
 
     @QUICK
@@ -41,7 +40,7 @@ def test_a_generated_program_is_accepted_in_any_pieces(language):
 @settings(QUICK, max_examples=20)
 @given(PROGRAMS["python"], st.data())
 def test_advancing_never_changes_a_snapshot(program, data):
-    acceptor = load_grammar("python").acceptor
+    acceptor = GRAMMARS.load("python").acceptor
     text = program.encode()
     cut = data.draw(st.integers(0, len(text)))
     snapshot = acceptor.read(acceptor.start(), text[:cut])
@@ -70,5 +69,5 @@ def states_of(snapshot):
 
 
 def test_the_indentation_rule_finds_its_symbols_in_the_grammar():
-    tables = load_grammar("python").tables
+    tables = GRAMMARS.load("python").tables
     assert IndentationRule(tables).start().levels == ()

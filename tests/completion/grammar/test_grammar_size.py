@@ -6,7 +6,7 @@ from types import FunctionType, ModuleType
 
 import pytest
 
-from completion.grammar.grammar import Grammar, grammars_bytes, load_grammar, unload_grammars
+from completion.grammar.grammar import Grammar, Grammars
 from completion.syntax.languages import LANGUAGES
 from tests.completion.grammar.samples import SAMPLES
 
@@ -52,10 +52,10 @@ def test_a_grammars_size_is_that_of_its_objects_within_a_third(language):
 
 
 def test_grammars_that_are_unloaded_take_nothing():
-    unload_grammars(())
-    assert grammars_bytes() == 0
-    load_grammar("python")
-    load_grammar("go")
-    both = grammars_bytes()
-    unload_grammars({"go"})
-    assert 0 < grammars_bytes() < both
+    grammars = Grammars()
+    assert grammars.size_bytes == 0
+    grammars.load("python")
+    grammars.load("go")
+    both = grammars.size_bytes
+    grammars.keep({"go"})
+    assert 0 < grammars.size_bytes < both

@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from completion.grammar.grammar import load_grammar
 from completion.grammar.joined_check import JoinedCheck
+from tests.completion.grammar.acceptors import GRAMMARS
 from tests.completion.grammar.samples import SAMPLES
 
 
 @pytest.mark.parametrize("language", sorted(SAMPLES))
 def test_a_removed_part_that_is_inserted_again_makes_the_document_sound(language):
-    grammar = load_grammar(language)
+    grammar = GRAMMARS.load(language)
     text = SAMPLES[language].encode()
     rng = random.Random(11)
     for _ in range(60):
@@ -25,7 +25,7 @@ def test_a_removed_part_that_is_inserted_again_makes_the_document_sound(language
 
 @pytest.mark.parametrize("language", sorted(SAMPLES))
 def test_a_documents_tree_equals_that_of_a_parse_from_scratch_after_any_edits(language):
-    grammar = load_grammar(language)
+    grammar = GRAMMARS.load(language)
     sound = text = SAMPLES[language].encode()
     rng = random.Random(13)
     for _ in range(150):
@@ -42,7 +42,7 @@ def test_a_documents_tree_equals_that_of_a_parse_from_scratch_after_any_edits(la
 
 @pytest.mark.parametrize("language", sorted(set(SAMPLES) - {"python"}))
 def test_added_errors_equal_those_of_a_parse_from_scratch(language):
-    grammar = load_grammar(language)
+    grammar = GRAMMARS.load(language)
     text = SAMPLES[language].encode()
     rng = random.Random(12)
     for _ in range(30):

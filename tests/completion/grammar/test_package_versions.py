@@ -26,10 +26,10 @@ LOWEST = {
 }
 PROGRAM = """
 import sys, importlib
-from completion.grammar.grammar import load_grammar
+from completion.grammar.grammar import Grammars
 from tests.completion.grammar.samples import SAMPLES
 for language in sys.argv[1:]:
-    grammar = load_grammar(language)
+    grammar = Grammars().load(language)
     module = sys.modules[grammar.row.package]
     text = SAMPLES[language].encode()
     assert grammar.errors_of(grammar.parse(text)) == 0, "the sample is newer than the grammar"

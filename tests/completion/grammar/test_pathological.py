@@ -7,9 +7,9 @@ import pytest
 
 from completion.errors import CancelledError, GrammarBoundError
 from completion.grammar.constraint import GrammarConstraint, Off, OffReason
-from completion.grammar.grammar import load_grammar
 from completion.request import GrammarMode
 from completion.syntax.parser_process import InProcess, ParserProcess
+from tests.completion.grammar.acceptors import GRAMMARS
 
 MEGABYTE = 1_000_000
 MAX_WORK = 4
@@ -32,7 +32,7 @@ class Work:
 
 
 def read(language, text):
-    acceptor = load_grammar(language).acceptor
+    acceptor = GRAMMARS.load(language).acceptor
     return acceptor.read(acceptor.start(), text)
 
 
@@ -50,7 +50,7 @@ def read(language, text):
     ids=["parentheses", "arrays", "angle brackets", "templates", "comments", "functions", "indentation"],
 )
 def test_deep_nesting_takes_bounded_work(language, text, monkeypatch):
-    work = Work(monkeypatch, load_grammar(language).acceptor)
+    work = Work(monkeypatch, GRAMMARS.load(language).acceptor)
     with contextlib.suppress(GrammarBoundError):
         read(language, text)
     assert 0 < work.done < MAX_WORK * len(text)
@@ -58,7 +58,7 @@ def test_deep_nesting_takes_bounded_work(language, text, monkeypatch):
 
 @pytest.mark.parametrize("language", ["python", "javascript", "json"])
 def test_defect_3_a_long_line_takes_linear_work(language, monkeypatch):
-    work = Work(monkeypatch, load_grammar(language).acceptor)
+    work = Work(monkeypatch, GRAMMARS.load(language).acceptor)
     assert read(language, b"[" + b"1, " * (MEGABYTE // 60)) is not None
     quarter, work.done = work.done, 0
     assert read(language, b"[" + b"1, " * (MEGABYTE // 15)) is not None
@@ -66,7 +66,7 @@ def test_defect_3_a_long_line_takes_linear_work(language, monkeypatch):
 
 
 def test_defect_3_a_prefix_longer_than_the_maximum_is_refused():
-    off = GrammarConstraint.open("python", "x = [" + "1, " * (MEGABYTE // 3), "", GrammarMode.STRICT)
+    off = GrammarConstraint.open(GRAMMARS, "python", "x = [" + "1, " * (MEGABYTE // 3), "", GrammarMode.STRICT)
     assert isinstance(off, Off)
     assert off.reason is OffReason.TOO_LARGE
 
@@ -74,7 +74,7 @@ def test_defect_3_a_prefix_longer_than_the_maximum_is_refused():
 def test_an_endless_lexeme_exceeds_a_bound():
     with pytest.raises(GrammarBoundError, match="lexeme"):
         read("python", b"'" + b"a" * MEGABYTE)
-    off = GrammarConstraint.open("python", "'''" + "a" * 90_000, "", GrammarMode.STRICT)
+    off = GrammarConstraint.open(GRAMMARS, "python", "'''" + "a" * 90_000, "", GrammarMode.STRICT)
     assert isinstance(off, Off)
     assert off.reason is OffReason.BOUND
 
@@ -87,7 +87,7 @@ def test_nul_and_control_bytes_raise_no_error(language, text):
 
 
 def test_every_token_passes_after_the_constraint_exceeded_a_bound():
-    opened = GrammarConstraint.open("python", "x = '''", "", GrammarMode.STRICT)
+    opened = GrammarConstraint.open(GRAMMARS, "python", "x = '''", "", GrammarMode.STRICT)
     long = opened.advance(opened.root, b"a" * 70_000)
     assert long is opened.root
     assert opened.off_reason is OffReason.BOUND
@@ -97,7 +97,7 @@ def test_every_token_passes_after_the_constraint_exceeded_a_bound():
 
 def test_trim_clears_interned_stacks_above_the_maximum(monkeypatch):
     monkeypatch.setattr("completion.grammar.lr.stacks.MAX_INTERNED_NODES", 50)
-    acceptor = load_grammar("json").acceptor
+    acceptor = GRAMMARS.load("json").acceptor
     kept = acceptor.read(acceptor.start(), b'{"a": [[[[[[[')
     for depth in range(60):
         acceptor.trim()
@@ -108,20 +108,20 @@ def test_trim_clears_interned_stacks_above_the_maximum(monkeypatch):
 
 def test_interned_stacks_are_trimmed_while_a_text_is_read(monkeypatch):
     monkeypatch.setattr("completion.grammar.lr.stacks.MAX_INTERNED_NODES", 50)
-    grammar = load_grammar("json")
+    grammar = GRAMMARS.load("json")
     assert grammar.prefixes.read(b"[1,    \n" * 300, lambda: ()) is not None
     assert grammar.acceptor.machine.size < 300
 
 
 @pytest.mark.parametrize(("language", "opener"), [("python", "("), ("json", "["), ("javascript", "a({b: [")])
 def test_deep_nesting_exceeds_a_bound(language, opener):
-    opened = GrammarConstraint.open(language, opener * 10_000, "", GrammarMode.STRICT)
+    opened = GrammarConstraint.open(GRAMMARS, language, opener * 10_000, "", GrammarMode.STRICT)
     assert opened.reason is OffReason.BOUND
 
 
 def test_trim_clears_cached_steps_above_the_maximum(monkeypatch):
     monkeypatch.setattr("completion.grammar.lr.step_shapes.MAX_SHAPES", 5)
-    acceptor = load_grammar("go").acceptor
+    acceptor = GRAMMARS.load("go").acceptor
     kept = acceptor.read(acceptor.start(), b"package m\nfunc f() { x := []int{1")
     for text in (b"package a\nvar x = 1\n", b"package b\ntype T struct{}\n"):
         acceptor.trim()
@@ -131,7 +131,7 @@ def test_trim_clears_cached_steps_above_the_maximum(monkeypatch):
 
 def test_too_many_paths_down_the_stacks_exceed_a_bound(monkeypatch):
     monkeypatch.setattr("completion.grammar.lr.stacks.MAX_PATHS", 1)
-    acceptor = load_grammar("cpp").acceptor
+    acceptor = GRAMMARS.load("cpp").acceptor
     with pytest.raises(GrammarBoundError, match="stacks"):
         acceptor.read(acceptor.start(), b"int f() { a < b > (c) * d; a < b > (c) * d; (a)(b) * c; }\n" * 3)
 
@@ -145,14 +145,14 @@ def parser():
 
 @pytest.mark.parametrize(("language", "text"), [("java", "A<" * 30_000), ("python", "/*\n" * 5_000)])
 def test_a_document_that_exceeds_a_parse_limit_has_no_acceptor(language, text, parser):
-    off = GrammarConstraint.open(language, text, "", GrammarMode.STRICT, "", parser)
+    off = GrammarConstraint.open(GRAMMARS, language, text, "", GrammarMode.STRICT, "", parser)
     assert isinstance(off, Off)
     assert off.reason is OffReason.PARSE_LIMIT
     assert off.longest_passing_cut(b"anything ((") == len(b"anything ((")
 
 
 def test_a_completion_that_exceeds_a_parse_limit_is_not_rejected(parser):
-    opened = GrammarConstraint.open("java", "class A { int a = ", ";\n}\n", GrammarMode.STRICT, "", parser)
+    opened = GrammarConstraint.open(GRAMMARS, "java", "class A { int a = ", ";\n}\n", GrammarMode.STRICT, "", parser)
     middle = b"A<" * 10_000
     assert opened.growing_cut(middle, 0) == len(middle)
     assert opened.longest_passing_cut(middle) == len(middle)
@@ -174,15 +174,15 @@ class CancelChecks(InProcess):
 @pytest.mark.parametrize("unit", ["f(1); ", "\n", "f(1)\n"])
 def test_defect_3_a_long_prefix_is_read_in_pieces_between_checks_of_the_cancel_token(unit):
     text, checks = unit * (60_000 // len(unit)), CancelChecks()
-    GrammarConstraint.open("python", text, "", GrammarMode.STRICT, "", checks)
+    GrammarConstraint.open(GRAMMARS, "python", text, "", GrammarMode.STRICT, "", checks)
     assert checks.count >= len(text) // 1024
 
 
 def test_reading_a_prefix_resumes_after_a_cancelled_request():
     text, checks = "y = [" + "1, " * 20_000, CancelChecks(last=40)
     with pytest.raises(CancelledError):
-        GrammarConstraint.open("python", text, "", GrammarMode.STRICT, "", checks)
+        GrammarConstraint.open(GRAMMARS, "python", text, "", GrammarMode.STRICT, "", checks)
     again = CancelChecks()
-    opened = GrammarConstraint.open("python", text, "", GrammarMode.STRICT, "", again)
+    opened = GrammarConstraint.open(GRAMMARS, "python", text, "", GrammarMode.STRICT, "", again)
     assert isinstance(opened, GrammarConstraint)
     assert again.count <= len(text) // 1024 - 35

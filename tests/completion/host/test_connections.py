@@ -4,22 +4,25 @@ import asyncio
 import json
 import logging
 import socket
+import ssl
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from completion.host.process.connections import ConnectionLimits
-from completion.host.process.sockets import TcpAddress, tcp_socket
+from completion.host.process.sockets import TcpAddress, tcp_socket, tls_context
 from completion.host.server import HostSettings
 from tests.completion.host.paced_engine import PacedEngine
 
+CERTIFICATE = Path(__file__).parents[1] / "remote/localhost.pem"
 TOKEN = "a-token-of-enough-length"
 HEADERS = f"Host: d\r\nAuthorization: Bearer {TOKEN}\r\n"
 
 
-def settings(**limits):
+def settings(tls=None, **limits):
     with tcp_socket(TcpAddress("127.0.0.1", 0, TOKEN)) as probe:
-        address = TcpAddress("127.0.0.1", probe.getsockname()[1], TOKEN)
+        address = TcpAddress("127.0.0.1", probe.getsockname()[1], TOKEN, tls=tls)
     return HostSettings(tcp=address, connections=ConnectionLimits(**limits))
 
 
@@ -56,6 +59,48 @@ async def test_defect_12_idle_tcp_connections_beyond_the_cap_are_refused_and_the
     for _, writer in streams:
         writer.close()
         await writer.wait_closed()
+
+
+async def test_defect_12_connections_that_never_shake_hands_count_towards_the_cap_too(start_host):
+    limited = settings(tls_context(CERTIFICATE, None), tcp_connections=8)
+    unix_client = await start_host(PacedEngine(), limited)
+    streams = [await asyncio.open_connection(limited.tcp.host, limited.tcp.port) for _ in range(50)]
+    assert [await read_to_end(reader) for reader, _ in streams[8:]] == [b""] * 42
+    assert not any(reader.at_eof() for reader, _ in streams[:8])
+    assert (await unix_client.get("/health")).status_code == 200
+    for _, writer in streams:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def health_over_tls(host_settings):
+    """Return the reply to a request that arrives together with the end of the handshake."""
+    received, sent, reply = ssl.MemoryBIO(), ssl.MemoryBIO(), b""
+    client = ssl.create_default_context(cafile=CERTIFICATE).wrap_bio(received, sent, server_hostname="localhost")
+    is_sent = False
+    async with connected(host_settings) as (reader, writer), asyncio.timeout(20):
+        while b"}" not in reply:
+            try:
+                if not is_sent:
+                    client.do_handshake()
+                    client.write(f"GET /health HTTP/1.1\r\n{HEADERS}\r\n".encode())
+                    is_sent = True
+                reply += client.read()
+            except ssl.SSLWantReadError:
+                writer.write(sent.read())
+                received.write(await reader.read(1 << 16))
+    return reply
+
+
+@pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01", b"GET /health HTTP/1.1\r\n\r\n"])
+async def test_a_handshake_that_does_not_end_in_time_or_is_none_ends_the_connection(start_host, sent, caplog):
+    limited = settings(tls_context(CERTIFICATE, None), tcp_connections=1, request_s=1.0)
+    await start_host(PacedEngine(), limited)
+    async with connected(limited) as (reader, writer):
+        writer.write(sent)
+        assert not (await read_to_end(reader)).startswith(b"HTTP")
+    assert (await health_over_tls(limited)).startswith(b"HTTP/1.1 200 ")
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 async def test_a_closed_tcp_connection_no_longer_counts_towards_the_cap(start_host):

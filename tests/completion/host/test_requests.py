@@ -217,14 +217,15 @@ async def test_closing_the_stream_frees_the_engine_within_one_step(start_host):
     assert decode_event((await read_events(client, body(max_tokens=1)))[-1][1]).done
 
 
-async def test_a_completion_interrupts_a_request_for_next_edits_which_is_answered_after_it(start_host):
+@pytest.mark.parametrize("where", [{"document": "b"}, {"document": "a", "prefix": "import zstandard\r\n\r\nx = zstd"}])
+async def test_a_completion_interrupts_a_request_for_next_edits_which_is_answered_after_it(start_host, where):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)
     edit = {"line": 0, "old": ["import zstd"], "new": ["import zstandard"]}
-    wanted = {"lines": ["import zstandard", "", "x = zstd.open(1)"], "edits": [edit], "language": "python"}
+    wanted = {"lines": ["import zstandard", "", "x = zstd.open(1)"], "edits": [edit], "document": "a"}
     asked = asyncio.create_task(client.post("/v1/next-edit", json=wanted))
     await acquire(engine.began)
-    completed = asyncio.create_task(read_events(client, body(document="b", max_tokens=1)))
+    completed = asyncio.create_task(read_events(client, body(max_tokens=1, **where)))
     await until_waiting(client, 1)
     engine.permits.release(3)
     assert decode_event((await completed)[-1][1]).done

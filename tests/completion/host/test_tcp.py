@@ -1,16 +1,21 @@
 """TCP: every request needs a token, and an address beyond loopback needs a token file of the user."""
 
+import asyncio
+import socket
+import sys
 from dataclasses import replace
 
 import httpx
 import pytest
 
 from completion.errors import ConfigurationError, EngineUnavailableError, PermissionsError, StorageError
+from completion.host.process.endpoint import Endpoint
 from completion.host.process.sockets import TcpAddress, tcp_address, tcp_socket
 from completion.host.server import HostSettings
 from completion.remote.address import RemoteAddress
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.launcher import EngineOptions
+from lsp_server.engine.http import EngineConnection
+from lsp_server.engine.launcher import EngineOptions, HostGoneError
 from tests.completion.host.paced_engine import PacedEngine
 
 TOKEN = "a-token-of-enough-length"
@@ -52,6 +57,30 @@ async def test_the_client_connects_to_a_host_by_its_url(start_host, tmp_path):
     events = [event async for event in client.complete(CompletionRequest("one", max_tokens=1))]
     assert events[-1].suggestions[0].text == " 0"
     await client.close()
+
+
+def times_of(connected):
+    """Return whether a connection is probed, after how long, how often and how many times."""
+    options = socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT
+    is_probed = connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    return is_probed, *(connected.getsockopt(socket.IPPROTO_TCP, option) for option in options)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has another name for the first time")
+async def test_a_minute_after_a_loss_of_power_both_ends_of_a_lease_know_it():
+    """Nothing is sent over a lease for hours, and a machine without power closes no connection."""
+    with tcp_socket(TcpAddress("127.0.0.1", 0, TOKEN)) as listener:
+        connection = EngineConnection(Endpoint(f"http://127.0.0.1:{listener.getsockname()[1]}", TOKEN))
+        lease = asyncio.create_task(anext(connection.states()))
+        accepted, _ = await asyncio.to_thread(listener.accept)
+        with accepted:
+            assert await asyncio.to_thread(accepted.recv, 1)  # so the client has the connection, too
+            assert times_of(accepted) == (1, 30, 10, 3)
+            (pooled,) = connection._pool.connections
+            assert times_of(pooled._connection._network_stream.get_extra_info("socket")) == (1, 30, 10, 3)
+        with pytest.raises(HostGoneError):
+            await lease
+        await connection.close()
 
 
 async def test_a_wrong_token_is_an_error_that_names_the_header(start_host, tmp_path):

@@ -8,10 +8,18 @@ import threading
 
 import pytest
 
+from completion.edits import NextEditRequest
+from completion.host.metrics import HostMetrics
 from completion.host.process.endpoint import endpoint_at
+from completion.host.process.idle import IdleWatch
 from completion.host.server import HostSettings
+from completion.host.state import HostState
+from completion.host.stream import CompletionStream, NextEditAnswer
+from completion.host.worker import EngineWorker
+from completion.request import CompletionRequest
 from tests.completion.host.conftest import authorization, raw_connection, running_host
 from tests.completion.host.paced_engine import PacedEngine
+from tests.completion.host.test_requests import acquire
 
 LONG = 100
 REQUESTS = {
@@ -35,6 +43,45 @@ def ask(folder, address):
     head += "".join(f"{name}: {value}\r\n" for name, value in authorization(endpoint).items())
     client.sendall(f"{head}\r\n".encode() + body)
     return client
+
+
+@pytest.fixture
+async def gated_worker():
+    """A worker whose engine waits for a permit before each step, and the engine."""
+    engine, ready = PacedEngine(gated=True), threading.Event()
+    worker = EngineWorker(engine.load, HostMetrics(), queue_limit=16)
+    worker.start(lambda *_: None, lambda _: ready.set(), lambda: None)
+    assert await asyncio.to_thread(ready.wait, 20)
+    yield worker, engine
+    engine.permits.release(LONG)
+    worker.stop(20)
+
+
+def next_edit_of(user):
+    return NextEditRequest(("one",), (), document=f"d\0w\0{user}")
+
+
+@pytest.mark.parametrize("kind", ["in advance", "next edits"])
+async def test_an_interrupted_request_whose_client_has_gone_does_not_start_again(gated_worker, kind):
+    worker, engine = gated_worker
+    state, idle = HostState("paced"), IdleWatch(0, lambda: None)
+    state.ready("paced", "test", 1000, "")
+    if kind == "in advance":
+        ahead = CompletionRequest("one", document="d\0w\0ada", max_tokens=20, ahead=True)
+        gone = CompletionStream(state, worker, idle, ahead)
+        gone.submit()
+    else:
+        gone = NextEditAnswer(worker, idle, next_edit_of("ada"))
+    await acquire(engine.began)
+    other = CompletionStream(state, worker, idle, CompletionRequest("two", document="d\0w\0bob", max_tokens=2))
+    other.submit()
+    gone.close()
+    engine.permits.release(LONG)
+    async with asyncio.timeout(20):
+        assert [event async for event in other.events()][-1].done
+        await NextEditAnswer(worker, idle, next_edit_of("carol")).edits()  # which is after all others
+    began_later = [engine.began.acquire(blocking=False) for _ in range(3)]
+    assert began_later == [True, True, False]
 
 
 async def until_idle(client):

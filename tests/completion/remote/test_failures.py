@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
+import sys
 import threading
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from completion.cancellation import CancelToken
-from completion.errors import ConfigurationError, RemoteServerError
+from completion.errors import CancelledError, ConfigurationError, RemoteServerError
 from completion.model.tokenizer import CodeTokenizer
 from completion.progress import silent
 from completion.remote import connection
@@ -84,6 +87,57 @@ def test_a_cancel_closes_an_encrypted_connection(tls_server, tiny_gguf):
         list(engine.complete(REQUEST, cancel))
     canceller.join()
     assert tls_server.gone.wait(60)
+
+
+class CancelledWhenWatched(CancelToken):
+    """A token that is cancelled as soon as something waits that a cancel can end."""
+
+    @contextmanager
+    def calling(self, callback, hurried=lambda: None):
+        with super().calling(callback, hurried):
+            self.cancel()
+            yield
+
+
+@pytest.fixture
+def patience(monkeypatch):
+    """Let connecting take longer than the test may."""
+    monkeypatch.setattr(connection, "CONNECT_S", 1000.0)
+
+
+@pytest.mark.usefixtures("patience")
+@pytest.mark.skipif(sys.platform != "linux", reason="a full queue of connections leaves others unanswered on Linux")
+def test_a_cancel_is_heard_while_a_server_does_not_answer():
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as stack:
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        server = Connection(RemoteAddress(f"http://127.0.0.1:{listener.getsockname()[1]}"))
+        with pytest.raises(CancelledError):
+            server.json("/v1/models", None, CancelledWhenWatched())
+
+
+@pytest.mark.usefixtures("patience")
+def test_a_cancel_is_heard_while_a_server_does_not_shake_hands():
+    cancel = CancelToken()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def hear_and_cancel():
+            accepted, _ = listener.accept()
+            with accepted:
+                accepted.recv(1)
+                cancel.cancel()
+                while accepted.recv(1 << 16):
+                    pass
+
+        thread = threading.Thread(target=hear_and_cancel)
+        thread.start()
+        server = Connection(RemoteAddress(f"https://127.0.0.1:{listener.getsockname()[1]}"))
+        with pytest.raises(CancelledError):
+            server.json("/v1/models", None, cancel)
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def swap_two_letters(tokenizer):

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.errors import CancelledError
+from completion.memory import MemoryPart
 from completion.model.loading import load_model
 from completion.progress import silent
 from completion.remote.address import RemoteAddress
@@ -185,6 +186,28 @@ def test_a_server_that_agrees_changes_no_text(beside, loaded, local):
     assert shown[-1] == alone(local) == event.suggestions[0].text
     assert only_grows(shown)
     assert len(vllm.prompts) == 1
+
+
+def test_each_of_the_two_threads_reads_with_a_grammar_of_its_own(beside, loaded, local):
+    _, standby, engine = beside(loaded)
+    for cursor in CURSORS:
+        request = request_at(cursor, filters=False, grammar=GrammarMode.STRICT, remote=True)
+        expected = last(local, replace(request, document="alone"))
+        _, event = texts(engine, request)
+        assert [one.text for one in event.suggestions] == [one.text for one in expected.suggestions]
+        assert event.statistics.grammar_off_reason == expected.statistics.grammar_off_reason
+    settled(standby)
+    assert local.grammars.load("python") is not standby._engine.grammars.load("python")
+
+
+def test_a_closed_document_leaves_no_grammar_in_either_engine(beside, loaded):
+    _, standby, engine = beside(loaded)
+    texts(engine, replace(REQUEST, grammar=GrammarMode.STRICT))
+    settled(standby)
+    assert all(one.held()[MemoryPart.GRAMMARS].object_bytes for one in (engine._local, standby))
+    engine.forget(Closing(documents=(REQUEST.document,)))
+    settled(standby)
+    assert engine.held()[MemoryPart.GRAMMARS].object_bytes == 0
 
 
 def test_the_local_text_is_complete_while_the_server_is_silent(beside, other, local):

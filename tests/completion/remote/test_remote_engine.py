@@ -9,6 +9,7 @@ import pytest
 from completion.cancellation import CancelToken
 from completion.edits import NextEdits
 from completion.errors import CancelledError
+from completion.memory import MemoryPart
 from completion.prompt.healing import heal
 from completion.request import (
     CacheMode,
@@ -104,6 +105,23 @@ def test_snippets_of_the_workspace_are_part_of_the_prompt(remote, server):
     remote.forget(Closing(workspaces=("w",)))
     remote.prepare(request, CancelToken())
     assert len(server.requests[-1][1]["prompt"]) == without
+
+
+def test_closing_the_last_document_unloads_the_grammars_and_forgets_what_was_kept_of_texts(remote):
+    encoder = remote._tokenizer.tables.encoder
+    last(remote, request_at(CURSORS[0], document="first"))
+    last(remote, replace(request_at(CURSORS[0], document="last"), language="json"))
+
+    def grammars_bytes():
+        return remote.held()[MemoryPart.GRAMMARS].object_bytes
+
+    both = grammars_bytes()
+    remote.forget(Closing(("first",)))
+    assert 0 < grammars_bytes() < both
+    assert encoder._known
+    remote.forget(Closing(("last",)))
+    assert grammars_bytes() == 0
+    assert not encoder._known
 
 
 def test_nothing_is_sent_for_next_edits(remote, server):

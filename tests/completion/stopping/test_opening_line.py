@@ -8,6 +8,7 @@ from completion.postprocess import Context, Dropped
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from drafting.verifier import MODEL
+from tests.completion.grammar.acceptors import GRAMMARS
 from tests.completion.tasks import DOCUMENT, task_at
 
 LIKELY, UNLIKELY = (-0.01, -0.02), (-0.01, -0.9)
@@ -16,7 +17,7 @@ LIKELY, UNLIKELY = (-0.01, -0.02), (-0.01, -0.9)
 def finisher_at(prefix, suffix, language):
     request = CompletionRequest(prefix, suffix, language, mode=Mode.LINE, healing=False, invoked=True)
     context = Context.of(prefix, suffix, language, Mode.LINE, invoked=True)
-    return Finisher(request, context, open_grammar(request, HealedPrefix(prefix, "")), b"")
+    return Finisher(request, context, open_grammar(request, HealedPrefix(prefix, ""), GRAMMARS), b"")
 
 
 def finished(prefix, suffix, text, language, scores=LIKELY, reason=StopReason.LINE_END):
