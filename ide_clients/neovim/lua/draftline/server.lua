@@ -66,17 +66,19 @@ function M.client(bufnr)
   return vim.lsp.get_clients({ name = M.NAME, bufnr = bufnr })[1]
 end
 
---- Restart the server for every buffer that it serves.
+--- Restart the server for every buffer that it serves, with the same workspaces.
 function M.restart()
-  local served = {}
+  local roots = {} ---@type table<integer, string|false> buffer -> root of its workspace
   for _, client in ipairs(vim.lsp.get_clients({ name = M.NAME })) do
-    vim.list_extend(served, vim.tbl_keys(client.attached_buffers))
+    for bufnr in pairs(client.attached_buffers) do
+      roots[bufnr] = client.root_dir or false
+    end
     client:stop()
   end
   local function start()
-    for _, bufnr in ipairs(served) do
+    for bufnr, root in pairs(roots) do
       if vim.api.nvim_buf_is_loaded(bufnr) then
-        vim.lsp.start(vim.lsp.config[M.NAME], { bufnr = bufnr })
+        vim.lsp.start(vim.tbl_extend("force", vim.lsp.config[M.NAME], { root_dir = root or nil }), { bufnr = bufnr })
       end
     end
   end

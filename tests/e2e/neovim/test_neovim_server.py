@@ -1,0 +1,26 @@
+"""The plugin and the life of its server, which runs inside Neovim: started, restarted, switched off."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.neovim
+
+CLIENT = "require('draftline.server').client(0)"
+
+
+def test_a_restart_keeps_the_workspace_of_each_buffer(serve, tmp_path):
+    neovim = serve({})
+    folders = [tmp_path / name for name in ("shop", "library")]
+    for folder in folders:
+        (folder / ".git").mkdir(parents=True)
+        neovim.command(f"edit {folder}/example.txt")
+        neovim.wait_for_lua(f"{CLIENT} and {CLIENT}.root_dir == {json.dumps(str(folder))}", "a client for the folder")
+    before = neovim.lua("return #started")
+    neovim.command("Draftline restart")
+    neovim.wait_for_lua(f"#started == 2 * {before}", "as many new servers")
+    roots = neovim.lua("return vim.tbl_map(function(params) return params.rootPath end, started)")
+    assert sorted(roots[before:], key=str) == sorted(roots[:before], key=str)
+    neovim.wait_for_lua(f"{CLIENT} and {CLIENT}.root_dir == {json.dumps(str(folders[1]))}", "a client for the folder")
