@@ -24,3 +24,22 @@ def test_a_restart_keeps_the_workspace_of_each_buffer(serve, tmp_path):
     roots = neovim.lua("return vim.tbl_map(function(params) return params.rootPath end, started)")
     assert sorted(roots[before:], key=str) == sorted(roots[:before], key=str)
     neovim.wait_for_lua(f"{CLIENT} and {CLIENT}.root_dir == {json.dumps(str(folders[1]))}", "a client for the folder")
+
+
+# Neovim 0.11 has no inline completion of its own and does not announce it.
+LIKE_NEOVIM_0_11 = """
+local make = vim.lsp.protocol.make_client_capabilities
+vim.lsp.inline_completion = nil
+vim.lsp.protocol.make_client_capabilities = function()
+  local made = make()
+  made.textDocument.inlineCompletion = nil
+  return made
+end
+"""
+
+
+def test_the_server_learns_that_suggestions_are_drawn_where_neovim_itself_cannot(serve):
+    neovim = serve({}, options=LIKE_NEOVIM_0_11)
+    announced = neovim.lua("return started[1].capabilities.textDocument")
+    assert announced["inlineCompletion"] == {"dynamicRegistration": False}
+    assert "hover" in announced

@@ -39,6 +39,8 @@ function M.configuration()
       streaming = (config.is_set_up or not vim.lsp.inline_completion) and options.streaming,
     }, options.settings),
     settings = { draftline = options.settings },
+    -- Neovim 0.11 announces no inline completion. The server would then put suggestions into the completion menu, too.
+    capabilities = { textDocument = { inlineCompletion = { dynamicRegistration = false } } },
     -- short, so that a position does not arrive before the text that it belongs to
     flags = { debounce_text_changes = 20 },
     handlers = {
