@@ -43,3 +43,28 @@ def test_the_server_learns_that_suggestions_are_drawn_where_neovim_itself_cannot
     announced = neovim.lua("return started[1].capabilities.textDocument")
     assert announced["inlineCompletion"] == {"dynamicRegistration": False}
     assert "hover" in announced
+
+
+BUILT_IN = 'vim.lsp.enable("draftline")'
+
+
+@pytest.mark.parametrize(
+    ("mapping", "inserted"),
+    [
+        ("inoremap <expr> <Tab> repeat('a', 3)", "aaa"),
+        ("imap <expr> <Tab> pumvisible() ? '<C-n>' : '<Tab>'", "\t"),
+        ("inoremap <buffer> <Tab> own", "own"),
+        ("imap <Tab> <Plug>(other) | inoremap <Plug>(other) other", "other"),
+        ("lua vim.keymap.set('i', '<Tab>', function() return '<C-v>u0041' end, { expr = true })", "A"),
+        ("lua vim.keymap.set('i', '<Tab>', function() vim.api.nvim_put({ 'put' }, 'c', false, true) end)", "put"),
+        ("", "\t"),
+    ],
+)
+def test_without_a_suggestion_tab_keeps_its_earlier_mapping(serve, mapping, inserted):
+    earlier = f"vim.api.nvim_create_autocmd('BufReadPre', {{ command = [==[{mapping}]==] }})"
+    neovim = serve({}, start=BUILT_IN, options=earlier.replace(" | ", "]==] .. '\\n' .. [==["))
+    for expected in (2 * inserted, 4 * inserted):
+        neovim.type("A<Tab><Tab><Esc>")
+        neovim.wait_for_lua(f"vim.api.nvim_get_current_line() == {json.dumps(expected)}", f"line {expected!r}")
+        neovim.command("Draftline restart")
+        neovim.wait_for_lua(f"#started > 1 and {CLIENT} and {CLIENT}.initialized", "a new server")
