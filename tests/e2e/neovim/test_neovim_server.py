@@ -68,3 +68,34 @@ def test_without_a_suggestion_tab_keeps_its_earlier_mapping(serve, mapping, inse
         neovim.wait_for_lua(f"vim.api.nvim_get_current_line() == {json.dumps(expected)}", f"line {expected!r}")
         neovim.command("Draftline restart")
         neovim.wait_for_lua(f"#started > 1 and {CLIENT} and {CLIENT}.initialized", "a new server")
+
+
+def test_without_setup_switching_off_hides_suggestions_also_after_a_restart_and_switching_on_shows_them(serve):
+    neovim = serve({"x = ": [{"text": "one"}]}, start=BUILT_IN)
+    for on, off in (("enable", "disable"), ("toggle", "toggle")):
+        neovim.type("ccx = ")
+        neovim.wait_for_ghost(lambda ghost: ghost == "one")
+        neovim.command(f"Draftline {off}")
+        neovim.wait_for_no_ghost()
+        assert not neovim.lua(f"return vim.lsp.inline_completion.is_enabled({{ client_id = {CLIENT}.id }})")
+        neovim.type("<Esc>")
+        before = neovim.lua("return #started")
+        neovim.command("Draftline restart")
+        neovim.wait_for_lua(f"#started > {before} and {CLIENT} and {CLIENT}.initialized", "a new server")
+        neovim.type("ccx = ")
+        assert neovim.lua("return vim.tbl_isempty(vim.lsp._capability.all.inline_completion.active)")
+        neovim.type("<Esc>")
+        neovim.command(f"Draftline {on}")
+
+
+def test_switching_off_also_empties_the_completion_menu(serve):
+    neovim = serve({"": [{"text": "one"}]})
+    items = """
+      local found
+      require("draftline.menu").request(false, function(items) found = items end)
+      vim.wait(5000, function() return found end)
+      return { #found, require("draftline.menu").is_available() }
+    """
+    assert neovim.lua(items) == [1, True]
+    neovim.command("Draftline disable")
+    assert neovim.lua(items) == [0, False]

@@ -1,5 +1,7 @@
 -- Neovim 0.12's own inline completion, used after `vim.lsp.enable("draftline")` without `setup()`.
 
+local config = require("draftline.config")
+
 local M = {}
 
 local EARLIER, DONE = "<Plug>(draftline-earlier-tab)", "<Plug>(draftline-earlier-tab-done)"
@@ -46,11 +48,30 @@ local function press_tab()
   return EARLIER .. DONE
 end
 
+-- Show or hide a client's suggestions in a buffer. Neovim hides only those for which the buffer is enabled as well.
+local function show(client, bufnr)
+  if config.is_enabled then
+    vim.lsp.inline_completion.enable(true, { client_id = client.id, bufnr = bufnr })
+    vim.lsp.inline_completion.enable(true, { bufnr = bufnr })
+  else
+    vim.lsp.inline_completion.enable(false, { client_id = client.id })
+  end
+end
+
+--- Show or hide the suggestions in all buffers, after draftline was switched on or off.
+function M.toggle()
+  for _, client in ipairs(vim.lsp.get_clients({ name = "draftline" })) do
+    for bufnr in pairs(client.attached_buffers) do
+      show(client, bufnr)
+    end
+  end
+end
+
 --- Show suggestions and map Tab to accept them. Without a suggestion Tab keeps its earlier mapping.
 ---@param client vim.lsp.Client
 ---@param bufnr integer
 function M.attach(client, bufnr)
-  vim.lsp.inline_completion.enable(true, { client_id = client.id })
+  show(client, bufnr)
   vim.api.nvim_buf_call(bufnr, function()
     if vim.fn.maparg("<Tab>", "i", false, true).callback ~= press_tab then -- the server may have been restarted
       save_tab()

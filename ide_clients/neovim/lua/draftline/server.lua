@@ -6,15 +6,21 @@ local M = {}
 
 M.NAME = "draftline"
 
+--- Return whether Neovim's own inline completion draws the suggestions.
+---@return boolean
+function M.uses_builtin()
+  return not config.is_set_up and vim.lsp.inline_completion ~= nil
+end
+
 local function on_attach(client, bufnr)
   if not config.wants(vim.bo[bufnr].filetype) then
     return
   end
-  if config.is_set_up or not vim.lsp.inline_completion then
+  if M.uses_builtin() then
+    require("draftline.builtin").attach(client, bufnr)
+  else
     require("draftline.session").attach(bufnr)
     require("draftline.next_edit").attach(bufnr)
-  else
-    require("draftline.builtin").attach(client, bufnr)
   end
 end
 
@@ -36,7 +42,7 @@ function M.configuration()
     cmd_cwd = M.working_folder(),
     root_markers = { ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" },
     init_options = vim.tbl_extend("keep", {
-      streaming = (config.is_set_up or not vim.lsp.inline_completion) and options.streaming,
+      streaming = not M.uses_builtin() and options.streaming,
     }, options.settings),
     settings = { draftline = options.settings },
     -- Neovim 0.11 announces no inline completion. The server would then put suggestions into the completion menu, too.
