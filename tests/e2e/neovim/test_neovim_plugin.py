@@ -76,6 +76,22 @@ def test_the_first_line(open_neovim, text, line):
     assert open_neovim().lua('return require("draftline.offer").first_line(...)', text) == line
 
 
+@pytest.mark.parametrize(
+    ("text", "part", "replaced", "closed"),
+    [
+        ("foo(x), bar)", "foo(x),", ")", 0),
+        ("foo(x), bar)", "foo(x), bar)", ")", 1),
+        ("x), bar)", "x),", ")", 0),  # `foo(` was accepted before
+        ("x), bar)", "x),", "))", 1),  # it was typed, and the editor added its closer
+        ("1)])", "1)]", ")])", 2),
+        ('a", b["c"])', 'a",', '")', 1),
+        ("a, b", "a,", ")", 0),
+    ],
+)
+def test_a_part_replaces_only_closers_of_brackets_that_the_text_does_not_open(open_neovim, text, part, replaced, closed):
+    assert open_neovim().lua('return require("draftline.offer").closed_by(...)', text, part, replaced) == closed
+
+
 def test_a_misspelt_option_is_named_with_the_nearest_one(open_neovim):
     with pytest.raises(NeovimError, match=r"no option `keys.acept`; did you mean `keys.accept`"):
         open_neovim().lua('require("draftline").setup({ keys = { acept = "<C-y>" } })')

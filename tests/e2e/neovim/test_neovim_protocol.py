@@ -108,6 +108,17 @@ def test_a_suggestion_that_replaces_a_closer_is_drawn_around_it_and_replaces_it(
     assert neovim.request("nvim_win_get_cursor", 0) == [1, len("f(a, b) + 1")]
 
 
+def test_accepting_words_keeps_the_closer_of_an_earlier_bracket(serve):
+    neovim = serve({"print(": [{"text": "foo(x), bar)", "replaced": 1}]}, text="print()")
+    neovim.type("f)i<M-\\>")
+    neovim.wait_for_ghost()
+    for accepted in ("print(foo)", "print(foo()", "print(foo(x)", "print(foo(x),)", "print(foo(x), bar)"):
+        neovim.type("<M-Right>")
+        neovim.wait_for_lua(f"vim.api.nvim_get_current_line() == '{accepted}'", f"line {accepted!r}")
+    accept(neovim)
+    assert neovim.lines() == ["print(foo(x), bar)"]
+
+
 def test_lines_below_the_cursor_are_drawn_and_inserted(serve):
     neovim = serve({"if x:": [{"text": "\n\treturn 1\nreturn 2"}]}, text="\nend\n")
     neovim.type("iif x:")

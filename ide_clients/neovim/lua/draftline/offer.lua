@@ -3,6 +3,8 @@
 
 local M = {}
 
+local OPENERS = { [")"] = "(", ["]"] = "[", ["}"] = "{" }
+
 ---@class draftline.Cursor a cursor and the text around it
 ---@field bufnr integer
 ---@field row integer 0-based
@@ -170,18 +172,44 @@ function M.first_line(text)
   return text:match("^\n*[^\n]*")
 end
 
---- Return how many leading bytes of `replaced` a part of the text contains, in order.
----@param part string
----@param replaced string
+-- Return where a text has a character that it does not open itself. Of an odd number of quotes the first one ends a string
+-- from before the text.
+local function unopened(text, wanted)
+  local found, opener, open = {}, OPENERS[wanted], 0
+  for at = 1, #text do
+    local character = text:sub(at, at)
+    if character == opener then
+      open = open + 1
+    elseif character == wanted and open > 0 then
+      open = open - 1
+    elseif character == wanted then
+      found[#found + 1] = at
+    end
+  end
+  if wanted:match("[\"'`]") then
+    return { #found % 2 == 1 and found[1] or nil }
+  end
+  return found
+end
+
+--- Return how many leading bytes of `replaced` the first part of a text stands for. The text after the cursor closes what
+--- was opened first, so it stands for the last ones of the closers that the text does not open itself.
+---@param text string
+---@param part string its first part
+---@param replaced string the text after the cursor that the whole text replaces
 ---@return integer bytes
-function M.closed_by(part, replaced)
-  local from, closed = 1, 0
-  for character in vim.gsplit(replaced, "") do
-    local found = part:find(character, from, true)
-    if not found then
+function M.closed_by(text, part, replaced)
+  local closers, closed = {}, 0 ---@type table<string, integer[]>, integer
+  for character in replaced:gmatch(".") do
+    if not closers[character] then
+      local found, wanted = unopened(text, character), select(2, replaced:gsub(vim.pesc(character), ""))
+      closers[character] = vim.list_slice(found, math.max(1, #found - wanted + 1))
+    end
+    local at = table.remove(closers[character], 1)
+    if not at or at > #part then
       break
     end
-    from, closed = found + #character, closed + #character
+    closed = closed + 1
   end
   return closed
 end
