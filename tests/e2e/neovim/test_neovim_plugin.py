@@ -59,6 +59,16 @@ def test_a_closer_that_the_suggestion_contains_is_replaced(open_neovim):
     assert remainder_of(neovim, "f(1)", "x = f(|)") == ["1)", ")"], "auto-pairing added the closer"
 
 
+def test_a_closer_of_the_suggestion_can_be_typed_over(open_neovim):
+    neovim = open_neovim()
+    assert remainder_of(neovim, "x) + 1", "f(x)|", head="f(", tail=")", replaced=1) == [" + 1", ""]
+    assert remainder_of(neovim, "x)) + 1", "g(f(x)|)", head="g(f(", tail="))", replaced=2) == [") + 1", ")"]
+    assert remainder_of(neovim, "x", "f(x)|", head="f(", tail=")") is None, "the suggestion does not contain it"
+    assert remainder_of(neovim, "x) + 1", "f(x)|", head="f(", tail=")") is None, "the suggestion does not replace it"
+    moved = remainder_of(neovim, "\n  g(x)\n)", "f(\n  g(x)|\n)", head="f(", tail=")", replaced=1)
+    assert moved is None, "the closer is on another line now"
+
+
 def test_windows_line_ends_become_line_feeds(open_neovim):
     assert remainder_of(open_neovim(), "if a:\r\n  b\r\n", "x = |") == ["if a:\n  b\n", ""]
 

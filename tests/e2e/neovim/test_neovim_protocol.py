@@ -119,6 +119,18 @@ def test_accepting_words_keeps_the_closer_of_an_earlier_bracket(serve):
     assert neovim.lines() == ["print(foo(x), bar)"]
 
 
+def test_moving_over_a_closer_of_the_suggestion_narrows_it_and_rejects_nothing(serve):
+    neovim = serve({"f(": [{"text": "a) + 1", "replaced": 1}]})
+    neovim.lua("vim.keymap.set([[i]], [[(]], [[()<C-g>U<Left>]]) vim.keymap.set([[i]], [[)]], [[<C-g>U<Right>]])")
+    neovim.type("if(")
+    neovim.wait_for_ghost(lambda ghost: ghost == "a + 1")
+    neovim.type("a)")
+    neovim.wait_for_ghost(lambda ghost: ghost == " + 1")
+    accept(neovim)
+    assert neovim.lines() == ["f(a) + 1"]
+    assert not neovim.lua("return vim.list_contains(sent, 'draftline/didRejectCompletion')")
+
+
 def test_lines_below_the_cursor_are_drawn_and_inserted(serve):
     neovim = serve({"if x:": [{"text": "\n\treturn 1\nreturn 2"}]}, text="\nend\n")
     neovim.type("iif x:")

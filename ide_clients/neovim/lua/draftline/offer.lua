@@ -106,72 +106,6 @@ local function typed_since(origin, now)
   return table.concat(lines, "\n")
 end
 
--- Return the number of closing brackets and quotes that auto-pairing added after the cursor since the request. Return
--- nil if the text after the cursor changed in another way.
-local function added_closers(origin, now)
-  local tail = origin.tail:sub(origin.closed + 1)
-  local added = #now.tail - #tail
-  if added < 0 or now.tail:sub(added + 1) ~= tail then
-    return nil
-  end
-  return now.tail:sub(1, added):match("^[%)%]}>\"'`]*$") and added or nil
-end
-
---- Return what remains of an item at the cursor.
----@param offer draftline.Offer
----@param now draftline.Cursor
----@param index integer? of which item; nil: of the item on the screen
----@return draftline.Remainder? remainder nil if the user typed something else
-function M.remainder(offer, now, index)
-  local item = offer.items[index or offer.index]
-  local typed = typed_since(offer.origin, now)
-  local added = typed and added_closers(offer.origin, now)
-  if not added then
-    return nil
-  end
-  local is_ahead = not offer.is_done and typed:sub(1, #item.text) == item.text
-  if item.text:sub(1, #typed) ~= typed and not is_ahead then
-    return nil
-  end
-  local replaced = math.max(0, item.replaced - offer.origin.closed)
-  return {
-    text = item.text:sub(#typed + 1),
-    replaced = now.tail:sub(1, added + replaced),
-    is_final = offer.is_done,
-    added = added,
-  }
-end
-
---- Return the items that continue what the user typed.
----@param offer draftline.Offer
----@param now draftline.Cursor
----@return integer[] indices
-function M.fitting(offer, now)
-  local indices = {}
-  for index in ipairs(offer.items) do
-    local remainder = M.remainder(offer, now, index)
-    if remainder and remainder.text ~= "" then
-      indices[#indices + 1] = index
-    end
-  end
-  return indices
-end
-
---- Return the first word of a text with the blanks before it. A run of punctuation is a word.
----@param text string
----@return string
-function M.first_word(text)
-  local word = vim.fn.matchstr(text, [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]])
-  return word ~= "" and word or text
-end
-
---- Return a text up to the end of its first line. A text that begins with a line end includes the whole next line.
----@param text string
----@return string
-function M.first_line(text)
-  return text:match("^\n*[^\n]*")
-end
-
 -- Return where a text has a character that it does not open itself. Of an odd number of quotes the first one ends a string
 -- from before the text.
 local function unopened(text, wanted)
@@ -212,6 +146,78 @@ function M.closed_by(text, part, replaced)
     closed = closed + 1
   end
   return closed
+end
+
+-- Return how many closing brackets and quotes auto-pairing added after the cursor since the request (> 0), or the user
+-- typed over (< 0). Return nil if the text after the cursor changed in another way.
+local function closer_difference(origin, now, typed)
+  local tail = origin.tail:sub(origin.closed + 1)
+  local added = #now.tail - #tail
+  local longer, shorter = now.tail, tail
+  if added < 0 then
+    longer, shorter = tail, now.tail
+  end
+  local closers, kept = longer:sub(1, math.abs(added)), longer:sub(math.abs(added) + 1)
+  if kept ~= shorter or not closers:match("^[%)%]}>\"'`]*$") then
+    return nil
+  end
+  local is_typed = added >= 0 or M.closed_by(typed, typed, closers) == #closers
+  return is_typed and added or nil
+end
+
+--- Return what remains of an item at the cursor.
+---@param offer draftline.Offer
+---@param now draftline.Cursor
+---@param index integer? of which item; nil: of the item on the screen
+---@return draftline.Remainder? remainder nil if the user typed something else
+function M.remainder(offer, now, index)
+  local item = offer.items[index or offer.index]
+  local typed = typed_since(offer.origin, now)
+  local added = typed and closer_difference(offer.origin, now, typed)
+  local replaced = added and math.max(0, item.replaced - offer.origin.closed) + added
+  if not added or replaced < 0 then
+    return nil
+  end
+  local is_ahead = not offer.is_done and typed:sub(1, #item.text) == item.text
+  if item.text:sub(1, #typed) ~= typed and not is_ahead then
+    return nil
+  end
+  return {
+    text = item.text:sub(#typed + 1),
+    replaced = now.tail:sub(1, replaced),
+    is_final = offer.is_done,
+    added = math.max(0, added),
+  }
+end
+
+--- Return the items that continue what the user typed.
+---@param offer draftline.Offer
+---@param now draftline.Cursor
+---@return integer[] indices
+function M.fitting(offer, now)
+  local indices = {}
+  for index in ipairs(offer.items) do
+    local remainder = M.remainder(offer, now, index)
+    if remainder and remainder.text ~= "" then
+      indices[#indices + 1] = index
+    end
+  end
+  return indices
+end
+
+--- Return the first word of a text with the blanks before it. A run of punctuation is a word.
+---@param text string
+---@return string
+function M.first_word(text)
+  local word = vim.fn.matchstr(text, [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]])
+  return word ~= "" and word or text
+end
+
+--- Return a text up to the end of its first line. A text that begins with a line end includes the whole next line.
+---@param text string
+---@return string
+function M.first_line(text)
+  return text:match("^\n*[^\n]*")
 end
 
 return M
