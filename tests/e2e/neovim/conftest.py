@@ -68,6 +68,8 @@ local function server(dispatchers)
         } })
       elseif method == "textDocument/inlineCompletion" then
         answer(params, callback)
+      elseif method == "draftline/edit" then
+        -- no reply
       elseif method == "workspace/executeCommand" then
         table.insert(accepted, params.arguments)
         callback(nil, vim.NIL)

@@ -99,3 +99,11 @@ def test_switching_off_also_empties_the_completion_menu(serve):
     assert neovim.lua(items) == [1, True]
     neovim.command("Draftline disable")
     assert neovim.lua(items) == [0, False]
+
+
+def test_a_key_that_is_not_wanted_is_not_mapped_for_edits_either(serve):
+    neovim = serve({}, text="x\n", start='require("draftline").setup({ keys = { accept = false } })')
+    neovim.command("Draftline edit rename x")
+    mapped = "return vim.fn.maparg('%s', 'n', false, true).desc"
+    assert neovim.lua(mapped % "<Esc>") == "draftline"
+    assert neovim.lua(mapped % "<Tab>") is None
