@@ -101,6 +101,17 @@ def test_switching_off_also_empties_the_completion_menu(serve):
     assert neovim.lua(items) == [0, False]
 
 
+def test_a_wiped_buffer_leaves_no_autocommand(serve):
+    neovim = serve({})
+    count = "return #vim.api.nvim_get_autocmds({ event = 'User', pattern = 'DraftlineStatus' })"
+    before = neovim.lua(count)
+    neovim.command("edit other.txt")
+    neovim.wait_for_lua(CLIENT, "a client for the other buffer")
+    assert neovim.lua(count) == before + 1
+    neovim.command("bwipeout!")
+    assert neovim.lua(count) == before
+
+
 def test_a_key_that_is_not_wanted_is_not_mapped_for_edits_either(serve):
     neovim = serve({}, text="x\n", start='require("draftline").setup({ keys = { accept = false } })')
     neovim.command("Draftline edit rename x")

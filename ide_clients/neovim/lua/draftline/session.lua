@@ -291,6 +291,9 @@ function M.attach(bufnr)
       end
     end,
   })
+  on("BufWipeout", function()
+    vim.api.nvim_del_augroup_by_id(group) -- the autocommand above is not the buffer's
+  end)
 end
 
 return M
