@@ -98,7 +98,9 @@ def test_the_first_line(open_neovim, text, line):
         ("a, b", "a,", ")", 0),
     ],
 )
-def test_a_part_replaces_only_closers_of_brackets_that_the_text_does_not_open(open_neovim, text, part, replaced, closed):
+def test_a_part_replaces_only_closers_of_brackets_that_the_text_does_not_open(
+    open_neovim, text, part, replaced, closed
+):
     assert open_neovim().lua('return require("draftline.offer").closed_by(...)', text, part, replaced) == closed
 
 
