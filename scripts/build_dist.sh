@@ -9,7 +9,11 @@ rm -rf dist ide_clients/vscode/dist
 
 mkdir -p ide_clients/vscode/dist
 cp dist/*.whl ide_clients/vscode/dist/
-printed=$(cd ide_clients/vscode && npm ci --silent && npm run package 2>&1)
+if ! printed=$(cd ide_clients/vscode && { npm ci --loglevel=error && npm run package; } 2>&1); then
+  echo "$printed" >&2
+  echo "build_dist: packaging the extension failed. npm says why above." >&2
+  exit 1
+fi
 echo "$printed"
 if grep -q WARNING <<<"$printed"; then
   echo "build_dist: packaging the extension printed a warning. Mend what it names." >&2

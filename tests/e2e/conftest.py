@@ -80,6 +80,19 @@ class EngineRoom:
         store.close()
         return sum(counts)
 
+    def outcomes(self, outcome: str) -> int:
+        """Return how many suggestions of all servers had an outcome, by their telemetry."""
+        store = open_store(Path(self.environment["DRAFTLINE_STATE_DIR"]) / "telemetry.sqlite3")
+        count = store.execute("SELECT count(*) FROM suggestions WHERE outcome = ?", (outcome,)).fetchone()[0]
+        store.close()
+        return count
+
+    def wait_for_outcome(self, outcome: str, count: int, timeout_s: float = 30) -> None:
+        """Wait until more than `count` suggestions had an outcome."""
+        deadline = time.monotonic() + timeout_s
+        while self.outcomes(outcome) <= count:
+            assert time.monotonic() < deadline, f"no suggestion was {outcome!r}"
+
     def latest_requests(self, count: int = 12) -> str:
         """Return a line for each of the latest requests of all servers, by their telemetry: no text, but its fate."""
         columns = "id, reason, detail, stop_reason, suggestions, characters, wait_ms, answer_ms, shown, outcome"

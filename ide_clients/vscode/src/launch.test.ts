@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { PROBE, moduleArguments, serverCommand, terminalArguments } from "./launch.js";
+import { PROBE, moduleArguments, serverCommand, terminalArguments, wheelVersion } from "./launch.js";
 
 const PYTHON = process.env["PYTHON"] ?? "python3";
 const MODULES = ["lsp_server/__init__.py", "lsp_server/__main__.py", "lsp_server/cli/main.py", "venv/__init__.py"];
@@ -19,13 +19,16 @@ function writeModules(folder: string, says: string): void {
   }
 }
 
-/** Return what Python prints in a workspace with such modules, while the same modules are installed. */
-function printed(words: string[]): string {
+/** Return what Python prints in a workspace with such modules, while the same modules are installed as a version. */
+function printed(words: string[], version = "1.2.3"): string {
   const folder = mkdtempSync(join(tmpdir(), "draftline-"));
   const [workspace, installed] = [join(folder, "workspace"), join(folder, "installed")];
   try {
     writeModules(workspace, "of the workspace");
     writeModules(installed, "of the user");
+    const metadata = join(installed, `draftline-${version}.dist-info`);
+    mkdirSync(metadata);
+    writeFileSync(join(metadata, "METADATA"), `Name: draftline\nVersion: ${version}\n`);
     const env = { ...process.env, PYTHONPATH: installed };
     const { error, stdout } = spawnSync(PYTHON, words, { cwd: workspace, env, input: "\n", encoding: "utf-8" });
     assert.equal(error, undefined);
@@ -50,3 +53,8 @@ for (const [name, words] of Object.entries(STARTS)) {
     assert.doesNotMatch(output, /of the workspace/);
   });
 }
+
+test("the search for a Python finds the installed version, which a wheel's name can be compared with", () => {
+  assert.equal(printed(PROBE, "4.5.6rc1").trim().split("\n").at(-1), "4.5.6rc1");
+  assert.equal(wheelVersion("draftline-4.5.6rc1-py3-none-any.whl"), "4.5.6rc1");
+});

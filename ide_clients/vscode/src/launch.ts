@@ -3,8 +3,17 @@
 
 const SAFE_PATH = "-P";
 
-/** Arguments with which a Python that has the server exits with status 0. */
-export const PROBE = [SAFE_PATH, "-c", "import lsp_server.__main__"];
+/** Arguments with which a Python that has the server prints its version, if it is installed, and exits with status 0. */
+export const PROBE = [
+  SAFE_PATH,
+  "-c",
+  "import lsp_server.__main__, importlib.metadata as m; print(next((d.version for d in m.distributions(name='draftline')), ''))",
+];
+
+/** Return the version in the name of a wheel: `draftline-0.1.0-py3-none-any.whl`. */
+export function wheelVersion(name: string): string {
+  return name.split("-")[1] ?? "";
+}
 
 /** Return the command that starts the language server. */
 export function serverCommand(python: string): string[] {

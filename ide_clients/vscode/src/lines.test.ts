@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changedLines, changedText, linesOf } from "./lines.js";
+import { changedLines, changedText, linesBeside, linesOf } from "./lines.js";
 
 const CASES: [string, string, number, number, string[]][] = [
   ["a b c", "a x c", 1, 1, ["x"]],
@@ -31,4 +31,11 @@ test("a changed text has whole words", () => {
   assert.deepEqual(changedText("x = foo_bar(1)", "x = foo_baz(1)"), { start: 4, end: 11, text: "foo_baz" });
   assert.deepEqual(changedText("f(a)", "f(a, b)"), { start: 3, end: 3, text: ", b" });
   assert.deepEqual(changedText("a 😀 b", "a 😁 b"), { start: 2, end: 4, text: "😁" });
+});
+
+test("each row has a line beside it, and the last row all further lines", () => {
+  assert.deepEqual(linesBeside(["  a", "  b"], 2), ["a", "b"]);
+  assert.deepEqual(linesBeside(["a", "b", "  c"], 2), ["a", "b ⏎ c"]);
+  assert.deepEqual(linesBeside(["a", "", "b"], 3), ["a", "", "b"]);
+  assert.deepEqual(linesBeside(["a"], 3), ["a", ""]);
 });

@@ -26,6 +26,12 @@ export function linesOf(text: string): string[] {
   return text === "" ? [] : text.replace(/\r?\n$/, "").split(/\r?\n/);
 }
 
+/** Return the text beside each of some rows: a line each, and beside the last row all further lines. */
+export function linesBeside(lines: readonly string[], rows: number): string[] {
+  const trimmed = lines.map((line) => line.trim());
+  return [...trimmed.slice(0, rows - 1), trimmed.slice(rows - 1).join(" ⏎ ")];
+}
+
 /** Return where a line differs from its new version, and the new text there. Words stay whole. */
 export function changedText(before: string, after: string): { start: number; end: number; text: string } {
   const changed = changedLines(before.split(""), after.split(""));

@@ -8,8 +8,10 @@ import {
   type Position,
   answers,
   isSameOffer,
+  isTyping,
   lastLineTyped,
   readOffer,
+  remaindersAfter,
   remaindersOf,
 } from "./offer.js";
 
@@ -18,18 +20,22 @@ function source(text: string) {
   return { lineCount: lines.length, lineAt: (line: number) => ({ text: lines[line] ?? "" }) };
 }
 
+function positionOf(marked: string): Position {
+  const lines = marked.slice(0, marked.indexOf("|")).split("\n");
+  return { line: lines.length - 1, character: lines.at(-1)?.length ?? 0 };
+}
+
+/** Return the offer of `text` at the bar in `then`. */
+function offerAt(then: string, text: string, replaced = 0, done = true): Offer {
+  const position = positionOf(then);
+  const [head = "", tail = ""] = (then.split("\n").at(position.line) ?? "").split("|");
+  const range = { start: position, end: { ...position, character: position.character + replaced } };
+  return readOffer([{ insertText: text, range }], { uri: "u", version: 1, position, head, tail }, 1, done, "id") as Offer;
+}
+
 /** Return what remains at the bar in `now` of `text`, which was suggested at the bar in `then`. */
 function remainderAt(now: string, then: string, text: string, replaced = 0, done = true) {
-  const positionOf = (marked: string): Position => {
-    const lines = marked.slice(0, marked.indexOf("|")).split("\n");
-    return { line: lines.length - 1, character: lines.at(-1)?.length ?? 0 };
-  };
-  const [head = "", tail = ""] = (then.split("\n").at(positionOf(then).line) ?? "").split("|");
-  const position = positionOf(then);
-  const range = { start: position, end: { ...position, character: position.character + replaced } };
-  const origin = { uri: "u", version: 1, position, head, tail };
-  const offer = readOffer([{ insertText: text, range }], origin, 1, done, "id") as Offer;
-  const remainder = remaindersOf(offer, source(now.replace("|", "")), positionOf(now))[0];
+  const remainder = remaindersOf(offerAt(then, text, replaced, done), source(now.replace("|", "")), positionOf(now))[0];
   return remainder && [remainder.text, remainder.replaced];
 }
 
@@ -50,6 +56,34 @@ test("typing something else leaves no remainder", () => {
 test("closers that the editor added are replaced", () => {
   assert.deepEqual(remainderAt("x = f(|)", "x = |", "f(1)"), ["1)", 1]);
   assert.deepEqual(remainderAt("f(1|)", "f(|)", "1, 2)", 1), [", 2)", 1]);
+});
+
+test("a closer of the suggestion can be typed over", () => {
+  assert.deepEqual(remainderAt("f(x)|", "f(|)", "x) + 1", 1), [" + 1", 0]);
+  assert.deepEqual(remainderAt("g(f(x)|)", "g(f(|))", "x)) + 1", 2), [") + 1", 1]);
+  assert.equal(remainderAt("f(x)|", "f(|)", "x) + 1"), undefined); // it does not replace the closer
+  assert.equal(remainderAt("f(\n  g(x)|\n)", "f(|)", "\n  g(x)\n)", 1), undefined); // it is on another line now
+});
+
+test("a change keeps the suggestion if it fits one of the likely cursors", () => {
+  const after = (now: string, then: string, text: string, change: string, replaced = 0) => {
+    const start = positionOf(then);
+    const [first] = remaindersAfter(offerAt(then, text, replaced), source(now), { range: { start, end: start }, text: change });
+    return first && [first.typed, first.text, first.replaced];
+  };
+  assert.deepEqual(after("print()", "print|", "(x)", "()"), ["(", "x)", 1]); // the editor closed the bracket
+  assert.deepEqual(after("print(x)", "print(x|)", ") + 1", ")", 1), [")", " + 1", 0]);
+  assert.deepEqual(after("if x:\n    ", "if x:|", "\n    return", "\n    "), ["\n    ", "return", 0]);
+  assert.equal(after("print[]", "print|", "(x)", "[]"), undefined);
+});
+
+test("indentation and an added closer are typing, words are not", () => {
+  for (const text of ["a", "\n    ", "\r\n\t", "    ", "()", '""', ""]) {
+    assert.ok(isTyping(text), text);
+  }
+  for (const text of ["foo", "(x", "\n    return", " +", "))"]) {
+    assert.ok(!isTyping(text), text);
+  }
 });
 
 test("typing ahead of growing text keeps the suggestion", () => {

@@ -76,6 +76,10 @@ export interface TextSource {
 }
 
 const CLOSERS = /^[)\]}>"'`]*$/;
+const OPENERS: Record<string, string | undefined> = { ")": "(", "]": "[", "}": "{" };
+const QUOTES = "\"'`";
+const PAIRS = ["()", "[]", "{}", "<>", '""', "''", "``"]; // what the editor inserts when the user types an opener
+const MAX_CLOSERS = 3; // that the editor adds at once
 const ACCEPTED = "draftline.accepted";
 
 function readItem(raw: RawItem, origin: Origin, id: string, index: number): Item | undefined {
@@ -152,6 +156,36 @@ function textBetween(document: TextSource, from: Position, to: Position): string
   return lines.join("\n");
 }
 
+/** Return how often a text has a closer that it does not open. Quotes open and close in turn. */
+function unopened(text: string, closer: string): number {
+  let [open, found] = [0, 0];
+  for (const character of text) {
+    if (character === OPENERS[closer]) {
+      open++;
+    } else if (character === closer && open > 0) {
+      open--;
+    } else if (character === closer) {
+      found++;
+    }
+  }
+  return QUOTES.includes(closer) ? found % 2 : found;
+}
+
+/**
+ * Return how many closers the editor added after the cursor since the request (> 0), or the user typed over (< 0). Return
+ * undefined if the text after the cursor changed in another way.
+ */
+function closerDifference(tail: string, now: string, typed: string): number | undefined {
+  const added = now.length - tail.length;
+  const [longer, shorter] = added >= 0 ? [now, tail] : [tail, now];
+  const closers = longer.slice(0, Math.abs(added));
+  if (longer.slice(closers.length) !== shorter || !CLOSERS.test(closers)) {
+    return undefined;
+  }
+  const isTyped = closers.split("").every((one) => unopened(typed, one) >= closers.split(one).length - 1);
+  return added >= 0 || isTyped ? added : undefined;
+}
+
 /** Return what remains of each item at the cursor. The list is empty if the user typed something else. */
 export function remaindersOf(offer: Offer, document: TextSource, cursor: Position): Remainder[] {
   const { position, head, tail } = offer.origin;
@@ -159,13 +193,35 @@ export function remaindersOf(offer: Offer, document: TextSource, cursor: Positio
     return [];
   }
   const typed = textBetween(document, position, cursor);
-  const tailNow = document.lineAt(cursor.line).text.slice(cursor.character);
-  const added = tailNow.length - tail.length;
-  // The editor's auto-closing may have added closers after the cursor since the request.
-  if (typed === undefined || added < 0 || !tailNow.endsWith(tail) || !CLOSERS.test(tailNow.slice(0, added))) {
+  if (typed === undefined) {
+    return [];
+  }
+  const added = closerDifference(tail, document.lineAt(cursor.line).text.slice(cursor.character), typed);
+  if (added === undefined) {
     return [];
   }
   return offer.items
     .filter((item) => item.text.startsWith(typed) || (!offer.done && typed.startsWith(item.text)))
-    .map((item) => ({ item, text: item.text.slice(typed.length), typed, replaced: added + item.replaced }));
+    .map((item) => ({ item, text: item.text.slice(typed.length), typed, replaced: item.replaced + added }))
+    .filter(({ replaced }) => replaced >= 0);
+}
+
+/** Return what remains of each item after a change, at a likely cursor: after the new text, or before closers at its end. */
+export function remaindersAfter(offer: Offer, document: TextSource, { range: { start }, text }: Change): Remainder[] {
+  for (let length = text.length; length >= 0; length--) {
+    const lines = text.slice(0, length).split(/\r\n|\r|\n/);
+    const line = start.line + lines.length - 1;
+    const character = (lines.length === 1 ? start.character : 0) + (lines.at(-1)?.length ?? 0);
+    const remainders = remaindersOf(offer, document, { line, character });
+    const isLast = text.length - length === MAX_CLOSERS || !CLOSERS.test(text.slice(length - 1, length));
+    if (remainders.length > 0 || isLast) {
+      return remainders;
+    }
+  }
+  return [];
+}
+
+/** Return whether new text is typing, not an accepted part: one character, also with its closer, or only blanks. */
+export function isTyping(text: string): boolean {
+  return text.length <= 1 || text.trim() === "" || PAIRS.includes(text);
 }

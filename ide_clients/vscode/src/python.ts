@@ -5,7 +5,7 @@ import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import * as vscode from "vscode";
-import { PROBE, moduleArguments } from "./launch.js";
+import { PROBE, moduleArguments, wheelVersion } from "./launch.js";
 import { setting } from "./settings.js";
 
 const run = promisify(execFile);
@@ -18,13 +18,13 @@ function programOf(environment: string): string {
   return IS_WINDOWS ? join(environment, "Scripts", "python.exe") : join(environment, "bin", "python");
 }
 
-/** Return whether a Python can import the server. */
-async function hasServer(python: string, folder: string): Promise<boolean> {
+/** Return the version of the server that a Python can import, "" if it is not installed, undefined if there is none. */
+async function serverVersion(python: string, folder: string): Promise<string | undefined> {
   try {
-    await run(python, PROBE, { cwd: folder, timeout: PROBE_MS });
-    return true;
+    const { stdout } = await run(python, PROBE, { cwd: folder, timeout: PROBE_MS });
+    return stdout.trim();
   } catch {
-    return false; // the program does not exist or has no draftline: the caller tries the next candidate
+    return undefined; // the program does not exist or has no draftline: the caller tries the next candidate
   }
 }
 
@@ -59,13 +59,15 @@ export class PythonFinder {
     return this.folder;
   }
 
-  /** Return the first Python that has draftline, or undefined. */
+  /** Return the first Python that has draftline, or undefined. Bring the private environment up to this extension first. */
   async find(): Promise<string | undefined> {
     const folder = await this.workingFolder();
     for (const python of await this.candidates()) {
-      if (await hasServer(python, folder)) {
-        this.log.info(`draftline is in ${python}`);
-        return python;
+      const version = await serverVersion(python, folder);
+      if (version !== undefined) {
+        this.log.info(`draftline ${version} is in ${python}`);
+        const isOutdated = python === programOf(this.environment) && (await this.isOther(version));
+        return isOutdated ? ((await this.install()) ?? python) : python;
       }
       this.log.info(`no draftline in ${python}`);
     }
@@ -114,9 +116,20 @@ export class PythonFinder {
     }
   }
 
+  /** Return whether a version is not that of the wheel in this extension, after an update of the extension. */
+  private async isOther(version: string): Promise<boolean> {
+    const wheel = await this.wheel();
+    return wheel !== undefined && setting("installFrom") === "" && wheelVersion(wheel) !== version;
+  }
+
+  /** Return the name of the wheel in this extension, undefined if it was built without one. */
+  private async wheel(): Promise<string | undefined> {
+    return (await readdir(this.bundle)).find((name) => name.endsWith(".whl"));
+  }
+
   /** Return what pip installs: the wheel in this extension, or the latest version if it was built without one. */
   private async ownVersion(): Promise<string> {
-    const wheel = (await readdir(this.bundle)).find((name) => name.endsWith(".whl"));
+    const wheel = await this.wheel();
     return `${wheel === undefined ? "draftline" : join(this.bundle, wheel)}[default-model]`;
   }
 

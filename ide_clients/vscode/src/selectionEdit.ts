@@ -1,19 +1,21 @@
 // Edits whole lines by an instruction. The new lines appear below the old ones, coloured as in a diff. Accepting removes
-// the old lines, rejecting the new ones; one undo takes back what was accepted.
+// the old lines, rejecting the new ones; one undo takes back what was accepted. A document that is saved automatically
+// would be saved with the new lines. There they are drawn beside the old ones and get into the document when accepted.
 
 import * as vscode from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
-import { type ChangedLines, changedLines, linesOf } from "./lines.js";
+import { type ChangedLines, changedLines, linesBeside, linesOf } from "./lines.js";
 
 const STATE = "draftline.edit"; // "generating", "shown" or ""
 const SHOWN_MS = 5000; // how long the status bar shows a sentence
 
-/** An edit on the screen: `removed` old lines from line `first` on, and the `added` lines below them. */
+/** An edit on the screen: `removed` old lines from line `first` on, and the `added` lines. */
 interface Shown {
   editor: vscode.TextEditor; // a new one when its tab comes back to the front
   first: number;
   readonly removed: number;
-  readonly added: number;
+  readonly added: readonly string[];
+  readonly inserted: number; // how many of the added lines are in the document, below the old ones: all or none
 }
 
 /** A growing text, as the server sends it. */
@@ -36,6 +38,7 @@ export class SelectionEdits implements vscode.Disposable {
     isWholeLine: true,
     backgroundColor: new vscode.ThemeColor("diffEditor.insertedLineBackground"),
   });
+  private readonly beside = vscode.window.createTextEditorDecorationType({});
   private readonly subscriptions = vscode.Disposable.from(
     vscode.workspace.onDidChangeTextDocument((event) => { this.onChange(event); }),
     vscode.workspace.onWillSaveTextDocument((event) => { this.onSave(event); }),
@@ -77,11 +80,12 @@ export class SelectionEdits implements vscode.Disposable {
     }
   }
 
-  /** Remove the old lines. */
+  /** Remove the old lines, and insert the new ones unless they are there. */
   async accept(): Promise<void> {
     const shown = this.forget();
     if (shown) {
-      await this.remove(shown, shown.first, shown.removed, shown.added === 0);
+      const isAlone = shown.inserted === 0;
+      await this.change(shown.editor, (builder) => { acceptIn(builder, shown); }, isAlone, true);
     }
   }
 
@@ -89,16 +93,16 @@ export class SelectionEdits implements vscode.Disposable {
   async reject(): Promise<void> {
     this.running?.cancel();
     const shown = this.forget();
-    if (shown) {
-      await this.remove(shown, shown.first + shown.removed, shown.added, false);
+    if (shown && shown.inserted > 0) {
+      const lines = wholeLines(shown.editor.document, shown.first + shown.removed, shown.inserted);
+      await this.change(shown.editor, (builder) => { builder.delete(lines); }, false, true);
     }
   }
 
   dispose(): void {
     this.running?.cancel();
     this.subscriptions.dispose();
-    this.old.dispose();
-    this.added.dispose();
+    vscode.Disposable.from(this.old, this.added, this.beside).dispose();
   }
 
   /** Return the edited text. Return undefined if there is none, and say why. */
@@ -148,14 +152,11 @@ export class SelectionEdits implements vscode.Disposable {
       tell(editor?.document === document ? "the model changes nothing" : "the edited file is not in front");
       return;
     }
-    const shown = { editor, first: line + start, removed, added: added.length };
-    const below = shown.first + removed;
-    const eol = document.eol === vscode.EndOfLine.CRLF ? "\r\n" : "\n";
-    const isInside = below < document.lineCount;
-    const at = isInside ? new vscode.Position(below, 0) : document.lineAt(document.lineCount - 1).range.end;
-    const text = isInside ? added.join(eol) + eol : eol + added.join(eol);
-    const isInserted = added.length === 0 || (await this.change(editor, (builder) => { builder.insert(at, text); }, true, false));
-    if (isInserted) {
+    const isSavedAutomatically = vscode.workspace.getConfiguration("files", document).get("autoSave") !== "off";
+    const inserted = isSavedAutomatically ? 0 : added.length;
+    const shown = { editor, first: line + start, removed, added, inserted };
+    const isThere = inserted === 0 || (await this.change(editor, (builder) => { insertIn(builder, shown); }, true, false));
+    if (isThere) {
       this.shown = shown;
       await this.onEditor(editor);
     }
@@ -174,16 +175,11 @@ export class SelectionEdits implements vscode.Disposable {
 
   private draw(): void {
     if (this.shown) {
-      const { editor, first, removed, added } = this.shown;
+      const { editor, first, removed, inserted } = this.shown;
       const lines = (from: number, count: number) => (count > 0 ? [new vscode.Range(from, 0, from + count - 1, 0)] : []);
       editor.setDecorations(this.old, lines(first, removed));
-      editor.setDecorations(this.added, lines(first + removed, added));
-    }
-  }
-
-  private async remove({ editor }: Shown, from: number, count: number, isAlone: boolean): Promise<void> {
-    if (count > 0) {
-      await this.change(editor, (builder) => { builder.delete(wholeLines(editor.document, from, count)); }, isAlone, true);
+      editor.setDecorations(this.added, lines(first + removed, inserted));
+      editor.setDecorations(this.beside, inserted > 0 ? [] : besideOld(this.shown));
     }
   }
 
@@ -211,7 +207,7 @@ export class SelectionEdits implements vscode.Disposable {
       }
       if (range.end.line < shown.first) {
         shown.first += text.split("\n").length - 1 - (range.end.line - range.start.line);
-      } else if (range.start.line < shown.first + shown.removed + shown.added) {
+      } else if (range.start.line < shown.first + shown.removed + shown.inserted) {
         this.forget();
       }
     }
@@ -219,11 +215,10 @@ export class SelectionEdits implements vscode.Disposable {
 
   /** Save without the new lines, which are not accepted. */
   private onSave(event: vscode.TextDocumentWillSaveEvent): void {
-    if (event.document === this.shown?.editor.document) {
-      const { first, removed, added } = this.shown;
+    if (event.document === this.shown?.editor.document && this.shown.inserted > 0) {
+      const { first, removed, inserted } = this.shown;
       this.forget();
-      const unaccepted = added > 0 ? [vscode.TextEdit.delete(wholeLines(event.document, first + removed, added))] : [];
-      event.waitUntil(Promise.resolve(unaccepted));
+      event.waitUntil(Promise.resolve([vscode.TextEdit.delete(wholeLines(event.document, first + removed, inserted))]));
     }
   }
 
@@ -231,12 +226,55 @@ export class SelectionEdits implements vscode.Disposable {
     const shown = this.shown;
     this.shown = undefined;
     if (shown) {
-      shown.editor.setDecorations(this.old, []);
-      shown.editor.setDecorations(this.added, []);
+      for (const decoration of [this.old, this.added, this.beside]) {
+        shown.editor.setDecorations(decoration, []);
+      }
       void setState("");
     }
     return shown;
   }
+}
+
+/** Insert the new lines below the old ones. */
+function insertIn(builder: vscode.TextEditorEdit, { editor: { document }, first, removed, added }: Shown): void {
+  const below = first + removed;
+  const eol = eolOf(document);
+  if (below < document.lineCount) {
+    builder.insert(new vscode.Position(below, 0), added.join(eol) + eol);
+  } else {
+    builder.insert(document.lineAt(document.lineCount - 1).range.end, eol + added.join(eol));
+  }
+}
+
+/** Remove the old lines, and insert the new ones in their place unless they are in the document. */
+function acceptIn(builder: vscode.TextEditorEdit, shown: Shown): void {
+  const { editor: { document }, first, removed, added, inserted } = shown;
+  if (removed === 0 && inserted === 0) {
+    insertIn(builder, shown);
+  } else if (inserted === 0 && added.length > 0) {
+    const end = document.lineAt(first + removed - 1).range.end;
+    builder.replace(new vscode.Range(new vscode.Position(first, 0), end), added.join(eolOf(document)));
+  } else if (removed > 0) {
+    builder.delete(wholeLines(document, first, removed));
+  }
+}
+
+/** Return what draws the new lines beside the old ones, or after the line above if there are none. */
+function besideOld({ editor: { document }, first, removed, added }: Shown): vscode.DecorationOptions[] {
+  const row = removed > 0 ? first : Math.max(first - 1, 0);
+  const hoverMessage = new vscode.MarkdownString().appendCodeblock(added.join("\n"), document.languageId);
+  // Opaque: the colour of an inserted line would mix with that of the removed line behind it.
+  const color = new vscode.ThemeColor("gitDecoration.addedResourceForeground");
+  const backgroundColor = new vscode.ThemeColor("editor.background");
+  return linesBeside(added, Math.max(removed, 1)).map((contentText, index) => ({
+    range: document.lineAt(row + index).range,
+    hoverMessage,
+    renderOptions: { after: { contentText, color, backgroundColor, margin: "0 0 0 2em" } },
+  }));
+}
+
+function eolOf(document: vscode.TextDocument): string {
+  return document.eol === vscode.EndOfLine.CRLF ? "\r\n" : "\n";
 }
 
 /** Return the range of whole lines with one of the line ends around them. */

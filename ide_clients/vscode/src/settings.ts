@@ -33,12 +33,14 @@ export function serverSettings(): Record<string, unknown> {
   return changed;
 }
 
-/** Switch suggestions on or off in every window. */
+/** Switch suggestions on or off. */
 export async function toggle(): Promise<void> {
   await update("enabled", !setting("enabled"));
 }
 
-/** Set a setting for every window. */
+/** Set a setting for this workspace if the workspace has a value of it, which counts, otherwise for every window. */
 export async function update(name: string, value: unknown): Promise<void> {
-  await vscode.workspace.getConfiguration(SECTION).update(name, value, vscode.ConfigurationTarget.Global);
+  const configuration = vscode.workspace.getConfiguration(SECTION);
+  const { Global, Workspace } = vscode.ConfigurationTarget;
+  await configuration.update(name, value, configuration.inspect(name)?.workspaceValue === undefined ? Global : Workspace);
 }

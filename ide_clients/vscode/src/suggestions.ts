@@ -7,7 +7,7 @@ import * as vscode from "vscode";
 import { InlineCompletionRequest, type InlineCompletionParams } from "vscode-languageclient";
 import type { LanguageClient } from "vscode-languageclient/node";
 import type { Offer, Origin, PartialCompletion, RawItem } from "./offer.js";
-import { answers, isSameOffer, lastLineTyped, readOffer, remaindersOf } from "./offer.js";
+import { answers, isSameOffer, isTyping, lastLineTyped, readOffer, remaindersAfter, remaindersOf } from "./offer.js";
 import { OwnCall } from "./ownCall.js";
 import { setting } from "./settings.js";
 import type { Signals } from "./signals.js";
@@ -260,19 +260,18 @@ export class Suggestions implements vscode.Disposable {
     if (!offer || !change || editor?.document !== event.document || event.document.uri.toString() !== offer.origin.uri) {
       return;
     }
-    const end = event.document.positionAt(change.rangeOffset + change.text.length);
-    const [first] = remaindersOf(offer, event.document, end);
+    const [first] = remaindersAfter(offer, event.document, change);
     if (first === undefined) {
       this.drop(undefined); // `signals.replaced` finds out whether it was accepted or rejected
       this.signals.replaced(offer, change.text);
     } else if (first.text === "" && offer.done) {
-      if (!this.hasCommand && change.text.length > 1) {
+      if (!this.hasCommand && !isTyping(change.text)) {
         const { command, arguments: words = [] } = first.item.command;
         void vscode.commands.executeCommand(command, ...words);
       }
       this.offer = undefined;
       this.signals.hidden();
-    } else if (change.text.length > 1) {
+    } else if (!isTyping(change.text)) {
       this.signals.partlyAccepted(first.item, first.typed);
     }
   }

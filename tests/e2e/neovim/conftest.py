@@ -30,6 +30,66 @@ vim.api.nvim_create_autocmd({{ "LspRequest", "LspNotify" }}, {{
 }})
 """
 
+# A language server in Lua. `answers[text before the cursor]` has the items for an automatic request, `more[...]` those
+# for a manual request. `tell` sends a notification. A request with its text in `held` waits until `waiting[text]` runs.
+# `started` has the parameters of each start.
+SERVER = """
+answers, more, held, accepted, waiting, started = ANSWERS, MORE, HELD, {}, {}, {}
+version, versions = 0, {} -- of the document: the current one, and that of the last request at each column
+local function items_at(list, position)
+  return vim.iter(ipairs(list or {})):map(function(index, one)
+    local to = { line = position.line, character = position.character + (one.replaced or 0) }
+    return {
+      insertText = one.text,
+      range = { start = position, ["end"] = to },
+      command = { title = "", command = "draftline.accepted", arguments = { "offer", index - 1 } },
+    }
+  end):totable()
+end
+local function server(dispatchers)
+  tell = function(method, params)
+    params.version = params.version or versions[params.position.character]
+    dispatchers.notification(method, params)
+  end
+  local function answer(params, callback)
+    versions[params.position.character] = version
+    local head = vim.api.nvim_get_current_line():sub(1, params.position.character)
+    local list = params.context.triggerKind == 1 and more[head] or answers[head]
+    local reply = function() callback(nil, { items = items_at(list, params.position) }) end
+    if held[head] then waiting[head] = reply else reply() end
+  end
+  return {
+    request = function(method, params, callback)
+      if method == "initialize" then
+        table.insert(started, params)
+        callback(nil, { capabilities = {
+          positionEncoding = "utf-8", textDocumentSync = 1, inlineCompletionProvider = vim.empty_dict(),
+          executeCommandProvider = { commands = { "draftline.accepted" } },
+        } })
+      elseif method == "textDocument/inlineCompletion" then
+        answer(params, callback)
+      elseif method == "draftline/edit" then
+        -- no reply
+      elseif method == "workspace/executeCommand" then
+        table.insert(accepted, params.arguments)
+        callback(nil, vim.NIL)
+      else
+        callback(nil, vim.NIL)
+      end
+      return true, 1
+    end,
+    notify = function(method, params)
+      if method == "exit" then dispatchers.on_exit(0, 0) end
+      version = vim.tbl_get(params or {}, "textDocument", "version") or version
+      return true
+    end,
+    is_closing = function() return false end,
+    terminate = function() end,
+  }
+end
+vim.lsp.config("draftline", { cmd = server })
+"""
+
 
 @pytest.fixture(scope="session")
 def neovim_program() -> Path:
@@ -81,3 +141,23 @@ def edit(open_neovim, engine_room, tmp_path: Path) -> Callable[..., Neovim]:
         return neovim
 
     return edit_one
+
+
+@pytest.fixture
+def serve(open_neovim, tmp_path):
+    """Return a function that opens a file in Neovim with a server that sends these replies."""
+    set_up = 'require("draftline").setup({})'
+
+    def serve_one(answers, *, more=None, held=(), text="", start=set_up, options=""):
+        def lua(value):
+            return f"vim.json.decode([==[{json.dumps(value)}]==])"
+
+        file = tmp_path / "example.txt"
+        file.write_text(text, encoding="utf-8")
+        code = SERVER.replace("ANSWERS", lua(answers)).replace("MORE", lua(more or {}))
+        code = code.replace("HELD", lua(dict.fromkeys(held, True)))
+        neovim = open_neovim(f"{start}\n{code}{options}", file)
+        neovim.wait_for_lua("require('draftline.server').client(0)", "a client")
+        return neovim
+
+    return serve_one

@@ -59,6 +59,16 @@ def test_a_closer_that_the_suggestion_contains_is_replaced(open_neovim):
     assert remainder_of(neovim, "f(1)", "x = f(|)") == ["1)", ")"], "auto-pairing added the closer"
 
 
+def test_a_closer_of_the_suggestion_can_be_typed_over(open_neovim):
+    neovim = open_neovim()
+    assert remainder_of(neovim, "x) + 1", "f(x)|", head="f(", tail=")", replaced=1) == [" + 1", ""]
+    assert remainder_of(neovim, "x)) + 1", "g(f(x)|)", head="g(f(", tail="))", replaced=2) == [") + 1", ")"]
+    assert remainder_of(neovim, "x", "f(x)|", head="f(", tail=")") is None, "the suggestion does not contain it"
+    assert remainder_of(neovim, "x) + 1", "f(x)|", head="f(", tail=")") is None, "the suggestion does not replace it"
+    moved = remainder_of(neovim, "\n  g(x)\n)", "f(\n  g(x)|\n)", head="f(", tail=")", replaced=1)
+    assert moved is None, "the closer is on another line now"
+
+
 def test_windows_line_ends_become_line_feeds(open_neovim):
     assert remainder_of(open_neovim(), "if a:\r\n  b\r\n", "x = |") == ["if a:\n  b\n", ""]
 
@@ -74,6 +84,24 @@ def test_the_first_word(open_neovim, text, word):
 @pytest.mark.parametrize(("text", "line"), [("a + b\nc", "a + b"), ("\n  c\nd", "\n  c"), ("only", "only")])
 def test_the_first_line(open_neovim, text, line):
     assert open_neovim().lua('return require("draftline.offer").first_line(...)', text) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "replaced", "closed"),
+    [
+        ("foo(x), bar)", "foo(x),", ")", 0),
+        ("foo(x), bar)", "foo(x), bar)", ")", 1),
+        ("x), bar)", "x),", ")", 0),  # `foo(` was accepted before
+        ("x), bar)", "x),", "))", 1),  # it was typed, and the editor added its closer
+        ("1)])", "1)]", ")])", 2),
+        ('a", b["c"])', 'a",', '")', 1),
+        ("a, b", "a,", ")", 0),
+    ],
+)
+def test_a_part_replaces_only_closers_of_brackets_that_the_text_does_not_open(
+    open_neovim, text, part, replaced, closed
+):
+    assert open_neovim().lua('return require("draftline.offer").closed_by(...)', text, part, replaced) == closed
 
 
 def test_a_misspelt_option_is_named_with_the_nearest_one(open_neovim):

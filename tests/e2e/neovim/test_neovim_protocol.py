@@ -8,80 +8,6 @@ import pytest
 
 pytestmark = pytest.mark.neovim
 
-# A language server in Lua. `answers[text before the cursor]` has the items for an automatic request, `more[...]` those
-# for a manual request. `tell` sends a notification. A request with its text in `held` waits until `waiting[text]` runs.
-SERVER = """
-answers, more, held, accepted, waiting = ANSWERS, MORE, HELD, {}, {}
-version, versions = 0, {} -- of the document: the current one, and that of the last request at each column
-local function items_at(list, position)
-  return vim.iter(ipairs(list or {})):map(function(index, one)
-    local to = { line = position.line, character = position.character + (one.replaced or 0) }
-    return {
-      insertText = one.text,
-      range = { start = position, ["end"] = to },
-      command = { title = "", command = "draftline.accepted", arguments = { "offer", index - 1 } },
-    }
-  end):totable()
-end
-local function server(dispatchers)
-  tell = function(method, params)
-    params.version = params.version or versions[params.position.character]
-    dispatchers.notification(method, params)
-  end
-  local function answer(params, callback)
-    versions[params.position.character] = version
-    local head = vim.api.nvim_get_current_line():sub(1, params.position.character)
-    local list = params.context.triggerKind == 1 and more[head] or answers[head]
-    local reply = function() callback(nil, { items = items_at(list, params.position) }) end
-    if held[head] then waiting[head] = reply else reply() end
-  end
-  return {
-    request = function(method, params, callback)
-      if method == "initialize" then
-        callback(nil, { capabilities = {
-          positionEncoding = "utf-8", textDocumentSync = 1, inlineCompletionProvider = vim.empty_dict(),
-          executeCommandProvider = { commands = { "draftline.accepted" } },
-        } })
-      elseif method == "textDocument/inlineCompletion" then
-        answer(params, callback)
-      elseif method == "workspace/executeCommand" then
-        table.insert(accepted, params.arguments)
-        callback(nil, vim.NIL)
-      else
-        callback(nil, vim.NIL)
-      end
-      return true, 1
-    end,
-    notify = function(_, params)
-      version = vim.tbl_get(params or {}, "textDocument", "version") or version
-      return true
-    end,
-    is_closing = function() return false end,
-    terminate = function() end,
-  }
-end
-require("draftline").setup({})
-vim.lsp.config("draftline", { cmd = server })
-"""
-
-
-@pytest.fixture
-def serve(open_neovim, tmp_path):
-    """Return a function that opens a file in Neovim with a server that sends these replies."""
-
-    def serve_one(answers, *, more=None, held=(), text="", options=""):
-        def lua(value):
-            return f"vim.json.decode([==[{json.dumps(value)}]==])"
-
-        file = tmp_path / "example.txt"
-        file.write_text(text, encoding="utf-8")
-        code = SERVER.replace("ANSWERS", lua(answers)).replace("MORE", lua(more or {}))
-        neovim = open_neovim(code.replace("HELD", lua(dict.fromkeys(held, True))) + options, file)
-        neovim.wait_for_lua("require('draftline.server').client(0)", "a client")
-        return neovim
-
-    return serve_one
-
 
 def partial(*texts: str, character: int, done: bool = False, replaced: int = 0, version: str = "nil") -> str:
     """Return Lua code that sends growing text for a request at a column of line 0.
@@ -180,6 +106,29 @@ def test_a_suggestion_that_replaces_a_closer_is_drawn_around_it_and_replaces_it(
     neovim.type("<Tab>")
     neovim.wait_for_lua("vim.api.nvim_get_current_line() == 'f(a, b) + 1'", "the accepted text")
     assert neovim.request("nvim_win_get_cursor", 0) == [1, len("f(a, b) + 1")]
+
+
+def test_accepting_words_keeps_the_closer_of_an_earlier_bracket(serve):
+    neovim = serve({"print(": [{"text": "foo(x), bar)", "replaced": 1}]}, text="print()")
+    neovim.type("f)i<M-\\>")
+    neovim.wait_for_ghost()
+    for accepted in ("print(foo)", "print(foo()", "print(foo(x)", "print(foo(x),)", "print(foo(x), bar)"):
+        neovim.type("<M-Right>")
+        neovim.wait_for_lua(f"vim.api.nvim_get_current_line() == '{accepted}'", f"line {accepted!r}")
+    accept(neovim)
+    assert neovim.lines() == ["print(foo(x), bar)"]
+
+
+def test_moving_over_a_closer_of_the_suggestion_narrows_it_and_rejects_nothing(serve):
+    neovim = serve({"f(": [{"text": "a) + 1", "replaced": 1}]})
+    neovim.lua("vim.keymap.set([[i]], [[(]], [[()<C-g>U<Left>]]) vim.keymap.set([[i]], [[)]], [[<C-g>U<Right>]])")
+    neovim.type("if(")
+    neovim.wait_for_ghost(lambda ghost: ghost == "a + 1")
+    neovim.type("a)")
+    neovim.wait_for_ghost(lambda ghost: ghost == " + 1")
+    accept(neovim)
+    assert neovim.lines() == ["f(a) + 1"]
+    assert not neovim.lua("return vim.list_contains(sent, 'draftline/didRejectCompletion')")
 
 
 def test_lines_below_the_cursor_are_drawn_and_inserted(serve):

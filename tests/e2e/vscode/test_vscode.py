@@ -96,6 +96,25 @@ def test_typing_something_else_removes_the_suggestion(edit):
     assert window.lines()[-1] == "    rex"
 
 
+def test_typing_brackets_and_lines_along_a_suggestion_neither_rejects_nor_partly_accepts_it(edit, engine_room):
+    window = edit(CART.rstrip() + "\n        if name in self.prices")
+    before = {outcome: engine_room.outcomes(outcome) for outcome in ("accepted", "partly", "typedOver")}
+    window.type(":")
+    window.wait_for_ghost(r"\s*del self\.prices\[name\]")
+    window.press("Enter")  # the editor indents the new line
+    window.wait_for_ghost(r"del self\.prices\[name\]")
+    window.type("del self.prices[")  # the editor closes the bracket
+    window.wait_for_ghost("name")
+    window.type("name]")  # over the editor's bracket
+    window.wait_for_line("            del self.prices[name]")
+    window.type("\nre")
+    window.wait_for_ghost("turn.*")
+    window.press("Tab")
+    engine_room.wait_for_outcome("accepted", before["accepted"])
+    assert engine_room.outcomes("typedOver") == before["typedOver"]
+    assert engine_room.outcomes("partly") == before["partly"]
+
+
 def test_fast_typing_with_late_replies(edit):
     window = edit(MULTIPLY)
     window.type("result = b * a\nre")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +48,13 @@ def wait_for_lines(window, lines: list[str]) -> None:
     window.wait_for(f"JSON.stringify(linesShown()) === {json.dumps(shown)}", f"{lines}")
 
 
+def wait_for_text(file: Path, lines: list[str]) -> None:
+    """Wait until the file has been saved with these lines."""
+    deadline = time.monotonic() + 30
+    while file.read_text() != "\n".join(lines):
+        assert time.monotonic() < deadline, file.read_text()
+
+
 def test_an_edit_is_rejected_with_escape_or_accepted_with_tab_and_undone_in_one_step(edit):
     window = edit("\n".join(CODE))
     ask_for_edit(window)
@@ -83,3 +92,27 @@ def test_an_edit_leaves_the_keys_of_another_file_alone_and_waits(edit):
     wait_for_diff(window)
     window.press("Tab")
     wait_for_lines(window, NEW)
+
+
+@pytest.mark.parametrize("key", ["Tab", "Escape"])
+def test_auto_save_keeps_an_edit_and_saves_no_line_that_is_not_accepted(open_window, tmp_path, key):
+    (tmp_path / ".vscode").mkdir()
+    settings = {"files.autoSave": "afterDelay", "files.autoSaveDelay": 50}
+    (tmp_path / ".vscode" / "settings.json").write_text(json.dumps(settings))
+    file = tmp_path / "saved.py"
+    file.write_text("\n".join(CODE))
+    window = open_window(file)
+    window.wait_for_ready()
+    ask_for_edit(window)
+    window.wait_for(f"{COLOURED}(4, 1)", "four old lines in a colour")
+    window.press("Control+Home")
+    window.type("#")
+    wait_for_text(file, ["#" + CODE[0], *CODE[1:]])
+    wait_for_lines(window, ["#" + CODE[0], *CODE[1:]])
+    window.press(key)
+    after = NEW if key == "Tab" else CODE
+    wait_for_lines(window, ["#" + CODE[0], *after[1:]])
+    wait_for_text(file, ["#" + CODE[0], *after[1:]])
+    window.wait_for(f"{COLOURED}(4, 0)", "no colours")
+    window.press("Control+z")
+    wait_for_lines(window, ["#" + CODE[0], *CODE[1:]] if key == "Tab" else CODE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -138,3 +139,16 @@ def test_a_language_that_is_switched_off_stays_off_after_a_restart_of_the_editor
     window.page.wait_for_selector(f'{STATUS_ITEM}:not([aria-label*="off for this language"])')
     window.type("t")
     window.wait_for_ghost(r"urn a \* b")
+
+
+def test_switching_on_changes_the_value_of_the_workspace_that_counts(edit, tmp_path):
+    window = edit()
+    settings = tmp_path / ".vscode" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"draftline.enabled": false}')
+    wait_for_status(window, "draftline: off")
+    run(window, "Switch On or Off")
+    wait_for_status(window, "draftline: ready")
+    assert json.loads(settings.read_text()) == {"draftline.enabled": True}
+    window.type("re")
+    window.wait_for_ghost(r"turn a \* b")

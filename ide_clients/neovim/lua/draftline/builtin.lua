@@ -1,6 +1,11 @@
 -- Neovim 0.12's own inline completion, used after `vim.lsp.enable("draftline")` without `setup()`.
 
+local config = require("draftline.config")
+
 local M = {}
+
+local EARLIER, DONE = "<Plug>(draftline-earlier-tab)", "<Plug>(draftline-earlier-tab-done)"
+local is_earlier = false -- the earlier mapping of Tab is running
 
 -- Return an item whose range covers the text that the user typed since. Neovim keeps a suggestion on the screen while
 -- the user types, and accepting it would insert the typed characters twice. Return nil if the user typed something
@@ -20,23 +25,62 @@ local function cover_typed_text(item)
   return item
 end
 
+-- Save what Tab means in a buffer under a private key, which runs it as Neovim would.
+local function save_tab()
+  local before = vim.fn.maparg("<Tab>", "i", false, true)
+  if vim.tbl_isempty(before) then
+    return vim.keymap.set("i", EARLIER, "<Tab>", { buffer = true })
+  end
+  before.lhs, before.lhsraw, before.lhsrawalt, before.buffer = EARLIER, vim.keycode(EARLIER), nil, 1
+  vim.fn.mapset("i", false, before)
+end
+
+-- Accept the suggestion; without one, run what Tab meant earlier. If that is a recursive mapping and presses Tab itself,
+-- this is a plain Tab.
+local function press_tab()
+  if is_earlier then
+    is_earlier = false
+    return "<Tab>"
+  elseif vim.lsp.inline_completion.get({ on_accept = cover_typed_text }) then
+    return ""
+  end
+  is_earlier = true
+  return EARLIER .. DONE
+end
+
+-- Show or hide a client's suggestions in a buffer. Neovim hides only those for which the buffer is enabled as well.
+local function show(client, bufnr)
+  if config.is_enabled then
+    vim.lsp.inline_completion.enable(true, { client_id = client.id, bufnr = bufnr })
+    vim.lsp.inline_completion.enable(true, { bufnr = bufnr })
+  else
+    vim.lsp.inline_completion.enable(false, { client_id = client.id })
+  end
+end
+
+--- Show or hide the suggestions in all buffers, after draftline was switched on or off.
+function M.toggle()
+  for _, client in ipairs(vim.lsp.get_clients({ name = "draftline" })) do
+    for bufnr in pairs(client.attached_buffers) do
+      show(client, bufnr)
+    end
+  end
+end
+
 --- Show suggestions and map Tab to accept them. Without a suggestion Tab keeps its earlier mapping.
 ---@param client vim.lsp.Client
 ---@param bufnr integer
 function M.attach(client, bufnr)
-  vim.lsp.inline_completion.enable(true, { client_id = client.id })
-  local before = vim.fn.maparg("<Tab>", "i", false, true)
-  vim.keymap.set("i", "<Tab>", function()
-    if vim.lsp.inline_completion.get({ on_accept = cover_typed_text }) then
-      return ""
-    elseif before.callback and before.expr == 1 then
-      return before.callback()
-    elseif before.callback then
-      vim.schedule(before.callback)
-      return ""
+  show(client, bufnr)
+  vim.api.nvim_buf_call(bufnr, function()
+    if vim.fn.maparg("<Tab>", "i", false, true).callback ~= press_tab then -- the server may have been restarted
+      save_tab()
+      vim.keymap.set({ "", "!", "t" }, DONE, function()
+        is_earlier = false
+      end)
+      vim.keymap.set("i", "<Tab>", press_tab, { buffer = true, expr = true, remap = true, desc = "Accept the suggestion" })
     end
-    return before.rhs and before.rhs ~= "" and before.rhs or "<Tab>"
-  end, { buffer = bufnr, expr = true, desc = "Accept the suggestion" })
+  end)
 end
 
 return M

@@ -88,6 +88,9 @@ function M.toggle(is_enabled)
     is_enabled = not config.is_enabled
   end
   config.is_enabled = is_enabled
+  if require("draftline.server").uses_builtin() then
+    require("draftline.builtin").toggle()
+  end
   if not is_enabled then
     M.dismiss()
     require("draftline.next_edit").hide()

@@ -7,12 +7,8 @@ local M = {}
 local actions = { "accept", "accept_word", "accept_line", "next", "previous", "dismiss" }
 local restores = {} ---@type table<integer, fun()> buffer -> gives its keys back
 
---- Map keys in a buffer. Return a function that restores its earlier mappings.
----@param mode string
----@param bufnr integer
----@param wanted table<string, fun()> key -> action
----@return fun()
-function M.take(mode, bufnr, wanted)
+-- Map keys in a buffer. Return a function that restores its earlier mappings.
+local function take(mode, bufnr, wanted)
   local previous = {} ---@type table<string, table|false> key -> its earlier mapping in this buffer
   for key, action in pairs(wanted) do
     local before = vim.fn.maparg(key, mode, false, true)
@@ -34,6 +30,19 @@ function M.take(mode, bufnr, wanted)
   end
 end
 
+--- Map the keys of an edit in normal mode. Return a function that restores the earlier mappings.
+---@param bufnr integer
+---@param accept fun()
+---@param refuse fun()
+---@return fun()
+function M.take_for_edit(bufnr, accept, refuse)
+  local wanted, key = { ["<Esc>"] = refuse }, config.options.keys.accept
+  if key then
+    wanted[key] = accept
+  end
+  return take("n", bufnr, wanted)
+end
+
 --- Map the keys of a suggestion in a buffer.
 ---@param bufnr integer
 function M.map(bufnr)
@@ -49,7 +58,7 @@ function M.map(bufnr)
       end
     end
   end
-  restores[bufnr] = M.take("i", bufnr, wanted)
+  restores[bufnr] = take("i", bufnr, wanted)
 end
 
 --- Restore the earlier mappings of a buffer.

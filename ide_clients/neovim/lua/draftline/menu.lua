@@ -1,5 +1,6 @@
 -- Suggestions as items of a completion menu, for the sources of blink.cmp and nvim-cmp.
 
+local config = require("draftline.config")
 local server = require("draftline.server")
 
 local M = {}
@@ -28,10 +29,10 @@ local function item_of(raw, word, position, filetype)
   }
 end
 
---- Return whether the server serves the current buffer.
+--- Return whether the server serves the current buffer and suggestions are on.
 ---@return boolean
 function M.is_available()
-  return server.client(0) ~= nil
+  return config.is_enabled and server.client(0) ~= nil
 end
 
 --- Request the suggestions at the cursor.
@@ -41,7 +42,7 @@ end
 function M.request(is_manual, callback)
   local bufnr = vim.api.nvim_get_current_buf()
   local client = server.client(bufnr)
-  if not client then
+  if not client or not config.is_enabled then
     callback({})
     return function() end
   end

@@ -165,8 +165,7 @@ end
 local function show(edit)
   shown = edit
   draw(edit)
-  local actions = { [config.options.keys.accept or "<Tab>"] = M.accept, ["<Esc>"] = M.refuse }
-  edit.restore = keys.take("n", edit.bufnr, actions)
+  edit.restore = keys.take_for_edit(edit.bufnr, M.accept, M.refuse)
 end
 
 local function on_reply(bufnr, result)

@@ -3,6 +3,8 @@
 
 local M = {}
 
+local OPENERS = { [")"] = "(", ["]"] = "[", ["}"] = "{" }
+
 ---@class draftline.Cursor a cursor and the text around it
 ---@field bufnr integer
 ---@field row integer 0-based
@@ -104,15 +106,63 @@ local function typed_since(origin, now)
   return table.concat(lines, "\n")
 end
 
--- Return the number of closing brackets and quotes that auto-pairing added after the cursor since the request. Return
--- nil if the text after the cursor changed in another way.
-local function added_closers(origin, now)
+-- Return where a text has a character that it does not open itself. Of an odd number of quotes the first one ends a string
+-- from before the text.
+local function unopened(text, wanted)
+  local found, opener, open = {}, OPENERS[wanted], 0
+  for at = 1, #text do
+    local character = text:sub(at, at)
+    if character == opener then
+      open = open + 1
+    elseif character == wanted and open > 0 then
+      open = open - 1
+    elseif character == wanted then
+      found[#found + 1] = at
+    end
+  end
+  if wanted:match("[\"'`]") then
+    return { #found % 2 == 1 and found[1] or nil }
+  end
+  return found
+end
+
+--- Return how many leading bytes of `replaced` the first part of a text stands for. The text after the cursor closes what
+--- was opened first, so it stands for the last ones of the closers that the text does not open itself.
+---@param text string
+---@param part string its first part
+---@param replaced string the text after the cursor that the whole text replaces
+---@return integer bytes
+function M.closed_by(text, part, replaced)
+  local closers, closed = {}, 0 ---@type table<string, integer[]>, integer
+  for character in replaced:gmatch(".") do
+    if not closers[character] then
+      local found, wanted = unopened(text, character), select(2, replaced:gsub(vim.pesc(character), ""))
+      closers[character] = vim.list_slice(found, math.max(1, #found - wanted + 1))
+    end
+    local at = table.remove(closers[character], 1)
+    if not at or at > #part then
+      break
+    end
+    closed = closed + 1
+  end
+  return closed
+end
+
+-- Return how many closing brackets and quotes auto-pairing added after the cursor since the request (> 0), or the user
+-- typed over (< 0). Return nil if the text after the cursor changed in another way.
+local function closer_difference(origin, now, typed)
   local tail = origin.tail:sub(origin.closed + 1)
   local added = #now.tail - #tail
-  if added < 0 or now.tail:sub(added + 1) ~= tail then
+  local longer, shorter = now.tail, tail
+  if added < 0 then
+    longer, shorter = tail, now.tail
+  end
+  local closers, kept = longer:sub(1, math.abs(added)), longer:sub(math.abs(added) + 1)
+  if kept ~= shorter or not closers:match("^[%)%]}>\"'`]*$") then
     return nil
   end
-  return now.tail:sub(1, added):match("^[%)%]}>\"'`]*$") and added or nil
+  local is_typed = added >= 0 or M.closed_by(typed, typed, closers) == #closers
+  return is_typed and added or nil
 end
 
 --- Return what remains of an item at the cursor.
@@ -123,20 +173,20 @@ end
 function M.remainder(offer, now, index)
   local item = offer.items[index or offer.index]
   local typed = typed_since(offer.origin, now)
-  local added = typed and added_closers(offer.origin, now)
-  if not added then
+  local added = typed and closer_difference(offer.origin, now, typed)
+  local replaced = added and math.max(0, item.replaced - offer.origin.closed) + added
+  if not added or replaced < 0 then
     return nil
   end
   local is_ahead = not offer.is_done and typed:sub(1, #item.text) == item.text
   if item.text:sub(1, #typed) ~= typed and not is_ahead then
     return nil
   end
-  local replaced = math.max(0, item.replaced - offer.origin.closed)
   return {
     text = item.text:sub(#typed + 1),
-    replaced = now.tail:sub(1, added + replaced),
+    replaced = now.tail:sub(1, replaced),
     is_final = offer.is_done,
-    added = added,
+    added = math.max(0, added),
   }
 end
 
@@ -168,22 +218,6 @@ end
 ---@return string
 function M.first_line(text)
   return text:match("^\n*[^\n]*")
-end
-
---- Return how many leading bytes of `replaced` a part of the text contains, in order.
----@param part string
----@param replaced string
----@return integer bytes
-function M.closed_by(part, replaced)
-  local from, closed = 1, 0
-  for character in vim.gsplit(replaced, "") do
-    local found = part:find(character, from, true)
-    if not found then
-      break
-    end
-    from, closed = found + #character, closed + #character
-  end
-  return closed
 end
 
 return M

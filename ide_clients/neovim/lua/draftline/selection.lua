@@ -1,7 +1,6 @@
 -- Edits whole lines by an instruction. The new text appears as a diff inside the buffer, which does not change until the
 -- user accepts it. There is at most one edit.
 
-local config = require("draftline.config")
 local keys = require("draftline.keys")
 local server = require("draftline.server")
 
@@ -174,7 +173,7 @@ function M.start(first, last, instruction)
     buffer = bufnr,
     callback = M.reject,
   })
-  edit.restore = keys.take("n", bufnr, { [config.options.keys.accept or "<Tab>"] = M.accept, ["<Esc>"] = M.reject })
+  edit.restore = keys.take_for_edit(bufnr, M.accept, M.reject)
   local range = { start = { line = first - 1, character = 0 }, ["end"] = { line = last, character = 0 } }
   local params = {
     id = edit.id,

@@ -6,15 +6,21 @@ local M = {}
 
 M.NAME = "draftline"
 
+--- Return whether Neovim's own inline completion draws the suggestions.
+---@return boolean
+function M.uses_builtin()
+  return not config.is_set_up and vim.lsp.inline_completion ~= nil
+end
+
 local function on_attach(client, bufnr)
   if not config.wants(vim.bo[bufnr].filetype) then
     return
   end
-  if config.is_set_up or not vim.lsp.inline_completion then
+  if M.uses_builtin() then
+    require("draftline.builtin").attach(client, bufnr)
+  else
     require("draftline.session").attach(bufnr)
     require("draftline.next_edit").attach(bufnr)
-  else
-    require("draftline.builtin").attach(client, bufnr)
   end
 end
 
@@ -36,9 +42,11 @@ function M.configuration()
     cmd_cwd = M.working_folder(),
     root_markers = { ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" },
     init_options = vim.tbl_extend("keep", {
-      streaming = (config.is_set_up or not vim.lsp.inline_completion) and options.streaming,
+      streaming = not M.uses_builtin() and options.streaming,
     }, options.settings),
     settings = { draftline = options.settings },
+    -- Neovim 0.11 announces no inline completion. The server would then put suggestions into the completion menu, too.
+    capabilities = { textDocument = { inlineCompletion = { dynamicRegistration = false } } },
     -- short, so that a position does not arrive before the text that it belongs to
     flags = { debounce_text_changes = 20 },
     handlers = {
@@ -66,17 +74,19 @@ function M.client(bufnr)
   return vim.lsp.get_clients({ name = M.NAME, bufnr = bufnr })[1]
 end
 
---- Restart the server for every buffer that it serves.
+--- Restart the server for every buffer that it serves, with the same workspaces.
 function M.restart()
-  local served = {}
+  local roots = {} ---@type table<integer, string|false> buffer -> root of its workspace
   for _, client in ipairs(vim.lsp.get_clients({ name = M.NAME })) do
-    vim.list_extend(served, vim.tbl_keys(client.attached_buffers))
+    for bufnr in pairs(client.attached_buffers) do
+      roots[bufnr] = client.root_dir or false
+    end
     client:stop()
   end
   local function start()
-    for _, bufnr in ipairs(served) do
+    for bufnr, root in pairs(roots) do
       if vim.api.nvim_buf_is_loaded(bufnr) then
-        vim.lsp.start(vim.lsp.config[M.NAME], { bufnr = bufnr })
+        vim.lsp.start(vim.tbl_extend("force", vim.lsp.config[M.NAME], { root_dir = root or nil }), { bufnr = bufnr })
       end
     end
   end

@@ -257,7 +257,7 @@ function M.insert(cut)
     insert(now, part, #remainder.replaced)
     return signals.accepted(accepted)
   end
-  local closed = offers.closed_by(part, remainder.replaced)
+  local closed = offers.closed_by(remainder.text, part, remainder.replaced)
   insert(now, part, closed)
   offer.origin.closed = offer.origin.closed + math.max(0, closed - remainder.added)
   offer.is_partly_accepted = true
@@ -291,6 +291,9 @@ function M.attach(bufnr)
       end
     end,
   })
+  on("BufWipeout", function()
+    vim.api.nvim_del_augroup_by_id(group) -- the autocommand above is not the buffer's
+  end)
 end
 
 return M
