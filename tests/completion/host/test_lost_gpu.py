@@ -32,9 +32,9 @@ def full(*_arguments, **_options):
     raise torch.OutOfMemoryError("CUDA out of memory.")
 
 
-def passed(folder, gpu, plan, _threads, _progress):
+def passed(model, gpu, plan, _threads, _progress):
     """Stand for a trial that the GPU has passed."""
-    return devices._read(devices._record(folder, gpu), gpu, plan) or Trial(gpu.name, seconds=1.0, cpu_seconds=2.0)
+    return devices._read(devices._record(model.digest, gpu), gpu, plan) or Trial(gpu.name, seconds=1.0, cpu_seconds=2.0)
 
 
 pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="torch runs the model on the processor, too")
