@@ -63,7 +63,15 @@ def install_code_server(folder: Path, programs: Path) -> None:
         json.dumps({"private": True, "dependencies": {"code-server": CODE_SERVER}}), encoding="utf-8"
     )
     path = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
-    npm: list[str | Path] = [programs / "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"]
+    # code-server's packages ask for ranges of xterm's betas, which contradict each other whenever some are new.
+    npm: list[str | Path] = [
+        programs / "npm",
+        "install",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--legacy-peer-deps",
+    ]
     print("installing code-server …", flush=True)
     run([*npm, "--no-package-lock"], cwd=folder, environment=path)
     print("installing the packages of the editor …", flush=True)
