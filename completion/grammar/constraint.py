@@ -11,16 +11,13 @@ from time import perf_counter
 from completion.errors import GrammarBoundError, GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError
 from completion.grammar.documents import cache_document, skippable_prefix_parts
 from completion.grammar.grammar import Grammar, Grammars
-from completion.grammar.joined_document import JoinedDocument
+from completion.grammar.joined_document import MAX_JOINED_PARSES, JoinedDocument
 from completion.grammar.lr.advance import Snapshot
 from completion.grammar.suffix_check import SuffixCheck, cut_offsets, line_ends, passing_offsets, word_ends
 from completion.request import GrammarMode
 from completion.syntax.languages import true_language
 from completion.syntax.parser_process import IN_PROCESS, Parsing
 
-_MAX_JOINED_PARSES = 8  # cuts of one finished completion that are parsed in the joined document
-_MAX_GROWING_PARSES = 2  # the same for one step of an unfinished completion; the next step tries again
-_GROWTH_BYTES = 16  # growth of a line until the joined document is parsed again
 _MAX_TRIED_TOKENS = 1000  # tokens tried after one snapshot; further tokens are rejected
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -85,19 +82,19 @@ class Off:
         with self.counters.timed():
             if self.joined is None or self.joined.blind():
                 return len(middle)
-            return _first_sound(line_ends(middle), middle, replaced, self.joined)
+            return self.joined.first_sound(line_ends(middle), middle, replaced)
 
     def sound_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
         """Return whether the document has no error, or fewer than without the completion, with closers after it."""
         with self.counters.timed():
-            return self.joined is None or _mends(middle, closers, replaced, self.joined)
+            return self.joined is None or self.joined.mends_when_closed(middle, closers, replaced)
 
     def growing_cut(self, middle: bytes, known: int, closers: Sequence[str] = ()) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
         with self.counters.timed():
             if self.joined is None or self.joined.blind():
                 return len(middle)
-            return _growing_cut(middle, known, closers, self.joined)
+            return self.joined.growing_cut(middle, known, closers)
 
 
 class GrammarConstraint:
@@ -235,7 +232,7 @@ class GrammarConstraint:
         """
         with self.counters.timed():
             accepted = self._advance(self.root, middle) is not None
-            return accepted and _mends(middle, closers, replaced, self._joined)
+            return accepted and self._joined.mends_when_closed(middle, closers, replaced)
 
     def growing_cut(self, middle: bytes, known: int, closers: Sequence[str] = ()) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound.
@@ -246,7 +243,7 @@ class GrammarConstraint:
             closers: Texts of which one would close what is open after it.
         """
         with self.counters.timed():
-            return _growing_cut(middle, known, closers, self._joined)
+            return self._joined.growing_cut(middle, known, closers)
 
     def _search_cut(self, middle: bytes, replaced: int) -> int:
         suffix = self._suffix if not replaced else SuffixCheck(self._grammar.acceptor, self._suffix_bytes[replaced:])
@@ -254,7 +251,7 @@ class GrammarConstraint:
             return len(middle)
         found = self._first_passing(middle, replaced, suffix, cut_offsets(middle))
         if found is None:  # the suffix can be broken itself
-            found = _first_sound(line_ends(middle), middle, replaced, self._joined)
+            found = self._joined.first_sound(line_ends(middle), middle, replaced)
         return found or self._first_passing(middle, replaced, suffix, word_ends(middle)) or 0
 
     def _first_passing(self, middle: bytes, replaced: int, suffix: SuffixCheck, offsets: list[int]) -> int | None:
@@ -265,7 +262,7 @@ class GrammarConstraint:
             if not self._joined.adds_errors(middle[:offset], replaced):
                 return offset
             tries += 1
-            if tries == _MAX_JOINED_PARSES:
+            if tries == MAX_JOINED_PARSES:
                 break
         return 0 if tries else None
 
@@ -276,28 +273,3 @@ class GrammarConstraint:
         except GrammarBoundError:
             return False
         return after is not None and suffix.passes(after)
-
-
-def _first_sound(offsets: list[int], middle: bytes, replaced: int, joined: JoinedDocument) -> int:
-    for offset in offsets[:_MAX_JOINED_PARSES]:
-        if not joined.adds_errors(middle[:offset], replaced):
-            return offset
-    return 0
-
-
-def _mends(middle: bytes, closers: Sequence[str], replaced: int, joined: JoinedDocument) -> bool:
-    return any(joined.mends(middle + each.encode(), replaced) for each in closers)
-
-
-def _growing_cut(middle: bytes, known: int, closers: Sequence[str], joined: JoinedDocument) -> int:
-    """Return the length of `middle` or its last line end after `known` that adds no errors; else `known`.
-
-    To save time, the document is parsed only the first time, at a new line, and after `_GROWTH_BYTES` more bytes.
-    """
-    if len(middle) < joined.tried + _GROWTH_BYTES and b"\n" not in middle[max(0, joined.tried) :]:
-        return known
-    joined.tried = len(middle)
-    offsets = [offset for offset in line_ends(middle) if offset > known]
-    if closers and joined.adds_errors(middle) and _mends(middle, closers, 0, joined):
-        return len(middle)
-    return _first_sound(offsets[:_MAX_GROWING_PARSES], middle, 0, joined) or known

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from completion.errors import ParseLimitError
 from completion.grammar.documents import adds_errors, is_blind, is_sound, mends
+from completion.grammar.suffix_check import line_ends
 from completion.syntax.parser_process import Parsing
+
+MAX_JOINED_PARSES = 8
+"""Maximum number of cuts of one finished completion that are parsed in the document."""
+_MAX_GROWING_PARSES = 2  # the same after one token of an unfinished completion; a later one tries again
+_GROWTH_BYTES = 16  # growth of a line until the document is parsed again
 
 
 @dataclass(slots=True)
@@ -47,6 +53,33 @@ class JoinedDocument:
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with `middle` than without it."""
         return self._ask(adds_errors, middle, replaced, at_limit=False)
+
+    def mends_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
+        """Return whether `mends` holds with one of `closers` after `middle`."""
+        return any(self.mends(middle + each.encode(), replaced) for each in closers)
+
+    def first_sound(self, offsets: Sequence[int], middle: bytes, replaced: int = 0) -> int:
+        """Return the first of `offsets` at which a cut of `middle` adds no errors; 0 if there is none."""
+        cuts = (offset for offset in offsets[:MAX_JOINED_PARSES] if not self.adds_errors(middle[:offset], replaced))
+        return next(cuts, 0)
+
+    def growing_cut(self, middle: bytes, known: int, closers: Sequence[str]) -> int:
+        """Return the length of `middle` or its last line end after `known` that adds no errors; else `known`.
+
+        To save time, the document is parsed only the first time, at a new line, and after `_GROWTH_BYTES` more bytes.
+
+        Args:
+            middle: The unfinished completion.
+            known: Number of its bytes that add none.
+            closers: Texts of which one would close what is open after it.
+        """
+        if len(middle) < self.tried + _GROWTH_BYTES and b"\n" not in middle[max(0, self.tried) :]:
+            return known
+        self.tried = len(middle)
+        offsets = [offset for offset in line_ends(middle) if offset > known]
+        if closers and self.adds_errors(middle) and self.mends_when_closed(middle, closers):
+            return len(middle)
+        return self.first_sound(offsets[:_MAX_GROWING_PARSES], middle) or known
 
     def _ask(
         self,

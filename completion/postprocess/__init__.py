@@ -17,7 +17,7 @@ from completion.postprocess.following_lines import stable_length as following_li
 from completion.postprocess.indentation import indentation
 from completion.postprocess.loops import loops
 from completion.postprocess.loops import stable_length as loops_stable_length
-from completion.postprocess.mid_word import mid_word, splits_word
+from completion.postprocess.mid_word import mid_word
 from completion.postprocess.suffix_overlap import stable_length as suffix_overlap_stable_length
 from completion.postprocess.suffix_overlap import suffix_overlap
 from completion.postprocess.unfinished import stable_length as unfinished_stable_length
@@ -44,7 +44,7 @@ _STABLE_LENGTHS: tuple[StableLength, ...] = (
 those of `unsafe`, `closers` and `unfinished` separately.
 """
 
-__all__ = ["FILTERS", "Context", "DropReason", "Dropped", "apply_filters", "splits_word", "stable_prefix"]
+__all__ = ["FILTERS", "Context", "DropReason", "Dropped", "apply_filters", "stable_prefix"]
 
 
 def apply_filters(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:

@@ -12,7 +12,7 @@ from completion.model.architecture import Architecture
 from completion.model.dense.quantized_linear import Int4Linear, Int8Linear
 from completion.model.families import family_of, layer_names
 from completion.model.gpu_memory import WeightFormat
-from completion.model.tensor_shapes import checked_tensors
+from completion.model.store.tensor_shapes import checked_tensors
 from completion.model.weights import StoredTensor, StoredTensors, head_name
 
 _KINDS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}

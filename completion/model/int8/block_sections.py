@@ -19,7 +19,7 @@ from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
 from completion.model.int8.kernels.sizes import CHANNELS
 from completion.model.store.converted_models import kept_gguf
 from completion.model.store.gguf_conversion import GgufFile, Tensor
-from completion.model.tensor_shapes import check_shapes, checked_tensors
+from completion.model.store.tensor_shapes import check_shapes, checked_tensors
 
 _CHUNK_ROWS = 256 * STRIP  # rows that are repacked at a time
 _PANEL_STRIPS = CHANNELS // STRIP

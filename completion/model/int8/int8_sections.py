@@ -13,7 +13,7 @@ from completion.model.architecture import Architecture
 from completion.model.families import family_of, layer_names
 from completion.model.int8.kernels.processor import weight_layout
 from completion.model.int8.kernels.sizes import CHANNELS, group_width
-from completion.model.tensor_shapes import checked_tensors
+from completion.model.store.tensor_shapes import checked_tensors
 from completion.model.weights import head_name
 from drafting.arrays import FloatArray, IntArray
 

@@ -12,7 +12,7 @@ from completion.model.architecture import read_architecture
 from completion.model.dense.transformers_model import TransformersModel
 from completion.model.int8.packed_weights import load_packed
 from completion.model.store.converted_models import GGUF_NAME
-from completion.model.tensor_shapes import check_shapes, checked_tensors
+from completion.model.store.tensor_shapes import check_shapes, checked_tensors
 from completion.model.transformer import has_int8_instructions, load_transformer
 from tests.completion.model.int8.test_quantized import in_blocks, written
 
