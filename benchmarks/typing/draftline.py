@@ -86,7 +86,7 @@ class DraftlineEditor(Buffer):
 
     @property
     def processes(self) -> Sequence[psutil.Process]:
-        """Return the language server and its engine host."""
+        """Return the language server and the processes of its engine."""
         server = self._server.process
         return [*([server] if server is not None else []), *engine_processes(self._environment)]
 
