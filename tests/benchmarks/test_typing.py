@@ -269,6 +269,30 @@ async def test_whatever_is_accepted_the_same_text_is_written(assistant):
     assert record.characters == sum(len(passage.typed) for passage in script.passages)
 
 
+class Replacing(Knowing):
+    """An assistant whose suggestion also has the next `replaced` characters, in place of those after the cursor."""
+
+    def __init__(self, replaced):
+        super().__init__(400)
+        self._replaced = replaced
+
+    def offer(self):
+        after = self.text[self.cursor : self.cursor + self._replaced]
+        return Offer("1", self._next + after, after, 0.0) if self._next else None
+
+    def accept(self, offer, length):
+        self.apply(self.cursor, len(offer.replaced), offer.text[:length])
+
+
+@pytest.mark.parametrize("replaced", [1, 3])
+async def test_a_suggestion_that_replaces_what_follows_leaves_it_in_the_text(replaced):
+    script = Script("a", "python", "a.py", BEFORE, tuple(passages(BEFORE, AFTER)), 10_000)
+    assistant = Replacing(replaced)
+    record = await typed(assistant, script)
+    assert assistant.text == AFTER
+    assert record.characters == sum(len(passage.typed) for passage in script.passages) >= record.saved_characters > 0
+
+
 async def test_saved_characters_are_the_accepted_ones():
     script = Script("a", "python", "a.py", BEFORE, tuple(passages(BEFORE, AFTER)), 10_000)
     figures = {}
