@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
-_END_S = 30
+_END_S = 30.0
+_POLL_S = 0.02
+_MODULES = frozenset({"completion.host", "completion.syntax.parser_child"})
 
 
 @contextmanager
@@ -19,28 +21,49 @@ def private_folders() -> Iterator[dict[str, str]]:
     """Yield environment variables that name fresh runtime and state folders.
 
     An engine that was started in these folders is ended on exit. The engine of the user is neither used nor disturbed.
+
+    Raises:
+        TimeoutError: A process of the engine did not end.
     """
     folder = Path(tempfile.mkdtemp(prefix="dl-"))  # short, because the path of a socket has a maximum length
     environment = {"DRAFTLINE_RUNTIME_DIR": str(folder / "run"), "DRAFTLINE_STATE_DIR": str(folder / "state")}
     try:
         yield environment
     finally:
-        for process in engine_processes(environment):
-            process.send_signal(signal.SIGTERM)
-            process.wait(_END_S)
+        _end(engine_processes(environment))
         shutil.rmtree(folder)
 
 
 def engine_processes(environment: Mapping[str, str]) -> list[psutil.Process]:
-    """Return the engine hosts that run in the folders of this environment."""
+    """Return the engine hosts that run in the folders of this environment, and the children in which they parse."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
-        if "completion.host" in (process.info["cmdline"] or []):
-            runtime = process.environ().get("DRAFTLINE_RUNTIME_DIR")
-            found += [process] if runtime == environment["DRAFTLINE_RUNTIME_DIR"] else []
+        if _MODULES.intersection(process.info["cmdline"] or ()):
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):  # it has ended, or is another user's
+                runtime = process.environ().get("DRAFTLINE_RUNTIME_DIR")
+                found += [process] if runtime == environment["DRAFTLINE_RUNTIME_DIR"] else []
     return found
 
 
 def used_cpu_s(processes: Sequence[psutil.Process]) -> float:
-    """Return the processor seconds that these processes used since they started."""
-    return sum(sum(process.cpu_times()[:2]) for process in processes)
+    """Return the processor seconds that these processes, and children of theirs that ended, used since they started."""
+    return sum(sum(process.cpu_times()[:4]) for process in processes)
+
+
+def _end(processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+    deadline = time.monotonic() + _END_S
+    while left := [process.pid for process in processes if _runs(process)]:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"The engine's processes {left} did not end within {_END_S:g} s.")
+        time.sleep(_POLL_S)
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Return whether a process has not ended. One whose parent has not asked how it ended has."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

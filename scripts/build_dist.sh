@@ -8,6 +8,7 @@ rm -rf dist ide_clients/vscode/dist
 "${PYTHON:-python}" -m build --outdir dist
 
 mkdir -p ide_clients/vscode/dist
+trap 'rm -f ide_clients/vscode/dist/*.whl' EXIT  # a later build without this script must not contain an old server
 cp dist/*.whl ide_clients/vscode/dist/
 if ! printed=$(cd ide_clients/vscode && { npm ci --loglevel=error && npm run package; } 2>&1); then
   echo "$printed" >&2
@@ -20,7 +21,6 @@ if grep -q WARNING <<<"$printed"; then
   exit 1
 fi
 mv ide_clients/vscode/draftline.vsix dist/
-rm ide_clients/vscode/dist/*.whl  # a later build without this script must not contain an old server
 
 mkdir dist/draftline.nvim
 cp -r ide_clients/neovim/. LICENSE dist/draftline.nvim/

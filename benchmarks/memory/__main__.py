@@ -13,6 +13,7 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,11 @@ class Editor:
         self.peak = 0
 
     async def start(self) -> None:
-        """Start the server and the engine."""
+        """Start the server."""
         await self._server.start(self._environment)
+
+    async def wait_for_engine(self) -> None:
+        """Start the engine and wait until it has loaded the model."""
         await self._server.wait_for_engine()
 
     def open(self, documents: Sequence[Document], workspaces: Sequence[Path]) -> None:
@@ -95,9 +99,11 @@ async def measure(
 ) -> tuple[dict[str, tuple[int, int]], int]:
     """Return the bytes of engine and server by stage, and the peak of their sum."""
     stages: dict[str, tuple[int, int]] = {}
-    with private_folders() as environment:
-        editor = Editor(environment, settings)
+    async with AsyncExitStack() as stack:
+        editor = Editor(stack.enter_context(private_folders()), settings)
         await editor.start()
+        stack.push_async_callback(editor.stop)
+        await editor.wait_for_engine()
         stages["fresh"] = await _settled(editor)
         editor.open(documents, workspaces)
         for number in track(range(requests), description="requests"):
@@ -107,7 +113,6 @@ async def measure(
         stages["open"] = await _settled(editor)
         editor.close(documents, workspaces)
         stages["closed"] = await _settled(editor)
-        await editor.stop()
     return stages, editor.peak
 
 

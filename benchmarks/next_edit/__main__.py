@@ -145,7 +145,7 @@ def main() -> None:
         ways[f"{best} from {factor * SHOWN_FROM:.2f}"] = replace(ways[best], shown_from=constant(factor * SHOWN_FROM))
     table = {name: report(replays, rows, way) for name, way in ways.items()}
     for name, figures in table.items():
-        print(f"{name:20}" + "".join(f"  {key} {value:6}" for key, value in figures.items()))
+        print(f"{name:20}" + "".join(f"  {key} {value!s:6}" for key, value in figures.items()))
     if given.errors:
         _print_errors(rows, ways[best])
     print("shown and wrong:", json.dumps(errors_by_kind(replays, rows, ways[best])))

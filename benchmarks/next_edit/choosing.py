@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.gate.__main__ import auc
 from benchmarks.next_edit.replay import Outcome, State
@@ -28,6 +29,8 @@ MIN_QUIET_RATE = 0.95
 SAMPLES = 1_000
 """Number of samples of the packages."""
 
+Figures = dict[str, float | None]
+"""Figures by name, None where there is no data."""
 Key = tuple[int, tuple[str, ...], tuple[str, ...]]
 """What stays the same of a proposal while lines above it change."""
 
@@ -112,7 +115,8 @@ def _chosen(replays: Sequence[Sequence[State]], rows: Sequence[Row], own: int) -
         chances |= {id(row): chance(row) for row in testing}
     for threshold in THRESHOLDS:
         figures = report(replays, rows, Way(lambda row: chances[id(row)], constant(threshold)))
-        if figures["precision_exact"] >= MIN_PRECISION and figures["quiet_rate"] >= MIN_QUIET_RATE:
+        precision, quiet_rate = (figures[name] or 0.0 for name in ("precision_exact", "quiet_rate"))
+        if precision >= MIN_PRECISION and quiet_rate >= MIN_QUIET_RATE:
             return threshold
     return THRESHOLDS[-1]
 
@@ -140,13 +144,16 @@ def visible(replay: Sequence[State], rows: Mapping[tuple[str, int], list[Row]], 
         seen.update(names)
 
 
-def report(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way) -> dict[str, float]:
+def report(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way) -> Figures:
     """Return the figures of one way to choose."""
     return _figures(_counts(replays, rows, way))
 
 
-def resampled(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way) -> dict[str, list[float]]:
-    """Return the central 90 % of two figures over samples of the packages: changes of one package are alike."""
+def resampled(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way) -> dict[str, list[float] | None]:
+    """Return the central 90 % of two figures over samples of the packages: changes of one package are alike.
+
+    Samples without the figure are left out. It is None where none has it.
+    """
     by_package: defaultdict[str, list[Sequence[State]]] = defaultdict(list)
     for replay in replays:
         if replay:
@@ -154,10 +161,13 @@ def resampled(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way)
     counts = [_counts(each, rows, way) for each in by_package.values()]
     random_ = random.Random(SAMPLES)
     samples = [_figures(sum(random_.choices(counts, k=len(counts)), Counter())) for _ in range(SAMPLES)]
-    names = ("precision_exact", "coverage_exact")
+    found = {
+        name: [value for sample in samples if (value := sample[name]) is not None]
+        for name in ("precision_exact", "coverage_exact")
+    }
     return {
-        f"{name}_90": np.quantile([sample[name] for sample in samples], (0.05, 0.95)).round(3).tolist()
-        for name in names
+        f"{name}_90": np.quantile(values, (0.05, 0.95)).round(3).tolist() if values else None
+        for name, values in found.items()
     }
 
 
@@ -188,37 +198,46 @@ def _counts(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way) -
     return counts
 
 
-def _figures(counts: Counter[str]) -> dict[str, float]:
+def _figures(counts: Counter[str]) -> Figures:
     exact, place = counts[Outcome.EXACT], counts[Outcome.PLACE]
     count = exact + place + counts[Outcome.WRONG]
     return {
         "shown": count,
         "exact": exact,
-        "precision_exact": round(exact / max(1, count), 3),
-        "precision_place": round((exact + place) / max(1, count), 3),
+        "precision_exact": _share(exact, count, 3),
+        "precision_place": _share(exact + place, count, 3),
         "later_changes": counts["later"],
-        "coverage_exact": round(counts["covered"] / max(1, counts["later"]), 4),
+        "coverage_exact": _share(counts["covered"], counts["later"], 4),
         "complete_files": counts["complete"],
-        "quiet_rate": round(counts["quiet"] / max(1, counts["complete"]), 3),
+        "quiet_rate": _share(counts["quiet"], counts["complete"], 3),
     }
 
 
-def ranking(rows: Sequence[Row], ways: Mapping[str, Way], best: str, ratios: Mapping[int, float]) -> dict[str, float]:
+def _share(part: int, whole: int, digits: int) -> float | None:
+    return round(part / whole, digits) if whole else None
+
+
+def ranking(rows: Sequence[Row], ways: Mapping[str, Way], best: str, ratios: Mapping[int, float]) -> Figures:
     """Return how well right proposals rank above others; those that the model does not judge rank by the rules.
 
     `ratio_auc` is that of the model's log-likelihood ratio alone, which `ratios` has by the identity of the row.
     """
     first = [row for row in rows if row.is_first]
     right = np.array([row.is_right for row in first])
-    figures: dict[str, float] = {"proposals": len(first), "right": int(right.sum())}
+    figures: Figures = {"proposals": len(first), "right": int(right.sum())}
     for name, way in (("judge_auc", ways[best]), ("rules_auc", ways["rules_gate"])):
-        figures[name] = round(auc(np.array([way.chance(row) for row in first]), right), 4)
+        figures[name] = _auc(np.array([way.chance(row) for row in first]), right)
     known = [row for row in first if id(row) in ratios]
     if known:
         values, outcomes = np.array([ratios[id(row)] for row in known]), np.array([row.is_right for row in known])
-        figures |= {"ratio_proposals": len(known), "ratio_auc": round(auc(values, outcomes), 4)}
+        figures |= {"ratio_proposals": len(known), "ratio_auc": _auc(values, outcomes)}
         figures["judged"] = sum(row.judgement is not None for row in first)
     return figures
+
+
+def _auc(values: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> float | None:
+    """Return how often a right value is above a wrong one, None if all are right or all are wrong."""
+    return round(auc(values, right), 4) if 0 < right.sum() < len(right) else None
 
 
 def shown(rows: Sequence[Row], way: Way) -> list[Row]:

@@ -75,8 +75,8 @@ class Window:
         return 1e3 * (time.perf_counter() - started)
 
 
-async def times(records: Sequence[Mapping[str, Any]], model: str, threads: int) -> dict[str, float]:
-    """Return the median times by name.
+async def times(records: Sequence[Mapping[str, Any]], model: str, threads: int) -> dict[str, float | None]:
+    """Return the median times by name, None where there are too few.
 
     `p50_ms` is the time from the last key of a change to an edit, the pause of the plugins included. `key_overhead_ms`
     is the median difference between completions one key later, with a next edit being found and without;
@@ -103,10 +103,10 @@ async def times(records: Sequence[Mapping[str, Any]], model: str, threads: int) 
                     added_ms.append(difference_ms)
             window.close()
     return {
-        "p50_ms": round(statistics.median(shown_ms), 1),
+        "p50_ms": round(statistics.median(shown_ms), 1) if shown_ms else None,
         "requests_shown": len(shown_ms),
-        "key_overhead_ms": round(statistics.median(added_ms), 2),
-        "key_overhead_p95_ms": round(statistics.quantiles(added_ms, n=20)[-1], 2),
+        "key_overhead_ms": round(statistics.median(added_ms), 2) if added_ms else None,
+        "key_overhead_p95_ms": round(statistics.quantiles(added_ms, n=20)[-1], 2) if len(added_ms) > 1 else None,
         "keys": len(added_ms),
     }
 

@@ -57,7 +57,9 @@ def history_edits(diff: Sequence[str]) -> Iterator[LineEdit]:
     """
     heads = [number for number, line in enumerate(diff) if _HUNK.match(line)]
     for head, end in zip(heads, [*heads[1:], len(diff)], strict=True):
-        body = [line for line in diff[head + 1 : end] if not line.startswith(("---", "+++", "\\"))]
+        body = diff[head + 1 : end]
+        if [line[:4] for line in body[-2:]] == ["--- ", "+++ "] and end < len(diff):  # the next file's header
+            body = body[:-2]
         old, new = ([line[1:] for line in body if line[:1] in marks] for marks in ("- ", "+ "))
         place = _HUNK.match(diff[head])
         assert place is not None

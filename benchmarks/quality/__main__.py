@@ -144,7 +144,7 @@ def _options() -> Options:
     else:
         tasks = list(open_tasks(given.sets.split(","), given.data_dir))
     if given.half is not None:
-        tasks = [task for task in tasks if half_of(task) == given.half]
+        tasks = [task for task in tasks if half_of(task.id) == given.half]
     rows = LAYOUT_ROWS if given.rows == "layouts" else tuple(filter(None, given.rows.split(",")))
     unknown = set(rows) - set(ROWS)
     if unknown:

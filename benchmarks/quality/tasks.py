@@ -214,9 +214,10 @@ def mid_line(task: Task) -> Task | None:
     )
 
 
-def half_of(task: Task) -> int:
-    """Return 0 or 1 by a hash of the task's package. What is chosen on one half is reported on the other."""
-    return hashlib.sha256(task.id.partition("==")[0].encode()).digest()[0] % 2
+def half_of(id_: str) -> int:
+    """Return 0 or 1 by a hash of a task's package, by its name. What is chosen on one half is reported on the other."""
+    package = id_.removeprefix(f"{MID_LINE}/").partition("==")[0]
+    return hashlib.sha256(package.encode()).digest()[0] % 2
 
 
 def sample(tasks: list[Task], limit: int) -> list[Task]:

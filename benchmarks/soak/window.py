@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -48,8 +49,11 @@ class Window:
     ) -> Self:
         """A window whose engine is ready."""
         server = ServerProcess({"debounceMs": 0, "quietMs": 0, "gate": "off", **settings})
-        await server.start(environment)
-        await server.wait_for_engine()
+        async with AsyncExitStack() as stack:
+            await server.start(environment)
+            stack.push_async_callback(server.stop)
+            await server.wait_for_engine()
+            stack.pop_all()
         added = [types.WorkspaceFolder(folder.as_uri(), folder.name) for folder in folders]
         event = types.WorkspaceFoldersChangeEvent(added=added, removed=[])
         server.client.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(event))

@@ -57,7 +57,7 @@ def best(answers: Sequence[Answer], measure: Callable[[Score], float | None]) ->
 
 
 def distinct_share(answers: Sequence[Answer]) -> float:
-    """Return the share of suggestions that differ from all others of their answer, blanks ignored."""
+    """Return the number of different suggestions of each answer, blanks ignored, as a share of all suggestions."""
     offered = sum(len(answer.texts) for answer in answers)
     return sum(len({"".join(text.split()) for text in answer.texts}) for answer in answers) / max(offered, 1)
 

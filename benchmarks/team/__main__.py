@@ -15,7 +15,7 @@ import json
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -25,7 +25,7 @@ from benchmarks.team.simulation import simulate
 from benchmarks.team.typist import TeamEditor
 from benchmarks.team.typist_alone import typist_alone
 from benchmarks.typing.person import Habits, session
-from benchmarks.typing.scripts import FEWEST_CHARACTERS, Script, choose, release_scripts
+from benchmarks.typing.scripts import Script, choose, release_scripts
 from benchmarks.typing.tally import RowTally, SessionRecord
 from completion.remote.address import RemoteAddress
 
@@ -40,18 +40,18 @@ class Room:
     """What a number of typists met on one server.
 
     Attributes:
-        sessions: Their finished sessions.
-        computed_tokens: Prompt tokens that were computed for each answered request.
+        sessions: Their finished sessions, with the requests that were sent while all of them typed.
         refusals: Number of requests that were refused or failed, by code.
     """
 
     sessions: Sequence[SessionRecord]
-    computed_tokens: Sequence[int]
     refusals: Mapping[str, int]
 
     def figures(self) -> dict[str, float | None]:
         """Return the figures by name, None where there is no data."""
-        found, computed = RowTally(tuple(self.sessions)).figures(), sorted(self.computed_tokens)
+        tally = RowTally(tuple(self.sessions))
+        found, counts = tally.figures(), (request.computed_tokens for request in tally.requests)
+        computed = sorted(count for count in counts if count is not None)
         return {
             "ttft_p50_ms": rounded(found["first_text_p50_ms"]),
             "ttft_p95_ms": rounded(found["first_text_p95_ms"]),
@@ -65,7 +65,10 @@ class Room:
 
 
 async def room(server: Server, typists: int, scripts: Sequence[Script], seconds: float, seed: int) -> Room:
-    """Let a number of people type at once, each one session after the other, until the time is over."""
+    """Let a number of people type at once, each one session after the other, until the time is over.
+
+    They finish their last sessions, but what is sent then does not count: fewer and fewer of them type.
+    """
     editors = [TeamEditor(f"typist {number}", server.desk(f"typist {number}")) for number in range(typists)]
     end_s, random = time.monotonic() + seconds, Random(seed)
 
@@ -84,10 +87,14 @@ async def room(server: Server, typists: int, scripts: Sequence[Script], seconds:
         await asyncio.gather(*(editor.stop() for editor in editors))
     codes = [code for editor in editors for code in editor.refusals]
     return Room(
-        [record for records in done for record in records],
-        [one.computed_tokens for editor in editors for one in editor.statistics],
+        [sent_before(end_s, record) for records in done for record in records],
         {code: codes.count(code) for code in set(codes)},
     )
+
+
+def sent_before(end_s: float, record: SessionRecord) -> SessionRecord:
+    """Return a session with those of its requests that were sent before a time."""
+    return replace(record, requests=[request for request in record.requests if request.asked_s < end_s])
 
 
 def servers(options: argparse.Namespace) -> dict[str, Server]:
@@ -141,15 +148,11 @@ async def run(options: argparse.Namespace) -> None:
     records = read_records("open_release_replay.jsonl.gz", options.data_dir)
     releases = release_scripts(records, options.characters)
     scripts = choose(releases, [], 4 * max(options.typists), options.seed)
-    if not scripts:
-        raise SystemExit(
-            f"No release has enough text for --characters {options.characters}. Give {FEWEST_CHARACTERS} or more."
-        )
     rows: dict[str, dict[int, dict[str, float | None]]] = {}
     one: dict[str, float | None] = {}
     for name, server in servers(options).items():
-        await server.start()
         try:
+            await server.start()
             if name == "vllm" and isinstance(server, ModelServerRow):
                 one = await asyncio.to_thread(typist_alone, server.model, server.address.url, scripts)
                 print(f"{name:13} one typist alone: {one}", flush=True)
@@ -169,7 +172,9 @@ def main() -> None:
     parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--model", default="default", help="model of our host, whose tokenizer all servers have")
     parser.add_argument("--typists", type=int, nargs="+", default=[1, 4, 8, 16, 32], metavar="N")
-    parser.add_argument("--seconds", type=float, default=60, help="time after which no session starts")
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="time after which no session starts and no request counts"
+    )
     parser.add_argument("--characters", type=int, default=100, help="characters typed in a session")
     parser.add_argument("--no-host", action="store_true", help="measure only the servers whose addresses are given")
     parser.add_argument("--session-memory", default="0.25", metavar="SHARE", help="as of `draftline serve`")

@@ -18,7 +18,7 @@ from benchmarks.typing.assistant import Buffer, Offer, now_s
 from benchmarks.typing.scripts import Script
 from benchmarks.typing.tally import RequestRecord
 from completion.errors import DraftlineError
-from completion.request import CompletionEvent, CompletionRequest, Statistics
+from completion.request import CompletionEvent, CompletionRequest
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.typing_rhythm import TypingRhythm
 
@@ -54,15 +54,13 @@ class TeamEditor(Buffer):
         desk: The way to the server.
 
     Attributes:
-        refusals: Messages of requests that were refused or failed.
-        statistics: Counts of the finished requests since the last call of `take_requests`.
+        refusals: Codes of requests that were refused or failed.
     """
 
     def __init__(self, name: str, desk: Desk) -> None:
         super().__init__()
         self.name = name
         self.refusals: list[str] = []
-        self.statistics: list[Statistics] = []
         self._desk = desk
         self._settings = Settings()
         self._rhythm = TypingRhythm()
@@ -178,7 +176,7 @@ class TeamEditor(Buffer):
     def _came(self, event: CompletionEvent, record: RequestRecord) -> None:
         """Show the first suggestion of an event, less what was typed since the request."""
         if event.done and event.statistics is not None:
-            self.statistics.append(event.statistics)
+            record.computed_tokens = event.statistics.computed_tokens
         if not event.suggestions:
             return
         if record.first_text_s is None:

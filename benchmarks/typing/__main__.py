@@ -81,15 +81,15 @@ async def run(options: argparse.Namespace) -> None:
     """Start all rows, type the sessions in turn, and print the results."""
     chosen = [*options.rows, BEFORE] if options.before else options.rows
     found: dict[str, list[SessionRecord]] = {row: [] for row in chosen}
-    started = time.monotonic()
+    typed, started = scripts(options), time.monotonic()
     async with AsyncExitStack() as stack:
         assistants: dict[str, Assistant] = {}
         for row in chosen:
             assistant = assistants[row] = _assistant(row, options)
-            await assistant.start()
             stack.push_async_callback(assistant.stop)
+            await assistant.start()
             await session(assistant, WARM_UP, Habits(), options.seed)
-        for script, rows in rounds(chosen, options.others, scripts(options)):
+        for script, rows in rounds(chosen, options.others, typed):
             if time.monotonic() - started > options.seconds:
                 break
             for row in rows:
@@ -97,16 +97,17 @@ async def run(options: argparse.Namespace) -> None:
                 found[row].append(record)
                 print(f"{time.monotonic() - started:5.0f} s  {_sentence(row, record)}", flush=True)
         ours = assistants.get(OURS)
-        stale = await stale_requests(ours.socket_path) if isinstance(ours, DraftlineEditor) else 0
+        stale = await stale_requests(ours.socket_path) if isinstance(ours, DraftlineEditor) else None
     tallies = {row: RowTally(tuple(records)) for row, records in found.items() if records}
     figures = {row: tally.figures() for row, tally in tallies.items()}
-    print_table(figures)
+    if figures:
+        print_table(figures)
     if options.plot is not None:
         draw(tallies, options.plot)
-    if OURS in figures:
-        older = [record.saved_characters for record in found.get(BEFORE, ())]
-        pairs = list(zip((record.saved_characters for record in found[OURS]), older, strict=False))
-        print(json.dumps(headline(figures[OURS], figures.get(THEIRS), stale) | before(figures.get(BEFORE), pairs)))
+    older = [record.saved_characters for record in found.get(BEFORE, ())]
+    pairs = list(zip((record.saved_characters for record in found.get(OURS, ())), older, strict=False))
+    own = figures.get(OURS, RowTally(()).figures())
+    print(json.dumps(headline(own, figures.get(THEIRS), stale) | before(figures.get(BEFORE), pairs)))
 
 
 def main() -> None:
@@ -134,7 +135,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2, help="threads of each engine (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plot", type=Path, metavar="SVG", help="file for a plot of the times to the first text")
-    asyncio.run(run(parser.parse_args()))
+    options = parser.parse_args()
+    if options.before and not (options.before / "lsp_server").is_dir():
+        parser.error(f"--before {options.before} is no checkout: it has no folder lsp_server")
+    asyncio.run(run(options))
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ class Assistant(Protocol):
         """Return the number of suggested characters of this session, used or not."""
 
     async def stop(self) -> None:
-        """End all processes of this assistant."""
+        """End all processes of this assistant, also after a start that failed."""
 
 
 class Buffer:

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ class DraftlineEditor(Buffer):
         super().__init__()
         self.name = name
         self._server = ServerProcess(options, self._on_partial, checkout)
-        self._folders = ExitStack()
+        self._running = AsyncExitStack()
         self._environment: dict[str, str] = {}
         self._client = self._server.client
         self._ids = itertools.count(1)
@@ -80,13 +80,14 @@ class DraftlineEditor(Buffer):
 
     async def start(self) -> None:
         """Start the server and wait until its engine is ready."""
-        self._environment = self._folders.enter_context(private_folders())
+        self._environment = self._running.enter_context(private_folders())
         await self._server.start(self._environment)
+        self._running.push_async_callback(self._server.stop)
         await self._server.wait_for_engine()
 
     @property
     def processes(self) -> Sequence[psutil.Process]:
-        """Return the language server and its engine host."""
+        """Return the language server and the processes of its engine."""
         server = self._server.process
         return [*([server] if server is not None else []), *engine_processes(self._environment)]
 
@@ -193,8 +194,7 @@ class DraftlineEditor(Buffer):
 
     async def stop(self) -> None:
         """See `Assistant`."""
-        await self._server.stop()
-        self._folders.close()
+        await self._running.aclose()
 
     def _on_partial(self, params: Any) -> None:  # noqa: ANN401 - our own message has no type
         asked = self._asked

@@ -58,6 +58,9 @@ class LlamaServer:
                 if await _is_ready(client, self.url):
                     return
                 await asyncio.sleep(_POLL_S)
+        if self._process.returncode is None:
+            self._process.terminate()
+            await self._process.wait()
         raise SystemExit(f"llama-server was not ready within {_READY_S:g} s. Its log is {log}.")
 
     @property

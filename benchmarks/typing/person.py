@@ -146,7 +146,7 @@ class Person:
             accepted = self._acceptable(offer, rest)
             if offer is not None and accepted:
                 self._accept(offer, accepted, min(accepted, end - index))
-                index += accepted
+                index += min(accepted, len(rest))
             else:
                 if stroke.slip:
                     await self._slip(stroke.slip)
@@ -197,7 +197,7 @@ class Person:
         parts = (offer.text,) if offer.replaced else (offer.text, offer.first_line, offer.first_word)
         for part in parts:
             if len(part) >= self._habits.fewest and offer.fits(part, rest):
-                return min(len(part), len(rest))
+                return len(part)
         return 0
 
     def _accept(self, offer: Offer, accepted: int, counted: int) -> None:

@@ -38,7 +38,7 @@ _OWN = ("first_text_p50_ms", "first_text_p95_ms", "first_line_p50_ms", "saved_ch
         "keys_with_text", "keys_with_right_line", "unused_text")  # fmt: skip
 
 
-def headline(ours: Figures, theirs: Figures | None, stale_requests: int) -> dict[str, Any]:
+def headline(ours: Figures, theirs: Figures | None, stale_requests: int | None) -> dict[str, Any]:
     """Return the figures of the last line, None where a side has too few suggestions or did not run."""
 
     def slower(name: str) -> float | None:

@@ -116,12 +116,19 @@ def trace_scripts(path: Path, characters: int, count: int) -> list[Script]:
 
 
 def choose(releases: Sequence[Script], traces: Sequence[Script], count: int, seed: int) -> list[Script]:
-    """Return a sample in random order. Every eighth session is one of the trace."""
+    """Return a sample in random order. Every eighth session is one of the trace.
+
+    Raises:
+        SystemExit: There is no session.
+    """
     drawn = Random(seed).sample(list(releases), len(releases))
     left, others = iter(drawn), iter(traces)
     mixed = (next(others, None) if turn % 8 == 3 else None for turn in range(count))
     sessions = [other or next(left, None) for other in mixed]
-    return [session for session in sessions if session is not None]
+    found = [session for session in sessions if session is not None]
+    if not found:
+        raise SystemExit(f"There is nothing to type. Give a session, and {FEWEST_CHARACTERS} --characters or more.")
+    return found
 
 
 def passages(before: str, after: str) -> Iterator[Passage]:

@@ -24,6 +24,7 @@ class RequestRecord:
         refused: Whether the answer was empty.
         line_grew_s: Time at which the first line last grew.
         follows: Whether it is the first request after the acceptance of a whole suggestion.
+        computed_tokens: Prompt tokens that were computed for it; None where that is not known.
     """
 
     asked_s: float
@@ -38,6 +39,7 @@ class RequestRecord:
     refused: bool = False
     line_grew_s: float | None = None
     follows: bool = False
+    computed_tokens: int | None = None
 
     def came(self, now_s: float, text: str, replaced: str, *, done: bool) -> None:
         """Record the whole text that has come so far."""

@@ -8,7 +8,6 @@ The last line is JSON: `rule_…` are the figures of the shipped rule, `before_�
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import math
 import sys
@@ -22,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.data import read_records
+from benchmarks.quality.tasks import half_of
 from benchmarks.typing.scripts import Script, choose, release_scripts
 from benchmarks.worth.places import Place, places, read_places, write_places
 from benchmarks.worth.replay import Replay, Row
@@ -45,11 +45,11 @@ SEEDS = (1, 2, 3)
 """Rhythms in which each session is typed."""
 
 
-def figures(counts: Counter[str]) -> dict[str, float]:
-    """Return the figures of a row by name."""
+def figures(counts: Counter[str]) -> dict[str, float | None]:
+    """Return the figures of a row by name, None where there is no data."""
 
-    def share(part: str, whole: str) -> float:
-        return round(counts[part] / max(1, counts[whole]), 4)
+    def share(part: str, whole: str) -> float | None:
+        return round(counts[part] / counts[whole], 4) if counts[whole] else None
 
     return {
         "saved_characters": share("accepted", "characters"),
@@ -73,7 +73,7 @@ def typed(row: Row, sessions: Sequence[Sequence[Place]]) -> Counter[str]:
 
 def _scripts(half: int, options: argparse.Namespace) -> list[Script]:
     found = release_scripts(read_records("open_release_replay.jsonl.gz", options.data_dir), options.characters)
-    of_half = [one for one in found if hashlib.sha256(one.id.partition("==")[0].encode()).digest()[0] % 2 == half]
+    of_half = [one for one in found if half_of(one.id) == half]
     return choose(of_half, [], options.sessions, options.seed)
 
 
@@ -93,6 +93,12 @@ def _ask(scripts: Sequence[Script], path: Path, model: str) -> list[list[Place]]
     return [known[script.id] for script in scripts]
 
 
+def _cell(name: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if name == "offers" else f"{100 * value:.1f} %"
+
+
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.worth", description=__doc__)
@@ -109,7 +115,7 @@ def main() -> None:
     found = {name: figures(typed(row, sessions)) for name, row in ROWS.items()}
     table = Table("", *found[RULE])
     for name, row in found.items():
-        table.add_row(name, *(f"{value:,.0f}" if value > 1 else f"{100 * value:.1f} %" for value in row.values()))
+        table.add_row(name, *(_cell(key, value) for key, value in row.items()))
     Console(width=150).print(table)
     parts = {"rule": found[RULE], "before": found[BEFORE]}
     report = {f"{part}_{name}": value for part, row in parts.items() for name, value in row.items()}

@@ -170,9 +170,8 @@ class Replay:
     def _accepted(self, offer: Offer | None, rest: str) -> int:
         if offer is None or self._now - offer.since_s < self._habits.read_s:
             return 0
-        line = rest.partition("\n")[0]
         for part in (offer.text,) if offer.replaced else (offer.text, offer.first_line, offer.first_word):
-            if len(part) >= self._habits.fewest and offer.fits(part, line if offer.replaced else rest):
+            if len(part) >= self._habits.fewest and offer.fits(part, rest):
                 return min(len(part), len(rest))
         return 0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.next_edit.choosing import Way, constant, errors_by_kind, report, resampled
+from benchmarks.next_edit.choosing import Way, constant, errors_by_kind, ranking, report, resampled
 from benchmarks.next_edit.replay import Outcome, states
 from benchmarks.next_edit.scenarios import history_edits, scenarios
 from benchmarks.next_edit.staleness import run
@@ -56,6 +56,16 @@ def test_the_report_counts_right_edits_covered_changes_and_silence():
     assert figures["coverage_exact"] == 1.0
     silent = report([replay], rows, Way(constant(0.0), constant(0.5)))
     assert (silent["shown"], silent["coverage_exact"], silent["quiet_rate"]) == (0, 0.0, 1.0)
+    assert silent["precision_exact"] is None
+
+
+def test_a_figure_without_data_is_none():
+    replay = list(states(record("p")))[:1]
+    rows, way = [row(state) for state in replay], Way(constant(1.0), constant(0.5))
+    assert report([replay], rows, way)["quiet_rate"] is None
+    assert resampled([replay], [], way)["precision_exact_90"] is None
+    found = ranking(rows, {"rules_gate": way}, "rules_gate", {id(rows[0]): 1.0})
+    assert (found["judge_auc"], found["rules_auc"], found["ratio_auc"]) == (None, None, None)
 
 
 def test_lines_that_become_others_are_not_deleted():
@@ -101,6 +111,12 @@ def test_a_scenario_is_a_state_with_what_is_expected_later(tmp_path):
 def test_the_hunks_of_a_history_name_lines_of_the_buffer():
     diff = ["@@ -7,2 +7,3 @@", " def f():", "+    log()", "     pass", "@@ -3,1 +2,0 @@", "-import os"]
     assert list(history_edits(diff)) == [LineEdit(7, (), ("    log()",)), LineEdit(2, ("import os",), ())]
+
+
+def test_removed_comments_of_two_hyphens_are_no_headers():
+    diff = ["--- a/a.lua", "+++ b/a.lua", "@@ -1,2 +1,1 @@", "--- gone", " local x", "--- a/b.lua", "+++ b/b.lua"]
+    diff += ["@@ -4,1 +3,1 @@", "--- old", "+++ new"]
+    assert list(history_edits(diff)) == [LineEdit(0, ("-- gone",), ()), LineEdit(2, ("-- old",), ("++ new",))]
 
 
 def test_random_edits_never_meet_an_edit_for_another_text():

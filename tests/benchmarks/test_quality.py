@@ -2,7 +2,7 @@
 
 from benchmarks.quality.report import Prediction, keys
 from benchmarks.quality.scoring import Score, first_line, runs_to_its_end, score
-from benchmarks.quality.tasks import mid_line, sample, tasks_of
+from benchmarks.quality.tasks import MID_LINE, half_of, mid_line, sample, tasks_of
 from completion.request import Mode
 
 LINE = {
@@ -50,6 +50,12 @@ def test_a_part_of_a_line_is_taken_out_of_its_middle():
     assert "\n" not in hole.reference
     assert hole.suffix.partition("\n")[0]
     assert hole.program(hole.reference).endswith("assert f(1) == 2\n")
+
+
+def test_the_parts_of_a_packages_lines_are_in_its_half():
+    for package in map(str, range(8)):
+        halves = {half_of(f"{part}{package}==1.0:{path}") for part in ("", f"{MID_LINE}/") for path in ("a@3", "b@4")}
+        assert len(halves) == 1
 
 
 def test_a_sample_is_the_same_every_time_and_bounded_by_language():

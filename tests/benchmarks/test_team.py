@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.team.__main__ import served, summary
+from benchmarks.team.__main__ import Room, sent_before, served, summary
 from benchmarks.team.simulation import ENGINES, Costs, capacity, room, waits
 from benchmarks.team.typist import TeamEditor
 from benchmarks.team.typist_alone import TimedServer, keys
 from benchmarks.typing.scripts import WARM_UP, Passage, Script
-from benchmarks.typing.tally import Ending, quantile
+from benchmarks.typing.tally import Ending, RequestRecord, SessionRecord, quantile
 from completion.host.errors import QueueFullError
 from completion.request import CompletionEvent, Statistics, Suggestion
 
@@ -119,6 +119,21 @@ async def test_a_refused_request_is_counted_by_its_code(editor):
     await until(lambda: editor.refusals)
     assert editor.refusals == ["queue_full"]
     assert [request.refused for request in editor.take_requests()] == [True]
+
+
+async def test_the_tokens_of_requests_that_do_not_count_are_left_out(editor):
+    for _ in range(2):
+        press(editor, "r")
+        editor._desk.texts.put_nowait(None)
+        await until(lambda: editor.requests and editor.requests[-1].computed_tokens == 3)
+        counted = editor.take_requests()
+    assert Room([SessionRecord("a", "python", requests=counted)], {}).figures()["computed_tokens_p95"] == 3
+    assert Room([SessionRecord("a", "python")], {}).figures()["computed_tokens_p95"] is None
+
+
+def test_only_what_is_sent_while_all_type_counts():
+    record = SessionRecord("a", "python", requests=[RequestRecord(float(at_s), None) for at_s in range(4)])
+    assert [request.asked_s for request in sent_before(2.0, record).requests] == [0.0, 1.0]
 
 
 def test_a_room_is_served_up_to_the_first_number_that_waits_too_long_or_is_refused():

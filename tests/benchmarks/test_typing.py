@@ -13,7 +13,7 @@ from benchmarks.typing.llama_context import AnswerCache, ChunkRing, local_contex
 from benchmarks.typing.llama_hint import presentable
 from benchmarks.typing.person import Habits, Person, strokes
 from benchmarks.typing.report import before, headline
-from benchmarks.typing.scripts import Passage, Script, key_unit, keys_of, passages
+from benchmarks.typing.scripts import Passage, Script, choose, key_unit, keys_of, passages
 from benchmarks.typing.tally import Ending, RequestRecord, RowTally, Wait, quantile, waits
 
 BEFORE = """import os
@@ -59,6 +59,11 @@ def test_passages_hold_at_the_edges_of_a_file(before, after):
 
 def test_a_new_line_is_opened_at_the_end_of_the_line_above():
     assert next(iter(passages("a\nc\n", "a\nb\nc\n"))) == Passage(1, 0, "\nb")
+
+
+def test_a_run_without_a_session_says_what_to_give():
+    with pytest.raises(SystemExit, match="60 --characters or more"):
+        choose([], [], 10, seed=1)
 
 
 def test_words_within_a_line_are_changed_where_they_stand():
@@ -264,6 +269,30 @@ async def test_whatever_is_accepted_the_same_text_is_written(assistant):
     assert record.characters == sum(len(passage.typed) for passage in script.passages)
 
 
+class Replacing(Knowing):
+    """An assistant whose suggestion also has the next `replaced` characters, in place of those after the cursor."""
+
+    def __init__(self, replaced):
+        super().__init__(400)
+        self._replaced = replaced
+
+    def offer(self):
+        after = self.text[self.cursor : self.cursor + self._replaced]
+        return Offer("1", self._next + after, after, 0.0) if self._next else None
+
+    def accept(self, offer, length):
+        self.apply(self.cursor, len(offer.replaced), offer.text[:length])
+
+
+@pytest.mark.parametrize("replaced", [1, 3])
+async def test_a_suggestion_that_replaces_what_follows_leaves_it_in_the_text(replaced):
+    script = Script("a", "python", "a.py", BEFORE, tuple(passages(BEFORE, AFTER)), 10_000)
+    assistant = Replacing(replaced)
+    record = await typed(assistant, script)
+    assert assistant.text == AFTER
+    assert record.characters == sum(len(passage.typed) for passage in script.passages) >= record.saved_characters > 0
+
+
 async def test_saved_characters_are_the_accepted_ones():
     script = Script("a", "python", "a.py", BEFORE, tuple(passages(BEFORE, AFTER)), 10_000)
     figures = {}
@@ -293,6 +322,9 @@ def test_the_last_line_compares_theirs_with_ours():
     assert alone["first_text_p50_ratio"] is None
     assert (alone["first_text_p50_ms"], alone["before_first_text_p50_ms"]) == (2.0, 4.0)
     assert alone["session_saved_now_and_before"] == [(9, 4)]
+    without_ours = headline(RowTally(()).figures(), theirs, None)
+    assert without_ours.keys() == headline(ours, theirs, 0).keys()
+    assert set(without_ours.values()) == {None}
 
 
 EXPOSITION = """# TYPE draftline_cancel_seconds histogram
