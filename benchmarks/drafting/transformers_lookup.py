@@ -33,7 +33,7 @@ class TheirPromptLookup:
     def ratio(self, engine: Engine, drafters: Drafters, requests: Sequence[CompletionRequest]) -> float:
         """Return the median of (their time / our time) for completions of equal length, prompts not cached."""
         self._seconds([1, 2, 3], 2)
-        return statistics.median(self._ratio_of(engine, drafters, one) for one in requests) if requests else 0.0
+        return statistics.median(self._ratio_of(engine, drafters, one) for one in requests)
 
     def _ratio_of(self, engine: Engine, drafters: Drafters, request: CompletionRequest) -> float:
         prompts: list[Sequence[int]] = []
