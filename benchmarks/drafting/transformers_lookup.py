@@ -46,15 +46,17 @@ class TheirPromptLookup:
             return make(prompt, workspace, tail, single_line=single_line)
 
         drafters.session = noted  # type: ignore[method-assign]
+        asked = replace(request, document="comparison " + request.document)
         try:
-            ours, tokens = self._ours(engine, replace(request, document="comparison " + request.document))
+            ours, _ = self._ours(engine, asked)
         finally:
             drafters.session = make  # type: ignore[method-assign]
+        _, tokens = self._ours(engine, replace(asked, drafting=False))  # drafts may add some after the text's end
         return self._seconds(prompts[-1], tokens) / ours
 
     @staticmethod
     def _ours(engine: Engine, request: CompletionRequest) -> tuple[float, int]:
-        """Return the seconds and generated tokens of a request for a new document."""
+        """Return the seconds and generated tokens of a request."""
         started = time.perf_counter()
         *_, last = engine.complete(request, CancelToken())
         seconds = time.perf_counter() - started
