@@ -129,8 +129,8 @@ class Bench:
         order = Random(seed).sample([PLAIN, *rows], 1 + len(rows))
         found = {row: self.complete(case, row, request) for row in order}
         self.results += [found[row] for row in (PLAIN, *rows)]
+        self.drafters.current = COMBINED  # whichever row was the last
         if found[COMBINED].text != found[PLAIN].text:
-            self.drafters.current = COMBINED
             self.gaps.append(gap_at_difference(self.loaded.model, self.engine, self.drafters, request))
         self.drafters.close_workspace(request.workspace)
 

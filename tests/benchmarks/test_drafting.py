@@ -40,23 +40,27 @@ def bench(tiny_model):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drafting, "SwitchedDrafters", _Noting)
         made = drafting.Bench(tiny_model)
-    drafting.run(made, [case("f"), case("g"), case("h")], 2)
+    drafting.run(made, [case(name) for name in "abcdef"], 2)
     return made
 
 
 def test_every_request_starts_with_what_any_workspace_recycles(bench):
     first, *others = bench.drafters.recycled
-    assert len(others) == 5
+    assert len(others) == 11
     for recycled in others:
         assert all(np.array_equal(one, other) for one, other in zip(first, recycled, strict=True))
 
 
 def test_each_row_is_paired_with_plain_decoding_of_the_same_request(bench):
-    for row, count in ((drafting.COMBINED, 6), (drafting.LOOKUP, 2)):
+    for row, count in ((drafting.COMBINED, 12), (drafting.LOOKUP, 3)):
         pairs = bench.pairs(row)
         assert len(pairs) == count
         assert all(
             (plain.row, plain.case, plain.sampled) == (drafting.PLAIN, drafted.case, drafted.sampled)
             for plain, drafted in pairs
         )
-    assert drafting.summary(bench)["completions"] == 6
+    assert drafting.summary(bench)["completions"] == 12
+
+
+def test_all_drafters_together_are_what_is_compared_with_transformers_afterwards(bench):
+    assert bench.drafters.current == drafting.COMBINED
