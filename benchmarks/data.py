@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 VARIABLE = "DRAFTLINE_BENCH_DATA"
 """Environment variable that names the folder of the data."""
@@ -38,20 +38,27 @@ def read_records(name: str, argument: str | None = None) -> list[dict[str, Any]]
     Raises:
         SystemExit: The folder or the file does not exist.
     """
-    path = data_dir(argument) / name
-    if not path.is_file():
-        raise SystemExit(
-            f"The benchmark data at {path.parent} has no file {name}. Name a folder with --data-dir or {VARIABLE}."
-        )
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
+    with _opened(data_dir(argument) / name) as lines:
         return [json.loads(line) for line in lines]
 
 
 def read_trace(path: Path) -> dict[str, Any]:
-    """Return one gzipped JSON document of the editing-traces collection."""
-    with gzip.open(path, "rt", encoding="utf-8") as file:
+    """Return one gzipped JSON document of the editing-traces collection.
+
+    Raises:
+        SystemExit: The file does not exist.
+    """
+    with _opened(path) as file:
         trace: dict[str, Any] = json.load(file)
     return trace
+
+
+def _opened(path: Path) -> TextIO:
+    if not path.is_file():
+        raise SystemExit(
+            f"The benchmark data at {path.parent} has no file {path.name}. Name a folder with --data-dir or {VARIABLE}."
+        )
+    return gzip.open(path, "rt", encoding="utf-8")
 
 
 def read_answers(path: Path | None) -> dict[tuple[str, str], dict[str, Any]]:

@@ -60,8 +60,8 @@ def stop_at(stop: EarlyStop, log_probabilities: Iterable[float]) -> int | None:
     return next((tokens for tokens, total in sums if stop.is_hopeless(tokens, total)), None)
 
 
-def effect(stop: EarlyStop, samples: list[Sample]) -> dict[str, float]:
-    """Return shares of stopped suggestions and of saved tokens."""
+def effect(stop: EarlyStop, samples: list[Sample]) -> dict[str, float | None]:
+    """Return shares of stopped suggestions and of saved tokens, None where there are none to stop."""
     stops = [stop_at(stop, sample.log_probabilities) for sample in samples]
     tokens = sum(len(sample.log_probabilities) for sample in samples)
     saved = sum(len(s.log_probabilities) - at for s, at in zip(samples, stops, strict=True) if at is not None)
@@ -69,11 +69,15 @@ def effect(stop: EarlyStop, samples: list[Sample]) -> dict[str, float]:
     good, bad = sum(s.good for s in samples), sum(not s.good for s in samples)
     return {
         "suggestions": len(samples),
-        "stopped": round(len(stopped) / max(1, len(samples)), 4),
-        "bad_stopped": round(stopped.count(False) / max(1, bad), 4),
-        "good_lost": round(stopped.count(True) / max(1, good), 4),
-        "tokens_saved": round(saved / max(1, tokens), 4),
+        "stopped": _share(len(stopped), len(samples)),
+        "bad_stopped": _share(stopped.count(False), bad),
+        "good_lost": _share(stopped.count(True), good),
+        "tokens_saved": _share(saved, tokens),
     }
+
+
+def _share(count: int, total: int) -> float | None:
+    return round(count / total, 4) if total else None
 
 
 def read(paths: list[Path], rows: set[str], data_dir: str | None) -> list[Sample]:

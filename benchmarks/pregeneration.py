@@ -107,8 +107,8 @@ async def run(options: argparse.Namespace) -> None:
     async with AsyncExitStack() as stack:
         editors = {row: DraftlineEditor(row, {"threads": options.threads, **ROWS[row]}) for row in options.rows}
         for editor in editors.values():
+            stack.push_async_callback(editor.stop)  # first, because an engine that fails runs on without it
             await editor.start()
-            stack.push_async_callback(editor.stop)
             await session(editor, WARM_UP, habits, options.seed)
         for number, script in enumerate(scripts):
             turn = number % len(options.rows)

@@ -10,6 +10,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -125,16 +126,18 @@ def lost_rows(folder: Path) -> int:
         context.Process(target=_write, args=(path, name, rows, mouth), daemon=True)
         for name, rows, mouth in zip(("killed", "whole"), (10_000_000, _WHOLE_ROWS), mouths, strict=True)
     ]
-    for writer in writers:
+    for writer, mouth in zip(writers, mouths, strict=True):
         writer.start()
+        mouth.close()  # so that `recv` fails, and does not wait, when the writer has failed
     committed = 0
     while committed < _KILL_AFTER_ROWS:
         committed = ears[0].recv()
     writers[0].kill()
     for writer in writers:
         writer.join()
-    while ears[0].poll():
-        committed = ears[0].recv()
+    with suppress(EOFError):  # where the killed writer's last message was read
+        while True:
+            committed = ears[0].recv()
     store = open_store(path)
     found = {
         name: store.execute("SELECT count(*) FROM suggestions WHERE id LIKE ?", (f"{name}-%",)).fetchone()[0]

@@ -12,10 +12,11 @@ import os
 import statistics
 import sysconfig
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from queue import SimpleQueue
+from typing import TypeVar
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from drafting.sources.prompt_lookup import continuations_scratch, rank_continuat
 from drafting.sources.workspace_index import WorkspaceIndex
 
 Documents = dict[str, IntArray]
+_T = TypeVar("_T")
 
 TARGETS = {"index_s": 30.0, "index_mb": 250.0, "latency_ratio_while_indexing": 1.2, "edit_ms": 5.0, "lookup_ms": 0.1}
 LARGEST_FILE_BYTES = 200_000
@@ -119,13 +121,17 @@ class Typist:
     """A client of the real engine with its real queue."""
 
     def __init__(self, model: str, texts: Sequence[str]) -> None:
-        """Start the thread of the engine. Requests complete the middle of `texts`."""
+        """Start the thread of the engine. Requests complete the middle of `texts`.
+
+        Raises:
+            DraftlineError: The model cannot be loaded.
+        """
         self._texts = texts
         self._documents = itertools.count()
         self._worker = EngineWorker(lambda _progress: self._load(model), HostMetrics(), queue_limit=1_000_000)
-        ready = threading.Event()
-        self._worker.start(lambda _sentence, _fraction: None, lambda _outcome: ready.set(), lambda: None)
-        ready.wait()
+        outcomes: SimpleQueue[LoadedEngine | DraftlineError] = SimpleQueue()
+        self._worker.start(lambda _sentence, _fraction: None, outcomes.put, lambda: None)
+        _raise_error(outcomes.get())
 
     @staticmethod
     def _load(model: str) -> LoadedEngine:
@@ -152,9 +158,10 @@ class Typist:
             mode=Mode.BLOCK,
             max_tokens=24,
         )
-        done = threading.Event()
-        self._worker.submit(Job(Urgency.COMPLETE, request, lambda event: done.set() if _last(event) else None))
-        done.wait()
+        events: SimpleQueue[CompletionEvent | DraftlineError] = SimpleQueue()
+        self._worker.submit(Job(Urgency.COMPLETE, request, events.put))
+        while not _raise_error(events.get()).done:
+            pass
 
     def is_busy(self) -> bool:
         """Return whether files still wait in the queue."""
@@ -165,14 +172,18 @@ class Typist:
         self._worker.stop(60)
 
 
-def _last(event: CompletionEvent | DraftlineError) -> bool:
-    return isinstance(event, DraftlineError) or event.done
+def _raise_error(outcome: _T | DraftlineError) -> _T:
+    if isinstance(outcome, DraftlineError):
+        raise outcome
+    return outcome
 
 
 def latency_ratio(model: str, files: dict[str, str]) -> float:
     """Return the latency of requests during indexing over that without: each may wait for the end of one file."""
-    longest_first = sorted(files.values(), key=len, reverse=True)
-    typist = Typist(model, longest_first[10 : 10 + REQUESTS])
+    texts = sorted(files.values(), key=len, reverse=True)[10 : 10 + REQUESTS]
+    if len(texts) < REQUESTS:
+        raise SystemExit(f"{len(files)} files are too few. Pass a larger number with --tokens, or another --folder.")
+    typist = Typist(model, texts)
     typist.median_latency_ms()  # compiles kernels
     alone = [typist.median_latency_ms()]
     typist.index(files)
@@ -195,7 +206,13 @@ def main() -> None:
     )
     parser.add_argument("--model", default="default", help="model of the requests and of the tokenizer")
     arguments = parser.parse_args()
-    os.environ["DRAFTLINE_STATE_DIR"] = tempfile.mkdtemp()  # the learned state is discarded
+    with tempfile.TemporaryDirectory() as state:
+        os.environ["DRAFTLINE_STATE_DIR"] = state  # what is learned is discarded
+        report(arguments)
+
+
+def report(arguments: argparse.Namespace) -> None:
+    """Take every measurement and print it."""
     tokenizer = CodeTokenizer.from_folder(prepare(arguments.model).folder)
     documents, texts = read_documents(arguments.folder, arguments.tokens, lambda text: list(tokenizer.encode(text)))
     Drafters(default_calibration(), StepCosts({0: 1.0, 4: 1.0}, 4), vocabulary_size=8).warm_up()
@@ -208,7 +225,7 @@ def main() -> None:
         "edit_ms": float(np.percentile(edits, 95)),
         "lookup_ms": float(np.percentile(lookups, 95)),
     }
-    print(f"{len(documents)} files, {sum(map(len, documents.values())):,} tokens of Python under site-packages")
+    print(f"{len(documents)} files, {sum(map(len, documents.values())):,} tokens of Python under {arguments.folder}")
     print(f"{'':32}{'measured':>10}{'target':>10}   (edits and lookups: 95th percentile)")
     for name, value in figures.items():
         print(f"{name:32}{value:10.3f}{TARGETS[name]:10.1f}")

@@ -1,8 +1,10 @@
 """`python -m benchmarks.drafting`: plain decoding against single drafters and all drafters together.
 
-All rows share the model and the prompts. They decode each case one after the other on one session, so that they have
-the same cached prompt and the same noise of the machine. The completions are compared. Where a drafted completion
-differs from the plain one, the logits show how near a tie the choice was.
+All rows share the model and the prompts. They decode each request one after the other on one session, so that they
+have the same cached prompt and the same noise of the machine. Their order is random, because the first one after a
+prefill is slower. The workspace is new for each request, so that no row guesses from the text of the case's greedy
+request when the same prompt is sampled. The completions are compared. Where a drafted completion differs from the plain
+one, the logits show how near a tie the choice was.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 
 from benchmarks.drafting.difference import gap_at_difference
 from benchmarks.drafting.records import Case, read_cases
@@ -119,17 +122,17 @@ class Bench:
             self.drafters.close_workspace(case.request.workspace)
 
     def measure(self, case: Case, rows: Sequence[str], *, sampled: bool, seed: int) -> None:
-        """Complete one case by plain decoding and by `rows`, and compare the completions."""
+        """Complete one case by plain decoding and by `rows` in a new workspace, and compare the completions."""
         request = case.sampled(seed) if sampled else case.request
+        self.open_workspace(case)
         self.engine.prepare(request, CancelToken())
-        plain = self.complete(case, PLAIN, request)
-        self.results.append(plain)
-        for row in rows:
-            result = self.complete(case, row, request)
-            self.results.append(result)
-            if result.text != plain.text and row == COMBINED:
-                self.drafters.current = row
-                self.gaps.append(gap_at_difference(self.loaded.model, self.engine, self.drafters, request))
+        order = Random(seed).sample([PLAIN, *rows], 1 + len(rows))
+        found = {row: self.complete(case, row, request) for row in order}
+        self.results += [found[row] for row in (PLAIN, *rows)]
+        self.drafters.current = COMBINED  # whichever row was the last
+        if found[COMBINED].text != found[PLAIN].text:
+            self.gaps.append(gap_at_difference(self.loaded.model, self.engine, self.drafters, request))
+        self.drafters.close_workspace(request.workspace)
 
     def pairs(self, row: str, choose: Callable[[Result], bool] = lambda _result: True) -> list[tuple[Result, Result]]:
         """Return pairs of the plain result and the result of `row` for the same request."""
@@ -215,11 +218,9 @@ def summary(bench: Bench) -> dict[str, object]:
 def run(bench: Bench, cases: Sequence[Case], single_every: int) -> None:
     """Measure all cases, each greedily and sampled. Every `single_every`-th case also runs the single drafters."""
     for number, case in enumerate(cases):
-        bench.open_workspace(case)
         rows = list(ROWS) if number % single_every == 0 else [COMBINED]
         bench.measure(case, rows, sampled=False, seed=number)
         bench.measure(case, [COMBINED], sampled=True, seed=number)
-        bench.drafters.close_workspace(case.request.workspace)
 
 
 def main() -> None:
@@ -248,8 +249,9 @@ def main() -> None:
     bench = Bench(loaded, arguments.max_nodes)
     bench.warm_up(cases[arguments.records :])
     run(bench, cases[: arguments.records], arguments.single_every)
-    theirs = TheirPromptLookup(arguments.model, arguments.threads)
-    ratio = theirs.ratio(bench.engine, bench.drafters, [case.request for case in cases[: arguments.comparisons]])
+    compared = [case.request for case in cases[: arguments.comparisons]]
+    theirs = TheirPromptLookup(arguments.model, arguments.threads) if compared else None
+    ratio = None if theirs is None else theirs.ratio(bench.engine, bench.drafters, compared)
     print_table(bench)
     figures = summary(bench) | {
         "ratio_transformers_prompt_lookup": ratio,

@@ -33,7 +33,7 @@ class TheirPromptLookup:
     def ratio(self, engine: Engine, drafters: Drafters, requests: Sequence[CompletionRequest]) -> float:
         """Return the median of (their time / our time) for completions of equal length, prompts not cached."""
         self._seconds([1, 2, 3], 2)
-        return statistics.median(self._ratio_of(engine, drafters, one) for one in requests) if requests else 0.0
+        return statistics.median(self._ratio_of(engine, drafters, one) for one in requests)
 
     def _ratio_of(self, engine: Engine, drafters: Drafters, request: CompletionRequest) -> float:
         prompts: list[Sequence[int]] = []
@@ -46,15 +46,17 @@ class TheirPromptLookup:
             return make(prompt, workspace, tail, single_line=single_line)
 
         drafters.session = noted  # type: ignore[method-assign]
+        asked = replace(request, document="comparison " + request.document)
         try:
-            ours, tokens = self._ours(engine, replace(request, document="comparison " + request.document))
+            ours, _ = self._ours(engine, asked)
         finally:
             drafters.session = make  # type: ignore[method-assign]
+        _, tokens = self._ours(engine, replace(asked, drafting=False))  # drafts may add some after the text's end
         return self._seconds(prompts[-1], tokens) / ours
 
     @staticmethod
     def _ours(engine: Engine, request: CompletionRequest) -> tuple[float, int]:
-        """Return the seconds and generated tokens of a request for a new document."""
+        """Return the seconds and generated tokens of a request."""
         started = time.perf_counter()
         *_, last = engine.complete(request, CancelToken())
         seconds = time.perf_counter() - started

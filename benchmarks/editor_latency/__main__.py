@@ -28,6 +28,7 @@ from benchmarks.engine_processes import engine_processes, private_folders, used_
 REPOSITORY = Path(__file__).resolve().parents[2]
 NEOVIM = REPOSITORY / ".cache" / "neovim" / "root" / "usr" / "bin" / "nvim"
 PAUSE_S = 0.6  # the plugin reports a cursor that stays for 0.15 s, then the server prepares the engine
+ANSWER_S = 0.2  # after the last text from the engine, the server sends that text and the answer to the editor
 LONGEST_S = 15.0
 FIRST_S = 180.0  # the first request compiles kernels that have changed
 QUIET_S = 2.0
@@ -90,23 +91,26 @@ class Log:
             file.seek(self._offset)
             return [json.loads(line) for line in file if line.endswith(b"\n")]
 
-    def wait_for(self, what: str) -> list[dict[str, Any]]:
-        """Wait for an event `what` and return all events since the last `skip`.
+    def wait_for(self, what: str) -> None:
+        """Wait for an event `what` since the last `skip`.
 
         Raises:
             NeovimError: No such event came within LONGEST_S.
         """
         deadline = time.monotonic() + LONGEST_S
         while time.monotonic() < deadline:
-            events = self.events()
-            if any(event["what"] == what for event in events):
-                return events
+            if any(event["what"] == what for event in self.events()):
+                return
             time.sleep(0.01)
         raise NeovimError(f"The log of the server has no event {what!r} after {LONGEST_S} s.")
 
 
 def open_editor(program: Path, folder: Path, environment: Mapping[str, str]) -> tuple[Neovim, Log]:
-    """Start Neovim with the plugin and the timed server, and wait until the model is ready."""
+    """Start Neovim with the plugin and the timed server, and wait until the model is ready.
+
+    Raises:
+        NeovimError: The model is not ready within two minutes; Neovim is closed.
+    """
     log = folder / "stopwatch.jsonl"
     log.touch()
     command = [sys.executable, "-m", "benchmarks.editor_latency.stopwatch_server", str(log), "--stdio"]
@@ -122,7 +126,11 @@ def open_editor(program: Path, folder: Path, environment: Mapping[str, str]) -> 
     homes = {f"XDG_{name}_HOME": str(folder) for name in ("CONFIG", "DATA", "STATE")}
     arguments = ["-u", str(init), "-i", "NONE", str(folder / "example.py")]
     neovim = Neovim(program, arguments, {**environment, **homes, "PYTHONPATH": str(REPOSITORY)})
-    neovim.wait_for_lua("(require('draftline.status').latest() or {}).kind == 'ready'", "engine that is ready", 120)
+    try:
+        neovim.wait_for_lua("(require('draftline.status').latest() or {}).kind == 'ready'", "engine that is ready", 120)
+    except NeovimError:
+        neovim.close()
+        raise
     return neovim, Log(log)
 
 
@@ -147,7 +155,9 @@ def press(
     neovim.type(key)
     neovim.wait_for_ghost(timeout_s=longest_s)
     shown = next(at for at, ghost in zip(neovim.ghost_times, neovim.ghosts, strict=True) if ghost and at > pressed)
-    events = log.wait_for("done")
+    log.wait_for("done")
+    time.sleep(ANSWER_S)
+    events = log.events()
     neovim.type("<Esc>")
     neovim.wait_for_no_ghost()
     return _sample(events, pressed, shown), events
@@ -235,8 +245,9 @@ def measure(program: Path, rounds: int, idle_s: float) -> dict[str, Any]:
                         wire = [event["size"] for event in events if "size" in event]
                         messages.append(len(wire))
                         sizes.append(sum(wire))
-            servers = psutil.Process(neovim.process.pid).children(recursive=True)
-            idle = idle_cpu_percent([*servers, *engine_processes(environment)], idle_s)
+            started = psutil.Process(neovim.process.pid).children(recursive=True)
+            processes = {*started, *engine_processes(environment)}  # the server started the engine, or found it
+            idle = idle_cpu_percent([*processes], idle_s)
         finally:
             neovim.close()
     _print_table(samples)

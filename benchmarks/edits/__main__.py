@@ -201,12 +201,11 @@ def _score(model: CausalModel, session: KVSession, tokens: Sequence[int]) -> Flo
 
 def gather(data: str | None, count: int) -> list[EditRequest]:
     """Return requests of a recorded trace, of release replays, and of changed snippets, session by session."""
-    trace = list(trace_requests(data_dir(data) / "trace_sveltecomponent.json.gz", count // 2))
-    replays = list(
-        itertools.islice(replay_requests(read_records("open_release_replay.jsonl.gz", data)), 3 * count // 8)
-    )
-    snippets = list(itertools.islice(snippet_requests(read_records("open_repo_context.jsonl.gz", data)), count // 8))
-    return [*trace, *itertools.islice(replays, 3 * count // 8), *itertools.islice(snippets, count // 8)]
+    trace = trace_requests(data_dir(data) / "trace_sveltecomponent.json.gz")
+    replays = replay_requests(read_records("open_release_replay.jsonl.gz", data))
+    snippets = snippet_requests(read_records("open_repo_context.jsonl.gz", data))
+    shares = ((trace, count // 2), (replays, 3 * count // 8), (snippets, count // 8))
+    return [request for requests, most in shares for request in itertools.islice(requests, most)]
 
 
 def headline(tally: Tally) -> dict[str, float]:

@@ -54,17 +54,16 @@ class EditRequest:
     rested: bool = False
 
 
-def trace_requests(path: Path, limit: int) -> Iterator[EditRequest]:
+def trace_requests(path: Path) -> Iterator[EditRequest]:
     """Yield requests during the replay of a recorded editing trace, wherever typing goes on.
 
     Args:
         path: Gzipped JSON document of the editing-traces collection.
-        limit: Maximum number of requests.
     """
     trace = read_trace(path)
     patches = [patch for transaction in trace["txns"] for patch in transaction["patches"]]
     seconds = [_seconds(transaction["time"]) for transaction in trace["txns"] for _ in transaction["patches"]]
-    text, cursor, count, keys = trace["startContent"], 0, 0, 0
+    text, cursor, keys = trace["startContent"], 0, 0
     last: tuple[str, str] | None = None
     rested = False
     for index, (position, deleted, inserted) in enumerate(patches):
@@ -77,9 +76,7 @@ def trace_requests(path: Path, limit: int) -> Iterator[EditRequest]:
             continue
         now = text[:cursor], text[cursor:]
         yield EditRequest("trace", _kind(last, now), _ask("trace", *now, "svelte"), typed, rested)
-        last, count, rested = now, count + 1, False
-        if count == limit:
-            return
+        last, rested = now, False
 
 
 def replay_requests(records: Sequence[Mapping[str, Any]]) -> Iterator[EditRequest]:

@@ -63,24 +63,23 @@ def measure(paths: list[ForwardPath], tokens: Tokens, repeats: int) -> Times:
     """Time each case on each path in turn, so that all paths have the same noise of the machine.
 
     Every turn starts with the next path: what follows 32 rows of another one is slower (1 row by 5 ms on one machine).
+    The first turn is not counted, because a first call allocates.
     """
     times: Times = {path.name: {} for path in paths}
 
-    def note(path: ForwardPath, case: str, action: Callable[[], None]) -> None:
-        times[path.name].setdefault(case, []).append(milliseconds(action))
+    def take(turn: int, case: str, action: Callable[[ForwardPath], None]) -> None:
+        first = turn % len(paths)
+        for path in paths[first:] + paths[:first]:
+            found = milliseconds(lambda path=path: action(path))  # type: ignore[misc]
+            if turn:
+                times[path.name].setdefault(case, []).append(found)
 
-    for _ in range(max(2, repeats // 4)):
-        for path in paths:
-            note(path, "prefill", lambda path=path: path.prefill(tokens[:PAST]))  # type: ignore[misc]
+    for turn in range(max(2, repeats // 4) + 1):
+        take(turn, "prefill", lambda path: path.prefill(tokens[:PAST]))
     for turn in range(repeats + 1):
         for rows in ROWS:
             step = tokens[PAST : PAST + rows]
-            first = turn % len(paths)
-            for path in paths[first:] + paths[:first]:
-                if turn == 0:
-                    path.score(step)  # the first call allocates
-                else:
-                    note(path, f"rows_{rows}", lambda path=path, step=step: path.score(step))  # type: ignore[misc]
+            take(turn, f"rows_{rows}", lambda path, step=step: path.score(step))  # type: ignore[misc]
     return times
 
 
@@ -135,7 +134,7 @@ def host_cost(threads: int) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.engine.host", "--threads", str(threads)]
     starts: list[dict[str, float]] = []
     for _ in range(1 + STARTS):
-        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         starts.append(json.loads(printed.splitlines()[-1]))
     first, *later = starts
     medians = {key: statistics.median(start[key] for start in later) for key in first}

@@ -35,7 +35,7 @@ def main() -> None:
     slots = np.arange(min(SESSION_TOKENS, model.shape.max_positions), dtype=np.int32)
     cache = model.new_cache(len(slots))
     model.prefill(slots % model.shape.vocabulary_size, slots, cache, [len(slots) - 1]).argmax()
-    resident = psutil.Process().memory_info().rss / 2**20
+    resident = psutil.Process().memory_info().rss / 1e6
     print(json.dumps({"load_s": load_s, "resident_mb": resident}))
     loaded.engine.close()
 

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,12 @@ def measure(folder: Path, model_type: str, values: dict[str, Any]) -> dict[str, 
     return result
 
 
+def largest(rows: Sequence[Mapping[str, float | bool]], key: str) -> float | None:
+    """Return the largest figure of all families, None if one family has none: JSON has no infinity."""
+    values = [row[key] for row in rows if key in row]
+    return max(values) if len(values) == len(rows) else None
+
+
 def main() -> None:
     """Print one row a family, then JSON."""
     argparse.ArgumentParser(description=__doc__).parse_args()
@@ -148,13 +155,13 @@ def main() -> None:
                 f" {row.get('nll_excess', np.nan):12.5f} {row.get('row_independence', '')!s:>5}",
                 flush=True,
             )
-    summary = {
+    summary: dict[str, float | None] = {
         "families": len(found),
         "own_forward_pass": all(row["own_forward_pass"] for row in found.values()),
-        "largest_logit_difference": max(row.get("logit_difference", np.inf) for row in found.values()),
+        "largest_logit_difference": largest(list(found.values()), "logit_difference"),
     }
     if has_int8_instructions():
-        summary["worst_nll_excess"] = max(row.get("nll_excess", np.inf) for row in found.values())
+        summary["worst_nll_excess"] = largest(list(found.values()), "nll_excess")
         summary["row_independence"] = all(row.get("row_independence", False) for row in found.values())
     print(json.dumps(summary))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -36,15 +36,26 @@ ROUNDED_EVERY = 64
 Path = Callable[[Tokens], LogProbabilities]
 
 
-def windows(argument: str | None, language: str, count: int, length: int) -> Iterator[Tokens]:
-    """Yield the first `length` tokens of `count` different real files."""
+def windows(argument: str | None, language: str, count: int, length: int) -> list[Tokens]:
+    """Return the first `length` tokens of `count` different real files.
+
+    Raises:
+        SystemExit: There are fewer files of that length.
+    """
+    found = list(islice(_long_texts(argument, language, length), count))
+    if len(found) < count:
+        raise SystemExit(
+            f"There are {len(found)} files of {length} tokens in {language}. Pass smaller --windows or --length."
+        )
+    return found
+
+
+def _long_texts(argument: str | None, language: str, length: int) -> Iterator[Tokens]:
     tokenizer = CodeTokenizer.from_folder(prepare("default").folder)
-    found = 0
     for record in read_records("open_cursor_positions.jsonl.gz", argument):
-        if record["language"] == language and found < count:
+        if record["language"] == language:
             ids = tokenizer.encode(record["prefix"] + record["reference"] + record["suffix"])[:length]
             if len(ids) == length:
-                found += 1
                 yield np.array(ids, dtype=np.int32)
 
 
@@ -171,8 +182,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=512, help="number of tokens of each file (default: %(default)s)")
     arguments = parser.parse_args()
     texts = {
-        language: list(windows(arguments.data_dir, language, arguments.windows, arguments.length))
-        for language in LANGUAGES
+        language: windows(arguments.data_dir, language, arguments.windows, arguments.length) for language in LANGUAGES
     }
     backends: tuple[Backend, ...] = ("bf16", "int8", "q4")
     models = {backend: load_transformer(prepare("default").folder, backend) for backend in backends}

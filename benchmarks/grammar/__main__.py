@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.grammar.completions import run_completions
-from benchmarks.grammar.faults import catch, make_faults
+from benchmarks.grammar.faults import CHECKS, catch, make_faults
 from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.grammar.sampling import total_variation
 from benchmarks.grammar.sources import SourceFile, valid, valid_sources
@@ -44,9 +44,10 @@ class Cuts:
     seconds: float = 0.0
 
     @property
-    def rate(self) -> float:
-        """Return the share of cuts with a false rejection."""
-        return len(self.false_rejects) / max(1, self.cuts + self.cursors)
+    def rate(self) -> float | None:
+        """Return the share of cuts with a false rejection, None without cuts."""
+        count = self.cuts + self.cursors
+        return len(self.false_rejects) / count if count else None
 
 
 def measure_cuts(files: list[SourceFile], wanted: int, seed: int) -> Cuts:
@@ -135,11 +136,9 @@ def run_sources(arguments: argparse.Namespace, console: Console) -> dict[str, An
     for language, files in sorted(valid_sources(arguments.sources, arguments.seed).items()):
         cuts = measure_cuts(files, arguments.cuts, arguments.seed)
         caught = measure_faults(files, arguments.faults, arguments.seed)
-        count = max(1, caught.total())
-        share = f"{1 - caught[''] / count:.3f}"
         micros = f"{1e6 * cuts.seconds / max(1, cuts.cuts):.1f}"
-        figures = (cuts.files, cuts.cuts, cuts.cursors, len(cuts.false_rejects), micros, count, share)
-        table.add_row(language, *map(str, figures), f"{caught['acceptor'] / count:.3f}")
+        figures = (cuts.files, cuts.cuts, cuts.cursors, len(cuts.false_rejects), micros, caught.total())
+        table.add_row(language, *map(str, (*figures, _share(caught, *CHECKS), _share(caught, CHECKS[0]))))
         totals.cuts, totals.cursors = totals.cuts + cuts.cuts, totals.cursors + cuts.cursors
         totals.false_rejects += cuts.false_rejects
         all_caught += caught
@@ -150,9 +149,15 @@ def run_sources(arguments: argparse.Namespace, console: Console) -> dict[str, An
         "cuts": totals.cuts + totals.cursors,
         "false_reject_rate": totals.rate,
         "faults": all_caught.total(),
-        "fault_catch_rate": round(1 - all_caught[""] / max(1, all_caught.total()), 4),
-        "fault_catch_rate_acceptor_alone": round(all_caught["acceptor"] / max(1, all_caught.total()), 4),
+        "fault_catch_rate": _share(all_caught, *CHECKS),
+        "fault_catch_rate_acceptor_alone": _share(all_caught, CHECKS[0]),
     }
+
+
+def _share(caught: Counter[str], *checks: str) -> float | None:
+    """Return the share of the faults that these checks caught, None without faults."""
+    count = caught.total()
+    return round(sum(caught[check] for check in checks) / count, 4) if count else None
 
 
 def parse_arguments() -> argparse.Namespace:

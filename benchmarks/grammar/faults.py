@@ -15,6 +15,8 @@ from completion.grammar.joined_check import error_line
 from completion.request import GrammarMode
 
 KINDS = ("delete", "double", "swap", "replace", "insert")
+CHECKS = ("acceptor", "suffix", "joined")
+"""What can catch a fault: the acceptor at a token, the text after the cursor, or a parse of both together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def _change(kind: str, tokens: list[tuple[int, int]], text: bytes, rng: random.R
 
 
 def catch(fault: Fault, rng: random.Random) -> str:
-    """Return which check caught the fault by the end of its line: "acceptor", "suffix", "joined", or "" for none."""
+    """Return which of CHECKS caught the fault by the end of its line, or "" for none."""
     opened = GrammarConstraint.open(GRAMMARS, fault.language, fault.prefix, fault.suffix, GrammarMode.STRICT)
     assert isinstance(opened, GrammarConstraint), (opened, fault.prefix[-80:])
     middle = fault.line.encode()

@@ -91,6 +91,9 @@ def valid_sources(folder: Path | None, seed: int) -> dict[str, list[SourceFile]]
     """Return files by language in random order. Without a folder the pinned releases are downloaded into the cache.
 
     The files are not parsed here: see `valid`.
+
+    Raises:
+        SystemExit: The folder has no source file of a suitable size.
     """
     texts = _read_folder(folder) if folder is not None else _read_archives(fetch())
     by_language: dict[str, list[SourceFile]] = {}
@@ -100,6 +103,8 @@ def valid_sources(folder: Path | None, seed: int) -> dict[str, list[SourceFile]]
     for files in by_language.values():
         files.sort(key=lambda file: file.name)
         random.Random(seed).shuffle(files)
+    if not by_language:
+        raise SystemExit(f"{folder} has no source file of {_SIZES.start:,} to {_SIZES.stop:,} bytes.")
     return by_language
 
 
@@ -114,12 +119,13 @@ def fetch() -> list[Path]:
     folder = cache_dir() / "benchmark-sources"
     stand_ins = folder / "backends"
     _write_stand_ins(stand_ins)
+    releases = {requirement: folder / requirement.replace("/", "+") for requirement in (*PYPI, *NPM)}
     for requirement in PYPI:
-        _fetch(folder / requirement, _pip(requirement), os.environ | {"PYTHONPATH": str(stand_ins)})
+        _fetch(releases[requirement], _pip(requirement), os.environ | {"PYTHONPATH": str(stand_ins)})
     for requirement in NPM:
         pack = ["npm", "pack", "--silent", "--ignore-scripts", requirement]
-        _fetch(folder / requirement.replace("/", "+"), pack, dict(os.environ))
-    return sorted(path for path in folder.glob("*/*") if path.name.endswith(("gz", "zip")))
+        _fetch(releases[requirement], pack, dict(os.environ))
+    return sorted(path for release in releases.values() for path in release.iterdir())
 
 
 def _pip(requirement: str) -> list[str]:

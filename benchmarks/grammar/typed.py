@@ -62,4 +62,7 @@ def run_typed(arguments: argparse.Namespace, console: Console) -> dict[str, Any]
     for language, count in sorted(places.items()):
         table.add_row(language, str(count), str(cut[language]))
     console.print(table)
-    return {"typed_places": places.total(), "typed_right_cut_share": round(cut.total() / max(1, places.total()), 4)}
+    return {
+        "typed_places": places.total(),
+        "typed_right_cut_share": round(cut.total() / places.total(), 4) if places else None,
+    }

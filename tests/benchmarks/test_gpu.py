@@ -11,7 +11,7 @@ import torch
 from benchmarks.gpu.correctness import correctness, shortfall
 from benchmarks.gpu.in_shape import InShape
 from benchmarks.gpu.weights import coder, random_weights
-from benchmarks.gpu_replay import DRAFTS, PLAIN, figures, run
+from benchmarks.gpu_replay import DRAFTS, PLAIN, Times, figures, run
 from benchmarks.typing.scripts import Passage, Script
 from completion.model.dense.dense_transformer import DenseTransformer
 from completion.model.loading import load_model
@@ -39,6 +39,13 @@ def test_another_best_token_is_a_fault_by_as_much_as_it_was_expected_to_lose():
 def test_every_format_is_correct_on_the_processor():
     result = correctness("cpu", torch.float32, "auto")
     assert result.pop("correct"), result
+
+
+def test_tokens_after_the_end_of_a_text_do_not_count_as_drafted():
+    drafts = Times([1.0], [2.0], [4.0], tokens=[27], steps=[6])
+    plain = Times([1.0], [3.0], [8.0], tokens=[18], steps=[18])
+    found = figures({DRAFTS: drafts, PLAIN: plain})
+    assert (found["tokens_per_step"], found["drafts_speedup"]) == (3, 2)
 
 
 @pytest.mark.real_model

@@ -46,6 +46,13 @@ def test_learned_bounds_stop_bad_attempts_and_keep_good_ones():
     assert found["tokens_saved"] > 0.1
 
 
+def test_a_share_of_no_suggestions_is_none():
+    assert effect(STOP, []) == {"suggestions": 0} | dict.fromkeys(
+        ("stopped", "bad_stopped", "good_lost", "tokens_saved")
+    )
+    assert effect(STOP, [Sample("bad", (-2.0,) * 10, good=False)])["good_lost"] is None
+
+
 @pytest.mark.parametrize(
     ("invoked", "filters", "stopped"), [(False, True, True), (True, True, False), (False, False, False)]
 )

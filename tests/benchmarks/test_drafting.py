@@ -1,0 +1,66 @@
+"""The rows of benchmarks.drafting: what they have seen before a request, and how they are paired."""
+
+import numpy as np
+import pytest
+
+from benchmarks.drafting import __main__ as drafting
+from benchmarks.drafting.records import Case
+from completion.request import CompletionRequest, GrammarMode, WorkspaceFile, WorkspaceUpdate
+
+
+def case(name):
+    request = CompletionRequest(
+        prefix=f"def {name}(x):\n    return ",
+        suffix="\n",
+        language="python",
+        document=name,
+        workspace=name,
+        max_tokens=12,
+        grammar=GrammarMode.OFF,
+        filters=False,
+    )
+    return Case("suite", "python", request, WorkspaceUpdate(name, (WorkspaceFile("a.py", "x = 1\n" * 20),)))
+
+
+class _Noting(drafting.SwitchedDrafters):
+    """Keeps a copy of the recycled tokens that each session of all drafters together starts with."""
+
+    def __init__(self, *arguments):
+        self.recycled = []
+        super().__init__(*arguments)
+
+    def session(self, prompt, workspace="", tail=(), *, single_line=False):
+        if self.current == drafting.COMBINED:
+            self.recycled.append([array.copy() for array in self.rows[self.current].recycling(workspace)])
+        return super().session(prompt, workspace, tail, single_line=single_line)
+
+
+@pytest.fixture(scope="module")
+def bench(tiny_model):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drafting, "SwitchedDrafters", _Noting)
+        made = drafting.Bench(tiny_model)
+    drafting.run(made, [case(name) for name in "abcdef"], 2)
+    return made
+
+
+def test_every_request_starts_with_what_any_workspace_recycles(bench):
+    first, *others = bench.drafters.recycled
+    assert len(others) == 11
+    for recycled in others:
+        assert all(np.array_equal(one, other) for one, other in zip(first, recycled, strict=True))
+
+
+def test_each_row_is_paired_with_plain_decoding_of_the_same_request(bench):
+    for row, count in ((drafting.COMBINED, 12), (drafting.LOOKUP, 3)):
+        pairs = bench.pairs(row)
+        assert len(pairs) == count
+        assert all(
+            (plain.row, plain.case, plain.sampled) == (drafting.PLAIN, drafted.case, drafted.sampled)
+            for plain, drafted in pairs
+        )
+    assert drafting.summary(bench)["completions"] == 12
+
+
+def test_all_drafters_together_are_what_is_compared_with_transformers_afterwards(bench):
+    assert bench.drafters.current == drafting.COMBINED
