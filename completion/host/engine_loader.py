@@ -155,6 +155,10 @@ def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: flo
     from completion.model.devices import note_failure  # noqa: PLC0415
     from completion.model.loading import FIRST_START  # noqa: PLC0415
 
+    def rest() -> None:
+        parsing.rest()
+        getattr(loaded.model, "rest", lambda: None)()
+
     with report_if_slow(progress, FIRST_START, 0.95):
         free = free_bytes()
         for_sessions = free if loaded.plan is None else free_gpu_bytes(loaded.plan.memory_share)
@@ -169,7 +173,7 @@ def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: flo
         loaded.remark,
         partial(note_failure, loaded.digest, loaded.plan),
         getattr(loaded.model, "settle", lambda: None),
-        rest=getattr(loaded.model, "rest", lambda: None),
+        rest=rest,
     )
 
 
@@ -182,13 +186,12 @@ def load_remote_engine(settings: HostSettings, progress: Progress) -> LoadedEngi
     from completion.remote.engine import RemoteEngine, RemoteModel  # noqa: PLC0415
     from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
 
-    remote = RemoteModel.connect(settings.remote, settings.model, progress, CancelToken())
-    engine = RemoteEngine(remote, parsing=ParserProcess())
+    remote, parsing = RemoteModel.connect(settings.remote, settings.model, progress, CancelToken()), ParserProcess()
+    engine = RemoteEngine(remote, parsing)
     warm_up(engine)
     device, facts = f"{remote.facts.software} at {remote.address}", remote.facts
-    return LoadedEngine(
-        engine, facts.model, device, facts.context_tokens, f"The text around the cursor goes to {remote.address}."
-    )
+    where = f"The text around the cursor goes to {remote.address}."
+    return LoadedEngine(engine, facts.model, device, facts.context_tokens, where, rest=parsing.rest)
 
 
 def local_first(settings: HostSettings, loaded: LoadedEngine) -> LoadedEngine:
@@ -210,12 +213,17 @@ def local_first(settings: HostSettings, loaded: LoadedEngine) -> LoadedEngine:
         remote = RemoteModel.connect(address, settings.model, silent, cancel, tokenizer())
         return RemoteEngine(remote, parsing)
 
+    def rest() -> None:
+        loaded.rest()
+        parsing.rest()
+
     standby = Standby(connect, parsing.close)
     where = f"The local model answers first; text of workspaces that you allow also goes to {address.shown()}."
     return replace(
         loaded,
         engine=LocalFirst(cast("Engine", loaded.engine), standby),
         remark=f"{loaded.remark} {where}".lstrip(),
+        rest=rest,
         trouble=lambda: standby.trouble,
     )
 

@@ -143,9 +143,15 @@ class ParserProcess:
         """Start the child on another thread. If it cannot start, the first call says so."""
         self._pipe_thread.submit(self._living_child)
 
+    def rest(self) -> None:
+        """End the child on another thread, which gives back its memory, until the next call or `watch`."""
+        self._pipe_thread.submit(self._end)
+
     def watch(self, cancel: CancelToken, document: str = "") -> None:
-        """Set the token that cancels the next calls, and the document that they are for."""
+        """Set the token that cancels the next calls, and the document that they are for. Start a child that rested."""
         self._cancel, self._document = cancel, document
+        if self._child is None:
+            self.start()
 
     def raise_if_cancelled(self) -> None:
         """Raise if the watched token was cancelled.
@@ -202,9 +208,7 @@ class ParserProcess:
             write(child.stdin, call)
             answer = read(child.stdout)
         except (OSError, EOFError):
-            self._child = None
-            child.kill()
-            child.wait()
+            self._end()
             raise
         return pickle.loads(answer)  # noqa: S301  from our own child
 
@@ -221,6 +225,12 @@ class ParserProcess:
             stderr=subprocess.DEVNULL,
             env=module_environment(),
         )
+
+    def _end(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.wait()
 
     def _kill(self) -> None:
         child = self._child

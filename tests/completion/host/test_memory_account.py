@@ -7,11 +7,12 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from completion.cancellation import CancelToken
 from completion.host.engine_loader import load_engine
 from completion.host.process.memory_account import memory_account
 from completion.host.server import HostSettings
 from completion.memory import Held, MemoryPart
-from completion.request import Closing
+from completion.request import Closing, CompletionRequest
 from tests.completion.host.conftest import running_host, until_ready
 
 SOURCE = "import math\n\n\ndef area(radius):\n    return math.pi * radius ** 2\n\n\n" * 8
@@ -113,6 +114,18 @@ def test_closing_the_last_document_forgets_what_was_kept_of_texts(engine):
     found.forget(Closing(("last",)))
 
     assert not encoder._known
+
+
+def test_an_idle_host_ends_the_child_that_parses_and_completes_afterwards(tiny_qwen2):
+    others = set(psutil.Process().children())
+    loaded = load_engine(HostSettings(model=str(tiny_qwen2), backend="fp32"), lambda *_: None)
+    (child,) = set(psutil.Process().children()) - others
+    loaded.rest()
+    child.wait(10)
+    *_, last = loaded.engine.complete(CompletionRequest(SOURCE, language="python", max_tokens=1), CancelToken())
+    assert last.done
+    assert len(set(psutil.Process().children()) - others) == 1
+    loaded.engine.close()
 
 
 def _tensors(weights):

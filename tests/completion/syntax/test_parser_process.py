@@ -59,6 +59,27 @@ def test_the_child_that_was_started_early_serves_the_first_call(parser):
     assert len(psutil.Process().children()) == len(others) + 1
 
 
+def test_the_child_rests_until_it_is_needed(parser):
+    others = psutil.Process().children()
+    assert [found.name for found in parser(definitions, *SMALL)] == ["f"]
+    (child,) = set(psutil.Process().children()) - set(others)
+    parser.rest()
+    child.wait(10)
+    parser.watch(CancelToken())
+    assert [found.name for found in parser(definitions, *SMALL)] == ["f"]
+    parser.rest()
+    assert [found.name for found in parser(definitions, *SMALL)] == ["f"]
+    assert len(psutil.Process().children()) == len(others) + 1
+
+
+def test_closing_a_child_that_rests_leaves_none(parser):
+    others = psutil.Process().children()
+    parser(len, "")
+    parser.rest()
+    parser.close()
+    assert psutil.Process().children() == others
+
+
 def test_closing_while_the_child_starts_leaves_none(parser):
     others = psutil.Process().children()
     parser.start()
