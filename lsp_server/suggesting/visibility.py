@@ -37,7 +37,7 @@ class Visibility:
         return query.received + query.settings.show_after_ms / 1000 - self.clock()
 
     def offered(self, query: Query, generation: Generation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
-        """Return what a query shows of the a generation's remainders; nothing if it is hidden, as is noted in it."""
+        """Return what a query shows of a generation's remainders; nothing if it is hidden, as is noted in it."""
         is_whole = query.invoked or generation.is_requested or query.settings.whole_lines
         offered = left if is_whole else generation.worthwhile(query.situation, left)
         strictness = Strictness.OFF if query.invoked else query.settings.gate

@@ -32,6 +32,7 @@ from completion.request import (
 )
 from completion.stopping.rules import Stop, StopRules
 from completion.syntax.parser_process import IN_PROCESS, ParserProcess
+from tests.completion.tasks import prompt_of
 
 PREFIX = "class Stack:\n    def __init__(self):\n        self.items = []\n\n    def push(self, item):\n        self.it"
 SUFFIX = "\n\n    def pop(self):\n        return self.items.pop()\n"
@@ -163,9 +164,13 @@ def test_suggestions_for_a_crlf_document_have_crlf(engine):
     assert text_of(last(engine, crlf)) == plain.replace("\n", "\r\n")
 
 
-def test_the_text_of_fim_tokens_in_a_document_does_not_become_special_tokens(engine):
-    request = dataclasses.replace(RAW, prefix="x = '<|fim_middle|>' + <|endoftext|>\n" + PREFIX)
-    assert last(engine, request).statistics.prompt_tokens > len("<|fim_middle|><|endoftext|>")
+def test_the_text_of_fim_tokens_in_a_document_does_not_become_special_tokens(tiny_model):
+    prompt = prompt_of(tiny_model, dataclasses.replace(RAW, prefix="x = '<|fim_middle|>' + <|endoftext|>\n" + PREFIX))
+    special = tiny_model.tokenizer.special
+    counts = {
+        name: prompt.tokens.count(special[name]) for name in ("<|fim_prefix|>", "<|fim_middle|>", "<|endoftext|>")
+    }
+    assert counts == {"<|fim_prefix|>": 1, "<|fim_middle|>": 1, "<|endoftext|>": 0}
 
 
 @given(prefix=st.text(max_size=60), suffix=st.text(max_size=60))

@@ -64,6 +64,12 @@ def test_a_slow_machine_keeps_the_ratio_of_costs_but_a_wrong_ratio_is_corrected(
     assert slow.costs_ms[8] / slow.costs_ms[0] > 3.0
 
 
+def test_one_step_that_waited_for_something_else_changes_little():
+    costs = StepCosts({0: 10.0, 8: 20.0}, 8)
+    costs.observe(8, 1e6)
+    assert costs.costs_ms[8] == pytest.approx(20, rel=0.05)
+
+
 @pytest.mark.parametrize("timings", [{}, {0: 0.0}, {-1: 3.0}])
 def test_missing_or_impossible_timings_are_refused(timings):
     with pytest.raises(ValueError, match="step costs"):

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from drafting.calibration import NAMES
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT, DraftTree
+from drafting.drafter import SharedStep
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 from drafting.sources.token_recycling import ALONE, find_row
-from drafting.verifier import accept_path
+from drafting.verifier import MODEL, AcceptedPath, accept_path
 
 VOCABULARY = 40
 COSTS = StepCosts({0: 25.0, 3: 29.0, 7: 41.0, 15: 58.0}, 15)
@@ -190,3 +191,20 @@ def test_certain_tokens_come_before_the_guesses_and_count_against_the_budget():
     best = np.zeros((len(scored) + 1, 8), dtype=np.int32)
     session.observe(scored, best, accept_path(scored, lambda row: (2, 3, 4, 9)[min(row, 3)]), 20.0)
     assert session.propose([*prompt, 2, 3, 4, 9]).tokens.tolist()[:1] != [4]
+
+
+def test_a_step_that_others_pay_for_or_fill_has_no_room_for_guesses():
+    prompt = list(range(20)) * 2
+    session = drafters().session(prompt)
+    assert len(session.propose(prompt)) > 0
+    assert len(session.propose(prompt, shared=SharedStep(attempts=1000))) == 0
+    assert len(session.propose(prompt, shared=SharedStep(rows=COSTS.max_nodes))) == 0
+
+
+def test_what_one_branch_writes_is_not_guessed_in_another():
+    prompt = [1, 2, 3, 4, 5]
+    session = drafters(enabled=("prompt_lookup",)).session(prompt)
+    for branch, written, guesses in ((session.branch((6,)), (7, 8, 6, 7), [8]), (session.branch((6,)), (7,), [])):
+        path = AcceptedPath((0,), written, (MODEL,) * len(written))
+        branch.observe(DraftTree.empty(), NO_TOPS[:1], path, 20.0)
+        assert branch.propose([*prompt, 6, *written]).tokens[:1].tolist() == guesses

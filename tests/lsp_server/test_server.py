@@ -81,14 +81,6 @@ async def test_without_a_model_the_answer_is_empty_and_no_dialog_appears(start_c
     assert client.lsp.messages == []
 
 
-async def test_loading_shows_progress(paced, start_client):
-    client = await start_client(progress=True)
-    await client.ready()
-    for reports in client.lsp.progress_reports.values():
-        assert isinstance(reports[0].value, types.WorkDoneProgressBegin | types.WorkDoneProgressReport)
-    assert any(status.kind == "starting" for status in client.statuses)
-
-
 async def test_a_long_request_shows_as_busy_until_it_is_answered(paced, start_client):
     client = await start_client()
     await client.ready()

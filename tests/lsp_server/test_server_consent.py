@@ -123,7 +123,7 @@ async def test_after_the_permission_the_workspace_is_sent_and_the_next_server_do
     assert await suggestions(client, workspace) == []
     assert await served(client, workspace)
     await client.until(lambda: "Your text goes to" in client.statuses[-1].message)
-    while {file.path for update in engine.updates for file in update.changed} < {"a.py", "b.py"}:
+    while not {"a.py", "b.py"} <= {file.path for update in engine.updates for file in update.changed}:
         assert await asyncio.to_thread(engine.ended.acquire, timeout=20)
     await client.stop()
     remembered = json.loads((runtime / "state" / "consent.json").read_text())

@@ -5,6 +5,7 @@ import os
 
 from lsprotocol import types
 
+from completion.host.process.clients import document_of
 from completion.request import Closing
 from lsp_server.empty_reason import EmptyReason
 from tests.lsp_server.real_client import steps
@@ -137,10 +138,10 @@ async def test_defect_1_the_engine_forgets_what_is_closed(paced, start_client, t
         types.DidChangeWorkspaceFoldersParams(types.WorkspaceFoldersChangeEvent(added=[], removed=[folder]))
     )
     found = Closing()
-    while {*found.documents} < {uri, "untitled:1"} or not found.workspaces:
+    while not {uri, "untitled:1"} <= {*found.documents} or not found.workspaces:
         assert await asyncio.to_thread(paced.forgot.acquire, timeout=10)
         found = Closing(
-            tuple(key for closing in paced.forgotten for key in closing.documents),
+            tuple(document_of(key) for closing in paced.forgotten for key in closing.documents),
             tuple(key for closing in paced.forgotten for key in closing.workspaces),
         )
     assert found.workspaces == (tmp_path.as_uri(),)

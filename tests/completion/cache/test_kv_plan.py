@@ -82,3 +82,15 @@ def test_special_positions_after_the_change_are_computed():
 def test_an_exact_plan_reuses_the_common_prefix_only():
     plan = plan_exact(list(range(50)), [*range(20), 99, *range(21, 50)])
     assert (plan.kept, plan.shifted, plan.computed) == (20, 0, 30)
+
+
+def test_special_positions_in_the_common_prefix_are_kept():
+    old = list(range(100))
+    plan = plan_pie(old, [*old, 500], repair_tokens=0, always_compute=[0, 30])
+    assert plan.compute.tolist() == [100]
+
+
+def test_a_run_does_not_reach_back_into_the_common_prefix():
+    same, first, second = [7] * 10, list(range(100, 150)), list(range(200, 250))
+    plan = plan_pie([*same, *first, *same, *second], [*same, *second], repair_tokens=0)
+    assert (plan.kept, plan.shifted, plan.computed) == (10, 50, 0)

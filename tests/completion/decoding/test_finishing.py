@@ -90,3 +90,11 @@ def test_the_result_does_not_depend_on_how_many_tokens_a_step_has(tiny_model, se
     document = "python", code[:at], text, suffix[:broken] + suffix[broken + 1 :], draw.choice((Mode.LINE, Mode.BLOCK))
     results = {shown_and_result(tiny_model, *document, most, count)[1] for count in (1, 2, 3, 5, 8)}
     assert len(results) == 1
+
+
+def test_a_line_that_was_cut_short_ends_with_a_whole_word(tiny_model):
+    found = set()
+    for most in range(1, 12):
+        document = "python", "x = ", "alpha_beta + gamma_delta", "\n", Mode.LINE
+        found.add(shown_and_result(tiny_model, *document, most)[1].rstrip())
+    assert {"alpha_beta"} <= found <= {"", "alpha_beta", "alpha_beta +"}

@@ -33,6 +33,11 @@ def test_a_request_without_an_acceptor_gives_the_reason(language, prefix, mode, 
     assert off.reason is reason
 
 
+def test_a_byte_order_mark_is_no_part_of_the_text():
+    constraint = opened("\ufeff[1, ", "]", "json")
+    assert constraint.may_end(constraint.advance(constraint.root, b"2"))
+
+
 def test_checks_and_rejections_are_counted():
     constraint = opened("x = (")
     assert constraint.advance(constraint.root, b"1 +") is not None

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from httpx_sse import aconnect_sse
 
-from completion.errors import EngineUnavailableError
+from completion.errors import EngineUnavailableError, ModelNotFoundError
 from completion.host.server import HostSettings
 from completion.host.wire import decode_event, encode
 from completion.request import CompletionEvent, CompletionRequest, StopReason
@@ -116,8 +116,6 @@ async def test_an_unexpected_exception_is_an_internal_error_and_the_host_continu
 
 
 async def test_a_request_while_the_model_loads_gets_503_or_waits_if_asked_to(runtime):
-    from tests.completion.host.conftest import running_host
-
     engine, may_load = PacedEngine(), threading.Event()
 
     def load(progress):
@@ -145,9 +143,6 @@ async def test_a_request_while_the_model_loads_gets_503_or_waits_if_asked_to(run
 
 
 async def test_a_model_that_fails_to_load_is_reported_with_code_and_message(runtime):
-    from completion.errors import ModelNotFoundError
-    from tests.completion.host.conftest import running_host
-
     def load(_progress):
         raise ModelNotFoundError("No source has the model. Install draftline[default-model].")
 
@@ -189,8 +184,10 @@ async def test_requests_of_other_documents_wait_in_order_and_too_many_get_429(st
     client = await start_host(engine, HostSettings(queue_limit=2))
     running = asyncio.create_task(read_events(client, body(document="a", max_tokens=1)))
     await acquire(engine.began)
-    waiting = [asyncio.create_task(read_events(client, body(document=name, max_tokens=1))) for name in "bc"]
-    await until_waiting(client, 2)
+    waiting = []
+    for count, name in enumerate("bc", start=1):
+        waiting.append(asyncio.create_task(read_events(client, body(document=name, max_tokens=1))))
+        await until_waiting(client, count)
     refused = await client.post("/v1/complete", json=body(document="e"))
     assert (refused.status_code, refused.json()["code"]) == (429, "queue_full")
     engine.permits.release(3)
@@ -252,16 +249,22 @@ async def test_the_completion_after_a_key_supersedes_a_request_for_next_edits_of
 
 async def test_a_completion_supersedes_preparations_and_runs_before_workspace_updates(start_host):
     engine = PacedEngine(gated=True)
+    engine.gated_files = True
     client = await start_host(engine)
     assert (await client.post("/v1/prepare", json=body(document="a"))).status_code == 202
+    await acquire(engine.readying)
     update = {"workspace": "w", "changed": [{"path": "a.py", "text": "x = 1\n", "open": True}], "removed": ["b.py"]}
     assert (await client.post("/v1/workspace", json=update)).status_code == 202
     running = asyncio.create_task(read_events(client, body(document="b", max_tokens=1)))
-    engine.permits.release(10)
-    await running
+    await until_waiting(client, 2)
+    engine.permits.release(2)  # the end of the preparation's step, and the completion's step
+    assert decode_event((await running)[-1][1]).done
+    assert (engine.prepared, engine.files) == ([], [])
+    engine.permits.release()
     for _ in range(2):
         await acquire(engine.ended)
     metrics = (await client.get("/metrics")).text
+    assert 'draftline_requests_total{kind="prepare",outcome="superseded"} 1.0' in metrics
     assert 'draftline_requests_total{kind="complete",outcome="done"} 1.0' in metrics
     assert [(u.workspace, u.changed[0].path, u.removed) for u in engine.updates] == [("w", "a.py", ("b.py",))]
 

@@ -47,12 +47,12 @@ async def test_a_token_before_the_path_admits_every_address(start_host, allow_lo
 async def test_a_token_in_the_path_is_never_logged(start_host, caplog):
     caplog.set_level(logging.DEBUG)
     async with tcp_client(start_host, allow_local=False) as client:
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # the client's own log names the address
-        logging.getLogger("httpcore").setLevel(logging.WARNING)
+        for own in ("httpx", "httpcore"):  # the client's own log names the address
+            caplog.set_level(logging.WARNING, own)
         await client.post(f"/t/{TOKEN}/api/generate", json=BODY | {"prompt": "crash"})
         await client.get(f"/t/{TOKEN}/nowhere")
         await client.get(f"/t/{TOKEN}x/health")
-    assert caplog.records  # of the crash
+    assert "A request failed" in caplog.text
     assert TOKEN not in caplog.text
 
 

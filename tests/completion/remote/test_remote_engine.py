@@ -54,10 +54,10 @@ def test_the_text_is_the_local_engines(remote, local, cursor, grammar):
     assert theirs.stop_reason == ours.stop_reason
     for one, other in zip(theirs.suggestions, ours.suggestions, strict=True):
         forced = forced_tokens(one, request)
-        ours, theirs = one.token_log_probabilities, other.token_log_probabilities
-        assert ours[forced:] == pytest.approx(theirs[forced:], abs=0.01)
+        remote_values, local_values = one.token_log_probabilities, other.token_log_probabilities
+        assert remote_values[forced:] == pytest.approx(local_values[forced:], abs=0.01)
         # Of forced tokens only the likeliest are known, so the mass of the others is missing from the sum.
-        assert all(theirs[i] - 0.01 <= ours[i] <= 0 for i in range(forced))
+        assert all(local_values[i] - 0.01 <= remote_values[i] <= 0 for i in range(forced))
 
 
 def test_the_output_starts_with_the_healed_run(remote, server):

@@ -111,6 +111,17 @@ async def test_the_rest_is_there_at_once_after_the_acceptance_if_it_is_likely_th
     assert len(editor.engine.requests) == 1
 
 
+async def test_a_manual_request_at_the_rest_gets_suggestions_of_its_own():
+    editor = ScriptedEditor("x = ", suggestions=3)
+    shown = await editor.ask_and_hear(LINE, **told(0.99, 0.99, 0.95, 0.95, 0.2, 0.99))
+    editor.type("foo(bar, ")
+    editor.completer.accepted(URI, shown.id)
+    editor.ask(invoked=True)
+    await settle()
+    assert [request.suggestions > 1 for request in editor.engine.requests] == [False, True]
+    await editor.close()
+
+
 async def test_an_unlikely_rest_is_not_shown_after_the_acceptance():
     editor = ScriptedEditor("x = ")
     shown = await editor.ask_and_hear(LINE, **SURE_START)

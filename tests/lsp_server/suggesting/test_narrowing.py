@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from completion.request import CompletionEvent, Suggestion
 from lsp_server.suggesting.generation import Generation
-from lsp_server.suggesting.narrowing import CLOSERS, Situation
+from lsp_server.suggesting.narrowing import CLOSERS, MAX_CLOSERS, Situation, typed_since
 
 
 def generation_of(text, suffix="", replace_after=0):
@@ -40,3 +40,8 @@ def test_accepting_a_remainder_never_doubles_a_closer_that_the_editor_added(text
     covered = (closers + suffix)[: remainders[0].replace_after]
     assert closers.startswith(covered)
     assert accepted == "P" + text + closers[len(covered) :] + suffix
+
+
+def test_more_closers_than_an_editor_adds_are_another_change():
+    for count, typed in ((MAX_CLOSERS, "("), (MAX_CLOSERS + 1, None)):
+        assert typed_since(Situation("f", ""), Situation("f(", ")" * count)) == typed

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsp_server.suggesting.typing_rhythm import MIN_PAUSES, WAIT_FACTORS, TypingRhythm
+from lsp_server.suggesting.typing_rhythm import LONG_PAUSE_S, MIN_PAUSES, WAIT_FACTORS, TypingRhythm
 
 
 def typed(pauses, latency_s=0.05):
@@ -33,6 +33,10 @@ def test_the_wait_is_longer_than_the_pauses_in_a_burst_of_keys():
 def test_the_wait_is_longer_for_a_slower_engine():
     pauses = [*[0.1, 0.12, 0.3, 0.15] * 4, 0.9] * 7
     assert typed(pauses, 0.02).wait_s(0.06) < typed(pauses, 0.5).wait_s(0.06)
+
+
+def test_a_pause_in_which_the_user_thinks_does_not_count_as_long_enough_for_a_slow_engine():
+    assert typed([10 * LONG_PAUSE_S] * 40, 2 * LONG_PAUSE_S).wait_s(0.06) == pytest.approx(WAIT_FACTORS[-1] * 0.06)
 
 
 def test_old_pauses_are_forgotten():

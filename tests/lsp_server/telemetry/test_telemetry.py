@@ -135,12 +135,6 @@ def test_documents_are_salted_hashes_that_differ_between_stores(tmp_path):
     assert not any("a.py" in key for key in keys)
 
 
-def test_no_other_user_can_access_the_store(store, telemetry):
-    telemetry.shown("a")
-    assert telemetry.flush()
-    assert store.stat().st_mode & 0o077 == 0
-
-
 def test_an_older_store_is_migrated_and_keeps_its_rows(store):
     connection = sqlite3.connect(store)
     connection.executescript(MIGRATIONS[0])

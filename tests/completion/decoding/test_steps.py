@@ -1,0 +1,108 @@
+"""What a decoding step asks of its drafter, what it scores, and what it teaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from completion.cancellation import CancelToken
+from completion.decoding.decoder import Decoder
+from completion.errors import CancelledError
+from drafting.arrays import IntArray
+from drafting.draft_tree import DraftTree
+from drafting.drafter import ALONE, SharedStep
+from drafting.verifier import AcceptedPath
+from tests.completion.decoding.test_decoding import decoder_at
+
+CODE = "def add(first, second):\n    return "
+
+
+class GivenChain:
+    """A drafter that guesses given tokens once, and keeps what it is asked and told."""
+
+    def __init__(self, *tokens: int) -> None:
+        self.tokens = tokens
+        self.contexts: list[list[int]] = []
+        self.allowed: list[Callable[[int], bool] | None] = []
+        self.steps_ms: list[float] = []
+
+    def propose(
+        self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, shared: SharedStep = ALONE
+    ) -> DraftTree:
+        self.contexts.append(list(context))
+        self.allowed.append(allowed)
+        tokens, self.tokens = self.tokens, ()
+        return DraftTree.empty().after(tokens, "given") if tokens else DraftTree.empty()
+
+    def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
+        assert len(best) == len(tree) + 1
+        self.steps_ms.append(step_ms)
+
+
+def drafted_at(loaded, shown: str, forced: bytes, *guesses: int) -> tuple[Decoder, GivenChain]:
+    decoder, drafter = decoder_at(loaded, shown, forced), GivenChain(*guesses)
+    decoder.drafter = drafter
+    return decoder, drafter
+
+
+def test_of_the_forced_bytes_all_tokens_but_the_last_are_certain_and_guesses_go_on_with_its_bytes(tiny_model):
+    """The model may write a longer token in the place of the last one."""
+    tokenizer = tiny_model.tokenizer
+    forced = b"    return self.items"
+    *certain, final = tokenizer.encode(forced.decode())
+    decoder, drafter = drafted_at(tiny_model, "def f():\n", forced)
+    step = next(decoder.steps(CancelToken()))
+    assert drafter.contexts == [[*decoder.prompt, *certain]]
+    assert step.drafted == len(certain)
+    [allowed] = drafter.allowed
+    assert allowed is not None
+    spelled = tokenizer.token_bytes(final)
+    for token in range(tokenizer.vocabulary_size):
+        data = tokenizer.token_bytes(token)
+        assert allowed(token) == bool(data and (data.startswith(spelled) or spelled.startswith(data)))
+
+
+def test_without_forced_bytes_every_token_may_be_guessed(tiny_model):
+    decoder, drafter = drafted_at(tiny_model, CODE, b"")
+    next(decoder.steps(CancelToken()))
+    assert drafter.allowed == [None]
+
+
+def test_only_the_time_of_a_step_without_the_end_of_the_prompt_is_a_cost_of_its_tree(tiny_model):
+    decoder, drafter = drafted_at(tiny_model, CODE, b"")
+    steps = decoder.steps(CancelToken())
+    next(steps)
+    assert drafter.steps_ms == [0.0]
+    next(steps)
+    assert drafter.steps_ms[1] > 0
+
+
+def test_a_right_guess_behind_a_stop_token_is_not_taken(tiny_model):
+    [first, stop, behind] = _greedy(tiny_model, 3)
+    decoder, _ = drafted_at(tiny_model, CODE, b"", first, stop, behind)
+    decoder.stop_ids = frozenset({stop})
+    steps = list(decoder.steps(CancelToken()))
+    assert [step.tokens for step in steps] == [(first, stop)]
+    assert decoder.session.tokens == [*decoder.prompt, first]
+
+
+def test_a_step_that_is_cancelled_before_it_begins_drafts_nothing(tiny_model):
+    decoder, drafter = drafted_at(tiny_model, CODE, b"")
+    cancel = CancelToken()
+    cancel.cancel()
+    with pytest.raises(CancelledError):
+        next(decoder.steps(cancel))
+    assert drafter.contexts == []
+
+
+def _greedy(loaded, count: int) -> list[int]:
+    """Return different tokens that plain decoding writes first."""
+    decoder, steps = decoder_at(loaded, CODE, b""), []
+    for step in decoder.steps(CancelToken()):
+        steps += step.tokens
+        if len(steps) == count:
+            break
+    assert len(np.unique(steps)) == count
+    return steps

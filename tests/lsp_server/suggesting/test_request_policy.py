@@ -1,0 +1,47 @@
+"""How long no suggestion appears after a deletion and a rejection, and in which lines none does."""
+
+from lsp_server.empty_reason import EmptyReason
+from lsp_server.suggesting.request_policy import MAX_LINE_CHARACTERS
+from tests.lsp_server.scripted_editor import URI, ScriptedEditor
+
+QUIET_S = 10
+
+
+def refusal(editor):
+    return editor.policy.automatic_refusal(editor.document, editor.place())
+
+
+def test_a_deletion_keeps_quiet_until_time_has_passed_or_something_is_typed():
+    editor = ScriptedEditor("x = 12", quiet_ms=1000 * QUIET_S)
+    editor.delete(1)
+    assert refusal(editor) is EmptyReason.DELETING
+    editor.clock.now += QUIET_S
+    assert refusal(editor) is None
+    editor.delete(1)
+    assert refusal(editor) is EmptyReason.DELETING
+    editor.type("3")
+    assert refusal(editor) is None
+
+
+def test_a_replaced_text_is_no_deletion_and_ends_the_quiet_after_one():
+    editor = ScriptedEditor("x = 12", quiet_ms=1000 * QUIET_S)
+    editor.edit(4, 6, "34")
+    assert refusal(editor) is None
+    editor.delete(1)
+    editor.edit(4, 5, "5")
+    assert refusal(editor) is None
+
+
+def test_typing_does_not_end_the_quiet_after_a_rejection():
+    editor = ScriptedEditor("x = ", quiet_ms=1000 * QUIET_S)
+    editor.policy.note_rejection(URI)
+    editor.type("1")
+    assert refusal(editor) is EmptyReason.AFTER_REJECTION
+    editor.clock.now += QUIET_S
+    assert refusal(editor) is None
+
+
+def test_only_a_line_of_more_than_the_maximum_is_too_long():
+    for characters, expected in ((MAX_LINE_CHARACTERS, None), (MAX_LINE_CHARACTERS + 1, EmptyReason.LINE_TOO_LONG)):
+        editor = ScriptedEditor("x" * characters)
+        assert editor.policy.refusal(editor.document, editor.place()) is expected
