@@ -46,8 +46,8 @@ class LoadedEngine:
         context_tokens: Number of positions that the model can attend to; 0 if unknown.
         remark: A sentence for the user about the device; "" if there is nothing to say.
         settle: Takes memory for what is only mapped, while requests run; called once, on a thread of its own.
-        rest: Gives back what only work needs: buffers, the child that parses; called on the worker's thread once the host
-            is idle.
+        rest: Gives back what only work needs, buffers and the child that parses; called on the worker's thread once the
+            host is idle.
         device_failed: Whether an error means that the device failed; if so, the next engine loads without it.
         trouble: Returns a sentence on what fails although requests are served; "" if nothing does.
     """
