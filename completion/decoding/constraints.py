@@ -59,7 +59,10 @@ class Constraints:
         return self._tokenizer.token_bytes(token)
 
     def advance(self, state: ConstraintState, token: int, *, is_guess: bool = False) -> ConstraintState | None:
-        """Return the state after a token, None if the token is not allowed, or a guess beyond the grammar's bounds."""
+        """Return the state after a token, None if the token is not allowed, or a guess beyond the grammar's bounds.
+
+        A token of the model's own that a grammar rejects which does not bind ends the grammar.
+        """
         if token in self._stop_ids:
             return None if state.forced.remaining else state
         data = self._tokenizer.token_bytes(token)
@@ -69,7 +72,9 @@ class Constraints:
         if self._grammar is None or state.grammar is None:
             return ConstraintState(forced, None)
         grammar = self._grammar.advance(state.grammar, data, is_guess=is_guess)
-        return None if grammar is None else ConstraintState(forced, grammar)
+        if grammar is None and (is_guess or self._grammar_binds):
+            return None
+        return ConstraintState(forced, grammar)
 
     def bind(self, state: ConstraintState) -> bool:
         """Return whether the constraints restrict the model's own choice in this state."""
