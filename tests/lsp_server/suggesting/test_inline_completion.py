@@ -149,7 +149,7 @@ async def test_a_closer_that_was_typed_over_is_not_replaced_again():
     assert len(editor.engine.requests) == 1
 
 
-async def test_the_next_request_continues_the_generation_of_a_cancelled_one():
+async def test_the_next_request_continues_the_generation_of_a_cancelled_one_and_it_outlives_its_grace(pass_time):
     editor = ScriptedEditor("x = ")
     first = editor.ask()
     await editor.engine.wait_for_request(1)
@@ -158,6 +158,7 @@ async def test_the_next_request_continues_the_generation_of_a_cancelled_one():
     await settle()
     editor.type("v")
     second = editor.ask()
+    await pass_time(WITHDRAWN_GRACE_S)
     await editor.engine.say("value", done=True)
     assert texts(await second) == ["alue"]
     assert editor.answers[0].reason is EmptyReason.CANCELLED

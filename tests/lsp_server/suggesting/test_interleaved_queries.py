@@ -3,9 +3,8 @@
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.suggesting.ahead import LOOK_S
 from lsp_server.suggesting.generation import PAUSE_S
-from lsp_server.suggesting.inline_completion import WITHDRAWN_GRACE_S
 from lsp_server.suggesting.typing_rhythm import MIN_PAUSES
-from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
+from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle
 
 
 async def test_a_query_whose_text_changed_during_the_debounce_is_not_sent(pass_time):
@@ -33,21 +32,6 @@ async def test_a_query_whose_text_changed_sends_no_second_request_when_the_gener
     assert (await query).reason is EmptyReason.OUTDATED
     assert len(editor.engine.requests) == 1
     await editor.close()
-
-
-async def test_a_generation_that_a_newer_query_uses_outlives_the_grace_of_the_cancelled_one(pass_time):
-    editor = ScriptedEditor("x = ")
-    first = editor.ask()
-    await editor.engine.wait_for_request(1)
-    await editor.engine.say("val")
-    first.cancel()
-    await settle()
-    editor.type("v")
-    second = editor.ask()
-    await pass_time(WITHDRAWN_GRACE_S)
-    await editor.engine.say("value", done=True)
-    assert texts(await second) == ["alue"]
-    assert len(editor.engine.requests) == 1
 
 
 async def test_manual_requests_are_no_keys_from_which_the_debounce_learns():
