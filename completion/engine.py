@@ -18,6 +18,7 @@ from completion.decoding.run_record import RunRecord
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import ParseLimitError
 from completion.memory import Held, MemoryPart
+from completion.model.joint_passes import JointPasses
 from completion.model.loading import LoadedModel
 from completion.next_edit.candidates import forget_texts
 from completion.next_edit.finder import next_edits
@@ -81,7 +82,11 @@ def product_settings(room_bytes: int = 0, workspace_bytes: int = 0) -> EngineSet
 
 
 class Engine(Completer):
-    """Completes requests with the local model."""
+    """Completes requests with the local model.
+
+    Attributes:
+        passes: The model, which runs requests together that are started there.
+    """
 
     def __init__(
         self,
@@ -91,7 +96,7 @@ class Engine(Completer):
         parsing: Parsing = IN_PROCESS,
     ) -> None:
         settings = settings or EngineSettings()
-        self._model = loaded.model
+        self.passes = JointPasses(loaded.model)
         fim_format = detect_format(loaded.tokenizer.special, loaded.name)
         max_tokens = settings.sessions.max_prompt_tokens(loaded.model.shape.max_positions)
         chat = ChatTemplate(loaded.folder, loaded.tokenizer.special)
@@ -100,7 +105,7 @@ class Engine(Completer):
         self._judge, self._gate = Judge(loaded.model, loaded.tokenizer, planner), Gate.shipped()
         self._pace = PromptPace(settings.budget, settings.full_prompt_s)
         self._cold_prompt_s = settings.cold_prompt_s
-        self._sessions = KVSessions(loaded.model, settings.sessions, self._pace.note)
+        self._sessions = KVSessions(loaded.model, settings.sessions, self._pace.note, self.passes.take_turn)
         self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
         self._digest = loaded.digest
         workspaces = Workspaces(self._drafters, loaded.tokenizer, settings.workspace_bytes, parsing)
@@ -148,7 +153,7 @@ class Engine(Completer):
         parts = super().held()
         return {
             **parts,
-            MemoryPart.WEIGHTS: self._model.held_weights(),
+            MemoryPart.WEIGHTS: self.passes.held_weights(),
             MemoryPart.KV_SESSIONS: self._sessions.held(),
             MemoryPart.WORKSPACES: parts[MemoryPart.WORKSPACES] + Held.arrays(self._drafters.arrays()),
         }
@@ -185,7 +190,7 @@ class Engine(Completer):
         grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)
         replaced = replaced_lines(planned.history if planned.deleted_here else "", context)
         return LocalTask(
-            self._tokenizer, planned, context, prompt, grammar, record, self._model, session, self._drafters, replaced
+            self._tokenizer, planned, context, prompt, grammar, record, self.passes, session, self._drafters, replaced
         )
 
     def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt, KVSession]:

@@ -31,7 +31,7 @@ def main() -> None:
     loaded.settle()
     if not isinstance(loaded.engine, Engine):
         raise SystemExit(f"{arguments.model} is no local model.")
-    model = loaded.engine._model  # noqa: SLF001 -- a prompt may be shorter than the session
+    model = loaded.engine.passes.model
     slots = np.arange(min(SESSION_TOKENS, model.shape.max_positions), dtype=np.int32)
     cache = model.new_cache(len(slots))
     model.prefill(slots % model.shape.vocabulary_size, slots, cache, [len(slots) - 1]).argmax()

@@ -17,7 +17,7 @@ from completion.cancellation import NEVER, CancelToken
 from completion.decoding.attempt import Attempt, Branch
 from completion.decoding.decoder import Decoder, Proposal
 from completion.decoding.local_task import LocalTask
-from completion.model.causal_model import CausalModel
+from completion.model.joint_passes import JointPasses
 from completion.model.logits import RowSlice
 from drafting.drafter import SharedStep
 
@@ -46,13 +46,13 @@ class BranchTree:
     """Grows branches of one trunk: the end of the cached tokens, turned into rows again.
 
     Args:
-        model: The model.
+        model: The model, whose passes other requests may share.
         session: KV session with the trunk; `close` restores it.
         root: Number of its tokens that all branches share.
         cancel: Ends a step early.
     """
 
-    def __init__(self, model: CausalModel, session: KVSession, root: int, cancel: CancelToken = NEVER) -> None:
+    def __init__(self, model: JointPasses, session: KVSession, root: int, cancel: CancelToken = NEVER) -> None:
         self._model = model
         self._cancel = cancel
         self._session = session
@@ -117,14 +117,15 @@ class BranchTree:
         logits = self._model.score(tokens, parents, self._session.cache, self._cancel)
         for branch, proposal, anchor in zip(self._branches, proposals, anchors, strict=True):
             own = RowSlice(logits, anchor - kept, 1 + len(proposal.tree))
-            step = branch.decoder.accept(proposal, own, scored_alone=len(tokens) == own.count)
+            step = branch.decoder.accept(proposal, own)
             branch.attempt.add(step)
             branch.rows += [anchor + row for row in step.rows]
             branch.anchor = step.tokens[-1]
 
     def _proposals(self) -> list[Proposal]:
         proposals: list[Proposal] = []
-        rows = others = len(self._branches) - 1
+        company, own = self._model.company(), len(self._branches) - 1
+        rows, others = company.rows + own, company.attempts + own
         for branch in self._branches:
             proposals.append(branch.decoder.propose(SharedStep(rows, others)))
             rows += len(proposals[-1].tree)

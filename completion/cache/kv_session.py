@@ -35,6 +35,10 @@ def ignore_chunk(_tokens: int, _seconds: float) -> None:
     """Do nothing: the default callback."""
 
 
+def at_once() -> None:
+    """Do nothing: the default callback of a session whose requests share the model with no others."""
+
+
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
     """Bounds of the KV sessions.
@@ -86,11 +90,13 @@ class KVSession:
     """
 
     __slots__ = (
+        "_is_computing",
         "_is_exact",
         "_model",
         "_movable",
         "_note_chunk",
         "_settings",
+        "_take_turn",
         "budget",
         "cache",
         "edits",
@@ -101,14 +107,20 @@ class KVSession:
         "used_s",
     )
 
-    def __init__(self, model: CausalModel, settings: SessionSettings, note_chunk: NoteChunk = ignore_chunk) -> None:
+    def __init__(
+        self,
+        model: CausalModel,
+        settings: SessionSettings,
+        note_chunk: NoteChunk = ignore_chunk,
+        take_turn: Callable[[], None] = at_once,
+    ) -> None:
         self._model = model
         self._settings = settings
-        self._note_chunk = note_chunk
+        self._note_chunk, self._take_turn = note_chunk, take_turn
         self.budget: PromptBudget | None = None
         self.cache: KVCache = model.new_cache(settings.capacity)
         self._movable = True
-        self._is_exact = False
+        self._is_exact = self._is_computing = False
         self.tokens: list[int] = []
         self.edits: IntArray = np.zeros(0, dtype=np.int32)
         self.language = ""
@@ -179,9 +191,9 @@ class KVSession:
     def compress(self) -> bool:
         """Keep the cache in less memory until it is needed, rounded; return whether that was done now.
 
-        A session whose requests want an exact cache is never rounded.
+        A session whose requests want an exact cache is never rounded, nor one whose prompt is being computed.
         """
-        if self._is_exact or not self.cache.compress():
+        if self._is_exact or self._is_computing or not self.cache.compress():
             return False
         self.edits = np.maximum(self.edits, np.int32(1))
         return True
@@ -228,10 +240,18 @@ class KVSession:
         self.edits = edits
 
     def _compute(self, slots: IntArray, wanted: Sequence[int], cancel: CancelToken) -> None:
+        self._is_computing = True
+        try:
+            self._compute_chunks(slots, wanted, cancel)
+        finally:
+            self._is_computing = False
+
+    def _compute_chunks(self, slots: IntArray, wanted: Sequence[int], cancel: CancelToken) -> None:
         first_inexact = int(np.argmax(np.append(self._inexact_without(slots), True)))  # of truths: the first one
         start, most = 0, self._settings.chunk_tokens
         size = min(FEWEST_TOKENS, most)
         while start < len(slots):
+            self._take_turn()  # others' requests may run meanwhile
             cancel.raise_if_cancelled()
             chunk = slots[start : start + size]
             tokens = [wanted[slot] for slot in chunk]

@@ -8,7 +8,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 
-from completion.cache.kv_session import BACKGROUND_TOKENS, KVSession, NoteChunk, SessionSettings, ignore_chunk
+from completion.cache.kv_session import (
+    BACKGROUND_TOKENS,
+    KVSession,
+    NoteChunk,
+    SessionSettings,
+    at_once,
+    ignore_chunk,
+)
 from completion.memory import Held
 from completion.model.causal_model import CausalModel
 
@@ -23,6 +30,7 @@ class KVSessions:
         model: The model whose keys and values are cached.
         settings: Bounds of the sessions.
         note_chunk: Callback for every chunk of a prompt that was computed.
+        take_turn: Callback before every chunk.
         clock: Seconds of a monotonic clock.
     """
 
@@ -31,11 +39,12 @@ class KVSessions:
         model: CausalModel,
         settings: SessionSettings,
         note_chunk: NoteChunk = ignore_chunk,
+        take_turn: Callable[[], None] = at_once,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model = model
         self._settings = settings
-        self._note_chunk = note_chunk
+        self._note_chunk, self._take_turn = note_chunk, take_turn
         self._clock = clock
         self._sessions: OrderedDict[str, KVSession] = OrderedDict()
 
@@ -49,7 +58,9 @@ class KVSessions:
         settings = self._settings
         if in_background:
             settings = replace(settings, chunk_tokens=BACKGROUND_TOKENS, abandons_chunks=True)
-        session = self._sessions.pop(document, None) or KVSession(self._model, settings, self._note_chunk)
+        session = self._sessions.pop(document, None)
+        if session is None:
+            session = KVSession(self._model, settings, self._note_chunk, self._take_turn)
         self._sessions[document] = session
         session.in_background, session.used_s = in_background, self._clock()
         for other in self._sessions.values():

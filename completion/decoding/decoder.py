@@ -98,6 +98,7 @@ class Decoder:
         sampling: Parameters of drawing a token.
         stop_ids: Stop tokens.
         state: State of the constraints after the tokens so far.
+        company: Returns what other requests' rows the next step is expected to score.
         tokens: Emitted tokens so far.
     """
 
@@ -110,6 +111,7 @@ class Decoder:
     sampling: Sampling
     stop_ids: frozenset[int]
     state: ConstraintState
+    company: Callable[[], SharedStep] = lambda: ALONE
     tokens: list[int] = field(default_factory=list)
 
     def steps(self, cancel: CancelToken) -> Generator[Step]:
@@ -120,10 +122,10 @@ class Decoder:
         """
         while True:
             cancel.raise_if_cancelled()
-            proposal = self.propose()
+            proposal = self.propose(self.company())
             pending = self._pending()
             logits = self._forward(pending, proposal.tree, cancel)
-            step = self.accept(proposal, logits, scored_alone=len(pending) == 1)
+            step = self.accept(proposal, logits)
             before = len(pending) - 1
             rows = (*range(before), *(before + row for row in step.rows))
             self.session.commit(rows, [*pending, *step.tokens[:-1]])
@@ -131,26 +133,26 @@ class Decoder:
             if step.tokens[-1] in self.stop_ids or step.tokens[-1] == NO_TOKEN:
                 return
 
-    def propose(self, shared: SharedStep = ALONE) -> Proposal:
-        """Draft and prune a tree for a step, which may score other attempts as well."""
+    def propose(self, shared: SharedStep) -> Proposal:
+        """Draft and prune a tree for a step, which may score other attempts and requests as well."""
         started = time.perf_counter()
         guesses = self._guess(self.state, shared)
         proposed = time.perf_counter()
         tree, states = prune(guesses, self.constraints, self.state)
         return Proposal(tree, states, 1e3 * (proposed - started), time.perf_counter())
 
-    def accept(self, proposal: Proposal, logits: Logits, *, scored_alone: bool) -> Step:
+    def accept(self, proposal: Proposal, logits: Logits) -> Step:
         """Emit the accepted path of a scored proposal.
 
         Args:
             proposal: The scored proposal.
             logits: Logits of the anchor and of each node.  # [1 + nodes]
-            scored_alone: Whether the step scored nothing else, so that its time is the cost of such a step.
         """
         tree, states = proposal.tree, proposal.states
         path = accept_path(tree, self._chooser(logits, tree, states), self.stop_ids | {NO_TOKEN})
         verified = time.perf_counter()
         if self.drafter is not None:
+            scored_alone = logits.pass_rows == 1 + len(tree)  # so that its time is the cost of such a step
             step_ms = 1e3 * (verified - proposal.ready) if scored_alone else 0.0
             self.drafter.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, step_ms)
         drafting_ms = proposal.drafting_ms + 1e3 * (time.perf_counter() - verified)

@@ -11,7 +11,7 @@ from completion.decoding.attempt import Attempt
 from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import Decoder
 from completion.decoding.task import Task
-from completion.model.causal_model import CausalModel
+from completion.model.joint_passes import JointPasses
 from completion.request import Mode
 from completion.stopping.replaced_lines import ReplacedLines
 from drafting.session import Drafters, DraftingSession
@@ -25,13 +25,13 @@ class LocalTask(Task):
     """A request in progress on the local model.
 
     Attributes:
-        model: The model.
+        model: The model, whose passes other requests may share.
         session: The document's KV session, which contains the prompt.
         drafters: Source of guesses.
         replaced: What was deleted at the cursor.
     """
 
-    model: CausalModel
+    model: JointPasses
     session: KVSession
     drafters: Drafters
     replaced: ReplacedLines
@@ -64,6 +64,7 @@ class LocalTask(Task):
             sampling=self.request.sampling,
             stop_ids=self.tokenizer.stop_ids,
             state=state,
+            company=self.model.company,
         )
 
     def release(self) -> None:

@@ -174,6 +174,7 @@ def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: flo
         partial(note_failure, loaded.digest, loaded.plan),
         getattr(loaded.model, "settle", lambda: None),
         rest=rest,
+        requests=engine.passes,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from completion.cancellation import CancelToken
@@ -38,6 +38,35 @@ class EngineLike(Protocol):
         """Save what the drafters learned and release all resources."""
 
 
+class Requests(Protocol):
+    """Runs requests of an engine together: each waits in the middle of its work for what all wait for.
+
+    Attributes:
+        joint_requests: Maximum number of requests that are worth running together.
+    """
+
+    joint_requests: int
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Run a request, which raises nothing, until it waits for the first time, or to its end."""
+
+    def run(self) -> None:
+        """Compute what requests wait for, and let them go on until they wait again, or to their ends."""
+
+
+class OneByOne:
+    """Runs requests one after another."""
+
+    joint_requests = 1
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Run a request to its end."""
+        work()
+
+    def run(self) -> None:
+        """Do nothing: no request waits."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedEngine:
     """A ready engine, with the facts that `/health` reports about it.
@@ -50,6 +79,7 @@ class LoadedEngine:
             host is idle.
         device_failed: Whether an error means that the device failed; if so, the next engine loads without it.
         trouble: Returns a sentence on what fails although requests are served; "" if nothing does.
+        requests: Runs the requests of the engine.
     """
 
     engine: EngineLike
@@ -61,6 +91,7 @@ class LoadedEngine:
     settle: Callable[[], None] = lambda: None
     rest: Callable[[], None] = lambda: None
     trouble: Callable[[], str] = lambda: ""
+    requests: Requests = field(default_factory=OneByOne)
 
 
 EngineLoader = Callable[[Progress], LoadedEngine]

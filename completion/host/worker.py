@@ -1,21 +1,23 @@
-"""The thread that owns the model: it loads the engine, then runs jobs piece by piece, the most urgent first."""
+"""The thread that owns the model: it loads the engine, then runs jobs piece by piece, the most urgent first.
+
+Completions of several documents run together where the engine's model is quicker so.
+"""
 
 from __future__ import annotations
 
 import gc
-import itertools
 import logging
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError, RemoteServerError
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
-from completion.host.errors import EngineFailedError, QueueFullError
-from completion.host.job import Job, Urgency, interrupts, superseded_answer, supersedes
+from completion.host.errors import EngineFailedError
+from completion.host.job import Job, JobQueue, Urgency, superseded_answer
 from completion.host.metrics import HostMetrics
 from completion.memory import drop_library, trim_gpu, trim_heap
 from completion.progress import Progress, silent
@@ -23,10 +25,6 @@ from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionR
 
 logger = logging.getLogger(__name__)
 
-_WORKSPACE_FACTOR = 8
-"""How many times `queue_limit` workspace updates may wait: they come in bursts, even before the model is loaded."""
-_OWNERS = 8
-"""Number of users or clients whose queues may be full at once."""
 _IDLE_S = 60.0
 """Time without a job after which freed memory is returned to the system, and to the GPU's driver."""
 _NEVER = 1 << 30
@@ -41,7 +39,7 @@ def _settle(loaded: LoadedEngine) -> None:
 
 
 class EngineWorker:
-    """The queue of jobs and the thread that runs them. The thread sleeps while the queue is empty.
+    """The thread that runs the jobs of a queue. It sleeps while the queue is empty.
 
     A completion yields the thread after each event. So a client that waits for its first text never waits for the whole
     answer of another.
@@ -50,12 +48,7 @@ class EngineWorker:
     def __init__(self, load: EngineLoader, metrics: HostMetrics, *, queue_limit: int) -> None:
         self._load = load
         self._metrics = metrics
-        self._queue_limit = queue_limit
-        self._jobs: list[Job] = []
-        self._running: Job | None = None
-        self._numbers = itertools.count()
-        self._changed = threading.Condition()
-        self._stopped = False
+        self._queue = JobQueue(queue_limit, metrics.queue_length.set)
         self._loaded = False
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._on_progress: Progress = silent
@@ -82,71 +75,28 @@ class EngineWorker:
         self._thread.start()
 
     def submit(self, job: Job) -> None:
-        """Queue a job, and cancel the jobs that it supersedes. The queue's limit does not apply to a `Closing`.
-
-        A job of a document supersedes older ones of the same kind. A completion also supersedes its owner's
-        preparations and completions in advance, interrupts those of others, supersedes or interrupts any request for
-        next edits, and tells the other completions to skip their alternatives.
+        """Queue a job; see `JobQueue.submit`.
 
         Raises:
             QueueFullError: Too many jobs of this urgency wait, of this owner or of all together.
             EngineUnavailableError: The host is stopping.
         """
-        with self._changed:
-            if self._stopped:
-                raise EngineUnavailableError("The engine is stopping.")
-            for older in self._alive():
-                if supersedes(job, older):
-                    older.superseded = True
-                    older.cancel.cancel()
-                elif older is self._running and interrupts(job, older):
-                    older.interrupted = True
-                    older.cancel.cancel()
-                elif job.urgency is Urgency.COMPLETE:
-                    older.cancel.hurry()
-            waiting = [other for other in self._waiting() if other.urgency is job.urgency]
-            own = sum(other.owner == job.owner for other in waiting)
-            limit = self._queue_limit * (_WORKSPACE_FACTOR if job.urgency is Urgency.WORKSPACE else 1)
-            if not isinstance(job.payload, Closing) and (own >= limit or len(waiting) >= _OWNERS * limit):
-                whose = f"{own} of your requests" if own >= limit else f"{len(waiting)} requests of all users"
-                raise QueueFullError(f"{whose} already wait for the model. Try again in a second.")
-            job.number = next(self._numbers)
-            job.turn = own if job.urgency is Urgency.COMPLETE else 0
-            self._push(job)
-            self._changed.notify()
+        self._queue.submit(job)
 
     def withdraw(self, job: Job) -> None:
         """Cancel a job whose client has gone; it does not start again either."""
-        with self._changed:
-            job.withdrawn = True
-            job.cancel.cancel()
+        self._queue.withdraw(job)
 
     @property
     def busy(self) -> bool:
         """Whether a job runs or waits."""
-        with self._changed:
-            return bool(self._alive())
+        return self._queue.busy
 
     def stop(self, timeout_s: float) -> None:
         """Cancel all jobs, close the engine and end the thread. Wait for that `timeout_s` seconds at most."""
-        with self._changed:
-            self._stopped = True
-            for job in self._alive():
-                job.cancel.cancel()
-            self._changed.notify()
+        self._queue.stop()
         if self._loaded:  # loading cannot be interrupted, and needs no clean-up
             self._thread.join(timeout_s)
-
-    def _waiting(self) -> list[Job]:
-        return [job for job in self._jobs if not job.cancel.cancelled]
-
-    def _alive(self) -> list[Job]:
-        running = [self._running] if self._running and not self._running.cancel.cancelled else []
-        return running + self._waiting()
-
-    def _push(self, job: Job) -> None:
-        self._jobs.append(job)
-        self._metrics.queue_length.set(len(self._jobs))
 
     def _work(self) -> None:
         thresholds = gc.get_threshold()
@@ -169,30 +119,15 @@ class EngineWorker:
         trim_heap()  # parsing the vocabulary leaves 60 MB
         drop_library("libllvmlite.so")  # 50 MB that only the loading of kernels runs, where there is no image of them
         threading.Thread(target=_settle, args=(loaded,), name="settle", daemon=True).start()
-        while (job := self._next(loaded.rest)) is not None:
-            self._run(loaded, job)
+        while self._queue.wait(_IDLE_S, partial(self._give_back, loaded)):
+            while (job := self._queue.next(loaded.requests.joint_requests)) is not None:
+                loaded.requests.start(partial(self._run, loaded, job))
+            loaded.requests.run()
         loaded.engine.close()
 
-    def _next(self, rest: Callable[[], None]) -> Job | None:
-        with self._changed:
-            self._running = None
-            trim_after_s: float | None = _IDLE_S
-            while not self._jobs and not self._stopped:
-                if not self._changed.wait(trim_after_s):
-                    rest()
-                    self._give_back()
-                    trim_after_s = None
-            if not self._jobs:
-                return None
-            begun = {job.document for job in self._jobs if job.remaining and job.urgency is not Urgency.WORKSPACE}
-            free = (job for job in self._jobs if job.remaining or job.document not in begun)
-            self._running = min(free, key=lambda job: job.rank)
-            self._jobs.remove(self._running)
-            self._metrics.queue_length.set(len(self._jobs))
-            return self._running
-
-    def _give_back(self) -> None:
+    def _give_back(self, loaded: LoadedEngine) -> None:
         """Return freed memory. A grammar refers to itself, and the first one was frozen with the model's objects."""
+        loaded.rest()
         gc.unfreeze()
         gc.collect()
         gc.freeze()
@@ -210,7 +145,7 @@ class EngineWorker:
                 self._note_trouble(loaded, job)
         except CancelledError as error:
             job.close()
-            if job.interrupted and self._starts_again(job):
+            if job.interrupted and self._queue.starts_again(job):
                 outcome = ""
                 return
             outcome = SUPERSEDED if job.superseded else "cancelled"
@@ -232,6 +167,7 @@ class EngineWorker:
                 outcome = "internal"
                 job.deliver(EngineFailedError.of("The request", error))
         finally:
+            self._queue.ended(job)
             if outcome:
                 job.close()
                 self._metrics.requests.labels(job.urgency.name.lower(), outcome).inc()
@@ -246,17 +182,6 @@ class EngineWorker:
         if trouble != self._trouble:
             self._trouble = trouble
             self._on_trouble(*trouble)
-
-    def _starts_again(self, job: Job) -> bool:
-        """Queue an interrupted job again, unless its client has gone or a newer job of its document supersedes it."""
-        with self._changed:
-            job.interrupted = False
-            job.superseded = any(supersedes(other, job) for other in self._waiting() if other is not job)
-            if job.withdrawn or job.superseded or self._stopped:
-                return False
-            job.cancel = CancelToken()
-            self._push(job)
-            return True
 
     def _serve(self, engine: EngineLike, job: Job) -> bool:
         """Run a job, or the next piece of a completion or workspace update; return whether the job is done."""
@@ -285,8 +210,7 @@ class EngineWorker:
                 job.deliver(self._counted(event, job))
                 job.shown = True
             if event is None or not event.done:
-                with self._changed:
-                    self._push(job)
+                self._queue.put_back(job)
                 return False
         return True
 

@@ -34,6 +34,10 @@ class ModelShape:
 class Logits(Protocol):
     """Scores of the next token for some rows, which may stay on a device until they are read."""
 
+    @property
+    def pass_rows(self) -> int:
+        """Number of rows of the pass that computed them: more than there are here if others shared it."""
+
     def argmax(self) -> IntArray:
         """Return the best token of each row, the lowest id among equals.  # [rows]."""
 
@@ -115,14 +119,29 @@ class KVCache(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class ScorePass:
+    """The arguments of a call of `CausalModel.score`."""
+
+    tokens: IntArray
+    parents: IntArray
+    cache: KVCache
+    cancel: CancelToken = NEVER
+
+
 class CausalModel(Protocol):
     """Decoder with a key-value cache.
 
     A pass may end with a CancelledError soon after its token is cancelled, on a processor before the next layer. The
     slots that it was to write are undefined then; the cache is otherwise as before.
+
+    Attributes:
+        shape: Its sizes.
+        joint_requests: Number of requests that `score_together` serves in less time than one after another; 1 if none.
     """
 
     shape: ModelShape
+    joint_requests: int
 
     def held_weights(self) -> Held:
         """Return where the weights are. May be called on any thread."""
@@ -163,6 +182,18 @@ class CausalModel(Protocol):
             parents: Row of each new node's parent, −1 for a root; parents come before children.  # [rows]
             cache: Scratch slots are written, length stays.
             cancel: Ends the pass.
+        """
+
+    def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
+        """Do what `score` does for several caches, with the same results, in less time where the model can.
+
+        Only a pass that is the only one ends when its token is cancelled.
+
+        Args:
+            passes: What to score; no cache is there twice.
+
+        Raises:
+            ModelError, MemoryError: Of one of them. Nothing is scored then.
         """
 
     def superpose(

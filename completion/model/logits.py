@@ -28,12 +28,14 @@ class DenseLogits:
     Args:
         values: Logits; a row may be longer than the vocabulary.  # [rows, ≥ vocabulary_size]
         vocabulary_size: Number of first columns that are tokens; all by default.
+        pass_rows: Number of rows of the pass that computed them; those of `values` by default.
     """
 
-    __slots__ = ("_best", "_tokens", "size", "values")
+    __slots__ = ("_best", "_tokens", "pass_rows", "size", "values")
 
-    def __init__(self, values: FloatArray, vocabulary_size: int | None = None) -> None:
+    def __init__(self, values: FloatArray, vocabulary_size: int | None = None, pass_rows: int | None = None) -> None:
         self.values = values
+        self.pass_rows = len(values) if pass_rows is None else pass_rows
         self.size = values.shape[1] if vocabulary_size is None else vocabulary_size
         self._tokens = np.zeros((len(values), 0), dtype=np.int32)
         self._best = np.zeros((len(values), 0), dtype=np.float32)
@@ -108,13 +110,20 @@ class PanelLogits(DenseLogits):
         values: Logits, in rows that are longer than the vocabulary.  # [rows, panels · 64]
         largest: Maximum of every panel of 64.  # [rows, panels]
         vocabulary_size: Number of first columns that are tokens.
+        pass_rows: Number of rows of the pass that computed them; those of `values` by default.
     """
 
     __slots__ = ("largest",)
 
-    def __init__(self, values: FloatArray, largest: FloatArray, vocabulary_size: int) -> None:
-        super().__init__(values, vocabulary_size)
+    def __init__(
+        self, values: FloatArray, largest: FloatArray, vocabulary_size: int, pass_rows: int | None = None
+    ) -> None:
+        super().__init__(values, vocabulary_size, pass_rows)
         self.largest = largest
+
+    def part(self, first: int, end: int) -> PanelLogits:
+        """Return the logits of the rows from `first` up to `end`, for one of those that share a pass."""
+        return PanelLogits(self.values[first:end], self.largest[first:end], self.size, self.pass_rows)
 
     @classmethod
     def joined(cls, parts: list[PanelLogits], order: npt.NDArray[np.int64]) -> PanelLogits:
@@ -149,6 +158,11 @@ class RowSlice:
     logits: Logits
     first: int
     count: int
+
+    @property
+    def pass_rows(self) -> int:
+        """See `Logits`."""
+        return self.logits.pass_rows
 
     def argmax(self) -> IntArray:
         """See `Logits`."""

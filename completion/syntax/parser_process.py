@@ -16,9 +16,10 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
-from completion.cancellation import CancelToken
+from completion.cancellation import NEVER, CancelToken
 from completion.errors import ParseLimitError
 from completion.paths import module_environment
 from completion.syntax.parser_child import read, write
@@ -55,7 +56,7 @@ class Parsing(Protocol):
         """
 
     def watch(self, cancel: CancelToken, document: str = "") -> None:
-        """Set the token that cancels the next calls, and the document that they are for."""
+        """Set the token that cancels the next calls, and the document that they are for, in the caller's context."""
 
     def raise_if_cancelled(self) -> None:
         """Raise if the watched token was cancelled.
@@ -111,8 +112,7 @@ class ParserProcess:
         self._wall_limit_s = wall_limit_s
         self._by_kernel = by_kernel
         self._earlier_cpu_s = 0.0  # CPU time of the child before the current call
-        self._cancel = CancelToken()
-        self._document = ""
+        self._watched: ContextVar[tuple[CancelToken, str]] = ContextVar("watched", default=(NEVER, ""))
         self._refused: dict[str, int] = {}  # number of calls still to refuse, by document
         self._child: subprocess.Popen[bytes] | None = None
         self._pipe_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parser")
@@ -149,7 +149,7 @@ class ParserProcess:
 
     def watch(self, cancel: CancelToken, document: str = "") -> None:
         """Set the token that cancels the next calls, and the document that they are for. Start a child that rested."""
-        self._cancel, self._document = cancel, document
+        self._watched.set((cancel, document))
         if self._child is None:
             self.start()
 
@@ -159,7 +159,7 @@ class ParserProcess:
         Raises:
             CancelledError: The watched token was cancelled.
         """
-        self._cancel.raise_if_cancelled()
+        self._watched.get()[0].raise_if_cancelled()
 
     def close(self) -> None:
         """Kill the child."""
@@ -172,13 +172,15 @@ class ParserProcess:
     def _refuse(self) -> None:
         if len(self._refused) >= _MAX_REFUSED_DOCUMENTS:
             self._refused.clear()
-        if self._document:
-            self._refused[self._document] = REFUSED_CALLS
+        _, document = self._watched.get()
+        if document:
+            self._refused[document] = REFUSED_CALLS
 
     def _raise_if_refused(self) -> None:
-        remaining = self._refused.pop(self._document, 0)
+        _, document = self._watched.get()
+        remaining = self._refused.pop(document, 0)
         if remaining > 0:
-            self._refused[self._document] = remaining - 1
+            self._refused[document] = remaining - 1
             raise ParseLimitError(
                 f"Parsing this document exceeded a bound; {remaining} calls for it are refused, this one included."
             )

@@ -9,6 +9,7 @@ from completion.cancellation import CancelToken
 from completion.decoding.finishing import open_grammar
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
+from completion.model.joint_passes import JointPasses
 from completion.model.loading import LoadedModel
 from completion.next_edit.retyping import replaced_lines
 from completion.prompt.fim_format import detect_format
@@ -48,7 +49,7 @@ def task_at(loaded: LoadedModel, cursor: int, settings: SessionSettings | None =
         prompt=prompt,
         grammar=open_grammar(request, prompt.healed, GRAMMARS),
         record=RunRecord(lambda: 0.0),
-        model=loaded.model,
+        model=JointPasses(loaded.model),
         session=session,
         drafters=Drafters(default_calibration(), StepCosts({0: 1.0, 8: 1.2}, 8), loaded.tokenizer.vocabulary_size),
         replaced=replaced_lines(request.history, context),

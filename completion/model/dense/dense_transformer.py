@@ -12,7 +12,7 @@ import torch
 from completion.cancellation import NEVER, CancelToken
 from completion.memory import Held
 from completion.model.architecture import Activation, Architecture, read_architecture
-from completion.model.causal_model import KVCache
+from completion.model.causal_model import KVCache, Logits, ScorePass
 from completion.model.dense.attention import PLAIN, Attention, Kernels, Sight
 from completion.model.dense.held_tensors import held_by, tensors_in
 from completion.model.dense.kv_cache import Angles, Int8Store, Store, TorchCache
@@ -43,6 +43,8 @@ class DenseTransformer:
         int8_cache: Whether keys and values are stored in 8 bits, in about a third of the memory.
         kernels: Operators of the device.
     """
+
+    joint_requests = 1
 
     def __init__(
         self, architecture: Architecture, weights: Weights, *, int8_cache: bool = False, kernels: Kernels = PLAIN
@@ -103,6 +105,10 @@ class DenseTransformer:
     def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> TorchLogits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
         return self._score(self.embedded(self._indices(tokens)), parents, cache, cancel)
+
+    def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
+        """Compute trees one after another; see `CausalModel.score_together`."""
+        return [self.score(each.tokens, each.parents, each.cache, each.cancel) for each in passes]
 
     @torch.inference_mode()
     def superpose(

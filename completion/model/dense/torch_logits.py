@@ -43,6 +43,11 @@ class TorchLogits:
         self._best = np.zeros((len(values), 0), dtype=np.float32)
         self._rows: dict[int, FloatArray] = {}
 
+    @property
+    def pass_rows(self) -> int:
+        """See `Logits`."""
+        return len(self._values)
+
     def argmax(self) -> IntArray:
         """Return the best token of each row, the lowest id among equals.  # [rows]."""
         self._keep(1)

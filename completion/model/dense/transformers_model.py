@@ -16,7 +16,7 @@ import torch
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import ModelDamagedError, ModelError, UnsupportedModelError
 from completion.memory import Held
-from completion.model.causal_model import KVCache, Logits, ModelShape
+from completion.model.causal_model import KVCache, Logits, ModelShape, ScorePass
 from completion.model.dense.held_tensors import held_by
 from completion.model.dense.transformers_cache import TransformersCache, rotated
 from completion.model.draft_rows import tree_layout
@@ -49,6 +49,8 @@ class _Rows:
 
 class TransformersModel:
     """Scores rows of tokens with transformers' own modules."""
+
+    joint_requests = 1
 
     def __init__(self, module: Any, threads: int | None = None) -> None:  # noqa: ANN401 -- transformers is untyped
         if threads is not None:
@@ -129,6 +131,10 @@ class TransformersModel:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
         cancel.raise_if_cancelled()
         return self._score(tokens, None, parents, cache)
+
+    def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
+        """Compute trees one after another; see `CausalModel.score_together`."""
+        return [self.score(each.tokens, each.parents, each.cache, each.cancel) for each in passes]
 
     @torch.inference_mode()
     def superpose(

@@ -118,3 +118,16 @@ def test_a_document_that_is_rounded_again_and_again_stays_cached(model):
         assert session.compress()
     assert computed == [399, 0, 0, 0, 0]
     assert set(session.edits) == {1}
+
+
+def test_a_session_whose_prompt_is_being_computed_is_not_rounded_for_another(model):
+    """What is computed after a rounded slot is inexact, which the session has settled before it starts."""
+    tried = []
+    settings = SessionSettings(capacity=512, spare_slots=64, chunk_tokens=64)
+    session = KVSession(model, settings, take_turn=lambda: tried.append(session.compress()))
+    prepared(session)
+    assert len(tried) > 2
+    assert not any(tried)
+    assert not session.edits.any()
+    assert session.compress()
+    assert session.edits.all()

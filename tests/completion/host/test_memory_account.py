@@ -79,7 +79,7 @@ async def test_health_has_the_same_account_on_request(runtime, engine):
 
 
 def test_the_weights_are_counted_as_what_they_are(engine):
-    model = engine.engine._model
+    model = engine.engine.passes.model
     tensors = {(each.data_ptr(), each.nbytes) for each in _tensors(model.weights)}
     parts = memory_account(engine.engine.held).parts
     assert parts[MemoryPart.WEIGHTS] == pytest.approx(sum(size for _, size in tensors), rel=0.02)

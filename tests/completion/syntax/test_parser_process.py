@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextvars import copy_context
 
 import psutil
 import pytest
@@ -109,11 +110,11 @@ def test_a_cancelled_call_returns_before_its_text_is_parsed():
     parser, cancel, outcome = ParserProcess(cpu_limit_s=60), CancelToken(), []
 
     def call():
+        parser.watch(cancel)
         with pytest.raises(CancelledError) as raised:
             parser(definitions, HOSTILE["arrows"][1], "java")
         outcome.append(raised.value)
 
-    parser.watch(cancel)
     caller = threading.Thread(target=call)
     caller.start()
     cancel.cancel()
@@ -149,3 +150,20 @@ def test_no_child_outlives_a_killed_parent():
     if psutil.pid_exists(child):
         psutil.Process(child).wait(10)
     assert not psutil.pid_exists(child)
+
+
+def test_requests_that_take_turns_watch_their_own_tokens_and_documents(parser):
+    contexts = {name: copy_context() for name in ("hostile", "cancelled", "other")}
+    cancelled = CancelToken()
+    cancelled.cancel()
+    for name, context in contexts.items():
+        context.run(parser.watch, cancelled if name == "cancelled" else CancelToken(), name)
+    language, text = HOSTILE["arrows"]
+    for _ in range(2):  # the second call is refused
+        with pytest.raises(ParseLimitError):
+            contexts["hostile"].run(parser, definitions, text, language)
+    with pytest.raises(CancelledError):
+        contexts["cancelled"].run(parser, definitions, *SMALL)
+    assert [found.name for found in contexts["other"].run(parser, definitions, *SMALL)] == ["f"]
+    with pytest.raises(ParseLimitError, match="refused"):
+        contexts["hostile"].run(parser, definitions, *SMALL)

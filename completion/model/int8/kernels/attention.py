@@ -7,7 +7,7 @@ nodes lie. Sums are formed by position, not by slot, so a node of a tree gets bi
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import carray, njit, types
 
 from completion.model.int8.kernels.attention_product import (
     mix_values,
@@ -15,6 +15,7 @@ from completion.model.int8.kernels.attention_product import (
 )
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SCRATCH_FLOATS, SPAN_SLOTS, VALUE_CHANNELS
 from completion.model.int8.kernels.vector import (
+    SHORT,
     bits_of,
     exp,
     float_of,
@@ -23,14 +24,34 @@ from completion.model.int8.kernels.vector import (
     largest_of,
     load_float,
     load_floats,
+    operation,
     store_float,
     store_floats,
     sum_of,
 )
-from completion.model.int8.kernels.views import CacheView, RowsView
+from completion.model.int8.kernels.views import CacheView, RowsView, Sequences, Sizes
 from drafting.arrays import FloatArray, IntArray
 
 _ZERO, _NOTHING = np.float32(0.0), -np.float32(np.inf)
+
+_shorts_at = operation(types.CPointer(types.uint16), types.int64)(lambda b, at: b.inttoptr(at, SHORT.as_pointer()))
+
+
+@njit(inline="always")
+def cache_of(sequences: Sequences, index: int, sizes: Sizes) -> CacheView:
+    """Return the keys and values of a sequence."""
+    layers, heads, width = sizes.layers, sizes.kv_heads, sizes.attention // (sizes.kv_heads * sizes.group)
+    slots, at = sequences.slots[index], sequences.addresses[index]
+    blocks, parts = slots // BLOCK_SLOTS, width // VALUE_CHANNELS
+    return CacheView(
+        carray(_shorts_at(at[0]), (layers, heads, blocks, width // 2, BLOCK_SLOTS, 2), np.uint16),
+        carray(_shorts_at(at[1]), (layers, heads, slots, width), np.uint16),
+        carray(_shorts_at(at[2]), (layers, heads, parts, slots, LANES, 2), np.uint16),
+        sequences.cosines,
+        sequences.sines,
+        sequences.first_angles,
+        sequences.windows,
+    )
 
 
 @njit(inline="always")
@@ -67,7 +88,7 @@ def write_row(
         qkv: Projections; keys are rounded to bfloat16.  # [rows, (heads + 2 kv_heads) · head_dim]
         queries: Receives rotated queries times `factor`.  # [kv_heads, ≥ rows · heads / kv_heads, head_dim]
         rows: Slots and positions.
-        cache: Receives key and value.
+        cache: The row's sequence, which receives key and value.
     """
     kv_heads, head_dim = cache.plain_keys.shape[1], cache.plain_keys.shape[3]
     half, group = head_dim // 2, heads // kv_heads
@@ -118,7 +139,7 @@ def attend(
     scratch: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Compute the attention of `count` ≤ 6 neighbouring queries of one KV head: softmax(q kᵀ) v.
+    """Compute the attention of `count` ≤ 6 neighbouring queries of one KV head and sequence: softmax(q kᵀ) v.
 
     Slots before the window of every query are left out.
 
@@ -129,7 +150,7 @@ def attend(
         count: Number of queries.
         queries: Rotated queries.  # [kv_heads, at least rows · group, head_dim], group = heads / kv_heads
         rows: The slots that each row sees.
-        cache: Keys and values.
+        cache: Keys and values of the sequence.
         scratch: The thread's own scratch.  # [≥ SCRATCH_FLOATS + 6 · slots]
         out: Receives the results.  # [rows, heads · head_dim]
     """

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from numba import njit
 
 from completion.model.int8.kernels import kernel_sources
-from completion.model.int8.kernels.attention import attend, write_row
+from completion.model.int8.kernels.attention import attend, cache_of, write_row
 from completion.model.int8.kernels.attention_product import TILE_QUERIES
 from completion.model.int8.kernels.instructions.amx import configure, release
 from completion.model.int8.kernels.int8_product import (
@@ -39,7 +39,7 @@ from completion.model.int8.kernels.sizes import (
     STORE,
     UP,
 )
-from completion.model.int8.kernels.views import Buffers, CacheView, Outputs, RowsView, Sizes
+from completion.model.int8.kernels.views import Buffers, Outputs, RowsView, Sequences, Sizes
 from completion.model.int8.kernels.work_sharing import claim, claim_near, finish, is_stopped, wait
 from drafting.arrays import FloatArray, IntArray
 
@@ -52,15 +52,15 @@ Two threads: 1 to 4 rows took 0.94 to 0.95 of the time, 8 rows 0.97; 128 rows to
 
 @njit
 def _attention_block(
-    thread: int, layer: int, sizes: Sizes, table: IntArray, rows: RowsView, cache: CacheView, buffers: Buffers
+    thread: int, layer: int, sizes: Sizes, table: IntArray, rows: RowsView, sequences: Sequences, buffers: Buffers
 ) -> None:
     """Compute x += W_o · attention(W_qkv · norm(x)); the output may have a norm, as may queries and keys."""
     stage, count, columns = layer * LAYER_STAGES, len(rows.slots), table[layer]
     hidden = _inputs(buffers, sizes.hidden, sizes.hidden_group)
     _normalise(stage, count, columns[NORM_1 : NORM_1 + 3], sizes, hidden, buffers)
     _multiply(thread, stage + 1, count, sizes.qkv, hidden, columns[QKV : QKV + 3], STORE, buffers.qkv, buffers)
-    _write(stage + 2, layer, sizes, columns, rows, cache, buffers)
-    _attend(thread, stage + 3, layer, rows, cache, buffers)
+    _write(stage + 2, layer, sizes, columns, rows, sequences, buffers)
+    _attend(thread, stage + 3, layer, sizes, rows, sequences, buffers)
     attention = _inputs(buffers, sizes.attention, sizes.attention_group)
     _quantise(stage + 4, count, buffers.attention, attention, buffers)
     matrix, norm = columns[ATTENTION_OUT : ATTENTION_OUT + 3], columns[POST_NORM_1 : POST_NORM_1 + 3]
@@ -193,11 +193,12 @@ def _panels(
 
 @njit
 def _write(
-    stage: int, layer: int, sizes: Sizes, columns: IntArray, rows: RowsView, cache: CacheView, buffers: Buffers
+    stage: int, layer: int, sizes: Sizes, columns: IntArray, rows: RowsView, sequences: Sequences, buffers: Buffers
 ) -> None:
     """Rotate queries and keys, normalised if the family does, and write keys and values to their slots."""
-    counters, count, head_dim = buffers.counters.ctypes.data, len(rows.slots), cache.plain_keys.shape[3]
-    heads = buffers.attention.shape[1] // head_dim
+    counters, count = buffers.counters.ctypes.data, len(rows.slots)
+    heads = sizes.kv_heads * sizes.group
+    head_dim = sizes.attention // heads
     row = claim(counters, stage)
     while row < count:
         if columns[QUERY_NORM] != 0:
@@ -205,6 +206,7 @@ def _write(
                 at = buffers.qkv[row].ctypes.data + 4 * head * head_dim
                 norm = columns[QUERY_NORM if head < heads else KEY_NORM]
                 normalise_row(at, norm, head_dim, sizes.epsilon, at)
+        cache = cache_of(sequences, rows.sequences[row], sizes)
         write_row(layer, row, heads, sizes.attention_scale, buffers.qkv, buffers.queries, rows, cache)
         finish(counters, stage)
         row = claim(counters, stage)
@@ -212,24 +214,36 @@ def _write(
 
 
 @njit
-def _attend(thread: int, stage: int, layer: int, rows: RowsView, cache: CacheView, buffers: Buffers) -> None:
-    """Compute attention in tiles of up to six queries of a KV head.
+def _attend(
+    thread: int, stage: int, layer: int, sizes: Sizes, rows: RowsView, sequences: Sequences, buffers: Buffers
+) -> None:
+    """Compute attention in tiles of up to six queries of a KV head and a sequence.
 
-    The last tiles see the most slots, so they are claimed first.
+    The last tiles of a sequence see the most slots, so they are claimed first.
     """
-    counters, kv_heads = buffers.counters.ctypes.data, cache.plain_keys.shape[1]
-    head_dim = cache.plain_keys.shape[3]
-    queries = len(rows.slots) * (buffers.attention.shape[1] // head_dim // kv_heads)
-    tiles = (queries + TILE_QUERIES - 1) // TILE_QUERIES
+    counters, before, end = buffers.counters.ctypes.data, 0, len(rows.slots)
     item = claim(counters, stage)
-    while item < tiles * kv_heads:
-        head, tile = item % kv_heads, tiles - 1 - item // kv_heads
-        first, end = tile * queries // tiles, (tile + 1) * queries // tiles
-        scratch = buffers.scratch[thread]
-        attend(layer, head, first, end - first, buffers.queries, rows, cache, scratch, buffers.attention)
-        finish(counters, stage)
-        item = claim(counters, stage)
-    wait(counters, stage, tiles * kv_heads)
+    while end > 0:
+        start = _first_row(rows, end - 1)
+        cache, queries = cache_of(sequences, rows.sequences[start], sizes), (end - start) * sizes.group
+        tiles = (queries + TILE_QUERIES - 1) // TILE_QUERIES
+        while item < before + tiles * sizes.kv_heads:
+            head, tile = (item - before) % sizes.kv_heads, tiles - 1 - (item - before) // sizes.kv_heads
+            first, last = tile * queries // tiles, (tile + 1) * queries // tiles
+            at, scratch = start * sizes.group + first, buffers.scratch[thread]
+            attend(layer, head, at, last - first, buffers.queries, rows, cache, scratch, buffers.attention)
+            finish(counters, stage)
+            item = claim(counters, stage)
+        before, end = before + tiles * sizes.kv_heads, start
+    wait(counters, stage, before)
+
+
+@njit(inline="always")
+def _first_row(rows: RowsView, row: int) -> int:
+    """Return the first row of a row's sequence."""
+    while row > 0 and rows.sequences[row - 1] == rows.sequences[row]:
+        row -= 1
+    return row
 
 
 def _compiled(kernel_sources: str) -> Callable[..., None]:
@@ -244,7 +258,7 @@ def _compiled(kernel_sources: str) -> Callable[..., None]:
         sizes: Sizes,
         table: IntArray,
         rows: RowsView,
-        cache: CacheView,
+        sequences: Sequences,
         buffers: Buffers,
         outputs: Outputs,
         stop: int,
@@ -256,7 +270,7 @@ def _compiled(kernel_sources: str) -> Callable[..., None]:
             configure(0)
         layer = 0
         while layer < sizes.layers and not is_stopped(stop):
-            _attention_block(thread, layer, sizes, table, rows, cache, buffers)
+            _attention_block(thread, layer, sizes, table, rows, sequences, buffers)
             _mlp_block(thread, layer, sizes, table[layer], len(rows.slots), buffers)
             layer += 1
         if layer == sizes.layers and len(rows.wanted):
@@ -276,7 +290,7 @@ Args:
     sizes: Sizes of the architecture.
     table: Addresses of the layers' weights, then of the final norm and the head.  # [layers + 1, LAYER_COLUMNS]
     rows: The rows to compute; their embeddings are in buffers.x.
-    cache: Read and written.
+    sequences: The rows' sequences, whose caches are read and written.
     buffers: Shared by all threads; counters are zero.
     outputs: Receives the logits of rows.wanted.
     stop: Address of an int64; the pass ends before its next layer once that is not 0.

@@ -19,10 +19,10 @@ from numba.extending import intrinsic, lower_builtin, models, register_model, ty
 
 from completion.model.int8.kernels.sizes import LANES
 
-BYTE, INT, LONG, FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
+BYTE, SHORT, INT, LONG, FLOAT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 FLOATS, INTS = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
 BYTES = ir.VectorType(BYTE, 4 * LANES)
-SHORTS = ir.VectorType(ir.IntType(16), LANES)
+SHORTS = ir.VectorType(SHORT, LANES)
 
 Values = list[ir.Value]
 Emit = Callable[..., ir.Value]

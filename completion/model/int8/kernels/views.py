@@ -34,6 +34,26 @@ class CacheView(NamedTuple):
     windows: IntArray
 
 
+class Sequences(NamedTuple):
+    """The sequences of a pass: where the arrays of each one's `CacheView` are, and what they have in common.
+
+    Attributes:
+        addresses: Addresses of keys, keys before rotation, and values of each.  # int64 [sequences, 3]
+        slots: Number of slots of each.  # [sequences]
+        cosines: See `CacheView`.
+        sines: See `CacheView`.
+        first_angles: See `CacheView`.
+        windows: See `CacheView`.
+    """
+
+    addresses: IntArray
+    slots: IntArray
+    cosines: FloatArray
+    sines: FloatArray
+    first_angles: IntArray
+    windows: IntArray
+
+
 class CompressedView(NamedTuple):
     """One sequence's past in 8 bits; see `compressed_slots`.
 
@@ -55,9 +75,10 @@ class CompressedView(NamedTuple):
 
 
 class RowsView(NamedTuple):
-    """Slots and positions of rows, and the slots that they see.
+    """Slots and positions of rows, and the slots that they see, each in its own sequence.
 
     Attributes:
+        sequences: Index of a row's sequence. Rows of a sequence are neighbours, and sequences ascend.  # [rows]
         slots: Slot that receives a row's key and value.  # [rows]
         positions: Rotary position of a row.  # [rows]
         contiguous: Number of first slots that a row sees.  # [rows]
@@ -66,6 +87,7 @@ class RowsView(NamedTuple):
         wanted: Rows whose logits to compute.  # [any]
     """
 
+    sequences: IntArray
     slots: IntArray
     positions: IntArray
     contiguous: IntArray

@@ -31,7 +31,8 @@ from completion.model.int8.kernels.processor import ON_ARM, weight_layout
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS
 from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.packing import check_sizes
-from completion.model.int8.quantized import QuantizedTransformer, tree_rows
+from completion.model.int8.quantized import QuantizedTransformer
+from completion.model.int8.rows import tree_rows
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.transformer import has_int8_instructions, load_transformer
 from tests.completion.model.rows import chain, rows_of, slots, tokens

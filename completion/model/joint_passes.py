@@ -1,0 +1,171 @@
+"""Runs the passes of several requests as one: a request waits in its own greenlet until the others have theirs ready.
+
+A pass of a few rows takes little longer than a pass of one, because it reads the same weights. Rows are independent, so
+a request gets the logits that it would get alone. Code of requests reads as without it: a greenlet can wait in the
+middle of any call. Source of the idea, batches that are put together anew for each step: "Orca: A Distributed Serving
+System for Transformer-Based Generative Models", section 3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+
+from greenlet import getcurrent, greenlet
+
+from completion.cancellation import NEVER, CancelToken
+from completion.memory import Held
+from completion.model.causal_model import CausalModel, KVCache, Logits, ScorePass
+from drafting.arrays import FloatArray, IntArray
+from drafting.drafter import ALONE, SharedStep
+
+
+class _Request(greenlet):
+    """A request.
+
+    Attributes:
+        wanted: The pass that it waits for; None if it only waits for its turn.
+        scored: That pass's logits, or why there are none.
+    """
+
+    wanted: ScorePass | None = None
+    scored: Logits | Exception | None = None
+
+    def wait(self) -> None:
+        """Let who runs the requests go on, until it is this one's turn again."""
+        assert self.parent is not None  # noqa: S101 - only a thread's main greenlet has none
+        self.parent.switch()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it needs no pass any more."""
+        return self.wanted is not None and self.wanted.cancel.cancelled
+
+
+class JointPasses:
+    """A `CausalModel` whose `score` waits until the other requests have theirs ready. Not thread-safe.
+
+    Whatever calls it outside a request that was started here gets a pass of its own at once.
+
+    Args:
+        model: Computes the passes.
+
+    Attributes:
+        model: The model.
+        shape: Its sizes.
+        joint_requests: Maximum number of requests that are worth running together.
+    """
+
+    def __init__(self, model: CausalModel) -> None:
+        self.model = model
+        self._requests: list[_Request] = []  # in the order of their start; all wait unless one runs
+        self.shape, self.joint_requests = model.shape, model.joint_requests
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Run a request until it waits for the first time, or to its end.
+
+        Args:
+            work: The request; it must raise nothing.
+        """
+        request = _Request(work)
+        request.gr_context = copy_context()
+        self._requests.append(request)
+        self._go_on(request)
+
+    def run(self) -> None:
+        """Compute the passes that requests wait for, and let each go on until it waits again, or to its end.
+
+        Of those that wait for their turn, the oldest goes on.
+        """
+        scoring = [request for request in self._requests if request.wanted is not None]
+        waiting = [request for request in self._requests if request.wanted is None]
+        self._score([request for request in scoring if not request.is_cancelled])
+        for request in (*scoring, *waiting[:1]):
+            self._go_on(request)
+
+    def take_turn(self) -> None:
+        """Let other requests run before a long computation."""
+        request = self._current()
+        if request is not None:
+            request.wait()
+
+    def company(self) -> SharedStep:
+        """Return what the calling request's next pass is expected to score for others."""
+        request = self._current()
+        others = [other for other in self._requests if request is not None and other is not request]
+        if not others:
+            return ALONE
+        return SharedStep(sum(1 if other.wanted is None else len(other.wanted.tokens) for other in others), len(others))
+
+    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
+        """Score rows together with those of the other requests; see `CausalModel.score`."""
+        request = self._current()
+        if request is None:
+            return self.model.score(tokens, parents, cache, cancel)
+        request.wanted = ScorePass(tokens, parents, cache, cancel)
+        request.wait()
+        scored, request.wanted, request.scored = request.scored, None, None
+        cancel.raise_if_cancelled()
+        if isinstance(scored, Exception):
+            raise scored
+        assert scored is not None  # noqa: S101 - only a cancelled request gets nothing
+        return scored
+
+    def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
+        """See `CausalModel`."""
+        return self.model.score_together(passes)
+
+    def prefill(
+        self,
+        tokens: IntArray,
+        slots: IntArray,
+        cache: KVCache,
+        logits_rows: Sequence[int] = (),
+        cancel: CancelToken = NEVER,
+    ) -> Logits:
+        """See `CausalModel`. It takes a pass of its own, for which `take_turn` should have been called."""
+        return self.model.prefill(tokens, slots, cache, logits_rows, cancel)
+
+    def superpose(
+        self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER
+    ) -> Logits:
+        """See `CausalModel`."""
+        return self.model.superpose(tokens, weights, parents, cache, cancel)
+
+    def new_cache(self, capacity: int) -> KVCache:
+        """See `CausalModel`."""
+        return self.model.new_cache(capacity)
+
+    def held_weights(self) -> Held:
+        """See `CausalModel`."""
+        return self.model.held_weights()
+
+    def __len__(self) -> int:
+        """Return the number of requests that have not ended."""
+        return len(self._requests)
+
+    def _current(self) -> _Request | None:
+        """Return the request that calls; None if the caller is none of these."""
+        caller = getcurrent()
+        return next((request for request in self._requests if request is caller), None)
+
+    def _go_on(self, request: _Request) -> None:
+        request.switch()
+        if request.dead:
+            self._requests.remove(request)
+
+    def _score(self, requests: Sequence[_Request]) -> None:
+        """Compute the passes of requests together; if that fails, one by one, so that each gets its own error."""
+        passes = [request.wanted for request in requests if request.wanted is not None]
+        try:
+            scored: Sequence[Logits | Exception] = self.model.score_together(passes) if passes else ()
+        except Exception:  # noqa: BLE001 - whatever it is, it belongs to one of them
+            scored = [self._scored_alone(each) for each in passes]
+        for request, outcome in zip(requests, scored, strict=True):
+            request.scored = outcome
+
+    def _scored_alone(self, wanted: ScorePass) -> Logits | Exception:
+        try:
+            return self.model.score(wanted.tokens, wanted.parents, wanted.cache, wanted.cancel)
+        except Exception as error:  # noqa: BLE001 - for the request, not for who runs it
+            return error

@@ -1,0 +1,172 @@
+"""Completions of several documents share forward passes; each has the text and the end that it has alone."""
+
+from __future__ import annotations
+
+import queue
+import threading
+
+import pytest
+
+from completion.cancellation import CancelToken
+from completion.engine import Engine
+from completion.host.engine_protocol import LoadedEngine
+from completion.host.job import Job, Urgency
+from completion.host.metrics import HostMetrics
+from completion.host.worker import EngineWorker
+from completion.request import CompletionEvent, CompletionRequest, Mode
+
+SOURCE = "class Stack:\n    def __init__(self):\n        self.items = []\n\n"
+TAILS = [
+    "    def push(self, item):\n        self.it",
+    "    def pop(self):\n        return ",
+    "    def peek(self",
+    "    x = [",
+]
+TOGETHER = 3
+
+
+def request_in(number: int, **fields) -> CompletionRequest:
+    tail = TAILS[number % len(TAILS)]
+    values = {"mode": Mode.BLOCK, "max_tokens": 6 + 2 * number, "filters": False, "document": f"d{number}", **fields}
+    return CompletionRequest(SOURCE * (1 + number) + tail, "\n", "python", **values)
+
+
+def text_of(event: CompletionEvent) -> str:
+    return event.suggestions[0].text if event.suggestions else event.dropped
+
+
+class Answers:
+    """Takes the events of jobs, on the worker's thread."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, list] = {}
+        self._ended: queue.Queue[str] = queue.Queue()
+
+    def job(self, name: str, request: CompletionRequest, urgency: Urgency = Urgency.COMPLETE) -> Job:
+        self.events[name] = []
+        return Job(urgency, request, lambda event: self._take(name, event))
+
+    def wait_for(self, count: int) -> None:
+        for _ in range(count):
+            self._ended.get(timeout=60)
+
+    def text(self, name: str) -> str:
+        return text_of(self.events[name][-1])
+
+    def _take(self, name: str, event) -> None:
+        self.events[name].append(event)
+        if not isinstance(event, CompletionEvent) or event.done:
+            self._ended.put(name)
+
+
+@pytest.fixture
+def engine(tiny_model):
+    engine = Engine(tiny_model)
+    engine.passes.joint_requests = TOGETHER
+    return engine
+
+
+@pytest.fixture
+def groups(engine, monkeypatch):
+    """The numbers of requests that shared each pass."""
+    found, score = [], engine.passes.model.score_together
+
+    def noted(passes):
+        found.append(len(passes))
+        return score(passes)
+
+    monkeypatch.setattr(engine.passes.model, "score_together", noted)
+    return found
+
+
+@pytest.fixture
+def start(engine):
+    """Start a worker with jobs that wait already when it has loaded its engine."""
+    workers = []
+
+    def start(*jobs: Job) -> EngineWorker:
+        worker = EngineWorker(
+            lambda _: LoadedEngine(engine, "tiny", "cpu", requests=engine.passes), HostMetrics(), queue_limit=16
+        )
+        workers.append(worker)
+        for job in jobs:
+            worker.submit(job)
+        worker.start(lambda *_: None, lambda _: None, lambda: None)
+        return worker
+
+    yield start
+    for worker in workers:
+        worker.stop(60)
+
+
+def texts_alone(tiny_model, requests):
+    return [text_of([*Engine(tiny_model).complete(each, CancelToken())][-1]) for each in requests]
+
+
+def test_completions_of_several_documents_share_passes_and_have_the_text_of_each_alone(start, groups, tiny_model):
+    answers, requests = Answers(), [request_in(number) for number in range(5)]
+    start(*(answers.job(each.document, each) for each in requests))
+    answers.wait_for(len(requests))
+    assert [answers.text(each.document) for each in requests] == texts_alone(tiny_model, requests)
+    assert max(groups) == TOGETHER
+    assert groups.count(1) < len(groups) / 2
+
+
+def test_requests_of_one_document_never_run_together(start, groups, tiny_model):
+    answers = Answers()
+    requests = [request_in(0, document=""), request_in(1, document="")]
+    start(*(answers.job(str(number), each) for number, each in enumerate(requests)))
+    answers.wait_for(2)
+    assert [answers.text("0"), answers.text("1")] == texts_alone(tiny_model, requests)
+    assert set(groups) == {1}
+
+
+def test_a_client_that_goes_leaves_the_others_as_they_are(start, tiny_model):
+    answers, requests = Answers(), [request_in(number) for number in range(TOGETHER)]
+    gone = answers.job("gone", requests[1])
+    deliver = gone.deliver
+
+    def go(event):
+        worker.withdraw(gone)
+        deliver(event)
+
+    gone.deliver = go
+    worker = start(answers.job("d0", requests[0]), gone, answers.job("d2", requests[2]))
+    answers.wait_for(3)
+    assert [answers.text("d0"), answers.text("d2")] == texts_alone(tiny_model, requests[::2])
+    assert answers.events["gone"][-1].code == "cancelled"
+
+
+def test_what_is_generated_in_advance_gives_way_to_a_completion_and_starts_again(start, groups, tiny_model):
+    answers = Answers()
+    ahead, asked = request_in(0, ahead=True, document="a\0ada"), request_in(1, document="b\0bob")
+    job = answers.job("ahead", ahead, Urgency.AHEAD)
+    score = job.deliver
+
+    def first(event):
+        job.deliver = score
+        worker.submit(answers.job("asked", asked))
+        score(event)
+
+    job.deliver = first
+    worker = start(job)
+    answers.wait_for(2)
+    assert [answers.text("ahead"), answers.text("asked")] == texts_alone(tiny_model, [ahead, asked])
+
+
+def test_a_worker_that_stops_ends_the_requests_that_wait_in_the_middle_of_a_step(start):
+    answers = Answers()
+    jobs = [answers.job(f"d{number}", request_in(number, max_tokens=200)) for number in range(TOGETHER)]
+    deliver = jobs[0].deliver
+
+    def stop(event):
+        jobs[0].deliver, stopped = deliver, threading.Event()
+        with jobs[-1].cancel.calling(stopped.set):
+            threading.Thread(target=worker.stop, args=(60,)).start()
+            assert stopped.wait(60)
+        deliver(event)
+
+    jobs[0].deliver = stop
+    worker = start(*jobs)
+    answers.wait_for(TOGETHER)
+    assert {answers.events[f"d{number}"][-1].code for number in range(TOGETHER)} == {"cancelled"}
