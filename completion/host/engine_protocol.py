@@ -39,13 +39,11 @@ class EngineLike(Protocol):
 
 
 class Requests(Protocol):
-    """Runs requests of an engine together: each waits in the middle of its work for what all wait for.
+    """Runs requests of an engine together: each waits in the middle of its work for what all wait for."""
 
-    Attributes:
-        joint_requests: Maximum number of requests that are worth running together.
-    """
-
-    joint_requests: int
+    @property
+    def joint_requests(self) -> int:
+        """Maximum number of requests that are worth running together."""
 
     def start(self, work: Callable[[], None]) -> None:
         """Run a request, which raises nothing, until it waits for the first time, or to its end."""

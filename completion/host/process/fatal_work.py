@@ -16,7 +16,7 @@ from typing import TypeVar
 from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import DocumentRefusedError
-from completion.host.engine_protocol import EngineLike
+from completion.host.engine_protocol import EngineLike, Requests
 from completion.host.process.clients import lasting_key
 from completion.memory import Held, MemoryPart
 from completion.paths import writing_to
@@ -26,8 +26,9 @@ HOSTS = 2
 """Hosts that may end on a text in a row: the first one may have ended for another reason."""
 REFUSED_S = 60.0
 """Time after which a changed version of such a text is served again."""
+ALONE_S = 600.0
+"""Time after a host's end in which works run one by one, so that a second end tells which of several it was."""
 _REMEMBERED_S = 86_400.0
-_NOTHING = ("", "")
 _T = TypeVar("_T")
 
 
@@ -62,35 +63,45 @@ class FatalWork:
         self._path = path
         self._clock = clock
         self._deaths: dict[str, _Deaths] = {}
+        self._served: list[tuple[str, str]] = []  # what is served now: key and version of each
         self._writing = threading.Lock()  # the host closes this while the engine's thread may still write
         with writing_to(path.parent, "DRAFTLINE_RUNTIME_DIR"):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):  # damaged: start anew
             self._read()
-        self._write(_NOTHING)
+        self._write()
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether a host ended lately, perhaps on one of several works."""
+        return any(abs(self._clock() - deaths.last_s) < ALONE_S for deaths in self._deaths.values())
 
     @contextmanager
     def serving(self, key: str, version: str) -> Iterator[None]:
-        """Count this host's end within the block against a document or file.
+        """Count this host's end within the block against a document or file, and against others of such blocks.
 
         Raises:
             DocumentRefusedError: Too many hosts ended on it.
         """
         self._check(key, version)
-        self._write((key, version))
+        self._served.append((key, version))
+        self._write()
         try:
             yield
         finally:
-            self._write(_NOTHING)
+            with suppress(ValueError):  # the host was closed meanwhile
+                self._served.remove((key, version))
+            self._write()
 
     def served(self, key: str) -> None:
         """Forget the hosts that ended on a document or file: this one did not."""
         if self._deaths.pop(key, None) is not None:
-            self._write(_NOTHING)
+            self._write()
 
     def close(self) -> None:
         """Note that the host ends in order. The file stays only if it counts something."""
-        self._write(_NOTHING)
+        self._served.clear()
+        self._write()
         self._file = -1  # not closed: the engine's thread may still write, and the process ends
         if not self._deaths:
             with suppress(PermissionError):  # Windows removes no open file
@@ -114,19 +125,37 @@ class FatalWork:
         for key, fields in found.get("deaths", {}).items():
             if abs(now - fields["last_s"]) < _REMEMBERED_S:
                 self._deaths[key] = _Deaths(**fields)
-        key, version = found.get("serving", _NOTHING)
-        if key:
+        for key, version in found.get("serving", ()):
             deaths = self._deaths.setdefault(key, _Deaths())
             deaths.count += 1
             deaths.versions.append(version)
             deaths.last_s = now
 
-    def _write(self, serving: tuple[str, str]) -> None:
+    def _write(self) -> None:
         """Write the file in place. Only its first line counts, so a shorter one may leave the end of a longer one."""
-        message = {"serving": serving, "deaths": {key: asdict(deaths) for key, deaths in self._deaths.items()}}
+        message = {"serving": self._served, "deaths": {key: asdict(deaths) for key, deaths in self._deaths.items()}}
         with self._writing, suppress(OSError):  # a full disk costs the count, not the request
             os.lseek(self._file, 0, os.SEEK_SET)
             os.write(self._file, json.dumps(message).encode() + b"\n")
+
+
+class CountedRequests:
+    """Requests that run together unless a host ended lately.
+
+    Args:
+        requests: Runs them.
+        fatal: The count.
+    """
+
+    def __init__(self, requests: Requests, fatal: FatalWork) -> None:
+        self._requests, self._fatal = requests, fatal
+        self.start: Callable[[Callable[[], None]], None] = requests.start
+        self.run: Callable[[], None] = requests.run
+
+    @property
+    def joint_requests(self) -> int:
+        """See `Requests`."""
+        return 1 if self._fatal.one_by_one else self._requests.joint_requests
 
 
 class CountedEngine:

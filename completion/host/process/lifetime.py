@@ -14,7 +14,7 @@ from completion.backend import BACKENDS
 from completion.host.engine_protocol import EngineLoader, LoadedEngine
 from completion.host.process.address import HostAddress, host_address
 from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
-from completion.host.process.fatal_work import CountedEngine, FatalWork
+from completion.host.process.fatal_work import CountedEngine, CountedRequests, FatalWork
 from completion.host.process.log import configure_log
 from completion.host.process.sockets import own_socket, tcp_socket
 from completion.host.server import HostServer, HostSettings
@@ -88,7 +88,11 @@ def _serve_locked(
 ) -> bool:
     def load_counted(progress: Progress) -> LoadedEngine:
         loaded = load(progress)
-        return replace(loaded, engine=CountedEngine(loaded.engine, fatal))
+        return replace(
+            loaded,
+            engine=CountedEngine(loaded.engine, fatal),
+            requests=CountedRequests(loaded.requests, fatal),
+        )
 
     async def run() -> bool:
         on_listening(address)

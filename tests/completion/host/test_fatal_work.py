@@ -3,7 +3,8 @@
 import pytest
 
 from completion.errors import DocumentRefusedError
-from completion.host.process.fatal_work import REFUSED_S, FatalWork
+from completion.host.engine_protocol import OneByOne
+from completion.host.process.fatal_work import ALONE_S, REFUSED_S, CountedRequests, FatalWork
 
 
 class Hosts:
@@ -61,6 +62,35 @@ def test_a_clock_that_jumps_back_does_not_refuse_a_changed_text_for_longer(hosts
     fatal = hosts.start()
     hosts.now -= 1e5
     assert is_served(fatal, "document", "changed")
+
+
+def test_works_that_ran_together_count_together_and_then_run_one_by_one_for_a_while(hosts):
+    requests = OneByOne()
+    requests.joint_requests = 8
+    first = hosts.start()
+    assert CountedRequests(requests, first).joint_requests == 8
+    for name in ("innocent", "ended", "fatal"):
+        hosts.blocks.append(first.serving(name, "text"))
+        hosts.blocks[-1].__enter__()
+    hosts.blocks.pop(1).__exit__(None, None, None)
+    second = hosts.start()
+    assert CountedRequests(requests, second).joint_requests == 1
+    assert is_served(second, "innocent", "text")
+    hosts.end_on("fatal", "text")
+    third = hosts.start()
+    assert [is_served(third, name, "text") for name in ("innocent", "ended", "fatal")] == [True, True, False]
+    hosts.now += ALONE_S
+    assert CountedRequests(requests, third).joint_requests == 8
+
+
+def test_one_document_that_is_served_twice_at_once_counts_until_both_have_ended(hosts):
+    fatal = hosts.start()
+    for _ in range(2):
+        hosts.blocks.append(fatal.serving("document", "text"))
+        hosts.blocks[-1].__enter__()
+    hosts.blocks.pop().__exit__(None, None, None)
+    hosts.end_on("document", "text")
+    assert not is_served(hosts.start(), "document", "text")
 
 
 def test_an_end_is_forgotten_after_a_day(hosts):
