@@ -15,7 +15,7 @@ from sys import getsizeof
 from completion.errors import ParseLimitError
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
 from completion.syntax.file_endings import language_of
-from completion.syntax.parser_process import IN_PROCESS, Parsing
+from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.code_only import code_by_marks, code_only
 from completion.workspace.definitions import Definition, Imports, definitions, imports
 from completion.workspace.document_words import IMPORTED_SCORE, ChoiceKey, DocumentWords
