@@ -31,6 +31,7 @@ from completion.request import CompletionRequest, Statistics
 from drafting.calibration import NAMES
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters, DraftingSession
+from drafting.sources.token_recycling import RecyclingArrays
 from drafting.sources.workspace_index import WorkspaceIndex
 
 PLAIN, LOOKUP, COLD, WARM, COMBINED = "plain", "prompt lookup only", "recycling, cold", "recycling, warm", "combined"
@@ -47,7 +48,11 @@ class SwitchedDrafters(Drafters):
         costs = measure_costs(loaded.model, max_nodes)
         special = sorted(loaded.tokenizer.special.values())
         ends, size = loaded.tokenizer.tokens_with_byte(b"\n"), loaded.tokenizer.vocabulary_size
-        common = common_tokens(loaded.tokenizer)
+        frequent = common_tokens(loaded.tokenizer)  # read once, because the cold row starts from it in each session
+
+        def common() -> RecyclingArrays:
+            return RecyclingArrays(*(array.copy() for array in frequent))
+
         super().__init__(default_calibration(), costs, size, NAMES, special, ends, common)
 
         def fresh(row: str) -> Drafters:
