@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import gc
+import linecache
 import os
 import sys
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until the client disconnects, and return the process's exit status."""
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
+    linecache.clearcache()  # the text of the methods that attrs has made: 1.5 MB
     chosen = _parser().parse_args(arguments)
     configure_log()
     try:

@@ -120,16 +120,21 @@ class Decoder:
         """
         while True:
             cancel.raise_if_cancelled()
-            proposal = self.propose()
-            pending = self._pending()
-            logits = self._forward(pending, proposal.tree, cancel)
-            step = self.accept(proposal, logits, scored_alone=len(pending) == 1)
-            before = len(pending) - 1
-            rows = (*range(before), *(before + row for row in step.rows))
-            self.session.commit(rows, [*pending, *step.tokens[:-1]])
+            step = self._step(cancel)
             yield step
             if step.tokens[-1] in self.stop_ids or step.tokens[-1] == NO_TOKEN:
                 return
+
+    def _step(self, cancel: CancelToken) -> Step:
+        """Generate the next tokens. Its logits, up to 10 MB, are freed before another step computes its own."""
+        proposal = self.propose()
+        pending = self._pending()
+        logits = self._forward(pending, proposal.tree, cancel)
+        step = self.accept(proposal, logits, scored_alone=len(pending) == 1)
+        before = len(pending) - 1
+        rows = (*range(before), *(before + row for row in step.rows))
+        self.session.commit(rows, [*pending, *step.tokens[:-1]])
+        return step
 
     def propose(self, shared: SharedStep = ALONE) -> Proposal:
         """Draft and prune a tree for a step, which may score other attempts as well."""

@@ -80,7 +80,7 @@ def add_slots(index: NgramArrays, start: int, stop: int) -> None:
 
 
 def _buckets(slots: int) -> int:
-    return 1 << max(8, int(np.ceil(np.log2(max(slots, 1) / 2))))
+    return 1 << max(8, int(np.ceil(np.log2(max(slots, 1) / 4))))
 
 
 @compiled
