@@ -15,6 +15,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -51,7 +52,7 @@ class SwitchedDrafters(Drafters):
         frequent = common_tokens(loaded.tokenizer)  # read once, because the cold row starts from it in each session
 
         def common() -> RecyclingArrays:
-            return RecyclingArrays(*(array.copy() for array in frequent))
+            return deepcopy(frequent)
 
         super().__init__(default_calibration(), costs, size, NAMES, special, ends, common)
 

@@ -50,14 +50,21 @@ def _serve(cpu_limit_s: float, memory_limit_bytes: int) -> None:
     if sys.platform == "linux" and memory_limit_bytes:
         resource.setrlimit(resource.RLIMIT_AS, (memory_limit_bytes, memory_limit_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    while True:
-        try:
-            call = read(calls)
-        except EOFError:
-            return
-        with _linux_cpu_limit(cpu_limit_s):
-            result = _result(call)
-        write(results, result)
+    with contextlib.suppress(EOFError):
+        while True:
+            _answer(calls, results, cpu_limit_s)
+
+
+def _answer(calls: IO[bytes], results: IO[bytes], cpu_limit_s: float) -> None:
+    """Run the next call. No text of it is in memory afterwards, unless the function keeps it.
+
+    Raises:
+        EOFError: The parent ended.
+    """
+    call = read(calls)
+    with _linux_cpu_limit(cpu_limit_s):
+        result = _result(call)
+    write(results, result)
 
 
 def _result(call: bytes) -> bytes:

@@ -149,6 +149,16 @@ def test_the_child_imports_what_parses_and_no_other_large_modules(parser):
     assert not large & imported
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="as glibc does")
+def test_the_child_keeps_no_memory_of_texts_that_it_has_parsed(parser):
+    child = psutil.Process(parser(os.getpid))
+    before = child.memory_info().rss
+    for size in (9_000_000, 8_000_000, 7_000_000):
+        assert parser(len, bytes(size)) == size
+    assert parser(os.getpid) == child.pid  # the child has left the call before
+    assert child.memory_info().rss - before < 3_000_000
+
+
 def test_an_error_of_the_function_is_raised_in_the_caller(parser):
     with pytest.raises(ZeroDivisionError):
         parser(divmod, 1, 0)
