@@ -22,7 +22,7 @@ from completion.prompt.line_endings import restored
 from completion.prompt.planner import PromptPlanner
 from completion.request import WARM_UP, Closing, CompletionEvent, CompletionRequest, Suggestion, WorkspaceUpdate
 from completion.syntax.enclosing_literal import Literal, enclosing_literal
-from completion.syntax.parser_process import Parsing
+from completion.syntax.parsing import Parsing
 from completion.workspace.workspaces import Workspaces
 from drafting.verifier import MODEL
 

@@ -32,7 +32,7 @@ from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, SHORT_BUDGET, P
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionRequest, ContextFile
 from completion.stopping.mode import cursor_context
-from completion.syntax.parser_process import IN_PROCESS, Parsing
+from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
 from drafting.session import Drafters
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import mmap
 import os
 import sys
@@ -74,11 +73,6 @@ def large_memory(size: int) -> mmap.mmap:
     if sys.platform == "linux":
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
-
-
-def own_zeros(shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return zeros whose memory is taken as they are first used, and returned with the array."""
-    return np.frombuffer(mmap.mmap(-1, math.prod(shape) * np.dtype(kind).itemsize), kind).reshape(shape)
 
 
 def use_one_heap() -> None:

@@ -19,7 +19,7 @@ from drafting.learned_state import default_calibration
 from drafting.sources.ngram_index import GAP, MAX_MATCH
 from drafting.sources.ngram_model import NgramModel
 from drafting.sources.prompt_lookup import PromptLookup
-from drafting.sources.token_recycling import RecyclingArrays, copied, empty_recycling, recycle
+from drafting.sources.token_recycling import RecyclingArrays, empty_recycling, recycle
 from drafting.sources.workspace_index import WorkspaceIndex
 from drafting.tree_growth import Sources, draft, expand, grow
 from drafting.verifier import AcceptedPath
@@ -44,7 +44,7 @@ class Drafters:
         enabled: Sequence[str] = NAMES,
         special: Sequence[int] = (),
         line_ends: Sequence[int] = (),
-        common: RecyclingArrays | None = None,
+        common: Callable[[], RecyclingArrays] = empty_recycling,
     ) -> None:
         """Make drafters without workspaces.
 
@@ -55,7 +55,7 @@ class Drafters:
             enabled: Names of the sources that may guess.
             special: Tokens that structure a prompt: no match crosses one, and none is guessed.
             line_ends: Tokens with a line break: nothing is guessed after them in a single-line request.
-            common: Where recycling starts in each workspace, for example `common_recycling`; None for empty.
+            common: Returns where recycling starts in a workspace, for example `common_recycling`.
         """
         self.calibration = calibration
         self.costs = costs
@@ -63,7 +63,7 @@ class Drafters:
         self.special = np.array(sorted(special), dtype=np.int32)
         self.line_ends = np.zeros(vocabulary_size, dtype=np.bool_)
         self.line_ends[list(line_ends)] = True
-        self._common = common or empty_recycling()
+        self._common = common
         self._workspaces: dict[str, WorkspaceIndex] = {}
         self._recycling: dict[str, RecyclingArrays] = {}
         self._no_documents = WorkspaceIndex(budget_tokens=0)
@@ -100,13 +100,13 @@ class Drafters:
         They could reveal what was written there, so they stay in memory and are dropped with the workspace.
         """
         if key not in self._recycling:
-            self._recycling[key] = copied(self._common)
+            self._recycling[key] = self._common()
         return self._recycling[key]
 
     def arrays(self) -> list[npt.NDArray[Any]]:
         """Return the arrays with what was learned and indexed. May be called on any thread."""
         indexes = [self._no_documents, *list(self._workspaces.values())]
-        groups = [self.calibration, self._common, *list(self._recycling.values()), *(each.arrays for each in indexes)]
+        groups = [self.calibration, *list(self._recycling.values()), *(each.arrays for each in indexes)]
         return [self.line_ends, *(array for group in groups for array in group)]
 
     def size_bytes(self, key: str) -> int:

@@ -15,6 +15,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -31,6 +32,7 @@ from completion.request import CompletionRequest, Statistics
 from drafting.calibration import NAMES
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters, DraftingSession
+from drafting.sources.token_recycling import RecyclingArrays
 from drafting.sources.workspace_index import WorkspaceIndex
 
 PLAIN, LOOKUP, COLD, WARM, COMBINED = "plain", "prompt lookup only", "recycling, cold", "recycling, warm", "combined"
@@ -47,7 +49,11 @@ class SwitchedDrafters(Drafters):
         costs = measure_costs(loaded.model, max_nodes)
         special = sorted(loaded.tokenizer.special.values())
         ends, size = loaded.tokenizer.tokens_with_byte(b"\n"), loaded.tokenizer.vocabulary_size
-        common = common_tokens(loaded.tokenizer)
+        frequent = common_tokens(loaded.tokenizer)  # read once, because the cold row starts from it in each session
+
+        def common() -> RecyclingArrays:
+            return deepcopy(frequent)
+
         super().__init__(default_calibration(), costs, size, NAMES, special, ends, common)
 
         def fresh(row: str) -> Drafters:

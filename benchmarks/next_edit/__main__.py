@@ -50,7 +50,7 @@ from completion.next_edit.judge import BUDGET, Judge, Judgement
 from completion.next_edit.proposals import Proposal, proposals
 from completion.prompt.fim_format import detect_format
 from completion.prompt.planner import PromptPlanner
-from completion.syntax.parser_process import IN_PROCESS
+from completion.syntax.parsing import IN_PROCESS
 
 FILE = "open_release_replay.jsonl.gz"
 """Data file: files in two consecutive releases of open packages."""

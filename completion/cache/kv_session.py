@@ -171,8 +171,9 @@ class KVSession:
         plan = plan_pie(
             self.tokens, wanted, repair_tokens=self._settings.repair_tokens, always_compute=prompt.special_positions
         )
-        worn = np.flatnonzero(self._edits_of(plan.sources) >= self._settings.max_edits)
-        return CachePlan(plan.sources, np.union1d(plan.compute, worn).astype(np.int32))
+        anew = self._edits_of(plan.sources) >= self._settings.max_edits
+        anew[plan.compute] = True
+        return CachePlan(plan.sources, np.flatnonzero(anew).astype(np.int32))
 
     def refresh(self, cancel: CancelToken) -> int:
         """Compute all slots again from the first inexact one on, in place; return their number.

@@ -122,16 +122,21 @@ class Decoder:
         """
         while True:
             cancel.raise_if_cancelled()
-            proposal = self.propose(self.company())
-            pending = self._pending()
-            logits = self._forward(pending, proposal.tree, cancel)
-            step = self.accept(proposal, logits)
-            before = len(pending) - 1
-            rows = (*range(before), *(before + row for row in step.rows))
-            self.session.commit(rows, [*pending, *step.tokens[:-1]])
+            step = self._step(cancel)
             yield step
             if step.tokens[-1] in self.stop_ids or step.tokens[-1] == NO_TOKEN:
                 return
+
+    def _step(self, cancel: CancelToken) -> Step:
+        """Generate the next tokens. Its logits, up to 10 MB, are freed before another step computes its own."""
+        proposal = self.propose(self.company())
+        pending = self._pending()
+        logits = self._forward(pending, proposal.tree, cancel)
+        step = self.accept(proposal, logits)
+        before = len(pending) - 1
+        rows = (*range(before), *(before + row for row in step.rows))
+        self.session.commit(rows, [*pending, *step.tokens[:-1]])
+        return step
 
     def propose(self, shared: SharedStep) -> Proposal:
         """Draft and prune a tree for a step, which may score other attempts and requests as well."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 
 from completion.decoding.step_costs import load_or_measure_costs
@@ -27,7 +28,7 @@ def make_drafters(loaded: LoadedModel, max_nodes: int) -> Drafters:
     special = sorted(loaded.tokenizer.special.values())
     costs = load_or_measure_costs(loaded, max_nodes)
     ends, vocabulary_size = loaded.tokenizer.tokens_with_byte(b"\n"), loaded.tokenizer.vocabulary_size
-    common = common_tokens(loaded.tokenizer)
+    common = partial(common_tokens, loaded.tokenizer)
     drafters = Drafters(calibration, costs, vocabulary_size, special=special, line_ends=ends, common=common)
     drafters.warm_up()
     return drafters

@@ -11,7 +11,7 @@ from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 from completion.stopping.opening_line import closers_after, closing_texts
 from completion.syntax.brackets import scan
-from completion.syntax.parser_process import IN_PROCESS, Parsing
+from completion.syntax.parsing import IN_PROCESS, Parsing
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
 

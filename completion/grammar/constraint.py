@@ -16,7 +16,7 @@ from completion.grammar.lr.advance import Snapshot
 from completion.grammar.suffix_check import SuffixCheck, cut_offsets, line_ends, passing_offsets, word_ends
 from completion.request import GrammarMode
 from completion.syntax.languages import true_language
-from completion.syntax.parser_process import IN_PROCESS, Parsing
+from completion.syntax.parsing import IN_PROCESS, Parsing
 
 _MAX_TRIED_TOKENS = 1000  # tokens tried after one snapshot; further tokens are rejected
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

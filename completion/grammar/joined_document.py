@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from completion.errors import ParseLimitError
 from completion.grammar.documents import adds_errors, is_blind, is_sound, mends
 from completion.grammar.suffix_check import line_ends
-from completion.syntax.parser_process import Parsing
+from completion.syntax.parsing import Parsing
 
 MAX_JOINED_PARSES = 8
 """Maximum number of cuts of one finished completion that are parsed in the document."""

@@ -151,6 +151,7 @@ def _load_engine(settings: HostSettings, parsing: ParserProcess, progress: Progr
 
 
 def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: float, progress: Progress) -> LoadedEngine:
+    from completion.decoding.drafting_setup import make_drafters  # noqa: PLC0415
     from completion.engine import Engine, product_settings  # noqa: PLC0415
     from completion.model.devices import note_failure  # noqa: PLC0415
     from completion.model.loading import FIRST_START  # noqa: PLC0415
@@ -163,8 +164,11 @@ def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: flo
         free = free_bytes()
         for_sessions = free if loaded.plan is None else free_gpu_bytes(loaded.plan.memory_share)
         room = (int(session_share * each) for each in (for_sessions, free))
-        engine = Engine(loaded, product_settings(*room), parsing=parsing)
+        engine_settings = product_settings(*room)
+        drafters = make_drafters(loaded, engine_settings.max_nodes)
+        engine = Engine(loaded, engine_settings, drafters, parsing)
         warm_up(engine, max_tokens=1)  # further tokens call nothing else
+        drafters.close_workspace("")  # 3 MB, which only documents outside of workspaces need
     return LoadedEngine(
         engine,
         loaded.name,

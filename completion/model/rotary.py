@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from completion.errors import UnsupportedModelError
-from completion.memory import own_zeros
 from completion.model.architecture import Architecture, RotaryScaling
-from drafting.arrays import FloatArray
+from drafting.arrays import FloatArray, own_zeros
 
 
 class RotaryTables:

@@ -10,7 +10,7 @@ from completion.edits import NextEdit, NextEditRequest, fingerprint
 from completion.next_edit.gate import JUDGED_FROM, SHOWN_FROM, SURE_FROM, Gate
 from completion.next_edit.judge import Judge
 from completion.next_edit.proposals import Proposal, judged_features, proposals
-from completion.syntax.parser_process import Parsing
+from completion.syntax.parsing import Parsing
 
 MAX_JUDGED = 6
 """Maximum number of proposals that the model judges for one request, the likeliest by the rules first."""

@@ -10,7 +10,7 @@ from completion.edits import Diagnostic, LineEdit
 from completion.next_edit.candidates import REPORTED, Candidate, candidates, words
 from completion.next_edit.judge import Judgement
 from completion.syntax.edited_nodes import ChangeSyntax, LineChange, syntax_of_changes
-from completion.syntax.parser_process import Parsing
+from completion.syntax.parsing import Parsing
 
 _PARSED_CHARACTERS = 2_000_000  # of documents with one candidate applied: half a second of the parser's time
 _MIN_PARSED = 6  # candidates, however large the document is

@@ -6,7 +6,7 @@ import hashlib
 from collections import OrderedDict
 
 from completion.errors import ParseLimitError
-from completion.syntax.parser_process import IN_PROCESS, Parsing
+from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.definitions import import_statements
 
 MAX_CHARACTERS = 800

@@ -20,7 +20,7 @@ from completion.prompt.healing import HealedPrefix, heal
 from completion.prompt.outline_above import OutlinesAbove, first_line
 from completion.prompt.pace import PromptBudget
 from completion.request import CompletionRequest, ContextFile, Layout
-from completion.syntax.parser_process import IN_PROCESS, Parsing
+from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.code_only import without_prose_that
 
 _CHARACTERS_PER_TOKEN = 3  # low estimate for code, by which a window is cut before it is tokenised

@@ -33,7 +33,7 @@ from completion.remote.model_server import ModelServer, ServerFacts
 from completion.remote.vllm import Vllm
 from completion.request import CompletionRequest
 from completion.stopping.mode import cursor_context
-from completion.syntax.parser_process import IN_PROCESS, Parsing
+from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.workspaces import Workspaces
 
 _KINDS: Mapping[str, Callable[[Connection, CodeTokenizer], ModelServer]] = {"llama-server": LlamaServer, "vllm": Vllm}

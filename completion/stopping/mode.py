@@ -8,30 +8,13 @@ from completion.errors import ParseLimitError
 from completion.postprocess import Context
 from completion.request import CompletionRequest, Mode
 from completion.syntax.brackets import CLOSERS, scan
+from completion.syntax.enclosing_body import brace_opens_block, is_within_expression
 from completion.syntax.indent_style import depth
-from completion.syntax.parser_process import IN_PROCESS, Parsing
-from completion.syntax.trees import ancestors, parse
+from completion.syntax.parsing import IN_PROCESS, Parsing
 
 _MAX_CHARACTERS_BEFORE = 12_000  # of the prefix that are parsed
 _MAX_CHARACTERS_AFTER = 4_000  # of the suffix that are parsed
 _CLOSING = frozenset(")]}\"'`;,: \t")
-_BODY = frozenset(
-    {
-        "module", "program", "source_file", "translation_unit", "block", "statement_block", "class_body",
-        "compound_statement", "declaration_list", "field_declaration_list", "interface_body", "object_type",
-        "enum_body", "switch_body", "switch_block", "match_block", "constructor_body", "enum_variant_list",
-        "enumerator_list", "enum_body_declarations", "annotation_type_body", "class_static_block",
-    }
-)  # fmt: skip
-_EXPRESSION = frozenset(
-    {
-        "argument_list", "arguments", "parameters", "parameter_list", "formal_parameters", "parenthesized_expression",
-        "list", "array", "tuple", "dictionary", "object", "set", "subscript", "binary_expression", "template_string",
-        "string", "string_literal", "raw_string_literal", "interpreted_string_literal", "comment", "line_comment",
-        "block_comment", "import_statement", "named_imports", "initializer_list", "array_expression", "token_tree",
-        "string_content", "string_fragment", "type_arguments", "literal_value", "composite_literal",
-    }
-)  # fmt: skip
 _BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")
 _PYTHON_CLAUSES = frozenset(
     ["def", "class", "if", "elif", "else", "for", "while", "with", "try", "except", "finally", "async", "match", "case"]
@@ -75,27 +58,6 @@ def _block_continues(before: str, after: str) -> bool:
     if not below or below.lstrip()[0] in CLOSERS:
         return False
     return depth(below) >= (depth(indentation + "|") if indentation else depth(last) + last.endswith((":", "{")))
-
-
-def is_within_expression(before: str, after: str, language: str) -> bool:
-    """Return whether the innermost body or expression around the cursor is an expression; False without a grammar."""
-    tree = parse(before + after, language)
-    if tree is None:
-        return False
-    cursor = len(before.encode("utf-8", "replace"))
-    around = ancestors(tree.root_node.descendant_for_byte_range(cursor, cursor))
-    return next((node.type for node in around if node.type in _BODY | _EXPRESSION), "") in _EXPRESSION
-
-
-def brace_opens_block(before: str, after: str, language: str) -> bool | None:
-    """Return whether the brace before the cursor opens a block; None if the document has no closer for it yet."""
-    tree = parse(before + after, language)
-    if tree is None:
-        return True
-    end = len(before.rstrip().encode("utf-8", "replace"))
-    brace = tree.root_node.descendant_for_byte_range(end - 1, end)
-    parent = brace.parent if brace is not None else None
-    return None if parent is None or parent.type == "ERROR" else parent.type not in _EXPRESSION
 
 
 def _in_expression(before: str, after: str, language: str, parsing: Parsing) -> bool:

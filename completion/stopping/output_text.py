@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import regex
-
-_GRAPHEME = regex.compile(r"\X")
 _GRAPHEME_CHARACTERS = 32  # maximum length of a grapheme that is recognised
 
 
@@ -64,8 +61,9 @@ class OutputText:
         text = _complete_characters(self._after_cursor())
         if not text or text[-1].isascii():
             return text
-        tail = text[-_GRAPHEME_CHARACTERS:]
-        return text[: len(text) - len(_GRAPHEME.findall(tail)[-1])]
+        import regex  # noqa: PLC0415 - 2 MB that most code does not need
+
+        return text[: len(text) - len(regex.findall(r"\X", text[-_GRAPHEME_CHARACTERS:])[-1])]
 
     def pieces(self, length: int) -> tuple[tuple[str, str], ...]:
         """Return the parts of the first `length` characters as (drafter, text), one for each run of one drafter."""

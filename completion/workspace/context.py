@@ -15,7 +15,7 @@ from sys import getsizeof
 from completion.errors import ParseLimitError
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
 from completion.syntax.file_endings import language_of
-from completion.syntax.parser_process import IN_PROCESS, Parsing
+from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.code_only import code_by_marks, code_only
 from completion.workspace.definitions import Definition, Imports, definitions, imports
 from completion.workspace.document_words import IMPORTED_SCORE, ChoiceKey, DocumentWords
@@ -81,8 +81,7 @@ class IndexedFile:
 
 def _size_bytes(code: str, found: Sequence[Definition], snippets: Sequence[Snippet]) -> int:
     """Return the memory of a file's index, in which a word that several snippets share is one object."""
-    texts = [code, *(each.text for each in snippets)]
-    texts += [text for each in found for text in (each.name, each.outline)]
+    texts = [code, *(text for each in found for text in (each.name, each.outline))]
     words = {id(word): word for each in snippets for word in each.words}
     objects = [*texts, *words.values(), *snippets, *found, *(each.words for each in snippets)]
     return sum(-(-getsizeof(each) // _ALIGNMENT) * _ALIGNMENT for each in objects)
@@ -216,7 +215,10 @@ class WorkspaceContext:
     def _similar_and_edited(self, document: DocumentWords, budget: int, taken: set[str]) -> list[ContextFile]:
         """Return similar snippets and recently edited regions of files without a chosen definition, the best last."""
         others = (s for path, file in self.files.items() if path not in taken for s in file.snippets)
-        similar = [ContextFile(snippet.path, snippet.text) for snippet in most_similar(document.near, others, 2)]
+        similar = [
+            ContextFile(snippet.path, snippet.text_in(self.files[snippet.path].text))
+            for snippet in most_similar(document.near, others, 2)
+        ]
         edited = [piece for path, piece in self.edits.items() if path not in taken]
         kept: list[ContextFile] = []
         for piece in [*similar, *reversed(edited)]:

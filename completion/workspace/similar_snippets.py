@@ -16,12 +16,19 @@ _WORD = re.compile(r"[A-Za-z_]\w{2,}")
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A run of lines and its words, which are a tuple because garbage collections skip tuples of strings."""
+    """A run of a file's lines and its words, which are a tuple because garbage collections skip tuples of strings.
+
+    Attributes:
+        line: First of its lines, from 0.
+    """
 
     path: str
     line: int
-    text: str
     words: tuple[str, ...]
+
+    def text_in(self, text: str) -> str:
+        """Return its lines in the text of its file."""
+        return _lines_from(text.splitlines(), self.line)
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -34,13 +41,17 @@ def snippets_of(path: str, text: str) -> tuple[Snippet, ...]:
     lines = text.splitlines()
     step = SNIPPET_LINES // 2
     starts = range(0, max(1, len(lines) - step), step)
-    texts = ((start, "\n".join(lines[start : start + SNIPPET_LINES])) for start in starts)
+    texts = ((start, _lines_from(lines, start)) for start in starts)
     known: dict[str, str] = {}  # a word is one object in all snippets of the file
     return tuple(
-        Snippet(path, start, piece, tuple(known.setdefault(word, word) for word in words_of(piece)))
+        Snippet(path, start, tuple(known.setdefault(word, word) for word in words_of(piece)))
         for start, piece in texts
         if piece.strip()
     )
+
+
+def _lines_from(lines: list[str], start: int) -> str:
+    return "\n".join(lines[start : start + SNIPPET_LINES])
 
 
 def most_similar(near: frozenset[str], snippets: Iterable[Snippet], count: int) -> list[Snippet]:

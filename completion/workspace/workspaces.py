@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from completion.memory import trim_heap
 from completion.model.tokenizer import CodeTokenizer
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
-from completion.syntax.parser_process import IN_PROCESS, Parsing
+from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.context import WorkspaceContext
 from drafting.session import Drafters
 

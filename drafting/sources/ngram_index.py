@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from drafting.arrays import IntArray
+from drafting.arrays import IntArray, own_zeros
 from drafting.compiled import compiled
 
 GAP = -1
@@ -56,13 +56,31 @@ UNLINKED = -1
 
 def empty_arrays(slots: int, orders: int) -> NgramArrays:
     """Return an index of empty slots, with the first `orders` of ORDERS: up to 4 + 12 · orders bytes a slot."""
-    buckets = 1 << max(8, int(np.ceil(np.log2(max(slots, 1) / 2))))
     return NgramArrays(
         np.full(slots, GAP, dtype=np.int32),
         np.full((orders, slots), NONE, dtype=np.int32),
         np.full((orders, slots), UNLINKED, dtype=np.int32),
-        np.full((orders, buckets), NONE, dtype=np.int32),
+        np.full((orders, _buckets(slots)), NONE, dtype=np.int32),
     )
+
+
+def reserved_arrays(slots: int, orders: int) -> NgramArrays:
+    """Return an index with room for slots, which take memory only once `add_slots` was called for them."""
+    heads = own_zeros((orders, _buckets(slots)), np.int32)
+    heads[:] = NONE
+    older, newer = own_zeros((orders, slots), np.int32), own_zeros((orders, slots), np.int32)
+    return NgramArrays(own_zeros((slots,), np.int32), older, newer, heads)
+
+
+def add_slots(index: NgramArrays, start: int, stop: int) -> None:
+    """Make empty slots of start … stop−1, before which all slots were added. They may be empty ones already."""
+    index.tokens[start:stop] = GAP
+    index.older[:, start:stop] = NONE
+    index.newer[:, start:stop] = UNLINKED
+
+
+def _buckets(slots: int) -> int:
+    return 1 << max(8, int(np.ceil(np.log2(max(slots, 1) / 4))))
 
 
 @compiled

@@ -64,11 +64,6 @@ def empty_recycling(rows: int = ROWS) -> RecyclingArrays:
     )
 
 
-def copied(memory: RecyclingArrays) -> RecyclingArrays:
-    """Return a memory with the same candidates."""
-    return RecyclingArrays(memory.keys.copy(), memory.candidates.copy(), memory.ages.copy(), memory.clock.copy())
-
-
 @compiled
 def row_key(before: int, token: int) -> int:
     """Return one number for a token and the one before it, which may be ALONE."""

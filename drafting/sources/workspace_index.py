@@ -11,7 +11,7 @@ import numpy as np
 
 from drafting.arrays import IntArray
 from drafting.compiled import compiled
-from drafting.sources.ngram_index import GAP, NgramArrays, empty_arrays, link, unlink
+from drafting.sources.ngram_index import GAP, NgramArrays, add_slots, link, reserved_arrays, unlink
 
 BUDGET_TOKENS = 1_500_000
 """Maximum number of tokens of one workspace (about 80 MB of index)."""
@@ -50,10 +50,12 @@ class WorkspaceIndex:
 
     def __init__(self, budget_tokens: int = BUDGET_TOKENS) -> None:
         """Make an empty index of at most `budget_tokens` tokens."""
-        self.arrays = empty_arrays(INITIAL_SLOTS, INDEXED_ORDERS)
+        self.arrays = reserved_arrays(INITIAL_SLOTS, INDEXED_ORDERS)
         self.budget_tokens = budget_tokens
         self._documents: dict[str, _Extent] = {}  # least recently updated first
-        self._free: list[tuple[int, int]] = [(0, INITIAL_SLOTS)]  # (start, slots), ascending, never adjacent
+        # (start, slots), ascending, never adjacent. An allocation takes the start of one, so slots that were never
+        # allocated come last, and take no memory.
+        self._free: list[tuple[int, int]] = [(0, INITIAL_SLOTS)]
         self._lock = threading.Lock()
 
     @property
@@ -109,6 +111,7 @@ class WorkspaceIndex:
                 del self._free[index]
                 if size > slots:
                     self._free.insert(index, (start + slots, size - slots))
+                add_slots(self.arrays, start, start + slots)
                 return start, slots
         self._rebuild(slots)
         return self._allocate(slots)
@@ -141,7 +144,8 @@ class WorkspaceIndex:
         """Move all documents into larger arrays, without free slots between; lookups use the old arrays until then."""
         rooms = sum(extent.room for extent in self._documents.values())
         slots = int((rooms + wanted) * GROWTH) + INITIAL_SLOTS
-        arrays, at = empty_arrays(slots, INDEXED_ORDERS), 0
+        arrays, at = reserved_arrays(slots, INDEXED_ORDERS), 0
+        add_slots(arrays, 0, rooms)
         for extent in self._documents.values():
             replace_tokens(arrays, at, 0, self.arrays.tokens[extent.start : extent.start + extent.length])
             extent.start, at = at, at + extent.room

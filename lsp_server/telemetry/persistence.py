@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rapidfuzz.distance import LCSseq, Levenshtein
-
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Edit, Place, split_lines
 
@@ -60,6 +58,8 @@ class _Accepted:
 
         A carriage return and a line feed that meet become one line end: the range may then lie outside the text.
         """
+        from rapidfuzz.distance import LCSseq, Levenshtein  # noqa: PLC0415 - 4 MB, which no one needs before
+
         after_s = CHECKPOINTS_S[self.passed]
         self.passed += 1
         lines = self.document.lines

@@ -31,7 +31,8 @@ from completion.request import (
     WorkspaceUpdate,
 )
 from completion.stopping.rules import Stop, StopRules
-from completion.syntax.parser_process import IN_PROCESS, ParserProcess
+from completion.syntax.parser_process import ParserProcess
+from completion.syntax.parsing import IN_PROCESS
 from tests.completion.tasks import prompt_of
 
 PREFIX = "class Stack:\n    def __init__(self):\n        self.items = []\n\n    def push(self, item):\n        self.it"

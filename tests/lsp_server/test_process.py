@@ -77,6 +77,18 @@ def test_the_server_does_not_import_the_models_libraries():
     assert done.stdout.strip() == "[]"
 
 
+def test_edit_distances_are_not_loaded_before_an_accepted_text_is_compared():
+    script = "import sys, lsp_server.session\nprint('rapidfuzz' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment())
+    assert done.stdout.strip() == "False"
+
+
+def test_the_classes_that_lsprotocol_makes_twice_are_not_in_memory_twice():
+    script = "import gc, lsp_server.__main__\nprint(gc.collect())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment())
+    assert int(done.stdout) < 2_000  # of 17,000 objects
+
+
 async def test_neither_the_server_nor_its_engine_executes_modules_of_the_workspace(spawn, tmp_path):
     executed = tmp_path / "executed"
     for name in ("lsp_server", "completion", "pygls", "numpy"):

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from completion.memory import Held, large_memory, own_zeros
+from completion.memory import Held, large_memory
 from completion.model.architecture import Architecture
 from completion.model.draft_rows import TreeCache
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SPAN_SLOTS, VALUE_CHANNELS
 from completion.model.int8.kernels.views import CacheView, CompressedView
 from completion.model.worker_threads import WorkerThreads
-from drafting.arrays import FloatArray, IntArray
+from drafting.arrays import FloatArray, IntArray, own_zeros
 from drafting.compiled import kernel_in
 
 move_slots = kernel_in("completion.model.int8.kernels.slot_moves", "move_slots")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from completion.memory import own_zeros
 from completion.model.architecture import Architecture
 from completion.model.int8.kernels.sizes import (
     ATTENTION_OUT,
@@ -34,7 +33,7 @@ from completion.model.int8.kernels.sizes import (
 )
 from completion.model.int8.kernels.views import Buffers, Sizes
 from completion.model.int8.packed_weights import PackedWeights
-from drafting.arrays import FloatArray
+from drafting.arrays import FloatArray, own_zeros
 
 LongArray = npt.NDArray[np.int64]
 MAX_ROWS = 256

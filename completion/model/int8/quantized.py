@@ -9,7 +9,7 @@ import numpy as np
 
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import ModelError
-from completion.memory import Held, large_memory, own_zeros
+from completion.memory import Held, large_memory
 from completion.model.causal_model import KVCache, Logits, ScorePass
 from completion.model.int8.cache import Int8Cache
 from completion.model.int8.kernel_arguments import (
@@ -26,7 +26,7 @@ from completion.model.int8.rows import joined_rows, prompt_rows, sequences_of, t
 from completion.model.logits import PanelLogits
 from completion.model.rotary import RotaryTables
 from completion.model.worker_threads import WorkerThreads
-from drafting.arrays import FloatArray, IntArray
+from drafting.arrays import FloatArray, IntArray, own_zeros
 from drafting.compiled import kernel_in
 
 run_layers = kernel_in("completion.model.int8.kernels.forward_pass", "run_layers")

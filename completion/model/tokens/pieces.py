@@ -57,7 +57,7 @@ class PieceEncoder:
             pairs[rank] = (vocabulary[left] << 32) | vocabulary[right]
             ranks[:, rank] = rank, vocabulary[left + right]
         order = np.argsort(pairs, kind="stable")
-        if len(np.unique(pairs)) != len(pairs):
+        if (np.diff(pairs[order]) == 0).any():
             return None
         bytes_ = np.array([vocabulary.get(character, _UNKNOWN) for character in byte_characters()], np.int32)
         return cls(json.dumps(splitter), bytes_, pairs[order], np.ascontiguousarray(ranks[:, order]))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from completion.cancellation import CancelToken
 from completion.decoding.decoder import Decoder
 from completion.errors import CancelledError
+from completion.model.logits import RowSlice
 from drafting.arrays import IntArray
 from drafting.draft_tree import DraftTree
 from drafting.drafter import ALONE, SharedStep
@@ -39,6 +42,12 @@ class GivenChain:
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
         assert len(best) == len(tree) + 1
         self.steps_ms.append(step_ms)
+
+
+class WatchedLogits(RowSlice):
+    """Logits that a weak reference can follow."""
+
+    __slots__ = ("__weakref__",)
 
 
 def drafted_at(loaded, shown: str, forced: bytes, *guesses: int) -> tuple[Decoder, GivenChain]:
@@ -106,3 +115,19 @@ def _greedy(loaded, count: int) -> list[int]:
             break
     assert len(np.unique(steps)) == count
     return steps
+
+
+def test_a_steps_logits_are_freed_before_the_next_step_computes_its_own(tiny_model, monkeypatch):
+    decoder, scored, earlier = decoder_at(tiny_model, CODE, b""), tiny_model.model.score, []
+
+    def score(*given: Any) -> Any:
+        assert [logits for logits in earlier if logits() is not None] == []
+        found = WatchedLogits(scored(*given), 0, len(given[0]))
+        earlier.append(weakref.ref(found))
+        return found
+
+    monkeypatch.setattr(tiny_model.model, "score", score)
+    steps = decoder.steps(CancelToken())
+    for _ in range(4):
+        next(steps)
+    assert len(earlier) == 4

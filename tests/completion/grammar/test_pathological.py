@@ -8,7 +8,8 @@ import pytest
 from completion.errors import CancelledError, GrammarBoundError
 from completion.grammar.constraint import GrammarConstraint, Off, OffReason
 from completion.request import GrammarMode
-from completion.syntax.parser_process import InProcess, ParserProcess
+from completion.syntax.parser_process import ParserProcess
+from completion.syntax.parsing import InProcess
 from tests.completion.grammar.acceptors import GRAMMARS
 
 MEGABYTE = 1_000_000

@@ -24,7 +24,7 @@ from completion.request import (
     Suggestion,
     WorkspaceUpdate,
 )
-from completion.syntax.parser_process import IN_PROCESS
+from completion.syntax.parsing import IN_PROCESS
 
 LIKELY_FROM = 0.2
 """Probability by the rules alone from which it shows an edit; a model would tell more."""

@@ -17,7 +17,7 @@ from completion.next_edit.judge import BUDGET, Judge
 from completion.prompt.fim_format import detect_format
 from completion.prompt.planner import PromptPlanner
 from completion.request import Closing, CompletionRequest
-from completion.syntax.parser_process import IN_PROCESS
+from completion.syntax.parsing import IN_PROCESS
 
 Find = Callable[[NextEditRequest, Gate], tuple[NextEdit, ...]]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,3 +52,16 @@ def test_forced_bytes_are_left_out_and_each_piece_has_its_drafter():
     assert output.pieces(7) == (("lookup", "_bar(x)"),)
     assert output.tokens_within(4) == 2
     assert output.size_bytes == 8
+
+
+def test_graphemes_are_not_loaded_for_ascii_text():
+    script = (
+        "import sys\n"
+        "from completion.engine import Engine\n"
+        "from completion.stopping.output_text import OutputText\n"
+        "text = OutputText(0)\n"
+        "text.extend(b'return', 'model')\n"
+        "print(text.growing(), 'regex' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "return False\n"

@@ -12,7 +12,12 @@ import pytest
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ParseLimitError
+from completion.grammar.documents import cache_document
+from completion.syntax.edited_nodes import syntax_of_changes
+from completion.syntax.enclosing_body import is_within_expression
+from completion.syntax.enclosing_literal import enclosing_literal
 from completion.syntax.parser_process import ParserProcess
+from completion.workspace.context import IndexedFile
 from completion.workspace.definitions import definitions
 
 HOSTILE = {
@@ -131,6 +136,28 @@ def test_a_stopped_child_is_replaced():
         parser(os.getpid)
     assert parser(os.getpid) not in (first, os.getpid())
     parser.close()
+
+
+def test_the_child_imports_what_parses_and_no_other_large_modules(parser):
+    text, language = SMALL
+    IndexedFile.of("file.py", text, parser)
+    parser(cache_document, language, text.encode())
+    parser(is_within_expression, text, "", language)
+    parser(enclosing_literal, text, "", language)
+    parser(syntax_of_changes, [text], text, language, [])
+    imported = set(parser(eval, "[*__import__('sys').modules]"))
+    large = {"numpy", "asyncio", "concurrent.futures", "hashlib", "logging", "subprocess", "completion.postprocess"}
+    assert not large & imported
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="as glibc does")
+def test_the_child_keeps_no_memory_of_texts_that_it_has_parsed(parser):
+    child = psutil.Process(parser(os.getpid))
+    before = child.memory_info().rss
+    for size in (9_000_000, 8_000_000, 7_000_000):
+        assert parser(len, bytes(size)) == size
+    assert parser(os.getpid) == child.pid  # the child has left the call before
+    assert child.memory_info().rss - before < 3_000_000
 
 
 def test_an_error_of_the_function_is_raised_in_the_caller(parser):

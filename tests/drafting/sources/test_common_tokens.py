@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -33,9 +35,7 @@ def test_another_vocabulary_starts_empty():
 
 
 def test_each_workspace_starts_from_the_common_rows_and_learns_alone(tokenizer):
-    common = common_tokens(tokenizer)
-    shared = Drafters(default_calibration(), StepCosts({0: 10.0, 8: 12.0}, 8), tokenizer.vocabulary_size, common=common)
-    before = common.candidates.copy()
+    common, costs = partial(common_tokens, tokenizer), StepCosts({0: 10.0, 8: 12.0}, 8)
+    shared = Drafters(default_calibration(), costs, tokenizer.vocabulary_size, common=common)
     shared.recycling("a").candidates[:] = 7
-    assert np.array_equal(shared.recycling("b").candidates, before)
-    assert np.array_equal(common.candidates, before)
+    assert np.array_equal(shared.recycling("b").candidates, common().candidates)
