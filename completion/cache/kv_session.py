@@ -90,7 +90,6 @@ class KVSession:
     """
 
     __slots__ = (
-        "_is_computing",
         "_is_exact",
         "_model",
         "_movable",
@@ -120,7 +119,7 @@ class KVSession:
         self.budget: PromptBudget | None = None
         self.cache: KVCache = model.new_cache(settings.capacity)
         self._movable = True
-        self._is_exact = self._is_computing = False
+        self._is_exact = False
         self.tokens: list[int] = []
         self.edits: IntArray = np.zeros(0, dtype=np.int32)
         self.language = ""
@@ -192,9 +191,9 @@ class KVSession:
     def compress(self) -> bool:
         """Keep the cache in less memory until it is needed, rounded; return whether that was done now.
 
-        A session whose requests want an exact cache is never rounded, nor one whose prompt is being computed.
+        A session whose requests want an exact cache is never rounded.
         """
-        if self._is_exact or self._is_computing or not self.cache.compress():
+        if self._is_exact or not self.cache.compress():
             return False
         self.edits = np.maximum(self.edits, np.int32(1))
         return True
@@ -241,18 +240,12 @@ class KVSession:
         self.edits = edits
 
     def _compute(self, slots: IntArray, wanted: Sequence[int], cancel: CancelToken) -> None:
-        self._is_computing = True
-        try:
-            self._compute_chunks(slots, wanted, cancel)
-        finally:
-            self._is_computing = False
-
-    def _compute_chunks(self, slots: IntArray, wanted: Sequence[int], cancel: CancelToken) -> None:
+        if len(slots):
+            self._take_turn()
         first_inexact = int(np.argmax(np.append(self._inexact_without(slots), True)))  # of truths: the first one
         start, most = 0, self._settings.chunk_tokens
         size = min(FEWEST_TOKENS, most)
         while start < len(slots):
-            self._take_turn()  # others' requests may run meanwhile
             cancel.raise_if_cancelled()
             chunk = slots[start : start + size]
             tokens = [wanted[slot] for slot in chunk]

@@ -30,7 +30,7 @@ class KVSessions:
         model: The model whose keys and values are cached.
         settings: Bounds of the sessions.
         note_chunk: Callback for every chunk of a prompt that was computed.
-        take_turn: Callback before every chunk.
+        take_turn: Callback before a prompt is computed, in which other sessions may be opened.
         clock: Seconds of a monotonic clock.
     """
 

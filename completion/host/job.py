@@ -90,8 +90,17 @@ class Job:
         What is cancelled only has to end. A completion that shows nothing yet runs before young ones that do, and the
         first of each owner before the second ones.
         """
-        can_wait = self.urgency is Urgency.COMPLETE and self.shown and time.perf_counter() - self.received < WHOLE_S
-        return not self.cancel.cancelled, self.urgency, can_wait, self.turn, self.number
+        return not self.cancel.cancelled, self.urgency, self.can_wait, self.turn, self.number
+
+    @property
+    def may_join(self) -> bool:
+        """Whether it may run together with others: a completion whose user waits for text, or what only has to end."""
+        return self.cancel.cancelled or (self.urgency is Urgency.COMPLETE and not self.can_wait)
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether it is a young completion that shows text, which its user reads meanwhile."""
+        return self.urgency is Urgency.COMPLETE and self.shown and time.perf_counter() - self.received < WHOLE_S
 
     def close(self) -> None:
         """End what has begun, before another job of the document begins."""
@@ -222,14 +231,14 @@ class JobQueue:
     def next(self, most: int) -> Job | None:
         """Take out the most urgent job that may run now, with `most` at once; None if there is none.
 
-        Only completions of other documents may join those that run.
+        Those that run are only joined by jobs of other documents that may join them.
         """
         with self._changed:
             begun = {job.document for job in self._jobs if job.remaining and job.urgency is not Urgency.WORKSPACE}
             free = [job for job in self._jobs if job.remaining or job.document not in begun]
             if self._running:
                 taken = {job.document for job in self._running}
-                free = [job for job in free if job.urgency is Urgency.COMPLETE and job.document not in taken]
+                free = [job for job in free if job.may_join and job.document not in taken]
             if not free or len(self._running) >= most:
                 return None
             chosen = min(free, key=lambda job: job.rank)

@@ -84,7 +84,7 @@ class JointPasses:
             self._go_on(request)
 
     def take_turn(self) -> None:
-        """Let other requests run before a long computation."""
+        """Let the other requests run before a computation of several passes, of which one goes on at a time."""
         request = self._current()
         if request is not None:
             request.wait()

@@ -120,14 +120,20 @@ def test_a_document_that_is_rounded_again_and_again_stays_cached(model):
     assert set(session.edits) == {1}
 
 
-def test_a_session_whose_prompt_is_being_computed_is_not_rounded_for_another(model):
-    """What is computed after a rounded slot is inexact, which the session has settled before it starts."""
-    tried = []
-    settings = SessionSettings(capacity=512, spare_slots=64, chunk_tokens=64)
-    session = KVSession(model, settings, take_turn=lambda: tried.append(session.compress()))
-    prepared(session)
-    assert len(tried) > 2
-    assert not any(tried)
+def test_what_is_computed_after_slots_that_were_rounded_before_its_turn_is_inexact(model):
+    turns = []
+
+    def turn():
+        turns.append(len(session.tokens))
+        if len(turns) == 2:
+            assert session.compress()
+
+    session = KVSession(model, SessionSettings(capacity=512, spare_slots=64, chunk_tokens=64), take_turn=turn)
+    prepared(session, TEXT[:100])
     assert not session.edits.any()
-    assert session.compress()
+    prepared(session, TEXT)
+    assert turns == [99, len(TEXT) - 1]  # once a prompt
     assert session.edits.all()
+    session.prepare(prompt_of(TEXT), CacheMode.PIE, CancelToken())
+    assert len(turns) == 2  # nothing was computed
+    assert session.refresh(CancelToken()) == len(TEXT) - 1

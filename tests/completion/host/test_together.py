@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 
@@ -9,8 +10,9 @@ import pytest
 
 from completion.cancellation import CancelToken
 from completion.engine import Engine
+from completion.host import job
 from completion.host.engine_protocol import LoadedEngine
-from completion.host.job import Job, Urgency
+from completion.host.job import Job, JobQueue, Urgency
 from completion.host.metrics import HostMetrics
 from completion.host.worker import EngineWorker
 from completion.request import CompletionEvent, CompletionRequest, Mode
@@ -59,6 +61,11 @@ class Answers:
             self._ended.put(name)
 
 
+@pytest.fixture(autouse=True)
+def _no_answer_is_young(monkeypatch):
+    monkeypatch.setattr(job, "WHOLE_S", 0.0)
+
+
 @pytest.fixture
 def engine(tiny_model):
     engine = Engine(tiny_model)
@@ -89,8 +96,8 @@ def start(engine):
             lambda _: LoadedEngine(engine, "tiny", "cpu", requests=engine.passes), HostMetrics(), queue_limit=16
         )
         workers.append(worker)
-        for job in jobs:
-            worker.submit(job)
+        for each in jobs:
+            worker.submit(each)
         worker.start(lambda *_: None, lambda _: None, lambda: None)
         return worker
 
@@ -170,3 +177,23 @@ def test_a_worker_that_stops_ends_the_requests_that_wait_in_the_middle_of_a_step
     worker = start(*jobs)
     answers.wait_for(TOGETHER)
     assert {answers.events[f"d{number}"][-1].code for number in range(TOGETHER)} == {"cancelled"}
+
+
+def test_only_completions_that_somebody_waits_for_and_what_has_to_end_join_others(monkeypatch):
+    monkeypatch.setattr(job, "WHOLE_S", math.inf)
+    jobs, answers = JobQueue(16, lambda _: None), Answers()
+    first, second, shown = (answers.job(f"d{number}", request_in(number)) for number in range(3))
+    preparation = answers.job("d3", request_in(3, document="d3\0bob"), Urgency.PREPARE)
+    shown.shown = True
+    for each in (shown, preparation, first):
+        jobs.submit(each)
+    assert jobs.next(8) is first
+    assert jobs.next(8) is None
+    jobs.submit(second)
+    assert jobs.next(1) is None
+    assert jobs.next(8) is second
+    shown.cancel.cancel()  # or a newer request of its document would wait until nothing runs
+    assert jobs.next(8) is shown
+    for each in (first, second, shown):
+        jobs.ended(each)
+    assert jobs.next(8) is preparation
