@@ -26,7 +26,7 @@ _Handler = Callable[[Request], Awaitable[Response]]
 
 
 def dialect(name: str) -> ModuleType:
-    """Import a module of `dialects`. Most validate with pydantic, which takes 0.1 s and 7 MB, and few serve a host."""
+    """Import a module of `dialects`. They validate with pydantic, which takes 0.1 s and 10 MB, and few serve a host."""
     return import_module(f"completion.host.dialects.{name}")
 
 

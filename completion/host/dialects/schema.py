@@ -4,19 +4,42 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from pydantic_core import ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
-from completion.edits import MAX_DIAGNOSTICS, MAX_EDITS, MAX_MESSAGE_CHARACTERS, NextEditRequest
-from completion.host.dialects.validators import BodyValidator, validator
+from completion.edits import MAX_DIAGNOSTICS, MAX_EDITS, MAX_MESSAGE_CHARACTERS, Diagnostic, LineEdit, NextEditRequest
 from completion.host.errors import BodyInvalidError
-from completion.request import MAX_HISTORY_CHARACTERS, MAX_TOKENS_LIMIT, Closing, CompletionRequest, WorkspaceUpdate
+from completion.request import (
+    MAX_HISTORY_CHARACTERS,
+    MAX_TOKENS_LIMIT,
+    Closing,
+    CompletionRequest,
+    ContextFile,
+    Message,
+    Sampling,
+    WorkspaceFile,
+    WorkspaceUpdate,
+)
 
 T = TypeVar("T")
 
-REQUEST = validator(CompletionRequest)
-WORKSPACE = validator(WorkspaceUpdate)
-CLOSING = validator(Closing)
-NEXT_EDIT = validator(NextEditRequest)
+for _type in (
+    Closing,
+    CompletionRequest,
+    ContextFile,
+    Diagnostic,
+    LineEdit,
+    Message,
+    NextEditRequest,
+    Sampling,
+    WorkspaceFile,
+    WorkspaceUpdate,
+):
+    with_config(ConfigDict(extra="forbid", strict=True))(_type)
+
+REQUEST: TypeAdapter[CompletionRequest] = TypeAdapter(CompletionRequest)
+WORKSPACE: TypeAdapter[WorkspaceUpdate] = TypeAdapter(WorkspaceUpdate)
+CLOSING: TypeAdapter[Closing] = TypeAdapter(Closing)
+NEXT_EDIT: TypeAdapter[NextEditRequest] = TypeAdapter(NextEditRequest)
 
 MAX_STOPS = 64
 """Maximum number of stop strings in a request; the event loop searches the text for each of them."""
@@ -54,7 +77,7 @@ def parse_next_edit(body: bytes) -> NextEditRequest:
     return request
 
 
-def parse_body(kind: BodyValidator[T], body: bytes) -> T:
+def parse_body(adapter: TypeAdapter[T], body: bytes) -> T:
     """Parse a JSON body as one type.
 
     Raises:
@@ -62,7 +85,7 @@ def parse_body(kind: BodyValidator[T], body: bytes) -> T:
             be source text.
     """
     try:
-        return kind.validate_json(body)
+        return adapter.validate_json(body)
     except ValidationError as error:
         faults = [
             f"{'.'.join(map(str, fault['loc'])) or 'body'}: {fault['msg']}"
