@@ -13,12 +13,12 @@ from completion.cancellation import CancelToken
 from completion.completer import Completer
 from completion.decoding.drafting_setup import keep_calibration, make_drafters
 from completion.decoding.finishing import open_grammar
+from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import ParseLimitError
 from completion.memory import Held, MemoryPart
-from completion.model.joint_passes import JointPasses
 from completion.model.loading import LoadedModel
 from completion.next_edit.candidates import forget_texts
 from completion.next_edit.finder import next_edits

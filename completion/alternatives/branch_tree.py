@@ -16,8 +16,8 @@ from completion.cache.kv_session import KVSession
 from completion.cancellation import NEVER, CancelToken
 from completion.decoding.attempt import Attempt, Branch
 from completion.decoding.decoder import Decoder, Proposal
+from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
-from completion.model.joint_passes import JointPasses
 from completion.model.logits import RowSlice
 from drafting.drafter import SharedStep
 

@@ -10,8 +10,8 @@ from completion.cache.kv_session import KVSession
 from completion.decoding.attempt import Attempt
 from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import Decoder
+from completion.decoding.joint_passes import JointPasses
 from completion.decoding.task import Task
-from completion.model.joint_passes import JointPasses
 from completion.request import Mode
 from completion.stopping.replaced_lines import ReplacedLines
 from drafting.session import Drafters, DraftingSession

@@ -7,9 +7,9 @@ import dataclasses
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
 from completion.decoding.finishing import open_grammar
+from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
-from completion.model.joint_passes import JointPasses
 from completion.model.loading import LoadedModel
 from completion.next_edit.retyping import replaced_lines
 from completion.prompt.fim_format import detect_format

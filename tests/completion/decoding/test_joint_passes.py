@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from completion.cancellation import CancelToken
+from completion.decoding.joint_passes import JointPasses
 from completion.errors import CancelledError, ModelError
-from completion.model.joint_passes import JointPasses
 from drafting.drafter import ALONE, SharedStep
 from tests.completion.model.rows import chain, rows_of, slots, tokens
 

@@ -8,6 +8,7 @@ System for Transformer-Based Generative Models", section 3.1.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 
@@ -19,17 +20,19 @@ from completion.model.causal_model import CausalModel, KVCache, Logits, ScorePas
 from drafting.arrays import FloatArray, IntArray
 from drafting.drafter import ALONE, SharedStep
 
+_log = logging.getLogger(__name__)
+
 
 class _Request(greenlet):
     """A request.
 
     Attributes:
         wanted: The pass that it waits for; None if it only waits for its turn.
-        scored: That pass's logits, or why there are none.
+        scored: That pass's logits; None if it was cancelled, or could not be computed with the others.
     """
 
     wanted: ScorePass | None = None
-    scored: Logits | Exception | None = None
+    scored: Logits | None = None
 
     def wait(self) -> None:
         """Let who runs the requests go on, until it is this one's turn again."""
@@ -106,10 +109,7 @@ class JointPasses:
         request.wait()
         scored, request.wanted, request.scored = request.scored, None, None
         cancel.raise_if_cancelled()
-        if isinstance(scored, Exception):
-            raise scored
-        assert scored is not None  # noqa: S101 - only a cancelled request gets nothing
-        return scored
+        return self.model.score(tokens, parents, cache, cancel) if scored is None else scored
 
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """See `CausalModel`."""
@@ -155,17 +155,13 @@ class JointPasses:
             self._requests.remove(request)
 
     def _score(self, requests: Sequence[_Request]) -> None:
-        """Compute the passes of requests together; if that fails, one by one, so that each gets its own error."""
+        """Compute the passes of requests together."""
         passes = [request.wanted for request in requests if request.wanted is not None]
         try:
-            scored: Sequence[Logits | Exception] = self.model.score_together(passes) if passes else ()
-        except Exception:  # noqa: BLE001 - whatever it is, it belongs to one of them
-            scored = [self._scored_alone(each) for each in passes]
-        for request, outcome in zip(requests, scored, strict=True):
-            request.scored = outcome
-
-    def _scored_alone(self, wanted: ScorePass) -> Logits | Exception:
-        try:
-            return self.model.score(wanted.tokens, wanted.parents, wanted.cache, wanted.cancel)
-        except Exception as error:  # noqa: BLE001 - for the request, not for who runs it
-            return error
+            scored = self.model.score_together(passes) if passes else ()
+        # It belongs to one of the requests, of which each computes its own pass then, and gets its own error.
+        except Exception as error:  # noqa: BLE001
+            _log.warning("%d passes are computed one by one: %s", len(passes), type(error).__name__)
+            return
+        for request, logits in zip(requests, scored, strict=True):
+            request.scored = logits
