@@ -1,0 +1,115 @@
+"""`python -m benchmarks.two_models`: what a second model is worth, as a drafter or as one of two that answer.
+
+`--parts layers` lets parts of the model draft for it: its first layers (early exit), and all but some layers, which are
+chosen on half 0. `--parts drafter` lets `--model` draft for `--larger`. Both take the suites of benchmarks.drafting.
+The table has the drafter's step over the model's, the share of its tokens that the model accepts in chains of 1 to 5,
+the best chain on half 0 (length, probability under which it ends), and the time without drafts over that with them on
+half 1: with chains alone, with chains where the existing drafters propose nothing (`added`), and the most that any rule
+could reach (`least`). Times are processor times of steps, the least of several that take turns.
+
+`--parts choice` answers places of `--sets` with both models: each alone, the larger one with the small one's text as
+its first draft, the more certain one at each token, and rules that choose between the two texts. Thresholds are chosen
+on half 0. The table has the right first lines of half 1, the characters that are right, and the wait for the text with
+a cached prompt and with none. `--out FILE` writes each place at once; a later run makes only the missing ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.quality.tasks import SETS, Task, half_of, open_tasks, sample
+from benchmarks.two_models.as_drafter import layer_figures, small_figures
+from benchmarks.two_models.choosing import Place, choice_figures
+from benchmarks.two_models.places import Pair, answers_at
+from completion.model.int8.packed_weights import PackedWeights, load_packed
+from completion.model.int8.quantized import QuantizedTransformer
+from completion.model.loading import LoadedModel, load_model
+from completion.model.store.converted_models import packed_dir
+from completion.model.worker_threads import usable_threads
+
+PARTS = ("layers", "drafter", "choice")
+"""Parts of the benchmark, which can run one by one."""
+PLACE_SETS = "release_replay,cursor_positions,repo_context"
+"""Data sets of the places."""
+
+
+def main() -> None:
+    """Print the tables, then one line of JSON."""
+    options = _options()
+    started = time.perf_counter()
+    figures: dict[str, object] = {"benchmark": "two_models"}
+    if "layers" in options.parts:
+        loaded, weights = shared_weights(options.model, options.threads)
+        threads = options.threads or usable_threads()
+        figures["layers"] = layer_figures(loaded, weights, options.data_dir, options.limit, options.repeats, threads)
+    if "drafter" in options.parts:
+        larger, small = load_both(options)
+        figures["drafter"] = small_figures(larger, small, options.data_dir, options.limit, options.repeats)
+    if "choice" in options.parts:
+        tasks = places(options.sets.split(","), options.data_dir, options.limit)
+        steps, found = answers_at(tasks, lambda: Pair(*reversed(load_both(options))), options.out, options.repeats)
+        answered = [Place.of(task, each, steps) for task, each in zip(tasks, found, strict=True)]
+        figures["choice"] = {"step_ms": steps, **choice_figures(answered)}
+    print(json.dumps({**figures, "minutes": round((time.perf_counter() - started) / 60, 1)}))
+
+
+def load_both(options: argparse.Namespace) -> tuple[LoadedModel, LoadedModel]:
+    """Return the larger and the small model."""
+    larger, small = (load_model(spec, threads=options.threads) for spec in (options.larger, options.model))
+    return larger, small
+
+
+def shared_weights(spec: str, threads: int | None) -> tuple[LoadedModel, PackedWeights]:
+    """Return a model, and its weights, which models of some of its layers share.
+
+    Raises:
+        SystemExit: The model does not run as int8 or q4 on the processor.
+    """
+    loaded = load_model(spec, threads=threads, gpu_memory_share=0.0)
+    if not isinstance(loaded.model, QuantizedTransformer):
+        raise SystemExit(f"{spec} does not run as int8 or q4 here, so its layers cannot be skipped.")
+    weights = load_packed(loaded.folder, packed_dir(), loaded.model.form)
+    return replace(loaded, model=QuantizedTransformer(weights, threads or usable_threads())), weights
+
+
+def places(names: list[str], data_dir: str | None, limit: int) -> list[Task]:
+    """Return at most `limit` places of each half, data set and language; a lower limit returns the first of them."""
+    tasks = list(open_tasks(names, data_dir))
+    found: list[Task] = []
+    for most in range(1, limit + 1):
+        for half in (0, 1):
+            known = {task.id for task in found}
+            of_half = sample([task for task in tasks if half_of(task.id) == half], most)
+            found += [task for task in of_half if task.id not in known]
+    return found
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.two_models", description=__doc__)
+    parser.add_argument("--parts", default=",".join(PARTS), help="parts, comma-separated (default: %(default)s)")
+    parser.add_argument("--model", default="default", help="the small model")
+    parser.add_argument("--larger", default="qwen2.5-coder-1.5b", help="the larger model")
+    parser.add_argument("--data-dir", help="folder of the data")
+    parser.add_argument(
+        "--limit",
+        type=int,
+        default=24,
+        help="number of texts of each half; for choice, of places of each half, data set and language",
+    )
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--repeats", type=int, default=20, help="number of timings of each step (default: %(default)s)")
+    parser.add_argument("--sets", default=PLACE_SETS, help="data sets of the places: " + ", ".join(SETS))
+    parser.add_argument("--out", type=Path, help="file of the places' answers; an existing file is continued")
+    given = parser.parse_args()
+    given.parts = given.parts.split(",")
+    if unknown := set(given.parts) - set(PARTS):
+        parser.error(f"unknown parts: {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
+    return given
+
+
+if __name__ == "__main__":
+    main()

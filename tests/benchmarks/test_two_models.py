@@ -1,0 +1,206 @@
+"""benchmarks.two_models computes speeds from accepted drafts, and runs with two tiny models."""
+
+import gzip
+import json
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from benchmarks.drafting.records import Case
+from benchmarks.quality.scoring import score
+from benchmarks.quality.tasks import half_of
+from benchmarks.two_models import __main__ as two_models
+from benchmarks.two_models.choosing import Place, Way, choice_figures, chosen_threshold, deferral
+from benchmarks.two_models.layers import (
+    all_but,
+    cache_of,
+    first_layers,
+    skipped_greedily,
+    with_layers,
+    without_every_other,
+)
+from benchmarks.two_models.speed import (
+    CHAIN,
+    Costs,
+    Drafted,
+    Trees,
+    accepted_share,
+    best_chain,
+    chains_ms,
+    least_ms,
+    plain_ms,
+    trees_ms,
+)
+from benchmarks.two_models.written import Writer, read_at_once, read_from_each_token
+from completion.model.int8.packed_weights import load_packed
+from completion.model.int8.quantized import QuantizedTransformer
+from completion.model.loading import load_model
+from completion.request import CompletionRequest, GrammarMode, WorkspaceUpdate
+from tests.tiny_models import LAYERS, write_tiny_model
+
+COSTS = Costs({1: 10.0, 3: 14.0, 6: 20.0}, draft_ms=4.0)
+
+
+def drafted(runs, confidence=1.0, first=0, trees=None):
+    """Return a text whose chains are right as far as `runs` says."""
+    agrees = np.array([[step < run for step in range(CHAIN)] for run in runs])
+    nothing = Trees([0] * len(runs), [0] * len(runs), 0.0)
+    return Drafted(agrees, np.full(agrees.shape, confidence, np.float32), first, trees or nothing)
+
+
+def test_a_step_writes_what_is_accepted_and_one_token_of_the_model():
+    text = drafted([2, 1, 0, 3, 2, 1, 0])
+    assert plain_ms(text, COSTS) == 70.0
+    assert chains_ms(text, COSTS, 2, 0.0) == 3 * (2 * 4.0 + 14.0)  # tokens 0 to 2, 3 to 5, 6
+    assert chains_ms(text, COSTS, 1, 0.0) == 4 * (4.0 + 12.0)  # 0 and 1, 2, 3 and 4, 5 and 6
+    assert accepted_share([text], 2) == pytest.approx((2 + 1 + 0 + 2 + 2 + 1 + 0) / 14)
+
+
+def test_an_unsure_chain_costs_the_token_that_is_not_used():
+    assert chains_ms(drafted([2, 1, 0], confidence=0.4), COSTS, 2, 0.5) == 3 * (4.0 + 10.0)
+
+
+def test_what_the_user_typed_is_not_counted():
+    text = drafted([0, 0, 2, 1, 0], first=2)
+    assert plain_ms(text, COSTS) == 30.0
+    assert chains_ms(text, COSTS, 2, 0.0) == 2 * 4.0 + 14.0
+
+
+def test_chains_beside_trees_serve_only_where_there_is_no_tree():
+    trees = Trees.of_steps([(2, 3), (0, 1), (0, 1)], share=0.1)
+    assert (trees.nodes, trees.accepted) == ([2, 1, 0, 0, 0], [2, 1, 0, 0, 0])
+    text = drafted([0, 0, 0, 1, 0], trees=trees)
+    assert trees_ms(text, COSTS) == (14.0 + 1.0) + 2 * (10.0 + 1.0)
+    assert chains_ms(text, COSTS, 1, 0.0, with_trees=True) == (14.0 + 1.0) + (4.0 + 12.0 + 1.0)
+
+
+def test_no_rule_is_quicker_than_the_best_choice_at_each_token():
+    trees = Trees.of_steps([(2, 3), (5, 1), (0, 1)], share=0.1)
+    text = drafted([2, 1, 0, 1, 0], trees=trees)
+    assert least_ms(text, COSTS) == (2 * 4.0 + 14.0) + (4.0 + 12.0)
+    assert least_ms(text, COSTS, with_trees=True) == (14.0 + 1.0) + (4.0 + 12.0)
+    assert least_ms(text, COSTS, with_chains=False, with_trees=True) == (14.0 + 1.0) + 2 * 10.0
+    for way in (best_chain([text], COSTS), (5, 0.0)):
+        assert chains_ms(text, COSTS, *way) >= least_ms(text, COSTS)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    return [write_tiny_model(folder / name, head_dim=32, seed=seed) for seed, name in enumerate(("small", "larger"))]
+
+
+def test_a_model_of_all_layers_agrees_everywhere_and_one_without_a_layer_reads_the_same_cache(folders, tmp_path):
+    loaded = load_model(str(folders[0]), backend="int8", threads=1)
+    weights = load_packed(folders[0], tmp_path)
+    whole, part = (
+        QuantizedTransformer(with_layers(weights, kept), 1)
+        for kept in (first_layers(LAYERS, 1.0), first_layers(LAYERS, 0.5))
+    )
+    request = CompletionRequest("def f(x):\n    return x.", "\n", max_tokens=12, grammar=GrammarMode.OFF, filters=False)
+    case = Case("suite", "python", request, WorkspaceUpdate(""))
+    (text,) = Writer(loaded).write([case], lambda cache: cache)
+    assert text.first == 1  # the dot was typed, so no drafter need guess it
+    for read in (read_at_once, read_from_each_token):
+        agrees, _ = read(whole, cache_of(whole, text.cache, (0, 1)), text)
+        assert all(row[: len(agrees) - start].all() for start, row in enumerate(agrees) if start >= text.first)
+    exits = [read(part, cache_of(part, text.cache, (0,)), text) for read in (read_at_once, read_from_each_token)]
+    right = Drafted(*exits[0], 0, text.trees).runs
+    assert right == Drafted(*exits[1], 0, text.trees).runs  # an exit's keys are those of the whole model
+    assert min(right) == 0
+
+
+def test_layers_are_skipped_in_the_order_in_which_the_draft_stays_right():
+    harm = [9, 2, 5, 1]
+    assert skipped_greedily(4, lambda kept: sum(harm[layer] for layer in kept), 2) == [3, 1]
+    assert all_but(4, [3, 1]) == (0, 2)
+    assert without_every_other(12) == (0, 1, 2, 4, 6, 8, 10, 11)
+
+
+def way(text, log_probability, ms):
+    return Way(text, score(text, "right(x)", None), log_probability, ms, 2 * ms)
+
+
+def place(half, small, larger, sure):
+    own, other = way(small, sure, 100.0), way(larger, -1.0, 300.0)
+    return Place(
+        "set",
+        half,
+        own,
+        other,
+        way(larger, -1.0, 200.0),
+        other,
+        -9.0,
+        -1.0,
+        50.0,
+        60.0,
+        0,
+        3,
+        {"small": 1.0, "larger": 2.0},
+    )
+
+
+PLACES = [
+    place(half, *texts)
+    for half in (0, 1)
+    for texts in (("right(x)", "wrong", -1.0), ("wrong", "right(x)", -5.0), ("wrong", "wrong", -2.0))
+]
+
+
+def test_the_small_models_text_is_kept_where_it_is_sure():
+    threshold = chosen_threshold(PLACES[:3], [-1.0, -5.0, -2.0], deferral)
+    assert threshold == -2.0
+    outcomes = [deferral(threshold)(each) for each in PLACES[:3]]
+    assert [outcome.asked for outcome in outcomes] == [False, True, False]
+    assert [outcome.ms for outcome in outcomes] == [100.0, 300.0, 100.0]
+    assert chosen_threshold(PLACES[:3], [-1.0, -5.0, -2.0], deferral, most_asked=0.2) == -math.inf
+
+
+def test_rules_are_reported_on_the_other_half():
+    found = choice_figures(PLACES)
+    assert (found["small"]["right"], found["larger"]["right"], found["deferral"]["right"]) == (1, 1, 2)
+    assert found["measured_ms_p50"] == {"small": 200, "larger": 600, "drafted": 400, "cascade": 600, "judging pass": 60}
+    assert found["deferral"]["cold_ms_mean"] == round((101 + 303 + 101) / 3)
+    assert found["groups"]["all"] == {
+        "places": 3, "small": 1, "larger": 1, "both": 0, "only_small": 1, "only_larger": 1
+    }  # fmt: skip
+
+
+def write(folder, name, records):
+    with gzip.open(folder / name, "wt", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(record)}\n" for record in records)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Return a folder of data with a place of each data set in each half."""
+    names = [next(name for name in "abcdefgh" if half_of(name) == half) for half in (0, 1)]
+    head = [{"language": "python", "path": "f.py", "id": f"{name}==1:f.py", "source": f"{name}==1"} for name in names]
+    hole = {"prefix": "def f(value):\n    return va", "suffix": "\n", "reference": "lue.items"}
+    context = {"context": [{"path": "g.py", "text": "def g():\n    return 1\n"}]}
+    lines = [f"x{n} = f({n})\n" for n in range(4)]
+    changed = {"before": "".join(lines), "after": "".join([*lines, "y = g()\n"])}
+    for name in ("open_humaneval_infilling_even", "open_cursor_positions"):
+        write(tmp_path, f"{name}.jsonl.gz", [each | hole for each in head])
+    write(tmp_path, "open_repo_context.jsonl.gz", [each | hole | context for each in head])
+    write(tmp_path, "open_release_replay.jsonl.gz", [each | changed for each in head])
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_each_part_prints_its_figures_and_answers_are_made_once(folders, data, monkeypatch, capsys):
+    def run(parts, small):
+        options = {"--parts": parts, "--model": small, "--larger": folders[1], "--data-dir": data}
+        options |= {"--limit": 1, "--repeats": 1, "--threads": 1, "--out": data / "out.jsonl"}
+        monkeypatch.setattr(sys, "argv", ["two_models", *(str(part) for pair in options.items() for part in pair)])
+        two_models.main()
+        return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    figures = run("layers,drafter,choice", folders[0])
+    assert figures["layers"]["exit after 50% of the layers"]["alone_speed"]["all"] > 0
+    assert len(figures["drafter"]["small drafts"]["accepted_share"]) == CHAIN
+    assert figures["choice"]["groups"]["all"]["places"] == 3
+    again = run("choice", data / "no model is needed")
+    assert again["choice"] == figures["choice"]
