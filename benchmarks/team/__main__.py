@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.data import read_records
+from benchmarks.figures import percentile, rounded
 from benchmarks.team.servers import ModelServerRow, OurHost, Server, VllmRow
 from benchmarks.team.simulation import simulate
 from benchmarks.team.typist import TeamEditor
@@ -51,15 +51,15 @@ class Room:
         """Return the figures by name, None where there is no data."""
         tally = RowTally(tuple(self.sessions))
         found, counts = tally.figures(), (request.computed_tokens for request in tally.requests)
-        computed = sorted(count for count in counts if count is not None)
+        computed = [count for count in counts if count is not None]
         return {
-            "ttft_p50_ms": rounded(found["first_text_p50_ms"]),
-            "ttft_p95_ms": rounded(found["first_text_p95_ms"]),
+            "ttft_p50_ms": rounded(found["first_text_p50_ms"], 1),
+            "ttft_p95_ms": rounded(found["first_text_p95_ms"], 1),
             "done_p50_ms": found["done_p50_ms"],
             "requests": found["requests"],
             "answered": found["answered"],
-            "computed_tokens_p50": statistics.median(computed) if computed else None,
-            "computed_tokens_p95": computed[int(0.95 * (len(computed) - 1))] if computed else None,
+            "computed_tokens_p50": percentile(computed, 0.5),
+            "computed_tokens_p95": percentile(computed, 0.95),
             "refused": sum(self.refusals.values()),
         }
 
@@ -127,11 +127,6 @@ def summary(
     return found | dict(one or {})
 
 
-def rounded(milliseconds: float | None) -> float | None:
-    """Return it to a tenth."""
-    return None if milliseconds is None else round(milliseconds, 1)
-
-
 def served(rooms: Mapping[int, Mapping[str, float | None]]) -> int:
     """Return the largest number of typists who get text in time and of whom nobody is refused, 0 for none."""
     best = 0
@@ -178,8 +173,9 @@ def main() -> None:
     parser.add_argument("--characters", type=int, default=100, help="characters typed in a session")
     parser.add_argument("--no-host", action="store_true", help="measure only the servers whose addresses are given")
     parser.add_argument("--session-memory", default="0.25", metavar="SHARE", help="as of `draftline serve`")
-    parser.add_argument("--vllm", default="", metavar="URL", help="address of a running vLLM")
-    parser.add_argument(
+    vllm = parser.add_mutually_exclusive_group()
+    vllm.add_argument("--vllm", default="", metavar="URL", help="address of a running vLLM")
+    vllm.add_argument(
         "--vllm-python", default="", metavar="PATH", help="python with vLLM, to start it for the benchmark"
     )
     parser.add_argument("--llama-server", default="", metavar="URL", help="address of a running llama-server")

@@ -79,6 +79,11 @@ class Job:
         return self.payload.document if isinstance(self.payload, CompletionRequest | NextEditRequest) else ""
 
     @property
+    def order(self) -> int:
+        """Place among the jobs of its client, 0 if it has none."""
+        return self.payload.order if isinstance(self.payload, CompletionRequest | NextEditRequest) else 0
+
+    @property
     def owner(self) -> str:
         """Name of the user or client that sent the job, "" if its keys have none."""
         return owner_of(self.payload.workspace if isinstance(self.payload, WorkspaceUpdate) else self.document)
@@ -117,7 +122,7 @@ def superseded_answer(job: Job) -> CompletionEvent | NextEdits:
 
 def supersedes(newer: Job, older: Job) -> bool:
     """Return whether a job makes an older one needless, which is cancelled then."""
-    if newer.urgency is Urgency.WORKSPACE or older.urgency is Urgency.WORKSPACE:
+    if Urgency.WORKSPACE in (newer.urgency, older.urgency) or was_sent_before(newer, older):
         return False
     if newer.urgency is Urgency.COMPLETE and older.urgency in {Urgency.PREPARE, Urgency.AHEAD}:
         return newer.owner == older.owner
@@ -126,6 +131,11 @@ def supersedes(newer: Job, older: Job) -> bool:
     if isinstance(newer.payload, CompletionRequest) and isinstance(older.payload, NextEditRequest):
         return newer.urgency is Urgency.COMPLETE and _has_changed(older.payload, newer.payload)
     return older.urgency is newer.urgency
+
+
+def was_sent_before(job: Job, other: Job) -> bool:
+    """Return whether a client sent a job before another one of the same document, whichever was received first."""
+    return job.document == other.document and job.order < other.order
 
 
 def interrupts(newer: Job, running: Job) -> bool:
@@ -164,7 +174,8 @@ class JobQueue:
 
         A job of a document supersedes older ones of the same kind. A completion also supersedes its owner's
         preparations and completions in advance, interrupts those of others, supersedes or interrupts any request for
-        next edits, and tells the other completions to skip their alternatives.
+        next edits, and tells the other completions to skip their alternatives. A job that its client sent before one
+        that supersedes it is superseded at once.
 
         Raises:
             QueueFullError: Too many jobs of this urgency wait, of this owner or of all together.
@@ -173,15 +184,7 @@ class JobQueue:
         with self._changed:
             if self._stopped:
                 raise EngineUnavailableError("The engine is stopping.")
-            for older in self._alive():
-                if supersedes(job, older):
-                    older.superseded = True
-                    older.cancel.cancel()
-                elif older in self._running and interrupts(job, older):
-                    older.interrupted = True
-                    older.cancel.cancel()
-                elif job.urgency is Urgency.COMPLETE:
-                    older.cancel.hurry()
+            self._make_way(job)
             waiting = [other for other in self._waiting() if other.urgency is job.urgency]
             own = sum(other.owner == job.owner for other in waiting)
             limit = self._limit * (_WORKSPACE_FACTOR if job.urgency is Urgency.WORKSPACE else 1)
@@ -192,6 +195,23 @@ class JobQueue:
             job.turn = own if job.urgency is Urgency.COMPLETE else 0
             self._push(job)
             self._changed.notify()
+
+    def _make_way(self, job: Job) -> None:
+        """Cancel what a job supersedes or interrupts, or the job itself if a newer one was received before it."""
+        alive = self._alive()
+        if any(was_sent_before(job, other) and supersedes(other, job) for other in alive):
+            job.superseded = True
+            job.cancel.cancel()
+            return
+        for older in alive:
+            if supersedes(job, older):
+                older.superseded = True
+                older.cancel.cancel()
+            elif older in self._running and interrupts(job, older):
+                older.interrupted = True
+                older.cancel.cancel()
+            elif job.urgency is Urgency.COMPLETE:
+                older.cancel.hurry()
 
     def withdraw(self, job: Job) -> None:
         """Cancel a job whose client has gone; it does not start again either."""

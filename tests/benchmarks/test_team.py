@@ -1,11 +1,14 @@
 """Rooms of typists: what a window sends, what a run reports, and what a simulated engine does."""
 
 import asyncio
+import sys
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
+from benchmarks.team import __main__ as team
+from benchmarks.team import agreement
 from benchmarks.team.__main__ import Room, sent_before, served, summary
 from benchmarks.team.simulation import ENGINES, Costs, capacity, room, waits
 from benchmarks.team.typist import TeamEditor
@@ -175,3 +178,13 @@ def test_more_typists_wait_longer_and_a_slower_engine_serves_fewer(name):
     assert p95[0] < p95[-1]
     wanted_ms = 2e3 * p95[0]
     assert capacity(replace(costs, base_ms=2 * costs.base_ms), wanted_ms, 20) < capacity(costs, wanted_ms, 20)
+
+
+@pytest.mark.parametrize("main", [team.main, agreement.main])
+def test_a_vllm_that_runs_and_one_to_start_exclude_each_other(monkeypatch, capsys, tmp_path, main):
+    address = "--vllm" if main is team.main else "--url"
+    given = [address, "http://localhost:1", "--vllm-python", "python", "--data-dir", str(tmp_path), "--model", "./none"]
+    monkeypatch.setattr(sys, "argv", ["team", *given])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "not allowed with argument" in capsys.readouterr().err
