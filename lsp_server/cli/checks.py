@@ -21,7 +21,7 @@ from completion.errors import DraftlineError
 from completion.host.process.address import host_address
 from completion.host.process.endpoint import endpoint_at
 from completion.model.int8.kernels.processor import processor_features
-from completion.model.store import model_store
+from completion.model.store import model_list, model_store
 from completion.paths import cache_dir
 from completion.progress import silent
 from completion.remote.address import RemoteAddress
@@ -99,11 +99,11 @@ def check_model(model: str) -> Check:
         path = Path(model).expanduser()
         if path.exists():
             return Check("model", "ok", str(path))
-        advice = f"draftline tries to download it at its first use. To do it now: draftline models prepare {model}"
+        advice = f"draftline tries to download it at its first use. To do it now: draftline models get {model}"
         return Check("model", "warn", f"{model} is not on this machine", advice)
-    status = model_store.packaged_status(packaged)
+    status = model_list.packaged_status(packaged)
     found = f"{status.title}, {status.state}"
-    is_usable = status.state in {model_store.ModelState.CONVERTED, model_store.ModelState.FOUND}
+    is_usable = status.state in {model_list.ModelState.CONVERTED, model_list.ModelState.FOUND}
     return Check("model", "ok" if is_usable else "fail", found, status.advice)
 
 
@@ -143,7 +143,7 @@ def check_disk(model: str, free_bytes: int) -> Check:
     if free_bytes >= _CONVERSION_DISK_BYTES:
         return Check("disk", "ok", found)
     packaged = model_store.packaged_model(model)
-    is_converted = packaged and model_store.packaged_status(packaged).state is model_store.ModelState.CONVERTED
+    is_converted = packaged and model_list.packaged_status(packaged).state is model_list.ModelState.CONVERTED
     needed = f"Converting the model takes {_CONVERSION_DISK_BYTES // _GIB} GiB."
     advice = f"{needed} Free some space, or set DRAFTLINE_CACHE_DIR to a folder on another disk."
     return Check("disk", "warn" if is_converted else "fail", found, advice)

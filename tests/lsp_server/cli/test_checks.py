@@ -36,7 +36,7 @@ def test_an_old_neovim_and_no_editor_at_all_are_warnings():
 
 def test_a_model_that_is_not_on_this_machine_is_a_warning_that_names_the_command_to_download_it():
     check = check_model("owner/some-model")
-    assert (check.state, "draftline models prepare owner/some-model" in check.advice) == ("warn", True)
+    assert (check.state, "draftline models get owner/some-model" in check.advice) == ("warn", True)
 
 
 def test_a_full_disk_fails_unless_the_model_is_converted(tmp_path, monkeypatch):
