@@ -53,13 +53,11 @@ class Source:
     Attributes:
         name: Short name; the folder is called `<name>-<first 12 digits of the digest>`.
         digest: Hexadecimal; two sources with one digest are the same model.
-        origin: Description of the source, for display.
         converted_bytes: Approximate size of the result, for the progress of waiting processes; 0 if unknown.
     """
 
     name: str
     digest: str
-    origin: str
     converted_bytes: int = 0
 
     @property
@@ -98,12 +96,12 @@ def damaged_files(folder: Path) -> list[str]:
     ]
 
 
-def convert_once(source: Source, fill: Callable[[Path, Progress], None], progress: Progress) -> Path:
+def convert_once(source: Source, fill: Callable[[Path, Progress], str], progress: Progress) -> Path:
     """Convert a model unless its folder is complete. One process converts; the others wait for it.
 
     Args:
         source: What to convert.
-        fill: Writes the converted files into the empty folder that it gets.
+        fill: Writes the converted files into the empty folder that it gets, and says where they come from.
         progress: Called by `fill`, or while waiting for another process.
 
     Returns:
@@ -179,14 +177,14 @@ def read_record(folder: Path) -> Record | None:
     return record if isinstance(record, dict) and {"conversion", "source", "files"} <= record.keys() else None
 
 
-def _make(source: Source, target: Path, fill: Callable[[Path, Progress], None], progress: Progress) -> None:
+def _make(source: Source, target: Path, fill: Callable[[Path, Progress], str], progress: Progress) -> None:
     partial = partial_folder(target)
     shutil.rmtree(partial, ignore_errors=True)  # from a process that was killed
     try:
         partial.mkdir()
-        fill(partial, progress)
+        origin = fill(partial, progress)
         progress("Computing checksums", 1.0)
-        _write_record(source, partial)
+        _write_record(source, origin, partial)
         sync_files(partial)
         for stale in [target, *packed_forms(target, packed_dir())] if target.exists() else []:
             shutil.rmtree(stale)
@@ -195,9 +193,9 @@ def _make(source: Source, target: Path, fill: Callable[[Path, Progress], None], 
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _write_record(source: Source, folder: Path) -> None:
+def _write_record(source: Source, origin: str, folder: Path) -> None:
     files = {p.name: {"size_bytes": size_of(p), "sha256": sha256_of(p)} for p in sorted(folder.iterdir())}
-    record = {"conversion": CONVERSION_VERSION, "source": asdict(source), "files": files}
+    record = {"conversion": CONVERSION_VERSION, "source": asdict(source) | {"origin": origin}, "files": files}
     (folder / _RECORD).write_text(json.dumps(record, indent=2), encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
 from completion.model.store import converted_models, fetched_packages
 from completion.model.store.converted_models import damaged_files, folder_bytes, is_complete, models_dir, read_record
-from completion.model.store.model_store import packaged_model, packaged_source
+from completion.model.store.model_store import DOWNLOADED, INSTALLED, packaged_model, packaged_source
 from completion.model.store.packaged_models import PACKAGED_MODELS, PackagedModel, how_to_get, installed_parts
 from completion.progress import Progress
 
@@ -34,6 +34,7 @@ class ModelStatus:
         where: Folder of the converted model or of its source; "" if there is neither.
         size_bytes: Size of what is there.
         advice: What the user can do; "" if nothing is needed.
+        origin: Where the weights come from; "" if there are none or that was not recorded.
     """
 
     name: str
@@ -42,6 +43,7 @@ class ModelStatus:
     where: str
     size_bytes: int
     advice: str
+    origin: str = ""
 
 
 def statuses() -> list[ModelStatus]:
@@ -106,14 +108,14 @@ def packaged_status(model: PackagedModel) -> ModelStatus:
         if isinstance(error, ModelDamagedError):
             return ModelStatus(model.name, model.title, ModelState.DAMAGED, "", 0, str(error))
         return ModelStatus(model.name, model.title, ModelState.MISSING, "", 0, how_to_get(model))
-    where = str(parts[0].parents[2])
-    return ModelStatus(model.name, model.title, ModelState.FOUND, where, model.size_bytes, _converted_later(model))
+    where, advice = str(parts[0].parents[2]), _converted_later(model)
+    return ModelStatus(model.name, model.title, ModelState.FOUND, where, model.size_bytes, advice, INSTALLED)
 
 
 def _fetched_status(model: PackagedModel, packages: list[Path]) -> ModelStatus:
     where, size = str(fetched_packages.folder_of(model)), sum(path.stat().st_size for path in packages)
     if len(packages) == len(model.parts):
-        return ModelStatus(model.name, model.title, ModelState.FOUND, where, size, _converted_later(model))
+        return ModelStatus(model.name, model.title, ModelState.FOUND, where, size, _converted_later(model), DOWNLOADED)
     advice = (
         f"{len(packages)} of {len(model.parts)} packages are downloaded; to go on: draftline models get {model.name}"
     )
@@ -127,8 +129,11 @@ def _converted_later(model: PackagedModel) -> str:
 def _converted_status(folder: Path, model: PackagedModel | None = None) -> ModelStatus:
     record = read_record(folder)
     name = model.name if model else str(record["source"]["name"]) if record else folder.name
-    title = model.title if model else str(record["source"]["origin"]) if record else ""
+    origin = str(record["source"]["origin"]) if record else ""
+    title = model.title if model else origin
+    if origin == title:  # a file of the user's own, or a packaged model of before its origin was recorded
+        origin = ""
     if is_complete(folder):
-        return ModelStatus(name, title, ModelState.CONVERTED, str(folder), folder_bytes(folder), "")
+        return ModelStatus(name, title, ModelState.CONVERTED, str(folder), folder_bytes(folder), "", origin)
     advice = f"converted again at its next use; or delete it: draftline models remove {folder.name}"
-    return ModelStatus(name, title, ModelState.DAMAGED, str(folder), folder_bytes(folder), advice)
+    return ModelStatus(name, title, ModelState.DAMAGED, str(folder), folder_bytes(folder), advice, origin)

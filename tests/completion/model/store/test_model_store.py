@@ -73,6 +73,7 @@ def test_parts_are_joined_and_converted_once(packaged):
     again = []
     assert prepare_packaged(packaged, lambda *event: again.append(event)) == prepared
     assert again == []
+    assert packaged_status(packaged).origin == "installed packages"
 
 
 def test_the_packages_are_never_imported(packaged):
