@@ -11,6 +11,7 @@ import pytest
 
 from completion.cancellation import CancelToken
 from completion.decoding.decoder import Decoder
+from completion.decoding.joint_passes import JointPasses
 from completion.errors import CancelledError
 from completion.model.logits import RowSlice
 from drafting.arrays import IntArray
@@ -104,6 +105,18 @@ def test_a_step_that_is_cancelled_before_it_begins_drafts_nothing(tiny_model):
     with pytest.raises(CancelledError):
         next(decoder.steps(cancel))
     assert drafter.contexts == []
+
+
+def test_a_step_between_whose_draft_and_pass_another_request_ran_teaches_no_time(tiny_model):
+    passes, (decoder, drafter) = JointPasses(tiny_model.model), drafted_at(tiny_model, CODE, b"")
+    decoder.model, decoder.company = passes, passes.company
+    passes.start(lambda: [*zip(range(5), decoder.steps(CancelToken()), strict=False)] and None)
+    passes.run()  # the first step computes the prompt as well
+    passes.run()
+    passes.start(passes.take_turn)  # runs, and waits for its turn, before the third step's pass
+    while len(passes):
+        passes.run()  # its turn is between the draft and the pass of the fourth step
+    assert [step_ms > 0 for step_ms in drafter.steps_ms[:5]] == [False, True, False, False, True]
 
 
 def _greedy(loaded, count: int) -> list[int]:
