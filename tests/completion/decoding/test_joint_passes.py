@@ -107,6 +107,24 @@ def test_where_all_are_cancelled_nothing_is_computed(passes, groups):
     assert groups == []
 
 
+def test_what_was_scored_goes_on_before_a_long_computation_and_is_scored_once(passes, groups):
+    order = []
+
+    def steps_then_takes_a_turn(name):
+        passes.score(tokens(1), chain(1), passes.new_cache(8))
+        order.append(f"{name} scored")
+        passes.take_turn()
+        order.append(f"{name} in turn")
+
+    def takes_a_turn():
+        passes.take_turn()
+        order.append("c in turn")
+
+    run(passes, takes_a_turn, *(lambda name=name: steps_then_takes_a_turn(name) for name in "ab"))
+    assert order == ["a scored", "b scored", "c in turn", "a in turn", "b in turn"]
+    assert groups == [[1, 1]]
+
+
 def test_of_requests_that_wait_for_their_turn_the_cancelled_ones_end_first(passes):
     order = []
 
@@ -170,8 +188,9 @@ def test_a_request_knows_how_many_rows_the_others_want(passes):
         request()
 
     assert passes.company() == ALONE
-    run(passes, *(lambda seed=seed: asks(Writer(passes, seed, steps=1, width=3)) for seed in range(3)))
-    assert expected == [ALONE, SharedStep(3, 1), SharedStep(6, 2)]
+    three = [lambda seed=seed: asks(Writer(passes, seed, steps=1, width=3)) for seed in range(3)]
+    run(passes, *three[:2], passes.take_turn, three[2])
+    assert expected == [ALONE, SharedStep(3, 1), SharedStep(7, 3)]
 
 
 def test_each_request_has_a_context_of_its_own(passes):

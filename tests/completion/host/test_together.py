@@ -11,10 +11,13 @@ import pytest
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.host import job
+from completion.host.engine_loader import load_engine
 from completion.host.engine_protocol import LoadedEngine
 from completion.host.job import Job, JobQueue, Urgency
 from completion.host.metrics import HostMetrics
+from completion.host.server import HostSettings
 from completion.host.worker import EngineWorker
+from completion.progress import silent
 from completion.request import CompletionEvent, CompletionRequest, Mode
 
 SOURCE = "class Stack:\n    def __init__(self):\n        self.items = []\n\n"
@@ -114,6 +117,16 @@ def texts_alone(tiny_model, requests):
     return [text_of([*Engine(tiny_model).complete(each, CancelToken())][-1]) for each in requests]
 
 
+def test_a_host_runs_requests_together_as_its_engines_model_can(tiny_qwen2):
+    loaded = load_engine(HostSettings(model=str(tiny_qwen2), backend="fp32"), silent)
+    try:
+        assert isinstance(loaded.engine, Engine)
+        assert loaded.requests is loaded.engine.passes
+        assert loaded.requests.joint_requests == loaded.engine.passes.model.joint_requests
+    finally:
+        loaded.engine.close()
+
+
 def test_completions_of_several_documents_share_passes_and_have_the_text_of_each_alone(start, groups, tiny_model):
     answers, requests = Answers(), [request_in(number) for number in range(5)]
     start(*(answers.job(each.document, each) for each in requests))
@@ -149,18 +162,18 @@ def test_a_client_that_goes_leaves_the_others_as_they_are(start, tiny_model):
 
 
 def test_a_cancelled_request_does_not_wait_for_the_prompts_of_others(start, engine, monkeypatch):
-    answers, ended, prefill = Answers(), {}, engine.passes.model.prefill
+    answers, running, prefill = Answers(), {}, engine.passes.model.prefill
     jobs = [answers.job(f"d{number}", request_in(number)) for number in range(TOGETHER)]
 
     def noted(tokens, slots, cache, *arguments, **named):
         jobs[2].cancel.cancel()
-        ended.setdefault(id(cache), len(answers.events["d2"]))
+        running.setdefault(id(cache), len(engine.passes))
         return prefill(tokens, slots, cache, *arguments, **named)
 
     monkeypatch.setattr(engine.passes.model, "prefill", noted)
     start(*jobs)
     answers.wait_for(TOGETHER)
-    assert list(ended.values()) == [0, 1]  # before the second one's prompt
+    assert list(running.values()) == [3, 1]  # the first one has shown text, and the third one has ended
 
 
 def test_what_is_generated_in_advance_gives_way_to_a_completion_and_starts_again(start, groups, tiny_model):
