@@ -76,10 +76,13 @@ class JointPasses:
     def run(self) -> None:
         """Compute the passes that requests wait for, and let each go on until it waits again, or to its end.
 
-        Those that were cancelled go on before. Of those that wait for their turn, the oldest goes on.
+        Of those that wait for their turn, the oldest goes on. If some were cancelled, only they go on, so that newer
+        requests of their documents can start before the next pass.
         """
-        for request in [request for request in self._requests if request.cancel.cancelled]:
-            self._go_on(request)
+        if cancelled := [request for request in self._requests if request.cancel.cancelled]:
+            for request in cancelled:
+                self._go_on(request)
+            return
         scoring = [request for request in self._requests if request.wanted is not None]
         waiting = [request for request in self._requests if request.wanted is None]
         self._score(scoring)

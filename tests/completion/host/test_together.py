@@ -161,19 +161,24 @@ def test_a_client_that_goes_leaves_the_others_as_they_are(start, tiny_model):
     assert answers.events["gone"][-1].code == "cancelled"
 
 
-def test_a_cancelled_request_does_not_wait_for_the_prompts_of_others(start, engine, monkeypatch):
-    answers, running, prefill = Answers(), {}, engine.passes.model.prefill
+def test_a_newer_request_of_a_document_waits_for_no_prompt_of_others_before_it_starts(start, engine, monkeypatch):
+    answers, started, prefill, begun = Answers(), threading.Event(), engine.passes.model.prefill, {}
     jobs = [answers.job(f"d{number}", request_in(number)) for number in range(TOGETHER)]
+    newer = answers.job("newer", request_in(2, max_tokens=2))
 
     def noted(tokens, slots, cache, *arguments, **named):
-        jobs[2].cancel.cancel()
-        running.setdefault(id(cache), len(engine.passes))
+        assert started.wait(60)
+        if not begun:
+            worker.submit(newer)
+        begun.setdefault(id(cache), (len(answers.events["d2"]), newer.remaining is not None))
         return prefill(tokens, slots, cache, *arguments, **named)
 
     monkeypatch.setattr(engine.passes.model, "prefill", noted)
-    start(*jobs)
-    answers.wait_for(TOGETHER)
-    assert list(running.values()) == [3, 1]  # the first one has shown text, and the third one has ended
+    worker = start(*jobs)
+    started.set()
+    answers.wait_for(TOGETHER + 1)
+    assert list(begun.values()) == [(0, False), (1, True), (1, True)]
+    assert answers.text("d2") == "superseded"
 
 
 def test_what_is_generated_in_advance_gives_way_to_a_completion_and_starts_again(start, groups, tiny_model):
