@@ -17,8 +17,11 @@ from completion.host.job import Job, JobQueue, Urgency
 from completion.host.metrics import HostMetrics
 from completion.host.server import HostSettings
 from completion.host.worker import EngineWorker
+from completion.model.loading import load_model
+from completion.model.transformer import has_int8_instructions
 from completion.progress import silent
 from completion.request import CompletionEvent, CompletionRequest, Mode
+from tests.tiny_models import write_tiny_model
 
 SOURCE = "class Stack:\n    def __init__(self):\n        self.items = []\n\n"
 TAILS = [
@@ -28,6 +31,7 @@ TAILS = [
     "    x = [",
 ]
 TOGETHER = 3
+NEEDS_INT8 = pytest.mark.skipif(not has_int8_instructions(), reason="this processor lacks AVX2")
 
 
 def request_in(number: int, **fields) -> CompletionRequest:
@@ -74,8 +78,17 @@ def _no_answer_is_young(monkeypatch):
 
 
 @pytest.fixture
-def engine(tiny_model):
-    engine = Engine(tiny_model)
+def loaded(request, tiny_model, tmp_path):
+    """The model: the tiny one in float32, or that of a test's parameter."""
+    backend = getattr(request, "param", "fp32")
+    if backend == "fp32":
+        return tiny_model
+    return load_model(str(write_tiny_model(tmp_path / "tiny", head_dim=32)), backend=backend, threads=2)
+
+
+@pytest.fixture
+def engine(loaded):
+    engine = Engine(loaded)
     engine.passes.joint_requests = TOGETHER
     return engine
 
@@ -113,8 +126,8 @@ def start(engine):
         worker.stop(60)
 
 
-def texts_alone(tiny_model, requests):
-    return [text_of([*Engine(tiny_model).complete(each, CancelToken())][-1]) for each in requests]
+def texts_alone(loaded, requests):
+    return [text_of([*Engine(loaded).complete(each, CancelToken())][-1]) for each in requests]
 
 
 def test_a_host_runs_requests_together_as_its_engines_model_can(tiny_qwen2):
@@ -127,25 +140,26 @@ def test_a_host_runs_requests_together_as_its_engines_model_can(tiny_qwen2):
         loaded.engine.close()
 
 
-def test_completions_of_several_documents_share_passes_and_have_the_text_of_each_alone(start, groups, tiny_model):
+@pytest.mark.parametrize("loaded", ["fp32", pytest.param("int8", marks=NEEDS_INT8)], indirect=True)
+def test_completions_of_several_documents_share_passes_and_have_the_text_of_each_alone(start, groups, loaded):
     answers, requests = Answers(), [request_in(number) for number in range(5)]
     start(*(answers.job(each.document, each) for each in requests))
     answers.wait_for(len(requests))
-    assert [answers.text(each.document) for each in requests] == texts_alone(tiny_model, requests)
+    assert [answers.text(each.document) for each in requests] == texts_alone(loaded, requests)
     assert max(groups) == TOGETHER
     assert sum(groups) > sum(steps_of(answers.events[each.document]) for each in requests) / 2
 
 
-def test_requests_of_one_document_never_run_together(start, groups, tiny_model):
+def test_requests_of_one_document_never_run_together(start, groups, loaded):
     answers = Answers()
     requests = [request_in(0, document=""), request_in(1, document="")]
     start(*(answers.job(str(number), each) for number, each in enumerate(requests)))
     answers.wait_for(2)
-    assert [answers.text("0"), answers.text("1")] == texts_alone(tiny_model, requests)
+    assert [answers.text("0"), answers.text("1")] == texts_alone(loaded, requests)
     assert groups == []
 
 
-def test_a_client_that_goes_leaves_the_others_as_they_are(start, tiny_model):
+def test_a_client_that_goes_leaves_the_others_as_they_are(start, loaded):
     answers, requests = Answers(), [request_in(number) for number in range(TOGETHER)]
     gone = answers.job("gone", requests[1])
     deliver = gone.deliver
@@ -157,7 +171,7 @@ def test_a_client_that_goes_leaves_the_others_as_they_are(start, tiny_model):
     gone.deliver = go
     worker = start(answers.job("d0", requests[0]), gone, answers.job("d2", requests[2]))
     answers.wait_for(3)
-    assert [answers.text("d0"), answers.text("d2")] == texts_alone(tiny_model, requests[::2])
+    assert [answers.text("d0"), answers.text("d2")] == texts_alone(loaded, requests[::2])
     assert answers.events["gone"][-1].code == "cancelled"
 
 
@@ -181,7 +195,7 @@ def test_a_newer_request_of_a_document_waits_for_no_prompt_of_others_before_it_s
     assert answers.text("d2") == "superseded"
 
 
-def test_what_is_generated_in_advance_gives_way_to_a_completion_and_starts_again(start, groups, tiny_model):
+def test_what_is_generated_in_advance_gives_way_to_a_completion_and_starts_again(start, groups, loaded):
     answers = Answers()
     ahead, asked = request_in(0, ahead=True, document="a\0ada"), request_in(1, document="b\0bob")
     job = answers.job("ahead", ahead, Urgency.AHEAD)
@@ -195,7 +209,7 @@ def test_what_is_generated_in_advance_gives_way_to_a_completion_and_starts_again
     job.deliver = first
     worker = start(job)
     answers.wait_for(2)
-    assert [answers.text("ahead"), answers.text("asked")] == texts_alone(tiny_model, [ahead, asked])
+    assert [answers.text("ahead"), answers.text("asked")] == texts_alone(loaded, [ahead, asked])
 
 
 def test_a_worker_that_stops_ends_the_requests_that_wait_in_the_middle_of_a_step(start):
