@@ -13,6 +13,7 @@ from completion.cache.kv_session import (
     KVSession,
     NoteChunk,
     SessionSettings,
+    TakeTurn,
     at_once,
     ignore_chunk,
 )
@@ -39,7 +40,7 @@ class KVSessions:
         model: CausalModel,
         settings: SessionSettings,
         note_chunk: NoteChunk = ignore_chunk,
-        take_turn: Callable[[], None] = at_once,
+        take_turn: TakeTurn = at_once,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model = model

@@ -273,10 +273,10 @@ class JobQueue:
             self._push(job)
 
     def starts_again(self, job: Job) -> bool:
-        """Queue an interrupted job again, unless its client has gone or a newer job of its document supersedes it."""
+        """Queue an interrupted job again, unless its client has gone or a newer job supersedes it."""
         with self._changed:
             job.interrupted = False
-            job.superseded = any(supersedes(other, job) for other in self._waiting() if other is not job)
+            job.superseded = any(supersedes(other, job) for other in self._alive() if other is not job)
             if job.withdrawn or job.superseded or self._stopped:
                 return False
             job.cancel = CancelToken()
