@@ -15,6 +15,7 @@ from contextvars import copy_context
 from greenlet import getcurrent, greenlet
 
 from completion.cancellation import NEVER, CancelToken
+from completion.errors import CancelledError
 from completion.memory import Held
 from completion.model.causal_model import CausalModel, KVCache, Logits, ScorePass
 from drafting.arrays import FloatArray, IntArray
@@ -159,6 +160,8 @@ class JointPasses:
         passes = [request.wanted for request in requests if request.wanted is not None]
         try:
             scored = self.model.score_together(passes) if passes else ()
+        except CancelledError:  # of the only one
+            return
         # It belongs to one of the requests, of which each computes its own pass then, and gets its own error.
         except Exception as error:  # noqa: BLE001
             _log.warning("%d passes are computed one by one: %s", len(passes), type(error).__name__)

@@ -21,6 +21,10 @@ as each typist sends every second, takes 8 ms: those of sixteen typists have the
 AT_ONCE_S = 0.02
 """Time of that share that may be taken at once, in seconds: less than a forward pass of several completions takes."""
 
+LONG_S = 1.0
+"""Time after its start from which an answer takes turns with those that wait, in seconds: longer than what editors show
+takes, and far shorter than a conversation or thousands of tokens."""
+
 _WORKSPACE_FACTOR = 8
 """How many times the limit workspace updates may wait: they come in bursts, even before the model is loaded."""
 _OWNERS = 8
@@ -100,7 +104,7 @@ class JobQueue:
                 whose = f"{own} of your requests" if own >= limit else f"{len(waiting)} requests of all users"
                 raise QueueFullError(f"{whose} already wait for the model. Try again in a second.")
             job.number = next(self._numbers)
-            job.turn = own if job.urgency is Urgency.COMPLETE else 0
+            job.turn = own if job.urgency is not Urgency.WORKSPACE else 0
             self._push(job)
             self._changed.notify()
 
@@ -159,8 +163,10 @@ class JobQueue:
             return chosen
 
     def put_back(self, job: Job) -> None:
-        """Queue a running job again, for its next piece."""
+        """Queue a running job again, for its next piece; a long answer after all that wait."""
         with self._changed:
+            if job.urgency is Urgency.COMPLETE and self._clock() - job.received - job.queue_s > LONG_S:
+                job.number = next(self._numbers)
             self._push(job)
 
     def starts_again(self, job: Job) -> bool:

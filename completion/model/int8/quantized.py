@@ -131,7 +131,7 @@ class QuantizedTransformer:
             count = max(1, int(np.searchsorted(rows, MAX_ROWS, "right")))
             group, rest = rest[:count], rest[count:]
             inputs = [self._embedded(each.tokens) for each in group]
-            cancel = group[0].cancel if count == 1 else NEVER
+            cancel = group[0].cancel if len(passes) == 1 else NEVER
             found += self._score(inputs, [each.parents for each in group], [each.cache for each in group], cancel)
         return found
 

@@ -98,6 +98,19 @@ def test_where_all_are_cancelled_nothing_is_computed(passes, groups):
     assert groups == []
 
 
+def test_a_request_that_is_cancelled_in_its_pass_leaves_no_warning(passes, monkeypatch, caplog):
+    request, score = Writer(passes, 0, steps=3), passes.model.score_together
+
+    def cancelled(together):
+        request.cancel.cancel()
+        return score(together)
+
+    monkeypatch.setattr(passes.model, "score_together", cancelled)
+    run(passes, request)
+    assert isinstance(request.outcome, CancelledError)
+    assert caplog.messages == []
+
+
 def test_an_error_reaches_only_the_request_whose_pass_it_is(passes):
     requests = [Writer(passes, seed, steps=3) for seed in range(3)]
     requests[1].cache = passes.new_cache(len(requests[1].tokens))  # has room for one step

@@ -89,3 +89,10 @@ def test_a_pass_that_runs_alone_ends_when_its_token_is_cancelled(model):
     cancel.cancel()
     with pytest.raises(CancelledError):
         model.score_together([ScorePass(tokens(1), chain(1), cache_of(model, 3), cancel)])
+
+
+def test_a_cancelled_pass_that_has_no_room_beside_the_others_costs_them_nothing(model):
+    cancel = CancelToken()
+    wide = ScorePass(tokens(MAX_ROWS), chain(MAX_ROWS), cache_of(model, 3), cancel)
+    cancel.cancel()
+    assert len(model.score_together([wide, *passes_of(model)])) == 1 + len(TREES)
