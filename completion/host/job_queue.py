@@ -29,6 +29,9 @@ _WORKSPACE_FACTOR = 8
 """How many times the limit workspace updates may wait: they come in bursts, even before the model is loaded."""
 _OWNERS = 8
 """Number of users or clients whose queues may be full at once."""
+MAX_CHARACTERS = 32 << 20
+"""Number of characters in an owner's updates from which on further ones are refused: a body may have 16 MB, and editors
+send a workspace in updates of one."""
 
 
 def replaced(older: WorkspaceUpdate, newer: WorkspaceUpdate) -> tuple[WorkspaceUpdate, WorkspaceUpdate]:
@@ -77,10 +80,10 @@ class JobQueue:
         A job of a document supersedes older ones of the same kind. A completion also supersedes its owner's
         preparations and completions in advance, interrupts those of others, supersedes or interrupts any request for
         next edits, and tells the other completions to skip their alternatives. The files of a workspace update take the
-        places of older versions that wait, even in a full queue.
+        places of older versions that wait, however many updates do.
 
         Raises:
-            QueueFullError: Too many jobs of this urgency wait, of this owner or of all together.
+            QueueFullError: Too many jobs of this urgency wait, of this owner or of all together, or too much text does.
             EngineUnavailableError: The host is stopping.
         """
         with self._changed:
@@ -95,8 +98,10 @@ class JobQueue:
                     older.cancel.cancel()
                 elif job.urgency is Urgency.COMPLETE:
                     older.cancel.hurry()
-            if isinstance(job.payload, WorkspaceUpdate) and not self._has_more(job, job.payload):
-                return
+            if isinstance(job.payload, WorkspaceUpdate):
+                self._check_characters(job.owner)
+                if not self._has_more(job, job.payload):
+                    return
             waiting = [other for other in self._waiting() if other.urgency is job.urgency]
             own = sum(other.owner == job.owner for other in waiting)
             limit = self._limit * (_WORKSPACE_FACTOR if job.urgency is Urgency.WORKSPACE else 1)
@@ -196,6 +201,14 @@ class JobQueue:
         if self._running or any(job.urgency is not Urgency.WORKSPACE for job in self._jobs):
             saved_s = min(self._updating_s - self._due_s, AT_ONCE_S / OVERDUE_SHARE)
             self._due_s = self._updating_s - saved_s + (self._clock() - self._updating_s) / OVERDUE_SHARE
+
+    def _check_characters(self, owner: str) -> None:
+        """Raise a `QueueFullError` if too much text waits in an owner's updates."""
+        payloads = [job.payload for job in self._jobs if job.owner == owner]
+        updates = [payload for payload in payloads if isinstance(payload, WorkspaceUpdate)]
+        waiting = sum(len(file.text) for update in updates for file in update.changed)
+        if waiting > MAX_CHARACTERS:
+            raise QueueFullError(f"{waiting:,} characters of your files already wait. Try again in a second.")
 
     def _has_more(self, job: Job, update: WorkspaceUpdate) -> bool:
         """Put files of a new update in the places of older versions that wait; return whether it has others.

@@ -8,7 +8,7 @@ import pytest
 from completion.host import job_queue
 from completion.host.errors import QueueFullError
 from completion.host.job import Job, Urgency
-from completion.host.job_queue import AT_ONCE_S, OVERDUE_S, OVERDUE_SHARE, JobQueue, replaced
+from completion.host.job_queue import AT_ONCE_S, MAX_CHARACTERS, OVERDUE_S, OVERDUE_SHARE, JobQueue, replaced
 from completion.host.server import HostSettings
 from completion.request import Closing, CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from tests.completion.host.paced_engine import PacedEngine
@@ -163,6 +163,19 @@ def test_versions_of_files_in_a_full_queue_are_never_refused_and_others_are():
     assert [found.changed for found in room.updates(limit)] == [
         (file(str(number), "3" if number == 0 else "2"),) for number in range(limit)
     ]
+
+
+def test_a_user_whose_files_fill_the_memory_is_refused_until_they_are_indexed_and_others_are_not():
+    room, large = Room(), "x" * (MAX_CHARACTERS // 2 + 1)
+    for path in "ab":
+        room.queue.submit(update("w\0ada", file(path, large)))
+    for path in "ac":
+        with pytest.raises(QueueFullError, match="characters"):
+            room.queue.submit(update("w\0ada", file(path, large)))
+    room.queue.submit(update("w\0bob", file("a", large)))
+    room.now_s = OVERDUE_S
+    assert len(room.updates(1)) == 1
+    room.queue.submit(update("w\0ada", file("c", large)))
 
 
 def test_an_update_without_a_common_file_replaces_nothing():
