@@ -82,14 +82,20 @@ class KeyRecord:
     """The state of the screen before a key.
 
     Attributes:
-        pause_s: Pause before the key.
+        pause_s: Pause before the key, as drawn for the text.
         offered: Whether there was a suggestion.
         right: Whether its first line completed the line exactly.
+        at_s: Time of the key by the clock of the requests.
+        shown_s: Time that the suggestion had been on the screen, 0 if there was none.
+        asked: Whether a key before it, at this position of the file, could ask for a suggestion.
     """
 
     pause_s: float
     offered: bool
     right: bool
+    at_s: float
+    shown_s: float
+    asked: bool
 
 
 @dataclass(slots=True)

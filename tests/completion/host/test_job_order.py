@@ -3,7 +3,8 @@
 import pytest
 
 from completion.edits import NextEditRequest
-from completion.host.job import Job, JobQueue, Urgency
+from completion.host.job import Job, Urgency
+from completion.host.job_queue import JobQueue
 from completion.request import CompletionRequest
 
 

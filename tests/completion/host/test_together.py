@@ -13,7 +13,8 @@ from completion.engine import Engine
 from completion.host import job
 from completion.host.engine_loader import load_engine
 from completion.host.engine_protocol import LoadedEngine
-from completion.host.job import Job, JobQueue, Urgency
+from completion.host.job import Job, Urgency
+from completion.host.job_queue import JobQueue
 from completion.host.metrics import HostMetrics
 from completion.host.server import HostSettings
 from completion.host.worker import EngineWorker

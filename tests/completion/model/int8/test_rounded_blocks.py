@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from completion.errors import ModelNotFoundError
+from completion.errors import ModelDamagedError
 from completion.model.int8 import calibration
 from completion.model.int8.kernel_arguments import MAX_ROWS
 from completion.model.int8.kernels.block_kinds import KINDS
@@ -122,7 +122,7 @@ def test_a_column_whose_inputs_are_large_loses_less(wide, tmp_path, packed_folde
 
 
 def test_a_model_without_a_tokenizer_says_so(tiny_qwen, tmp_path):
-    with pytest.raises(ModelNotFoundError, match=r"tokenizer\.json"):
+    with pytest.raises(ModelDamagedError, match="The tokenizer in"):
         load_packed(tiny_qwen[0], tmp_path, "q4")
 
 
