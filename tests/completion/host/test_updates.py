@@ -13,9 +13,9 @@ from completion.host.server import HostSettings
 from completion.request import Closing, CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from tests.completion.host.paced_engine import PacedEngine
 from tests.completion.host.test_requests import acquire, body, read_events, until_waiting
-from tests.completion.host.test_together import TOGETHER, Answers, engine, request_in, start, texts_alone
+from tests.completion.host.test_together import TOGETHER, Answers, engine, loaded, request_in, start, texts_alone
 
-__all__ = ["engine", "start"]
+__all__ = ["engine", "loaded", "start"]
 PIECE_S, STEP_S = 0.01, 0.05
 
 
