@@ -61,9 +61,25 @@ def _opened(path: Path) -> TextIO:
     return gzip.open(path, "rt", encoding="utf-8")
 
 
-def read_answers(path: Path | None) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the lines of an `--out` file by (id, row), none if there is no such file."""
+def read_answers(path: Path | None, model: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the lines of an `--out` file by (id, row), none if there is no such file; see `read_kept`."""
+    return {(line["id"], line["row"]): line for line in read_kept(path, model)}
+
+
+def read_kept(path: Path | None, model: str) -> list[dict[str, Any]]:
+    """Return the lines of a file in which a benchmark keeps what a model answered, none if there is no such file.
+
+    Args:
+        path: The file, None if nothing is kept.
+        model: The model of the run, in the spelling that each line has as `model`.
+
+    Raises:
+        SystemExit: A line is of another model, or of a version that did not note the model.
+    """
     if path is None or not path.is_file():
-        return {}
-    lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return {(line["id"], line["row"]): line for line in lines}
+        return []
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    others = {line.get("model", "a model that it does not name") for line in lines} - {model}
+    if others:
+        raise SystemExit(f"{path} has answers of {', '.join(sorted(others))}, not of {model}. Name another file.")
+    return lines

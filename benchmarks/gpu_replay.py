@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 from benchmarks.data import read_records
+from benchmarks.figures import percentile, ratio, rounded
 from benchmarks.typing.scripts import Script, choose, release_scripts
 from benchmarks.typing_ablation import questions
 from completion.backend import BACKENDS, Backend
@@ -83,20 +83,20 @@ def run(
     return rows
 
 
-def figures(rows: dict[str, Times]) -> dict[str, float]:
-    """Return the figures by name, and print them."""
+def figures(rows: dict[str, Times]) -> dict[str, float | None]:
+    """Return the figures by name, None where there is no data, and print them."""
     drafts, plain = rows[DRAFTS], rows[PLAIN]
-    found = {
+    found: dict[str, float | None] = {
         "requests": len(drafts.whole),
-        "first_text_p50_ms": statistics.median(drafts.first_text),
-        "first_line_p50_ms": statistics.median(drafts.first_line),
-        "whole_p50_ms": statistics.median(drafts.whole),
-        "drafts_speedup": sum(plain.whole) / sum(drafts.whole),
-        "tokens_per_step": sum(plain.tokens) / sum(drafts.steps),  # the last drafted step may pass the end
-        "ms_per_step": sum(drafts.whole) / sum(drafts.steps),
+        "first_text_p50_ms": percentile(drafts.first_text, 0.5),
+        "first_line_p50_ms": percentile(drafts.first_line, 0.5),
+        "whole_p50_ms": percentile(drafts.whole, 0.5),
+        "drafts_speedup": ratio(sum(plain.whole), sum(drafts.whole)),
+        "tokens_per_step": ratio(sum(plain.tokens), sum(drafts.steps)),  # the last drafted step may pass the end
+        "ms_per_step": ratio(sum(drafts.whole), sum(drafts.steps)),
     }
     for name, value in found.items():
-        print(f"{name:>20} {value:.2f}")
+        print(f"{name:>20} {'–' if value is None else f'{value:.2f}'}")
     return found
 
 
@@ -152,9 +152,10 @@ def main() -> None:
     found = figures(run(shaped, scripts, options.every, options.questions, clock))
     if options.lookup:
         asked = [request for script in scripts for request, _ in questions(script, 50, 1)]
-        found["lookup_ratio"] = lookup_ratio(options.model, loaded, [replace(one, suggestions=1) for one in asked])
+        requests = [replace(one, suggestions=1) for one in asked]
+        found["lookup_ratio"] = lookup_ratio(options.model, loaded, requests) if requests else None
     facts = {"model": loaded.name, "device": loaded.device, "shape": options.shape or ""}
-    print(json.dumps(facts | {name: round(value, 3) for name, value in found.items()}))
+    print(json.dumps(facts | {name: rounded(value, 3) for name, value in found.items()}))
 
 
 if __name__ == "__main__":

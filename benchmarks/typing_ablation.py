@@ -13,13 +13,13 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.data import read_records
+from benchmarks.figures import percentile, ratio, rounded
 from benchmarks.grammar.completions import adds_errors
 from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.typing.scripts import Script, choose, release_scripts
@@ -125,14 +125,17 @@ def run(loaded: LoadedModel, scripts: Sequence[Script], every: int, most: int) -
     return tallies
 
 
-def figures(tallies: dict[str, Tally]) -> dict[str, float]:
-    """Return the figures by name. A ratio is the value without the part over that with all parts."""
+def figures(tallies: dict[str, Tally]) -> dict[str, float | None]:
+    """Return the figures by name, None where there is no data.
+
+    A ratio is the value without the part over that with all parts.
+    """
     whole, without_drafts, without_pie = tallies[ALL], tallies["no drafts"], tallies["no PIE"]
     without_grammar, without_search, one = tallies["no grammar"], tallies["no search"], tallies["k = 1"]
     return {
         "offered": whole.offered,
         "right": whole.right,
-        "drafts_whole_p50_ratio": _ratio(median(without_drafts.whole_ms), median(whole.whole_ms)),
+        "drafts_whole_p50_ratio": _ratio(_p50(without_drafts.whole_ms), _p50(whole.whole_ms)),
         "drafts_cpu_ratio": _ratio(without_drafts.cpu_s, whole.cpu_s),
         "pie_first_p95_ratio": _ratio(_p95(without_pie.first_ms), _p95(whole.first_ms)),
         "pie_cpu_ratio": _ratio(without_pie.cpu_s, whole.cpu_s),
@@ -142,7 +145,7 @@ def figures(tallies: dict[str, Tally]) -> dict[str, float]:
         "grammar_right_lost": without_grammar.right - whole.right,
         "grammar_cpu_ratio": _ratio(without_grammar.cpu_s, whole.cpu_s),
         "search_right_won": whole.right - without_search.right,
-        "search_first_p50_ratio": _ratio(median(without_search.first_ms), median(whole.first_ms)),
+        "search_first_p50_ratio": _ratio(_p50(without_search.first_ms), _p50(whole.first_ms)),
         "search_cpu_ratio": _ratio(without_search.cpu_s, whole.cpu_s),
         "alternatives_right_won": whole.right_of_all - whole.right,
         "alternatives_cpu_ratio": _ratio(one.cpu_s, whole.cpu_s),
@@ -166,19 +169,27 @@ def print_table(tallies: dict[str, Tally]) -> None:
     for column in columns:
         table.add_column(column, justify="left" if column == "row" else "right")
     for row, tally in tallies.items():
-        times = (median(tally.first_ms), _p95(tally.first_ms), median(tally.whole_ms))
+        times = (_p50(tally.first_ms), _p95(tally.first_ms), _p50(tally.whole_ms))
         counts = (tally.right, tally.right_of_all, tally.broken)
-        cells = [*(f"{time_ms:.0f} ms" for time_ms in times), *map(str, counts), f"{tally.cpu_s:.1f}"]
+        cells = [
+            *("–" if time_ms is None else f"{time_ms:.0f} ms" for time_ms in times),
+            *map(str, counts),
+            f"{tally.cpu_s:.1f}",
+        ]
         table.add_row(row, str(tally.offered), *cells)
     Console(width=120).print(table)
 
 
-def _p95(values: Sequence[float]) -> float:
-    return sorted(values)[int(0.95 * (len(values) - 1))]
+def _p50(values: Sequence[float]) -> float | None:
+    return percentile(values, 0.5)
 
 
-def _ratio(without: float, whole: float) -> float:
-    return round(without / whole, 3)
+def _p95(values: Sequence[float]) -> float | None:
+    return percentile(values, 0.95)
+
+
+def _ratio(without: float | None, whole: float | None) -> float | None:
+    return rounded(ratio(without, whole), 3)
 
 
 def main() -> None:

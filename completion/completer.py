@@ -49,7 +49,8 @@ class Completer(ABC):
         Between two events, the engine may serve requests of other documents.
 
         Raises:
-            CancelledError: After `cancel`, within one layer of a step or one chunk of the prompt.
+            CancelledError: After `cancel`, within one layer of a step or one chunk of the prompt; of requests that run
+                together, after the pass that they share, or the prompt of another.
             PromptTooLongError: The prompt does not fit the KV session.
             ConversationError: The model's chat template cannot lay out the conversation.
         """

@@ -77,6 +77,7 @@ class NextEditRequest:
         document: Opaque key of the document, which the host tells apart by client.
         diagnostics: What other tools report about the document, at most `MAX_DIAGNOSTICS`.
         refused: Fingerprints of the edits that the user refused in this document; none of them is found.
+        order: As in `CompletionRequest`.
     """
 
     lines: tuple[str, ...]
@@ -86,6 +87,7 @@ class NextEditRequest:
     document: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
     refused: tuple[str, ...] = ()
+    order: int = 0
 
 
 @dataclass(frozen=True, slots=True)

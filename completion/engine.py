@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -55,6 +55,7 @@ class EngineSettings:
         sessions: Bounds of the KV sessions.
         workspace_bytes: Maximum memory of all workspaces.
         max_nodes: Maximum number of nodes of a draft tree; each step decides how many are worth their time.
+        owner_of: Returns whose a document is, by its key.
     """
 
     budget: PromptBudget = field(default_factory=PromptBudget)
@@ -63,6 +64,7 @@ class EngineSettings:
     sessions: SessionSettings = field(default_factory=SessionSettings)
     workspace_bytes: int = BUDGET_BYTES
     max_nodes: int = 16
+    owner_of: Callable[[str], str] = str
 
 
 def product_settings(room_bytes: int = 0, workspace_bytes: int = 0) -> EngineSettings:
@@ -105,7 +107,9 @@ class Engine(Completer):
         self._judge, self._gate = Judge(loaded.model, loaded.tokenizer, planner), Gate.shipped()
         self._pace = PromptPace(settings.budget, settings.full_prompt_s)
         self._cold_prompt_s = settings.cold_prompt_s
-        self._sessions = KVSessions(loaded.model, settings.sessions, self._pace.note, self.passes.take_turn)
+        self._sessions = KVSessions(
+            loaded.model, settings.sessions, self._pace.note, self.passes.take_turn, owner_of=settings.owner_of
+        )
         self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
         self._digest = loaded.digest
         workspaces = Workspaces(self._drafters, loaded.tokenizer, settings.workspace_bytes, parsing)

@@ -69,6 +69,10 @@ class EngineUnavailableError(DraftlineError):
     code = "engine_unavailable"
 
 
+class EngineSilentError(EngineUnavailableError):
+    """The engine host did not answer in time. It may live, and may have got the message."""
+
+
 class RemoteServerError(DraftlineError):
     """The model server of the user's settings cannot be reached, refuses a request, or fails to answer it."""
 

@@ -140,6 +140,8 @@ class CompletionRequest:
         in_strings: Whether a cursor inside a string gets suggestions.
         next_line: Whether the suggestion may be of the next line, with the line break before it, if the model adds
             nothing to the cursor's line.
+        order: Place among the requests of the document's client, in which they may not arrive: a request ends none of a
+            higher order. 0 in requests that count by their arrival.
         ahead: Whether nobody waits for it yet: it runs after all other requests, and each of them cancels it.
         remote: Whether the text may go to the model server beside a local model. Without a local model it goes there.
     """
@@ -176,6 +178,7 @@ class CompletionRequest:
     in_comments: bool = True
     in_strings: bool = True
     next_line: bool = False
+    order: int = 0
     ahead: bool = False
     remote: bool = False
 
@@ -230,7 +233,7 @@ class Suggestion:
 
 
 SUPERSEDED = "superseded"
-"""`CompletionEvent.dropped` of a request that ended because another one of its document arrived."""
+"""`CompletionEvent.dropped` of a request that ended because a newer one of its document arrived."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Reads untrusted files of a workspace: only regular files up to a size, without following links.
 
 A clone may contain links to devices or to files outside it, and pipes that never end. All files of a workspace are read
-here, so that none of them blocks the server, fills its memory or exposes a file outside the workspace.
+here, so that none of them blocks the server, fills its memory or exposes a file outside the workspace. Where a link
+leads is found here, too.
 """
 
 from __future__ import annotations
@@ -48,6 +49,21 @@ def read_named(path: Path, max_bytes: int) -> bytes:
     """
     _check(path.stat(), path, max_bytes)  # before opening: opening a pipe would unblock its writer
     return _read(os.open(path, _FILE), path, max_bytes)
+
+
+def real_path(path: Path) -> Path:
+    """Return a path with its links resolved, as far as it exists.
+
+    Linux refuses a path of more than 40 links, `os.path.realpath` follows them all. So a part of the path is resolved
+    only if the system can open it.
+    """
+    for existing in (path, *path.parents):
+        try:
+            existing.stat()
+        except (OSError, ValueError):
+            continue
+        return Path(os.path.realpath(existing), path.relative_to(existing))
+    return path
 
 
 def _read(file: int, path: Path, max_bytes: int) -> bytes:

@@ -156,7 +156,7 @@ def _add_sentencepiece(writer: gguf.GGUFWriter) -> None:
 
 def write_record(folder: Path) -> Path:
     """Make a folder one that a conversion of ours made, for what is kept in it."""
-    converted_models._write_record(converted_models.Source(folder.name, "0" * 12, ""), folder)
+    converted_models._write_record(converted_models.Source(folder.name, "0" * 12), "", folder)
     return folder
 
 

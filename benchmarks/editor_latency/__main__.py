@@ -24,6 +24,7 @@ from rich.table import Table
 
 from benchmarks.editor_latency.neovim_driver import Neovim, NeovimError
 from benchmarks.engine_processes import engine_processes, private_folders, used_cpu_s
+from benchmarks.figures import percentile, rounded
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NEOVIM = REPOSITORY / ".cache" / "neovim" / "root" / "usr" / "bin" / "nvim"
@@ -199,8 +200,8 @@ def idle_cpu_percent(processes: Sequence[psutil.Process], seconds: float) -> tup
     return 100 * (used_cpu_s(processes) - now) / seconds, settled - started
 
 
-def _percentile(values: Sequence[float], share: float) -> float:
-    return round(sorted(values)[min(len(values) - 1, int(share * len(values)))], 1)
+def _percentile(values: Sequence[float], share: float) -> float | None:
+    return rounded(percentile(values, share), 1)
 
 
 def _print_table(samples: Sequence[Sample]) -> None:

@@ -3,8 +3,8 @@
 It prints the negative log-likelihood, the Kullback–Leibler divergence and the agreement of the next token for each
 forward pass in four languages. Then it compares the logits of rows that are scored alone, in chains and in a tree, and
 those of a cache that is rounded to 8 bits. The last line is JSON; keys that start with q4_ are of the blocks of the
-GGUF file, those that start with kv8_ compare the rounded cache with the one in bfloat16 on the same blocks, the others
-are of int8.
+GGUF file, those that start with rounded_ of float weights that are rounded to blocks here (`permuted`), those that
+start with kv8_ compare the rounded cache with the one in bfloat16 on the file's blocks, the others are of int8.
 """
 
 from __future__ import annotations
@@ -13,18 +13,23 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.data import read_records
 from benchmarks.edits.__main__ import drift_ratio
+from benchmarks.fidelity.permuted import write_permuted
 from benchmarks.fidelity.tally import LogProbabilities, Tally, Tokens, normalised
 from completion.model.causal_model import CausalModel
+from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.quantized import QuantizedTransformer
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import Backend, load_transformer
+from completion.model.worker_threads import usable_threads
 
 REFERENCE = "transformers fp32"
 LANGUAGES = ("python", "typescript", "rust", "java")
@@ -33,7 +38,8 @@ DRIFT_TOKENS = 192
 """Length of the texts that are edited a thousand times."""
 ROUNDED_EVERY = 64
 """Number of tokens after which the cache is rounded: earlier ones are so several times."""
-Path = Callable[[Tokens], LogProbabilities]
+ROUNDED = "rounded"
+Run = Callable[[Tokens], LogProbabilities]
 
 
 def windows(argument: str | None, language: str, count: int, length: int) -> list[Tokens]:
@@ -59,7 +65,7 @@ def _long_texts(argument: str | None, language: str, length: int) -> Iterator[To
                 yield np.array(ids, dtype=np.int32)
 
 
-def own_path(model: CausalModel) -> Path:
+def own_path(model: CausalModel) -> Run:
     """Return a path that runs a model of draftline."""
 
     def run(window: Tokens) -> LogProbabilities:
@@ -70,7 +76,7 @@ def own_path(model: CausalModel) -> Path:
     return run
 
 
-def reference_path() -> Path:
+def reference_path() -> Run:
     """Return a path that runs transformers in float32."""
     import torch
     from transformers import AutoModelForCausalLM
@@ -84,7 +90,7 @@ def reference_path() -> Path:
     return run
 
 
-def compare(paths: dict[str, Path], texts: dict[str, list[Tokens]]) -> dict[str, dict[str, dict[str, float]]]:
+def compare(paths: dict[str, Run], texts: dict[str, list[Tokens]]) -> dict[str, dict[str, dict[str, float]]]:
     """Return means by path and language. The first path is the reference."""
     tallies = {name: {language: Tally() for language in texts} for name in paths}
     for language, some in texts.items():
@@ -129,7 +135,7 @@ def row_independence(model: CausalModel, window: Tokens) -> dict[str, float | bo
     }
 
 
-def rounded_path(model: QuantizedTransformer) -> Path:
+def rounded_path(model: QuantizedTransformer) -> Run:
     """Return a path on which each part of a text sees those before it through a cache that was rounded."""
 
     def run(window: Tokens) -> LogProbabilities:
@@ -185,16 +191,17 @@ def main() -> None:
         language: windows(arguments.data_dir, language, arguments.windows, arguments.length) for language in LANGUAGES
     }
     backends: tuple[Backend, ...] = ("bf16", "int8", "q4")
-    models = {backend: load_transformer(prepare("default").folder, backend) for backend in backends}
-    found = compare(
-        {REFERENCE: reference_path()} | {backend: own_path(model) for backend, model in models.items()}, texts
-    )
+    models = {str(backend): load_transformer(prepare("default").folder, backend) for backend in backends}
+    with TemporaryDirectory() as scratch:
+        permuted = write_permuted(prepare("default").folder, Path(scratch) / "permuted")
+        models[ROUNDED] = QuantizedTransformer(load_packed(permuted, Path(scratch), "q4"), usable_threads())
+    found = compare({REFERENCE: reference_path()} | {name: own_path(model) for name, model in models.items()}, texts)
     print(f"{'path':>18}{'language':>12}{'NLL':>10}{'KL':>10}{'agreement':>11}")
     for path, by_language in found.items():
         for language, means in by_language.items():
             print(f"{path:>18}{language:>12}{means['nll']:>10.4f}{means['kl']:>10.5f}{means['agreement']:>11.4f}")
     result: dict[str, float | bool] = {}
-    prefixes: dict[Backend, str] = {"int8": "", "q4": "q4_"}
+    prefixes = {"int8": "", "q4": "q4_", ROUNDED: "rounded_"}
     for path, prefix in prefixes.items():
         result |= {f"{prefix}{key}": value for key, value in figures(found[path], found[REFERENCE]).items()}
         independence = row_independence(models[path], texts["python"][0])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +19,7 @@ from transformers import AutoModelForCausalLM
 
 from benchmarks.data import read_records
 from benchmarks.drafting.difference import recorded
+from benchmarks.figures import percentile, ratio
 from completion.backend import BACKENDS, Backend
 from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import make_drafters
@@ -85,8 +85,8 @@ class Bench:
         return next((float(lead) for lead in leads if lead > 0), None)
 
 
-def summary(results: Sequence[Result]) -> dict[str, float | int]:
-    """Return the figures of the last line by name."""
+def summary(results: Sequence[Result]) -> dict[str, float | None]:
+    """Return the figures of the last line by name, None where there is no data."""
     gaps = [result.gap for result in results if result.gap is not None]
     plain_s = sum(result.plain.decode_ms for result in results) / 1e3
     drafted_s = sum(result.drafted.decode_ms for result in results) / 1e3
@@ -98,10 +98,10 @@ def summary(results: Sequence[Result]) -> dict[str, float | int]:
         "differences": sum(gap >= TIE for gap in gaps),
         "largest_gap": max(gaps, default=0.0),
         "drafts_change_nothing": sum(result.lossless for result in results),
-        "drafted_speedup": plain_s / drafted_s,
-        "median_speedup": statistics.median(each.plain.decode_ms / each.drafted.decode_ms for each in results),
-        "tokens_per_step": tokens / sum(result.drafted.steps for result in results),
-        "edit_tokens_per_second": tokens / drafted_s,
+        "drafted_speedup": ratio(plain_s, drafted_s),
+        "median_speedup": percentile([each.plain.decode_ms / each.drafted.decode_ms for each in results], 0.5),
+        "tokens_per_step": ratio(tokens, sum(result.drafted.steps for result in results)),
+        "edit_tokens_per_second": ratio(tokens, drafted_s),
     }
 
 

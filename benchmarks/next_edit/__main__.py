@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import read_records
+from benchmarks.data import read_kept, read_records
 from benchmarks.next_edit.choosing import (
     Key,
     Way,
@@ -43,6 +43,7 @@ from benchmarks.next_edit.scenarios import scenarios
 from benchmarks.next_edit.training import Row, half, train_gate
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
+from completion.host.process.address import normal_model
 from completion.model.loading import LoadedModel, load_model
 from completion.next_edit.finder import worth_judging
 from completion.next_edit.gate import SHOWN_FROM, Gate
@@ -62,22 +63,24 @@ class Judgements:
 
     Attributes:
         path: The file; None to keep nothing.
+        model: Name of the model, as the file has it.
         known: What the file had, by proposal.
     """
 
     path: Path | None
+    model: str
     judge: Judge
     loaded: LoadedModel
     known: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def opened(cls, path: Path | None, model: str, threads: int | None) -> Judgements:
-        """Load the model and the file."""
+        """Load the model and the file. The errors are those of `read_kept`."""
+        model = normal_model(model)
+        known = {row["key"]: row for row in read_kept(path, model)}
         loaded = load_model(model, threads=threads or None)
         planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, loaded.name), BUDGET)
-        lines = path.read_text(encoding="utf-8").splitlines() if path and path.is_file() else ()
-        known = {row["key"]: row for row in map(json.loads, lines)}
-        return cls(path, Judge(loaded.model, loaded.tokenizer, planner), loaded, known)
+        return cls(path, model, Judge(loaded.model, loaded.tokenizer, planner), loaded, known)
 
     def session(self) -> KVSession:
         """Return an empty session for the proposals of one document."""
@@ -94,7 +97,13 @@ class Judgements:
             return None
         made = self.judge.judge(question, session, CancelToken())
         if self.path:
-            row = {"key": name, "new": made.new.tolist(), "old": made.old.tolist(), "shared": made.shared}
+            row = {
+                "key": name,
+                "model": self.model,
+                "new": made.new.tolist(),
+                "old": made.old.tolist(),
+                "shared": made.shared,
+            }
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
         return made

@@ -16,6 +16,7 @@ from typing import Any
 from lsprotocol import types
 
 from benchmarks.engine_processes import private_folders
+from benchmarks.figures import percentile, rounded
 from benchmarks.language_client import ServerProcess
 from benchmarks.next_edit.replay import Change, session
 from lsp_server.messages import NEXT_EDIT
@@ -103,10 +104,10 @@ async def times(records: Sequence[Mapping[str, Any]], model: str, threads: int) 
                     added_ms.append(difference_ms)
             window.close()
     return {
-        "p50_ms": round(statistics.median(shown_ms), 1) if shown_ms else None,
+        "p50_ms": rounded(percentile(shown_ms, 0.5), 1),
         "requests_shown": len(shown_ms),
-        "key_overhead_ms": round(statistics.median(added_ms), 2) if added_ms else None,
-        "key_overhead_p95_ms": round(statistics.quantiles(added_ms, n=20)[-1], 2) if len(added_ms) > 1 else None,
+        "key_overhead_ms": rounded(percentile(added_ms, 0.5), 2),
+        "key_overhead_p95_ms": rounded(percentile(added_ms, 0.95), 2),
         "keys": len(added_ms),
     }
 

@@ -1,6 +1,7 @@
 """`python -m benchmarks.quality`: quality of suggestions, compared with the bare model and the prompt of /infill.
 
-`--out FILE` writes each prediction at once. A later run with the same file makes only the missing predictions.
+`--out FILE` writes each prediction at once. A later run of the same model with the same file makes only the missing
+predictions.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from benchmarks.quality.tasks import FILES, SETS, Task, file_tasks, half_of, ope
 from completion.backend import BACKENDS, Backend
 from completion.cancellation import CancelToken
 from completion.engine import Engine, product_settings
+from completion.host.process.address import normal_model
 from completion.model.loading import load_model
 from completion.request import Mode, WorkspaceUpdate
 from completion.workspace.context import WorkspaceContext
@@ -46,7 +48,7 @@ class Options:
 def main() -> None:
     """Make and score the predictions, print tables, then one line of JSON."""
     options = _options()
-    made = read_answers(options.out)
+    made = read_answers(options.out, options.model)
     missing = [
         (row, task)
         for task in options.tasks
@@ -75,6 +77,7 @@ def _answer(work: list[tuple[str, Task]], backend: Backend, options: Options) ->
             prediction = {
                 "id": task.id,
                 "row": row,
+                "model": options.model,
                 "completion": task.inserted(last.suggestions[0]) if last.suggestions else "",
                 "stop": last.stop_reason,
                 "dropped": last.dropped,
@@ -152,7 +155,7 @@ def _options() -> Options:
     return Options(
         tasks=sample(tasks, given.limit) if given.limit else tasks,
         rows=rows,
-        model=given.model,
+        model=normal_model(given.model),
         backend=given.backend,
         context_tokens=given.context_tokens,
         threads=given.threads,

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.figures import percentile
 from benchmarks.soak.week import DAYS, HOURS, Week, is_repeated
 
 _MB = 1e6
@@ -37,21 +38,25 @@ def print_table(week: Week) -> None:
     table = Table("day", "keys", "answers", "p50 ms", "p95 ms", "engine MB", "servers MB", title="A working week")
     for day in range(DAYS):
         hours = slice(day * HOURS // DAYS, (day + 1) * HOURS // DAYS)
-        waits = sorted(1000 * wait for hour in week.waits_s[hours] for wait in hour)
+        waits = [1000 * wait for hour in week.waits_s[hours] for wait in hour]
         last = week.samples[-1].keys
         samples = [one for one in week.samples if day * last / DAYS < one.keys <= (day + 1) * last / DAYS]
         table.add_row(
             str(day + 1),
             f"{samples[-1].keys:,}" if samples else "–",
             f"{len(waits):,}",
-            f"{statistics.median(waits):,.0f}" if waits else "–",
-            f"{waits[int(0.95 * len(waits))]:,.0f}" if waits else "–",
+            _shown(percentile(waits, 0.5)),
+            _shown(percentile(waits, 0.95)),
             f"{max((one.host for one in samples), default=0) / _MB:,.0f}",
             f"{max((one.servers for one in samples), default=0) / _MB:,.0f}",
         )
     Console().print(table)
     for left in week.left_behind:
         print(f"left behind: {left}")
+
+
+def _shown(milliseconds: float | None) -> str:
+    return "–" if milliseconds is None else f"{milliseconds:,.0f}"
 
 
 def draw(week: Week, path: Path) -> None:

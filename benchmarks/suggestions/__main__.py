@@ -9,7 +9,8 @@ The benchmark reports each time to the last suggestion twice. `time_ratio` inclu
 `time_ratio_cached_prompt` does not, because the prompt is cached during typing. `speedup_over_samples` compares with
 plain samples, `speedup_over_drafted_samples` with drafted ones, both with a cached prompt.
 
-`--out FILE` writes each answer at once. A later run with the same file makes only the missing answers.
+`--out FILE` writes each answer at once. A later run of the same model with the same file makes only
+the missing answers.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import make_drafters
 from completion.engine import Engine, product_settings
 from completion.grammar.constraint import GrammarConstraint
+from completion.host.process.address import normal_model
 from completion.model.loading import LoadedModel, load_model
 from completion.request import (
     Alternatives,
@@ -159,14 +161,16 @@ def main() -> None:
     options = _options()
     tasks = list(open_tasks(options.sets.split(","), options.data_dir))
     tasks = sample(tasks, options.limit) if options.limit else tasks
-    made = read_answers(options.out)
+    model = normal_model(options.model)
+    made = read_answers(options.out, model)
     missing = [task for task in tasks if not all((task.id, row) in made for row in ROWS)]
     if missing:
         sampling = Sampling(options.temperature, options.top_p)
-        bench = Bench(load_model(options.model, threads=options.threads), sampling, options.repeats)
+        bench = Bench(load_model(model, threads=options.threads), sampling, options.repeats)
         with (options.out or Path(os.devnull)).open("a", encoding="utf-8") as out:
             for number, task in enumerate(missing):
-                for line in bench.answer(task):
+                for answer in bench.answer(task):
+                    line = answer | {"model": model}
                     print(json.dumps(line), file=out, flush=True)
                     made[task.id, line["row"]] = line
                 if sys.stderr.isatty():

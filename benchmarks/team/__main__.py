@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.data import read_records
+from benchmarks.figures import percentile, ratio, rounded
 from benchmarks.team.servers import ModelServerRow, OurHost, Server, VllmRow
 from benchmarks.team.simulation import simulate
 from benchmarks.team.typist import TeamEditor
@@ -32,6 +32,9 @@ from completion.remote.address import RemoteAddress
 WANTED_P95_MS = 300.0
 """Time to the first text that 95 % of the requests of a room have to keep, in milliseconds."""
 
+LONG_PAUSE_S = WANTED_P95_MS / 1e3 + Habits().read_s
+"""Pause from which on a first text that comes in time leaves the person time to read it, in seconds."""
+
 _ARRIVAL_S = 3.0  # the typists begin within this time
 
 
@@ -40,7 +43,7 @@ class Room:
     """What a number of typists met on one server.
 
     Attributes:
-        sessions: Their finished sessions, with the requests that were sent while all of them typed.
+        sessions: Their finished sessions, with the keys and requests that were sent while all of them typed.
         refusals: Number of requests that were refused or failed, by code.
     """
 
@@ -48,18 +51,25 @@ class Room:
     refusals: Mapping[str, int]
 
     def figures(self) -> dict[str, float | None]:
-        """Return the figures by name, None where there is no data."""
+        """Return the figures by name, None where there is no data.
+
+        A pause without text is one whatever became of the request: dropping or cancelling requests gains nothing there.
+        """
         tally = RowTally(tuple(self.sessions))
         found, counts = tally.figures(), (request.computed_tokens for request in tally.requests)
-        computed = sorted(count for count in counts if count is not None)
+        computed = [count for count in counts if count is not None]
+        pauses = [look for each in self.sessions for look in each.looks if look.asked and look.pause_s >= LONG_PAUSE_S]
+        read = sum(look.shown_s >= Habits().read_s for look in pauses)
         return {
-            "ttft_p50_ms": rounded(found["first_text_p50_ms"]),
-            "ttft_p95_ms": rounded(found["first_text_p95_ms"]),
+            "ttft_p50_ms": rounded(found["first_text_p50_ms"], 1),
+            "ttft_p95_ms": rounded(found["first_text_p95_ms"], 1),
             "done_p50_ms": found["done_p50_ms"],
             "requests": found["requests"],
             "answered": found["answered"],
-            "computed_tokens_p50": statistics.median(computed) if computed else None,
-            "computed_tokens_p95": computed[int(0.95 * (len(computed) - 1))] if computed else None,
+            "pauses": len(pauses),
+            "pauses_with_text_share": rounded(ratio(read, len(pauses)), 3),
+            "computed_tokens_p50": percentile(computed, 0.5),
+            "computed_tokens_p95": percentile(computed, 0.95),
             "refused": sum(self.refusals.values()),
         }
 
@@ -93,8 +103,9 @@ async def room(server: Server, typists: int, scripts: Sequence[Script], seconds:
 
 
 def sent_before(end_s: float, record: SessionRecord) -> SessionRecord:
-    """Return a session with those of its requests that were sent before a time."""
-    return replace(record, requests=[request for request in record.requests if request.asked_s < end_s])
+    """Return a session with those of its keys and requests that were sent before a time."""
+    looks = [look for look in record.looks if look.at_s < end_s]
+    return replace(record, looks=looks, requests=[request for request in record.requests if request.asked_s < end_s])
 
 
 def servers(options: argparse.Namespace) -> dict[str, Server]:
@@ -118,7 +129,7 @@ def summary(
     rows: Mapping[str, Mapping[int, Mapping[str, float | None]]], one: Mapping[str, float | None] | None = None
 ) -> dict[str, Any]:
     """Return the last line: each figure by server, and by number of typists; and those of one typist on vLLM."""
-    names = ("ttft_p50_ms", "ttft_p95_ms", "refused", "computed_tokens_p95")
+    names = ("ttft_p50_ms", "ttft_p95_ms", "pauses", "pauses_with_text_share", "refused", "computed_tokens_p95")
     found: dict[str, Any] = {
         name: {server: {count: figures[name] for count, figures in rooms.items()} for server, rooms in rows.items()}
         for name in names
@@ -127,9 +138,11 @@ def summary(
     return found | dict(one or {})
 
 
-def rounded(milliseconds: float | None) -> float | None:
-    """Return it to a tenth."""
-    return None if milliseconds is None else round(milliseconds, 1)
+def shown_as(key: str, figure: float | None) -> str:
+    """Return a figure as the table shows it."""
+    if figure is None:
+        return "–"
+    return f"{figure:.0%}" if key.endswith("_share") else f"{figure:,.0f}"
 
 
 def served(rooms: Mapping[int, Mapping[str, float | None]]) -> int:
@@ -159,7 +172,7 @@ async def run(options: argparse.Namespace) -> None:
             for typists in options.typists:
                 found = await room(server, typists, scripts, options.seconds, options.seed)
                 rows.setdefault(name, {})[typists] = figures = found.figures()
-                shown = "  ".join(f"{key} {'–' if each is None else f'{each:,.0f}'}" for key, each in figures.items())
+                shown = "  ".join(f"{key} {shown_as(key, each)}" for key, each in figures.items())
                 print(f"{name:13} {typists:3} typists  {shown}  {dict(found.refusals)}", flush=True)
         finally:
             await server.stop()
@@ -178,8 +191,9 @@ def main() -> None:
     parser.add_argument("--characters", type=int, default=100, help="characters typed in a session")
     parser.add_argument("--no-host", action="store_true", help="measure only the servers whose addresses are given")
     parser.add_argument("--session-memory", default="0.25", metavar="SHARE", help="as of `draftline serve`")
-    parser.add_argument("--vllm", default="", metavar="URL", help="address of a running vLLM")
-    parser.add_argument(
+    vllm = parser.add_mutually_exclusive_group()
+    vllm.add_argument("--vllm", default="", metavar="URL", help="address of a running vLLM")
+    vllm.add_argument(
         "--vllm-python", default="", metavar="PATH", help="python with vLLM, to start it for the benchmark"
     )
     parser.add_argument("--llama-server", default="", metavar="URL", help="address of a running llama-server")

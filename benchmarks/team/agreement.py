@@ -10,12 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import statistics
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
+from benchmarks.figures import percentile, ratio, rounded
 from benchmarks.grammar.completions import Outcome, complete, open_requests
 from benchmarks.quality.rows import ROWS
 from benchmarks.quality.scoring import score
@@ -102,6 +102,24 @@ def cancelled_ms(model: RemoteModel, url: str, count: int) -> list[float]:
     return found
 
 
+def compared(tasks: Sequence[Task], ours: Sequence[str], theirs: Sequence[str]) -> dict[str, float | None]:
+    """Return how often the texts of both engines are right, and how often they are the same, by name."""
+    counts = {
+        "exact_local": exact(tasks, ours),
+        "exact_remote": exact(tasks, theirs),
+        "same_text": sum(map(str.__eq__, ours, theirs)),
+    }
+    return {"cursors": len(tasks)} | {name: rounded(ratio(count, len(tasks)), 4) for name, count in counts.items()}
+
+
+def times(cancelled: Sequence[float]) -> dict[str, float | None]:
+    """Return the figures of the times of `cancelled_ms` by name."""
+    return {
+        "cancelled_p50_ms": rounded(percentile(cancelled, 0.5), 1),
+        "cancelled_max_ms": rounded(percentile(cancelled, 1.0), 1),
+    }
+
+
 def run(options: argparse.Namespace, model: RemoteModel, url: str) -> dict[str, Any]:
     """Measure, and return the figures by name."""
     remote = RemoteEngine(model)
@@ -110,29 +128,22 @@ def run(options: argparse.Namespace, model: RemoteModel, url: str) -> dict[str, 
     for name, in_word in (("", False), ("_in_word", True)):
         tasks = cursors(options.cursors, options.seed, options.data_dir, in_word=in_word)
         ours, theirs = texts(local, tasks), texts(remote, tasks)
-        found |= {
-            f"cursors{name}": len(tasks),
-            f"exact_local{name}": round(exact(tasks, ours) / len(tasks), 4),
-            f"exact_remote{name}": round(exact(tasks, theirs) / len(tasks), 4),
-            f"same_text{name}": round(sum(map(str.__eq__, ours, theirs)) / len(tasks), 4),
-        }
+        found |= {f"{key}{name}": value for key, value in compared(tasks, ours, theirs).items()}
         print(found, flush=True)
-    found["forced_kept"] = round(kept(model, tasks) / len(tasks), 4)
+    found["forced_kept"] = rounded(ratio(kept(model, tasks), len(tasks)), 4)
     outcomes = errors(remote, options.completions, options.data_dir)
     without, strict = outcomes[GrammarMode.OFF], outcomes[GrammarMode.STRICT]
     found |= {"completions": strict.records, "errors_without": without.worse, "errors_with": strict.worse}
     found["error_reduction"] = round(1 - strict.worse / without.worse, 4) if without.worse else None
-    if options.kind == "vllm":
-        times = cancelled_ms(model, url, options.cancels)
-        found |= {"cancelled_p50_ms": round(statistics.median(times), 1), "cancelled_max_ms": round(max(times), 1)}
-    return found
+    return found | (times(cancelled_ms(model, url, options.cancels)) if options.kind == "vllm" else {})
 
 
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.team.agreement", description=__doc__)
-    parser.add_argument("--vllm-python", default="", metavar="PATH", help="python with vLLM, to start it")
-    parser.add_argument("--url", default="", help="address of a server that runs already with the weights of --model")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--vllm-python", default="", metavar="PATH", help="python with vLLM, to start it")
+    which.add_argument("--url", default="", help="address of a server that runs already with the weights of --model")
     parser.add_argument("--kind", default="vllm", choices=("vllm", "llama-server"))
     parser.add_argument("--token-file", default="", help="file with the token of that server")
     parser.add_argument("--model", default="default")
@@ -144,8 +155,6 @@ def main() -> None:
     options = parser.parse_args()
     connection.SILENCE_S = READY_S  # texts are compared, and a processor computes a long prompt for long
     server = VllmProcess(options.vllm_python, prepare(options.model).folder) if options.vllm_python else None
-    if not server and not options.url:
-        parser.error("Give --vllm-python or --url.")
     try:
         if server:
             server.start()

@@ -93,6 +93,7 @@ class Person:
         self._random = Random(f"{seed}:{script.id}")
         self._record = SessionRecord(script.id, script.language)
         self._next_key_s = 0.0
+        self._asked = False
 
     async def begin(self) -> None:
         """Open the file and wait for one answer where typing begins. This leaves out the cost of a cold cache."""
@@ -120,7 +121,7 @@ class Person:
                 await self._go_to(passage.offset)
             if passage.deleted:
                 assistant.edit(passage.offset, passage.deleted, "")
-                assistant.ask(passage.typed)
+                self._ask(passage.typed)
             text = assistant.text
             left -= await self._type(passage, text, plan, left)
             cursor = assistant.cursor
@@ -133,6 +134,7 @@ class Person:
     async def _go_to(self, offset: int) -> None:
         """Move the cursor and pause."""
         self._assistant.move(offset)
+        self._asked = False
         await self._pause(self._habits.look_s * math.exp(self._random.gauss(0, self._habits.spread / 2)))
 
     async def _type(self, passage: Passage, text: str, plan: list[Stroke], most: int) -> int:
@@ -154,7 +156,7 @@ class Person:
                 assistant.edit(assistant.cursor, 0, unit)
                 index += len(unit)
                 self._record.keys += 1
-            assistant.ask(passage.typed[index:])
+            self._ask(passage.typed[index:])
         self._record.characters += min(index, end)
         return min(index, end)
 
@@ -171,10 +173,10 @@ class Person:
         """Type a wrong letter and delete it. Suggestions after it are ignored."""
         assistant, cursor = self._assistant, self._assistant.cursor
         assistant.edit(cursor, 0, letter)
-        assistant.ask(None)
+        self._ask(None)
         await self._pause(self._habits.between_s)
         assistant.edit(cursor, 1, "")
-        assistant.ask(None)
+        self._ask(None)
         await self._pause(self._habits.between_s)
         self._record.keys += 2
 
@@ -184,8 +186,13 @@ class Person:
         await asyncio.sleep(self._next_key_s - time.monotonic())
 
     def _note(self, pause_s: float, offer: Offer | None, rest: str) -> None:
-        right = offer is not None and offer.first_line_is(rest)
-        self._record.looks.append(KeyRecord(pause_s, offer is not None, right))
+        right, at_s = offer is not None and offer.first_line_is(rest), time.monotonic()
+        shown_s = at_s - offer.since_s if offer is not None else 0.0
+        self._record.looks.append(KeyRecord(pause_s, offer is not None, right, at_s, shown_s, self._asked))
+
+    def _ask(self, expected: str | None) -> None:
+        self._assistant.ask(expected)
+        self._asked = True
 
     def _acceptable(self, offer: Offer | None, rest: str) -> int:
         """Return how many characters are accepted: all, the first line, the first word, or 0."""

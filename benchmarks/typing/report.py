@@ -9,7 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.typing.tally import RowTally, curve, ratio, waits
+from benchmarks.figures import ratio
+from benchmarks.typing.tally import RowTally, curve, waits
 
 Figures = Mapping[str, float | None]
 

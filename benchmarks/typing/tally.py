@@ -1,10 +1,12 @@
-"""Records of benchmarks.typing, and their figures: quantiles of censored waits, shares, ratios."""
+"""Records of benchmarks.typing, and their figures: quantiles of censored waits, shares."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+
+from benchmarks.figures import ratio
 
 
 @dataclass(slots=True)
@@ -80,14 +82,20 @@ class KeyRecord:
     """The state of the screen before a key.
 
     Attributes:
-        pause_s: Pause before the key.
+        pause_s: Pause before the key, as drawn for the text.
         offered: Whether there was a suggestion.
         right: Whether its first line completed the line exactly.
+        at_s: Time of the key by the clock of the requests.
+        shown_s: Time that the suggestion had been on the screen, 0 if there was none.
+        asked: Whether a key before it, at this position of the file, could ask for a suggestion.
     """
 
     pause_s: float
     offered: bool
     right: bool
+    at_s: float
+    shown_s: float
+    asked: bool
 
 
 @dataclass(slots=True)
@@ -213,24 +221,15 @@ class RowTally:
             "done_p50_ms": self.milliseconds(lambda one: one.done_s, 0.5),
             "requests": len(self.requests),
             "answered": answered,
-            "exact_first_line": _share(sum(exact), len(exact)),
+            "exact_first_line": ratio(sum(exact), len(exact)),
             "keys": len(looks),
-            "keys_with_text": _share(sum(look.offered for look in looks), len(looks)),
-            "keys_with_right_line": _share(sum(look.right for look in looks), len(looks)),
-            "saved_characters": _share(saved, characters),
-            "saved_keys": _share(keys, keys + self.total(lambda one: one.keys)),
-            "accepted_of_answered": _share(accepts, answered),
+            "keys_with_text": ratio(sum(look.offered for look in looks), len(looks)),
+            "keys_with_right_line": ratio(sum(look.right for look in looks), len(looks)),
+            "saved_characters": ratio(saved, characters),
+            "saved_keys": ratio(keys, keys + self.total(lambda one: one.keys)),
+            "accepted_of_answered": ratio(accepts, answered),
             "cpu_s": cpu_s,
-            "cpu_s_per_saved_character": _share(cpu_s, saved),
-            "unused_text": _share(received - saved, received),
+            "cpu_s_per_saved_character": ratio(cpu_s, saved),
+            "unused_text": ratio(received - saved, received),
             "resident_mb": max((one.resident_mb for one in self.sessions), default=None),
         }  # fmt: skip
-
-
-def _share(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
-
-
-def ratio(numerator: float | None, denominator: float | None) -> float | None:
-    """Return the ratio, None if a value is missing or the denominator is 0."""
-    return numerator / denominator if numerator is not None and denominator else None

@@ -30,12 +30,15 @@ BACKGROUND_TOKENS = 16
 NoteChunk = Callable[[int, float], None]
 """Callback with the number of tokens and the seconds of each chunk of a prompt that was computed."""
 
+TakeTurn = Callable[[CancelToken], None]
+"""Callback that returns once a prompt may be computed, or soon after the request's token is cancelled."""
+
 
 def ignore_chunk(_tokens: int, _seconds: float) -> None:
     """Do nothing: the default callback."""
 
 
-def at_once() -> None:
+def at_once(_cancel: CancelToken) -> None:
     """Do nothing: the default callback of a session whose requests share the model with no others."""
 
 
@@ -111,7 +114,7 @@ class KVSession:
         model: CausalModel,
         settings: SessionSettings,
         note_chunk: NoteChunk = ignore_chunk,
-        take_turn: Callable[[], None] = at_once,
+        take_turn: TakeTurn = at_once,
     ) -> None:
         self._model = model
         self._settings = settings
@@ -241,7 +244,7 @@ class KVSession:
 
     def _compute(self, slots: IntArray, wanted: Sequence[int], cancel: CancelToken) -> None:
         if len(slots):
-            self._take_turn()
+            self._take_turn(cancel)
         first_inexact = int(np.argmax(np.append(self._inexact_without(slots), True)))  # of truths: the first one
         start, most = 0, self._settings.chunk_tokens
         size = min(FEWEST_TOKENS, most)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 
 from completion.cache.kv_session import (
     BACKGROUND_TOKENS,
     KVSession,
     NoteChunk,
     SessionSettings,
+    TakeTurn,
     at_once,
     ignore_chunk,
 )
@@ -32,6 +34,7 @@ class KVSessions:
         note_chunk: Callback for every chunk of a prompt that was computed.
         take_turn: Callback before a prompt is computed, in which other sessions may be opened.
         clock: Seconds of a monotonic clock.
+        owner_of: Returns whose a document is. Where the memory is shared, somebody types in the last one of each owner.
     """
 
     def __init__(
@@ -39,13 +42,14 @@ class KVSessions:
         model: CausalModel,
         settings: SessionSettings,
         note_chunk: NoteChunk = ignore_chunk,
-        take_turn: Callable[[], None] = at_once,
+        take_turn: TakeTurn = at_once,
         clock: Callable[[], float] = time.monotonic,
+        owner_of: Callable[[str], str] = str,
     ) -> None:
         self._model = model
         self._settings = settings
         self._note_chunk, self._take_turn = note_chunk, take_turn
-        self._clock = clock
+        self._clock, self._owner_of = clock, owner_of
         self._sessions: OrderedDict[str, KVSession] = OrderedDict()
 
     def open(self, document: str, *, in_background: bool = False) -> KVSession:
@@ -74,7 +78,7 @@ class KVSessions:
 
         Without `shared`, there is no bound.
         """
-        typing = sum(not each.in_background and self._is_in_use(each) for each in self._sessions.values())
+        typing = sum(self._is_in_use(self._sessions[document]) for document in self._last_ones())
         held_bytes, tokens = self._held_bytes(), sum(len(each.tokens) for each in self._sessions.values())
         return self._settings.budget_bytes / typing / held_bytes * tokens if typing * held_bytes * tokens else math.inf
 
@@ -101,16 +105,22 @@ class KVSessions:
         """
         while len(self._sessions) > 1 and self._held_bytes() > self._settings.budget_bytes:
             *others, _ = self._sessions
-            first, *_ = ordered = sorted(others, key=self._claim)  # of equal ones the least recently used first
+            claim = partial(self._claim, self._last_ones())
+            first, *_ = ordered = sorted(others, key=claim)  # of equal ones the least recently used first
             is_spare = self._sessions[first].in_background
             if is_spare or not any(self._sessions[each].compress() for each in ordered):
                 del self._sessions[first]
 
-    def _claim(self, document: str) -> tuple[bool, bool, int]:
-        """Order sessions by who may lose one: nobody waits for it, nobody types in it, it is the largest."""
-        session = self._sessions[document]
-        in_use = self._is_in_use(session)
-        return not session.in_background, in_use, -session.cache.size_bytes if in_use else 0
+    def _claim(self, last_ones: Collection[str], document: str) -> tuple[bool, bool, bool, int]:
+        """Order sessions by who may lose one: nobody waits for it, its owner left it, nobody types, the largest."""
+        session, is_last = self._sessions[document], document in last_ones
+        in_use = is_last and self._is_in_use(session)
+        return not session.in_background, is_last, in_use, -session.cache.size_bytes if in_use else 0
+
+    def _last_ones(self) -> Collection[str]:
+        """Return the last document of each owner, all documents if the memory is not shared."""
+        found = [document for document, session in self._sessions.items() if not session.in_background]
+        return {self._owner_of(document): document for document in found}.values() if self._settings.shared else found
 
     def _is_in_use(self, session: KVSession) -> bool:
         return self._settings.shared and self._clock() - session.used_s < IN_USE_S

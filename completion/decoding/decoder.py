@@ -74,12 +74,14 @@ class Proposal:
     Attributes:
         tree: Draft tree of the guesses that the constraints allow.
         states: State of the constraints after the anchor and after each node.  # [1 + nodes]
+        shared: What else the step was expected to score.
         drafting_ms: Time spent on drafting.
         ready: Time when the draft was ready, by `time.perf_counter`.
     """
 
     tree: DraftTree
     states: Sequence[ConstraintState]
+    shared: SharedStep
     drafting_ms: float
     ready: float
 
@@ -144,7 +146,7 @@ class Decoder:
         guesses = self._guess(self.state, shared)
         proposed = time.perf_counter()
         tree, states = prune(guesses, self.constraints, self.state)
-        return Proposal(tree, states, 1e3 * (proposed - started), time.perf_counter())
+        return Proposal(tree, states, shared, 1e3 * (proposed - started), time.perf_counter())
 
     def accept(self, proposal: Proposal, logits: Logits) -> Step:
         """Emit the accepted path of a scored proposal.
@@ -158,7 +160,8 @@ class Decoder:
         verified = time.perf_counter()
         if self.drafter is not None:
             scored_alone = logits.pass_rows == 1 + len(tree)  # so that its time is the cost of such a step
-            step_ms = 1e3 * (verified - proposal.ready) if scored_alone else 0.0
+            ran_alone = proposal.shared == self.company() == ALONE  # no other request ran between
+            step_ms = 1e3 * (verified - proposal.ready) if scored_alone and ran_alone else 0.0
             self.drafter.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, step_ms)
         drafting_ms = proposal.drafting_ms + 1e3 * (time.perf_counter() - verified)
         log_probabilities = self._log_probabilities(logits, path, states)

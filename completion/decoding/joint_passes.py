@@ -27,22 +27,20 @@ class _Request(greenlet):
     """A request.
 
     Attributes:
+        cancel: Ends its wait.
         wanted: The pass that it waits for; None if it only waits for its turn.
-        scored: That pass's logits; None if it was cancelled, or could not be computed with the others.
+        scored: That pass's logits; None if it was not computed with those of others, so the request computes it.
     """
 
+    cancel: CancelToken = NEVER
     wanted: ScorePass | None = None
     scored: Logits | None = None
 
-    def wait(self) -> None:
+    def wait(self, cancel: CancelToken) -> None:
         """Let who runs the requests go on, until it is this one's turn again."""
         assert self.parent is not None  # noqa: S101 - only a thread's main greenlet has none
+        self.cancel = cancel
         self.parent.switch()
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether it needs no pass any more."""
-        return self.wanted is not None and self.wanted.cancel.cancelled
 
 
 class JointPasses:
@@ -78,19 +76,27 @@ class JointPasses:
     def run(self) -> None:
         """Compute the passes that requests wait for, and let each go on until it waits again, or to its end.
 
-        Of those that wait for their turn, the oldest goes on.
+        Of those that wait for their turn, the oldest goes on. If some were cancelled, only they go on, so that newer
+        requests of their documents can start before the next pass.
         """
+        if cancelled := [request for request in self._requests if request.cancel.cancelled]:
+            for request in cancelled:
+                self._go_on(request)
+            return
         scoring = [request for request in self._requests if request.wanted is not None]
         waiting = [request for request in self._requests if request.wanted is None]
-        self._score([request for request in scoring if not request.is_cancelled])
+        self._score(scoring)
         for request in (*scoring, *waiting[:1]):
             self._go_on(request)
 
-    def take_turn(self) -> None:
-        """Let the other requests run before a computation of several passes, of which one goes on at a time."""
+    def take_turn(self, cancel: CancelToken = NEVER) -> None:
+        """Let the other requests run before a computation of several passes, of which one goes on at a time.
+
+        The caller checks `cancel` afterwards.
+        """
         request = self._current()
         if request is not None:
-            request.wait()
+            request.wait(cancel)
 
     def company(self) -> SharedStep:
         """Return what the calling request's next pass is expected to score for others."""
@@ -105,8 +111,8 @@ class JointPasses:
         request = self._current()
         if request is None:
             return self.model.score(tokens, parents, cache, cancel)
-        request.wanted = ScorePass(tokens, parents, cache, cancel)
-        request.wait()
+        request.wanted = ScorePass(tokens, parents, cache)
+        request.wait(cancel)
         scored, request.wanted, request.scored = request.scored, None, None
         cancel.raise_if_cancelled()
         return self.model.score(tokens, parents, cache, cancel) if scored is None else scored
@@ -155,10 +161,12 @@ class JointPasses:
             self._requests.remove(request)
 
     def _score(self, requests: Sequence[_Request]) -> None:
-        """Compute the passes of requests together."""
+        """Compute the passes of requests together, if there are several."""
         passes = [request.wanted for request in requests if request.wanted is not None]
+        if len(passes) < 2:
+            return
         try:
-            scored = self.model.score_together(passes) if passes else ()
+            scored = self.model.score_together(passes)
         # It belongs to one of the requests, of which each computes its own pass then, and gets its own error.
         except Exception as error:  # noqa: BLE001
             _log.warning("%d passes are computed one by one: %s", len(passes), type(error).__name__)

@@ -19,7 +19,7 @@ from completion.errors import DraftlineError
 from completion.host.dialects.error_shapes import error_response
 from completion.host.dialects.host_state import health, lease, metrics
 from completion.host.errors import EngineFailedError, NotFoundError
-from completion.host.guard import Guard
+from completion.host.process.guard import Guard
 from completion.host.services import Host
 
 _Handler = Callable[[Request], Awaitable[Response]]

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, cast
 from completion.cancellation import CancelToken
 from completion.errors import ModelError
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
+from completion.host.process.clients import owner_of
 from completion.host.server import HostSettings
 from completion.memory import free_bytes, free_gpu_bytes, trim_gpu
 from completion.model.int8.kernels.processor import processor_flags
@@ -164,7 +165,7 @@ def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: flo
         free = free_bytes()
         for_sessions = free if loaded.plan is None else free_gpu_bytes(loaded.plan.memory_share)
         room = (int(session_share * each) for each in (for_sessions, free))
-        engine_settings = product_settings(*room)
+        engine_settings = replace(product_settings(*room), owner_of=owner_of)
         drafters = make_drafters(loaded, engine_settings.max_nodes)
         engine = Engine(loaded, engine_settings, drafters, parsing)
         warm_up(engine, max_tokens=1)  # further tokens call nothing else

@@ -61,7 +61,7 @@ class HostMetrics:
             "draftline_prompt_tokens", "Prompt tokens, by how the cache served them", ["served"], registry=registry
         )
         self._generated = Counter("draftline_generated_tokens", "Generated tokens", registry=registry)
-        self._steps = Counter("draftline_steps", "Forward passes while decoding", registry=registry)
+        self._steps = Counter("draftline_steps", "Decoding steps; several may share a forward pass", registry=registry)
         self._drafted = Counter("draftline_drafted_tokens", "Tokens that drafters proposed", registry=registry)
         self._accepted = Counter(
             "draftline_accepted_tokens", "Drafted tokens that were accepted, by drafter", ["drafter"], registry=registry

@@ -17,7 +17,8 @@ from completion.edits import NextEditRequest
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError, RemoteServerError
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.errors import EngineFailedError
-from completion.host.job import Job, JobQueue, Urgency, superseded_answer
+from completion.host.job import Job, Urgency, superseded_answer
+from completion.host.job_queue import JobQueue
 from completion.host.metrics import HostMetrics
 from completion.memory import drop_library, trim_gpu, trim_heap
 from completion.progress import Progress, silent

@@ -121,12 +121,11 @@ class KVCache(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScorePass:
-    """The arguments of a call of `CausalModel.score`."""
+    """What `CausalModel.score` computes."""
 
     tokens: IntArray
     parents: IntArray
     cache: KVCache
-    cancel: CancelToken = NEVER
 
 
 class CausalModel(Protocol):
@@ -187,13 +186,11 @@ class CausalModel(Protocol):
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """Do what `score` does for several caches, with the same results, in less time where the model can.
 
-        Only a pass that is the only one ends when its token is cancelled.
-
         Args:
             passes: What to score; no cache is there twice.
 
         Raises:
-            ModelError, MemoryError: Of one of them. Nothing is scored then.
+            ModelError, MemoryError: Of one of them. Each can be scored again then.
         """
 
     def superpose(

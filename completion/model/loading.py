@@ -92,11 +92,15 @@ def load_model(
     """
     prepared = prepare(spec, lambda sentence, fraction: progress(sentence, PREPARATION_SHARE * fraction))
     progress("Loading the model", PREPARATION_SHARE)
+
+    def packing(sentence: str, fraction: float) -> None:
+        progress(sentence, PREPARATION_SHARE + (1 - PREPARATION_SHARE) * fraction)
+
     # In parallel: parsing the vocabulary takes as long as reading the weights.
     with report_if_slow(progress, FIRST_START, PREPARATION_SHARE), ThreadPoolExecutor(1) as executor:
         tokenizer = executor.submit(_load_tokenizer, prepared.folder)
         gpu = _load_on_gpu(prepared, backend, threads, gpu_memory_share, progress)
-        model = gpu.model or _load_weights(prepared.folder, backend, threads, mapped=mapped)
+        model = gpu.model or _load_weights(prepared.folder, backend, threads, mapped=mapped, progress=packing)
     device = str(getattr(model, "device", "cpu"))
     return LoadedModel(
         model,
@@ -150,13 +154,15 @@ def _load_on_gpu(
         return _OnGpu(remark=Trial.of_failure(gpu, error).refusal)
 
 
-def _load_weights(folder: Path, backend: Backend, threads: int | None, *, mapped: bool) -> CausalModel:
+def _load_weights(
+    folder: Path, backend: Backend, threads: int | None, *, mapped: bool, progress: Progress
+) -> CausalModel:
     if backend not in {"auto", "int8", "q4"}:
         _map_torch()
     if backend == "transformers":
         return _load_with_transformers(folder, "fp32", threads)
     try:
-        return load_transformer(folder, backend, threads, mapped=mapped)
+        return load_transformer(folder, backend, threads, mapped=mapped, progress=progress)
     except UnsupportedModelError:
         if backend != "auto":
             raise

@@ -13,6 +13,7 @@ from completion.model.causal_model import CausalModel
 from completion.model.gpu_memory import GpuPlan, needed_bytes
 from completion.model.store.converted_models import kept_gguf, packed_dir
 from completion.model.store.disk import storage_errors
+from completion.progress import Progress, silent
 
 TORCH_EXTRA = ("torch", "transformers")
 """Libraries of the extra `torch`: for GPUs, bfloat16, float32 and families that only transformers runs."""
@@ -22,16 +23,23 @@ Backend = Literal["auto", "q4", "int8", "bf16", "fp32"]
 
 
 def load_transformer(
-    folder: Path, backend: Backend = "auto", threads: int | None = None, *, mapped: bool = False
+    folder: Path,
+    backend: Backend = "auto",
+    threads: int | None = None,
+    *,
+    mapped: bool = False,
+    progress: Progress = silent,
 ) -> CausalModel:
     """Load a converted model on the processor.
 
     Args:
         folder: Folder with config.json and safetensors files.
         backend: Format of the weights. "auto" is the fastest on this processor: q4 or int8 if it has the instructions,
-            else bfloat16. "q4" has the blocks of the GGUF file that the model comes from.
+            else bfloat16. "q4" has the blocks of the GGUF file that the model comes from; "auto" takes it only then,
+            since other models are rounded to blocks.
         threads: Threads of a forward pass; None for one a core that this process may use.
         mapped: Whether q4 and int8 weights are mapped at first; see `QuantizedTransformer.settle`.
+        progress: Called while weights are packed.
 
     Raises:
         UnsupportedModelError: There is no forward pass for this family or these sizes.
@@ -42,11 +50,11 @@ def load_transformer(
     if backend in {"q4", "int8"} and not has_int8_instructions():
         raise ModelError(f"The {backend} backend needs {NEEDED_PROCESSOR}. Use the backend bf16.")
     if backend in {"q4", "int8"}:
-        return _load_int8(folder, backend, threads, mapped=mapped)
+        return _load_int8(folder, backend, threads, mapped=mapped, progress=progress)
     needed_by = f"The backend {backend}" if backend != "auto" else f"This processor is not {NEEDED_PROCESSOR}. It"
     if backend == "auto" and has_int8_instructions():
         try:
-            return _load_int8(folder, backend, threads, mapped=mapped)
+            return _load_int8(folder, backend, threads, mapped=mapped, progress=progress)
         except UnsupportedModelError as error:  # the int8 kernels do not support every width
             needed_by = f"{error} This model"
     require_torch(needed_by)
@@ -110,7 +118,7 @@ def load_on_gpu(folder: Path, device: str, plan: GpuPlan) -> CausalModel:
     return decoder(architecture, weights, int8_cache=plan.int8_cache, kernels=kernels)
 
 
-def _load_int8(folder: Path, backend: Backend, threads: int | None, *, mapped: bool) -> CausalModel:
+def _load_int8(folder: Path, backend: Backend, threads: int | None, *, mapped: bool, progress: Progress) -> CausalModel:
     from completion.model.int8.kernels.processor import blocks_are_faster  # noqa: PLC0415
     from completion.model.int8.packed_weights import load_packed  # noqa: PLC0415
     from completion.model.int8.quantized import QuantizedTransformer  # noqa: PLC0415
@@ -121,7 +129,7 @@ def _load_int8(folder: Path, backend: Backend, threads: int | None, *, mapped: b
         packed.mkdir(exist_ok=True)
     prefers_blocks = backend == "auto" and blocks_are_faster()
     in_blocks = backend == "q4" or (prefers_blocks and kept_gguf(folder) is not None)
-    weights = load_packed(folder, packed, "q4" if in_blocks else "int8", mapped=mapped)
+    weights = load_packed(folder, packed, "q4" if in_blocks else "int8", mapped=mapped, progress=progress)
     model = QuantizedTransformer(weights, threads or usable_threads())
     model.warm_up()
     return model

@@ -16,8 +16,9 @@ import numpy.typing as npt
 MAX_RUN_CHARACTERS = 96
 """Maximum length of a healed run. Of a longer one (a line of dashes, a base64 word) the last part is healed."""
 
-# A word includes one character before it, because tokenizers of code join "." or " " or "(" with the next word.
-_RUN = re.compile(r"(?:[^\w\r\n]?\w+|[ \t]+|[^\w\s]+)\Z")
+# A word includes one character before it, because tokenizers of code join "." or " " or "(" with the next word. A byte
+# order mark is no part of a run: no grammar's text begins with it.
+_RUN = re.compile(r"(?:[^\w\r\n\ufeff]?\w+|[ \t]+|[^\w\s\ufeff]+)\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,16 +20,20 @@ from completion.cancellation import CancelToken
 from completion.errors import DraftlineError
 from completion.host.process.address import host_address
 from completion.host.process.endpoint import endpoint_at
+from completion.memory import free_bytes
 from completion.model.int8.kernels.processor import processor_features
-from completion.model.store import model_store
+from completion.model.store import model_list, model_store
 from completion.paths import cache_dir
 from completion.progress import silent
 from completion.remote.address import RemoteAddress
 from completion.version import version
 
 _GIB = 1 << 30
-_MODEL_MEMORY_BYTES = 2 * _GIB
-"""Memory that the default model takes."""
+_BESIDE_WEIGHTS_BYTES = 210_000_000
+"""Memory that engine, language server and forty documents take beside the weights: `python -m benchmarks.memory`
+printed 694 MB with the default model, whose file has 491 MB."""
+_ROUNDED_BACKENDS = ("auto", "int8", "q4")
+"""Backends whose weights take about as much memory as a packaged model's file, or half of weights in 16 bits."""
 _CONVERSION_DISK_BYTES = 3 * _GIB
 """Disk space that the conversion of the default model takes."""
 _MIN_NEOVIM = (0, 11)
@@ -66,8 +70,15 @@ class Check:
     advice: str = ""
 
 
-def machine_checks(model: str, backend: str, remote: RemoteAddress) -> list[Check]:
-    """Run every check that needs no engine, in the order in which a completion depends on them."""
+def machine_checks(model: str, reason: str, backend: str, remote: RemoteAddress) -> list[Check]:
+    """Run every check that needs no engine, in the order in which a completion depends on them.
+
+    Args:
+        model: The model that serves.
+        reason: A sentence that says why this one does.
+        backend: Implementation that runs it.
+        remote: The model server, if there is one.
+    """
     if remote.is_host:  # the checks of the engine connect to it
         return [check_version(), check_editors(shutil.which, _first_line)]
     server = check_server(model, remote) if remote.url else []
@@ -77,8 +88,8 @@ def machine_checks(model: str, backend: str, remote: RemoteAddress) -> list[Chec
     return [
         check_version(),
         *server,
-        check_model(model),
-        check_memory(psutil.virtual_memory().available),
+        check_model(model, reason),
+        check_memory(free_bytes(), memory_needed(model) if backend in _ROUNDED_BACKENDS else None),
         check_cpu(processor_features()),
         check_device(_gpu_name()),
         check_disk(model, shutil.disk_usage(cache_dir()).free),
@@ -92,30 +103,45 @@ def check_version() -> Check:
     return Check("draftline", "ok", f"{version()}, Python {platform.python_version()}, {sys.executable}")
 
 
-def check_model(model: str) -> Check:
-    """Check that the model is available, or can be converted or downloaded."""
+def check_model(model: str, reason: str) -> Check:
+    """Check that the model is there, or can be converted or downloaded. Say where it came from, and why this one."""
     packaged = model_store.packaged_model(model)
     if packaged is None:
         path = Path(model).expanduser()
         if path.exists():
-            return Check("model", "ok", str(path))
-        advice = f"draftline tries to download it at its first use. To do it now: draftline models prepare {model}"
-        return Check("model", "warn", f"{model} is not on this machine", advice)
-    status = model_store.packaged_status(packaged)
-    found = f"{status.title}, {status.state}"
-    is_usable = status.state in {model_store.ModelState.CONVERTED, model_store.ModelState.FOUND}
+            return Check("model", "ok", f"{path}\n{reason}")
+        advice = f"draftline tries to download it at its first use. To do it now: draftline models get {model}"
+        return Check("model", "warn", f"{model} is not on this machine\n{reason}", advice)
+    status = model_list.packaged_status(packaged)
+    came_from = f", from {status.origin}" if status.origin else ""
+    where = f", in {status.where}" if status.where else ""
+    found = f"{status.title}: {status.state}{came_from}{where}\n{reason}"
+    is_usable = status.state in {model_list.ModelState.CONVERTED, model_list.ModelState.FOUND}
     return Check("model", "ok" if is_usable else "fail", found, status.advice)
 
 
-def check_memory(available_bytes: int) -> Check:
-    """Check that the default model fits into the free memory."""
-    found = f"{available_bytes / _GIB:.1f} GiB free"
-    if available_bytes >= _MODEL_MEMORY_BYTES:
+def memory_needed(model: str) -> int | None:
+    """Return the memory that the engine takes on a processor with a model, in bytes; None if its files are not here."""
+    packaged = model_store.packaged_model(model)
+    if packaged is not None:
+        return packaged.size_bytes + _BESIDE_WEIGHTS_BYTES
+    path = Path(model).expanduser()
+    if path.is_file():
+        return path.stat().st_size + _BESIDE_WEIGHTS_BYTES
+    weights = sum(file.stat().st_size for file in path.glob("*.safetensors"))
+    return weights // 2 + _BESIDE_WEIGHTS_BYTES if weights else None  # 16 bits become 8
+
+
+def check_memory(free: int, needed: int | None) -> Check:
+    """Check that the model fits into the free memory; `needed` is None if it is not known how much it takes."""
+    found = f"{free / _GIB:.1f} GiB free"
+    if needed is None:
         return Check("memory", "ok", found)
-    advice = (
-        f"The default model needs {_MODEL_MEMORY_BYTES // _GIB} GiB. Close other programs, or choose a smaller model."
-    )
-    return Check("memory", "warn" if available_bytes >= _MODEL_MEMORY_BYTES // 2 else "fail", found, advice)
+    found = f"the model needs {needed / _GIB:.1f} GiB, {found}"
+    if free >= needed:
+        return Check("memory", "ok", found)
+    advice = "Close other programs, or choose a smaller model."
+    return Check("memory", "warn" if free >= needed // 2 else "fail", found, advice)
 
 
 def check_cpu(flags: frozenset[str]) -> Check:
@@ -143,7 +169,7 @@ def check_disk(model: str, free_bytes: int) -> Check:
     if free_bytes >= _CONVERSION_DISK_BYTES:
         return Check("disk", "ok", found)
     packaged = model_store.packaged_model(model)
-    is_converted = packaged and model_store.packaged_status(packaged).state is model_store.ModelState.CONVERTED
+    is_converted = packaged and model_list.packaged_status(packaged).state is model_list.ModelState.CONVERTED
     needed = f"Converting the model takes {_CONVERSION_DISK_BYTES // _GIB} GiB."
     advice = f"{needed} Free some space, or set DRAFTLINE_CACHE_DIR to a folder on another disk."
     return Check("disk", "warn" if is_converted else "fail", found, advice)

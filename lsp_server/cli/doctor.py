@@ -28,7 +28,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("doctor", help="check everything a completion needs and say how to fix it")
     parser.add_argument("--no-engine", action="store_true", help="skip the checks that start the engine")
     add_engine_arguments(parser)
-    parser.set_defaults(execute=execute)
+    parser.set_defaults(execute=execute, model=None, backend=None)  # then those of the user's settings are checked
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -36,10 +36,12 @@ def execute(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from lsp_server.cli.checks import machine_checks
-    from lsp_server.settings.config import users_remote_address
+    from lsp_server.settings.config import users_remote_address, users_settings
 
-    console = Console(highlight=False)
-    checks, memory = machine_checks(options.model, options.backend, users_remote_address()), None
+    console, settings = Console(highlight=False), users_settings()
+    reason = _reason(options.model, settings.model)
+    options.model, options.backend = options.model or settings.model, options.backend or settings.backend
+    checks, memory = machine_checks(options.model, reason, options.backend, users_remote_address()), None
     if not options.no_engine:
         of_engine, memory = asyncio.run(_engine_checks(options, console))
         checks += of_engine
@@ -47,6 +49,18 @@ def execute(options: argparse.Namespace) -> int:
     if memory is not None:
         console.print(memory_table(memory))
     return 1 if any(check.state == "fail" for check in checks) else 0
+
+
+def _reason(asked: str | None, users: str) -> str:
+    """Return a sentence that says why a model serves: the one of the command line, else of the user's settings."""
+    from lsp_server.settings.config import user_file
+    from lsp_server.settings.table import DEFAULTS
+
+    if asked is not None:
+        return "It is the one of --model."
+    if users != DEFAULTS.model:
+        return f"The setting `model` of {user_file()} names it."
+    return "It is the default, because size alone did not make suggestions better: docs/models.md."
 
 
 async def _engine_checks(options: argparse.Namespace, console: Console) -> tuple[list[Check], Mapping[str, Any] | None]:

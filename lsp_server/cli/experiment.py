@@ -23,7 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _start(options: argparse.Namespace) -> int:
-    from lsp_server.settings.config import load, user_file
+    from lsp_server.settings.config import user_file, users_settings
     from lsp_server.settings.experiment import CurrentExperiment, Experiment, experiment_path
 
     setting, _, values = options.setting.partition("=")
@@ -33,8 +33,7 @@ def _start(options: argparse.Namespace) -> int:
             f'"{options.setting}" is not of the form SETTING=A,B. Examples: mode=line,block and debounce_ms=40,120'
         )
     experiment = Experiment(options.name, setting.replace("-", "_"), (first, second), options.by, time.time())
-    settings, _ = load(user_file(), [], [])
-    if not settings.telemetry:
+    if not users_settings().telemetry:
         raise ConfigurationError(
             f"`telemetry` is off in {user_file()}, so nothing would be recorded. Set it to true to run an experiment."
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 from completion.workspace.secret_files import is_secret, is_secret_folder
 from lsp_server.documents.ignore_rules import IgnoreRules, TooManyGlobsError
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.workspace_reader import read_inside
+from lsp_server.workspace_reader import read_inside, real_path
 
 _log = logging.getLogger(__name__)
 
@@ -29,8 +29,7 @@ _EVERYTHING = IgnoreRules(b"*", max_globs=1)
 
 def may_hold_secrets(path: Path, *, is_folder: bool = False) -> bool:
     """Return whether the path of a file or folder suggests that it holds secrets, or the path that a link leads to."""
-    names_secret = is_secret_folder if is_folder else is_secret
-    return names_secret(path.as_posix()) or names_secret(_real_path(path).as_posix())
+    return _names_secret({path, real_path(path)}, is_folder=is_folder)
 
 
 def is_noise(path: str, *, is_folder: bool = False) -> bool:
@@ -75,18 +74,46 @@ class _Folder:
 
 
 class FilePolicy:
-    """Decides which files below one folder may be read, by their names and the repository's ignore files."""
+    """Decides which files below one folder may be read, by their names and the repository's ignore files.
+
+    Where links lead counts as well: what is forbidden there, or by the path itself, is forbidden. A link out of the
+    folder's repository is no matter of other repositories' ignore files.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._repositories = [_Repository(each) for each in dict.fromkeys((root, real_path(root)))]
+
+    def forget_rules(self) -> None:
+        """Drop the cached rules, so that the ignore files are read again when needed."""
+        for repository in self._repositories:
+            repository.forget_rules()
+
+    def refresh(self, path: Path) -> bool:
+        """Drop the cached rules if an ignore file above a path is another one than was read; return whether it is."""
+        paths = {path, real_path(path)}
+        changed = [repository.refresh(each) for repository in self._repositories for each in paths]
+        return any(changed)
+
+    def refusal(self, path: Path, *, is_folder: bool = False) -> EmptyReason | None:
+        """Return why a file or folder may not be read; None if it may."""
+        paths = {path, real_path(path)}
+        if _names_secret(paths, is_folder=is_folder):
+            return EmptyReason.SECRET_FILE
+        is_ignored = any(each.ignores(one, is_folder=is_folder) for each in self._repositories for one in paths)
+        return EmptyReason.IGNORED_FILE if is_ignored else None
+
+
+class _Repository:
+    """The ignore rules of the repository that contains a folder; those of the folder alone if none does."""
 
     def __init__(self, root: Path) -> None:
         self._top = repository_top(root) or root
         self._folders: dict[tuple[str, ...], _Folder] = {}
 
     def forget_rules(self) -> None:
-        """Drop the cached rules, so that the ignore files are read again when needed."""
         self._folders.clear()
 
     def refresh(self, path: Path) -> bool:
-        """Drop the cached rules if an ignore file above a path is another one than was read; return whether it is."""
         parts = self._parts(path)
         for depth in range(len(parts)):
             folder = self._folders.get(parts[:depth])
@@ -97,13 +124,7 @@ class FilePolicy:
                 return True
         return False
 
-    def refusal(self, path: Path, *, is_folder: bool = False) -> EmptyReason | None:
-        """Return why a file or folder may not be read; None if it may."""
-        if may_hold_secrets(path, is_folder=is_folder):
-            return EmptyReason.SECRET_FILE
-        return EmptyReason.IGNORED_FILE if self._is_ignored(path, is_folder=is_folder) else None
-
-    def _is_ignored(self, path: Path, *, is_folder: bool) -> bool:
+    def ignores(self, path: Path, *, is_folder: bool) -> bool:
         """Return whether a path is ignored. As in git, no rule can include again what is in an ignored folder."""
         parts = self._parts(path)
         return bool(parts) and self._folder(parts[:-1]).ignores(parts, is_folder=is_folder)
@@ -172,16 +193,6 @@ def _identity(path: Path) -> _Identity | None:
     return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
 
-def _real_path(path: Path) -> Path:
-    """Return a path with its links resolved, as far as it exists.
-
-    Linux refuses a path of more than 40 links, `os.path.realpath` follows them all. So a part of the path is resolved
-    only if the system can open it.
-    """
-    for existing in (path, *path.parents):
-        try:
-            existing.stat()
-        except (OSError, ValueError):
-            continue
-        return Path(os.path.realpath(existing), path.relative_to(existing))
-    return path
+def _names_secret(paths: set[Path], *, is_folder: bool) -> bool:
+    names_secret = is_secret_folder if is_folder else is_secret
+    return any(names_secret(path.as_posix()) for path in paths)

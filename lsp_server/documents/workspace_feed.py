@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lsprotocol import types
 
-from completion.errors import DraftlineError
+from completion.errors import DraftlineError, EngineSilentError
 from completion.host.errors import QueueFullError
 from completion.request import Closing, WorkspaceFile, WorkspaceUpdate
 from completion.workspace.secret_files import is_secret
@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 _MAX_BATCH_FILES = 40
 _BATCH_BYTES = 1_000_000  # a batch is full once its texts reach this size
 _PAUSE_S = 1.0
+_MAX_SILENCES = 5
+"""Number of messages in a row that an engine may leave unanswered before the next ones wait for a change or restart."""
 
 
 class WorkspaceFeed:
@@ -176,19 +178,25 @@ class WorkspaceFeed:
 
     async def _work(self, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
+        silences = 0
         while self._waiting or self._closed_documents or self._closed_folders:
             batch: dict[FolderFile, WorkspaceFile | None] = {}
             closing = self._next_closing()
             try:
                 if closing != Closing():
                     await self._send(closing)
+                closing = Closing()
                 batch = await self._next_batch()
                 for update in _updates(batch):
                     await self._send(update)
                 self._sent.difference_update(file for file, sent in batch.items() if sent is None)
+                silences = 0
             except DraftlineError as error:
                 _log.info("The workspace could not be sent: %s", error)
-                if error.code == QueueFullError.code:
+                silences = silences + 1 if isinstance(error, EngineSilentError) else 0
+                if error.code == QueueFullError.code or 0 < silences < _MAX_SILENCES:
+                    self._closed_documents.update(closing.documents)
+                    self._closed_folders.update(closing.workspaces)
                     self._waiting = {file: sent is not None for file, sent in batch.items()} | self._waiting
                     await asyncio.sleep(self._pause_s)
                 else:

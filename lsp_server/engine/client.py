@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
-from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
+from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
 from lsp_server.engine.lease import HostLease
 from lsp_server.engine.status import EngineStatus
@@ -27,6 +29,7 @@ _FAILURE_KEPT_S = 15.0
 _LOST = "The connection to the engine was lost. The next request connects again."
 _MAX_DEATHS = 3
 """Number of hosts in a row that may be ended while they start, before that counts as a failure: memory may be short."""
+_Ordered = TypeVar("_Ordered", CompletionRequest, NextEditRequest)
 _CLOSED = "The connection to the engine was closed. Send the request again."
 
 
@@ -60,6 +63,7 @@ class EngineClient:
         self._changed = asyncio.Event()
         self._is_closed = False
         self._failure: tuple[float, DraftlineError] | None = None
+        self._orders = itertools.count(1)
         self._deaths = 0  # hosts that ended in a row while they started
 
     async def connect(self) -> EngineStatus:
@@ -92,23 +96,19 @@ class EngineClient:
     async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent]:
         """Yield the events of a request. Closing the iterator cancels it within one model step.
 
-        If the host dies before the first suggestion, or drops the request for another one of its document (a cancelled
-        one may come late), it is sent once more; later the stream just ends.
+        If the host dies before the first suggestion, the request is sent once more; later the stream just ends.
 
         Raises:
             DocumentRefusedError: Two hosts ended on this document.
             DraftlineError: No host is available, or the request failed.
         """
-        shown = False
+        request, shown = self._numbered(request), False
         for attempt in (1, 2):
             await self.connect()
             connection = self._live()
             try:
-                overtaken = False
                 async with self._watched(), aclosing(connection.complete(request)) as events:
                     async for event in events:
-                        if overtaken := event.dropped == SUPERSEDED and not shown and attempt == 1:
-                            break
                         shown = shown or bool(event.suggestions)
                         yield event
             except (EngineUnavailableError, CancelledError):  # a host that stops cancels its requests
@@ -118,8 +118,7 @@ class EngineClient:
                 if attempt == 2:
                     raise
             else:
-                if not overtaken:
-                    return
+                return
 
     async def next_edits(self, request: NextEditRequest) -> NextEdits:
         """Return what the user's last edits imply for the rest of a document, nothing while the host is not ready.
@@ -130,7 +129,7 @@ class EngineClient:
         if self.status.state != "ready":
             return NextEdits()
         async with self._watched():
-            return await self._live().next_edits(request)
+            return await self._live().next_edits(self._numbered(request))
 
     async def prepare(self, request: CompletionRequest) -> None:
         """Bring the host's cache up to date for a request that may follow. Do nothing while the host is not ready.
@@ -140,7 +139,7 @@ class EngineClient:
         """
         if self.status.state == "ready":
             async with self._watched():
-                await self._live().post("/v1/prepare", request)
+                await self._live().post("/v1/prepare", self._numbered(request))
 
     async def update_workspace(self, update: WorkspaceUpdate) -> None:
         """Send changes of a workspace. A restarted host needs the whole workspace again.
@@ -185,6 +184,10 @@ class EngineClient:
         """Release the lease and close the connection for good. A `connect` in progress ends with an error."""
         self._is_closed = True
         await self._disconnect()
+
+    def _numbered(self, request: _Ordered) -> _Ordered:
+        """Return a request with its place in the order of an editor's ones: one over another connection may be late."""
+        return replace(request, order=next(self._orders)) if self._options.is_editor else request
 
     def _check_open(self) -> None:
         if self._is_closed:

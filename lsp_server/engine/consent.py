@@ -19,6 +19,7 @@ from completion.remote.address import RemoteAddress
 from lsp_server.settings.config import remote_address
 from lsp_server.settings.shared_file import SharedFile
 from lsp_server.settings.table import Settings
+from lsp_server.workspace_reader import real_path
 
 SEND, KEEP = "Send", "Not in this workspace"
 """The answers that the user can choose from."""
@@ -133,14 +134,24 @@ def answers_path() -> Path | None:
 
 
 def by_rules(rules: Sequence[str], path: Path | None) -> bool | None:
-    """Return what the setting `engine_send` says about a file; None if it says nothing."""
+    """Return what the setting `engine_send` says about a file; None if it says nothing.
+
+    The path counts as the editor names it, and as it is with all links resolved, in the rules as well. What one of both
+    forbids is forbidden, and only what both allow is allowed.
+    """
+    named = _by_rules(rules, path, lambda folder: folder)
+    real = _by_rules(rules, real_path(path), real_path) if rules and path is not None else named
+    return False if False in (named, real) else named and real
+
+
+def _by_rules(rules: Sequence[str], path: Path | None, resolved: Callable[[Path], Path]) -> bool | None:
     found: tuple[int, bool] | None = None
     for rule in rules:
         name = rule.removeprefix("!")
         folder = Path(name).expanduser()
         if name == "*":
             length = 0
-        elif path is not None and folder.is_absolute() and path.is_relative_to(folder):
+        elif path is not None and folder.is_absolute() and path.is_relative_to(folder := resolved(folder)):
             length = len(folder.parts)
         else:
             continue

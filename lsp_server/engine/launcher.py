@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from completion.backend import GPU_MEMORY_SHARE
-from completion.errors import EngineUnavailableError
+from completion.errors import EngineSilentError, EngineUnavailableError
 from completion.host.process.address import DEFAULT_MODEL_NAME, HostAddress, host_address, normal_model
 from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
 from completion.paths import writing_to
@@ -31,7 +31,7 @@ class HostGoneError(EngineUnavailableError):
     """No host answers at the address, or it ended during a reply."""
 
 
-class HostSilentError(HostGoneError):
+class HostSilentError(HostGoneError, EngineSilentError):
     """A host accepted the connection and did not answer in time."""
 
 

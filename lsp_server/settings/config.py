@@ -116,9 +116,14 @@ def remote_address(settings: Settings) -> RemoteAddress:
     return RemoteAddress(**{name: getattr(settings, f"engine_{name}") for name in names})
 
 
+def users_settings() -> Settings:
+    """Return the settings of the user's own file, for commands in a terminal."""
+    return load(user_file(), [], [])[0]
+
+
 def users_remote_address() -> RemoteAddress:
     """Return the address of the model server that the user's own file names, for commands in a terminal."""
-    return remote_address(load(user_file(), [], [])[0])
+    return remote_address(users_settings())
 
 
 def with_text(settings: Settings, name: str, text: str) -> Settings:

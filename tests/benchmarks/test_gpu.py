@@ -13,6 +13,7 @@ from benchmarks.gpu.in_shape import InShape
 from benchmarks.gpu.weights import coder, random_weights
 from benchmarks.gpu_replay import DRAFTS, PLAIN, Times, figures, run
 from benchmarks.typing.scripts import Passage, Script
+from completion.decoding.joint_passes import JointPasses
 from completion.model.dense.dense_transformer import DenseTransformer
 from completion.model.loading import load_model
 
@@ -72,7 +73,7 @@ def test_a_model_in_a_shape_answers_as_the_real_one_and_keeps_its_slots_in_step(
     both = InShape(real, large, lambda: waits.append(both.clock()))
     tokens, slots = np.arange(9, dtype=np.int32), np.arange(9, dtype=np.int32)
     answers = []
-    for model in (real, both):
+    for model in (real, JointPasses(both)):  # as an engine calls it
         cache = model.new_cache(40)
         model.prefill(tokens, slots, cache)
         model.score(tokens[:3], np.array([-1, 0, -1], dtype=np.int32), cache)

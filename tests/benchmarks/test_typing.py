@@ -269,6 +269,16 @@ async def test_whatever_is_accepted_the_same_text_is_written(assistant):
     assert record.characters == sum(len(passage.typed) for passage in script.passages)
 
 
+async def test_before_the_first_key_at_a_position_nothing_was_asked():
+    found = tuple(passages(BEFORE, AFTER))
+    record = await typed(Knowing(0), Script("a", "python", "a.py", BEFORE, found, 10_000))
+    jumps = sum(
+        after.offset != before.offset + len(before.typed) and not after.deleted
+        for before, after in zip((Passage(-1, 0, ""), *found), found, strict=False)
+    )
+    assert [look.asked for look in record.looks].count(False) == jumps > 0
+
+
 class Replacing(Knowing):
     """An assistant whose suggestion also has the next `replaced` characters, in place of those after the cursor."""
 

@@ -120,7 +120,6 @@ async def test_after_the_permission_the_workspace_is_sent_and_the_next_server_do
     engine, settings = room
     client = await asked(SEND, [workspace], **settings)
     await client.ready()
-    assert await suggestions(client, workspace) == []
     assert await served(client, workspace)
     await client.until(lambda: "Your text goes to" in client.statuses[-1].message)
     while not {"a.py", "b.py"} <= {file.path for update in engine.updates for file in update.changed}:

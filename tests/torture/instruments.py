@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 
 FOLDER = "TORTURE_FOLDER"  # where processes report: leaks, deafness, strikes
@@ -66,6 +67,8 @@ def _wrappers():
     yield "completion.host.server:HostServer._note_loaded", _with_beat
     yield "completion.host.worker:EngineWorker._serve", _job
     yield "completion.cancellation:CancelToken.raise_if_cancelled", _check
+    yield "completion.decoding.joint_passes:_Request.wait", _wait
+    yield "completion.decoding.joint_passes:JointPasses._score", _shared_pass
     yield "completion.engine:Engine._plan", _planned
     if os.environ.get(ENGINE) == "echo":
         yield "completion.host.process.lifetime:serve", _with_echo
@@ -179,7 +182,8 @@ _schedules: dict[str, int] = {}
 """The open file of each thread: reading it is quick, opening it is not."""
 _schedules_lock = threading.Lock()
 
-_engine_thread = threading.local()
+_of_job: ContextVar[_Deafness | None] = ContextVar("deafness", default=None)
+"""The clock of the job that runs; jobs that share passes have a context each."""
 
 
 def _with_beat(ready: Callable) -> Callable:
@@ -209,12 +213,38 @@ async def beat(where: str) -> None:
 def _job(serve: Callable) -> Callable:
     @functools.wraps(serve)
     def wrapper(worker, engine, job):
-        deafness = _engine_thread.deafness = _Deafness(f"engine's thread: {job.urgency.name.lower()}")
+        deafness = _Deafness(f"engine's thread: {job.urgency.name.lower()}")
+        _of_job.set(deafness)
         try:
             return serve(worker, engine, job)
         finally:
             deafness.note()
-            _engine_thread.deafness = None
+            _of_job.set(None)
+
+    return wrapper
+
+
+def _wait(wait: Callable) -> Callable:
+    """While a job waits for others, their clocks run."""
+
+    @functools.wraps(wait)
+    def wrapper(request, cancel):
+        deafness = _of_job.get()
+        if deafness is not None:
+            deafness.note()
+        wait(request, cancel)
+        if deafness is not None:
+            deafness.restart()
+
+    return wrapper
+
+
+def _shared_pass(score: Callable) -> Callable:
+    @functools.wraps(score)
+    def wrapper(passes, requests):
+        deafness = _Deafness("engine's thread: shared pass")
+        score(passes, requests)
+        deafness.note()
 
     return wrapper
 
@@ -222,7 +252,7 @@ def _job(serve: Callable) -> Callable:
 def _check(check: Callable) -> Callable:
     @functools.wraps(check)
     def wrapper(token):
-        if (deafness := getattr(_engine_thread, "deafness", None)) is not None:
+        if (deafness := _of_job.get()) is not None:
             deafness.note()
         return check(token)
 

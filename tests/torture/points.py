@@ -31,7 +31,7 @@ HOST_POINTS = (
     "completion.host.stream:CompletionStream.submit",
     "completion.host.stream:CompletionStream._deliver",
     "completion.host.stream:CompletionStream.close",
-    "completion.host.job:JobQueue.next",
+    "completion.host.job_queue:JobQueue.next",
     "completion.host.worker:EngineWorker._serve",
     "completion.host.worker:EngineWorker.stop",
 )

@@ -16,7 +16,7 @@ from typing import TypeVar
 from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import DocumentRefusedError
-from completion.host.engine_protocol import EngineLike, Requests
+from completion.host.engine_protocol import EngineLike, LoadedEngine, Requests
 from completion.host.process.clients import lasting_key
 from completion.memory import Held, MemoryPart
 from completion.paths import writing_to
@@ -220,6 +220,12 @@ class CountedEngine:
         with self._fatal.serving(key, _digest(*text)):
             yield
         self._fatal.served(key)
+
+
+def counted(loaded: LoadedEngine, fatal: FatalWork) -> LoadedEngine:
+    """Return an engine whose work is counted, and whose requests run one by one for a while after a host ended."""
+    engine, requests = CountedEngine(loaded.engine, fatal), CountedRequests(loaded.requests, fatal)
+    return replace(loaded, engine=engine, requests=requests)
 
 
 def _digest(*parts: str) -> str:

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from filelock import FileLock, Timeout
 
@@ -14,7 +13,7 @@ from completion.backend import BACKENDS
 from completion.host.engine_protocol import EngineLoader, LoadedEngine
 from completion.host.process.address import HostAddress, host_address
 from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
-from completion.host.process.fatal_work import CountedEngine, CountedRequests, FatalWork
+from completion.host.process.fatal_work import FatalWork, counted
 from completion.host.process.log import configure_log
 from completion.host.process.sockets import own_socket, tcp_socket
 from completion.host.server import HostServer, HostSettings
@@ -87,12 +86,7 @@ def _serve_locked(
     settings: HostSettings, load: EngineLoader, address: HostAddress, on_listening: Callable[[HostAddress], None]
 ) -> bool:
     def load_counted(progress: Progress) -> LoadedEngine:
-        loaded = load(progress)
-        return replace(
-            loaded,
-            engine=CountedEngine(loaded.engine, fatal),
-            requests=CountedRequests(loaded.requests, fatal),
-        )
+        return counted(load(progress), fatal)
 
     async def run() -> bool:
         on_listening(address)

@@ -134,7 +134,7 @@ class TransformersModel:
 
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """Compute trees one after another; see `CausalModel.score_together`."""
-        return [self.score(each.tokens, each.parents, each.cache, each.cancel) for each in passes]
+        return [self.score(each.tokens, each.parents, each.cache) for each in passes]
 
     @torch.inference_mode()
     def superpose(

@@ -1,4 +1,4 @@
-"""Repacks blocks of a GGUF file into the strips of the block kernels, without loss."""
+"""Lays out blocks as the strips of the block kernels; reads those of a GGUF file, without loss."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy.typing as npt
 from completion.model.int8.kernels.block_kinds import COLUMNS, PIECES, STEPS, STRIP, BlockKind
 
 Bytes = npt.NDArray[np.uint8]
+Strips = list[tuple[int, Bytes]]
+"""Kind and bytes of each strip of a matrix."""
 
 
 class Blocks(NamedTuple):
@@ -30,8 +32,21 @@ def repack(raw: Bytes, kind: BlockKind) -> Bytes:
     Returns:
         # [strips, units, bytes of a unit]
     """
-    values, factors, scales = _READERS[kind.name](raw)
-    strips, units, lines = len(raw) // STRIP, factors.shape[1], kind.unit // COLUMNS
+    return laid_out(_READERS[kind.name](raw), kind)
+
+
+def laid_out(blocks: Blocks, kind: BlockKind) -> Bytes:
+    """Return blocks as strips; see `kernels.block_kinds`.
+
+    Args:
+        blocks: Rows of blocks, a whole number of strips.
+        kind: Their kind.
+
+    Returns:
+        # [strips, units, bytes of a unit]
+    """
+    values, factors, scales = blocks
+    strips, units, lines = len(factors) // STRIP, factors.shape[1], kind.unit // COLUMNS
     steps = values.reshape(strips, STRIP, units, lines, STEPS, 4).transpose(0, 2, 3, 4, 1, 5)
     packed = _packed(steps.reshape(strips, units, lines, STEPS, 4 * STRIP), kind.bits)
     head = factors.reshape(strips, STRIP, units, -1).transpose(0, 2, 3, 1)

@@ -32,6 +32,7 @@ from completion.model.int8.packing import FORMAT, ROWS, Form, pack, packed_targe
 from completion.model.store.converted_models import packed_forms
 from completion.model.store.disk import storage_errors
 from completion.model.worker_threads import usable_threads
+from completion.progress import Progress, silent
 from drafting.arrays import IntArray
 
 logger = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class PackedWeights:
         Raises:
             ModelDamagedError: The file differs from what was written.
         """
-        return replace(_map(self.folder, self.mapping, room), embeddings=self.embeddings)
+        return replace(read_packed(self.folder, self.mapping, room), embeddings=self.embeddings)
 
 
 class FileRows:
@@ -101,7 +102,9 @@ class FileRows:
         return found.reshape(*rows.shape, self._width)
 
 
-def load_packed(folder: Path, cache_folder: Path, form: Form = "int8", *, mapped: bool = False) -> PackedWeights:
+def load_packed(
+    folder: Path, cache_folder: Path, form: Form = "int8", *, mapped: bool = False, progress: Progress = silent
+) -> PackedWeights:
     """Return the packed form of a model folder; pack it if the cache has no undamaged one.
 
     Args:
@@ -110,9 +113,10 @@ def load_packed(folder: Path, cache_folder: Path, form: Form = "int8", *, mapped
         form: Form of the matrices.
         mapped: Whether the file is mapped where the system can do that. It is there at once if another process has
             just read it, but steps take a fifth longer: see `PackedWeights.in_memory`.
+        progress: Called while the model is packed.
 
     Raises:
-        UnsupportedModelError: The kernels do not support the model's sizes, or it has no blocks.
+        UnsupportedModelError: The kernels do not support the model's sizes, or its blocks.
         ModelError: The model's files are missing or damaged.
         StorageError: The packed file cannot be written.
     """
@@ -120,13 +124,13 @@ def load_packed(folder: Path, cache_folder: Path, form: Form = "int8", *, mapped
     with storage_errors(cache_folder), FileLock(cache_folder / f"{target.name}.lock"):
         if target.is_dir():
             try:
-                return _map(target, mapped=mapped)
+                return read_packed(target, mapped=mapped)
             except ModelDamagedError as damage:
                 logger.warning("%s They are packed again.", damage)
                 shutil.rmtree(target)
-        pack(folder, target, form)
+        pack(folder, target, form, progress)
         _delete_stale(folder, target)
-        return _map(target, mapped=mapped)
+        return read_packed(target, mapped=mapped)
 
 
 def _delete_stale(folder: Path, target: Path) -> None:
@@ -150,10 +154,10 @@ def _is_orphan(form: Path) -> bool:
         return False
 
 
-def _map(
+def read_packed(
     target: Path, former: mmap.mmap | None = None, room: mmap.mmap | None = None, *, mapped: bool = False
 ) -> PackedWeights:
-    """Load a packed file.
+    """Load a packed form.
 
     Args:
         target: Its folder.

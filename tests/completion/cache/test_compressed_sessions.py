@@ -123,7 +123,7 @@ def test_a_document_that_is_rounded_again_and_again_stays_cached(model):
 def test_what_is_computed_after_slots_that_were_rounded_before_its_turn_is_inexact(model):
     turns = []
 
-    def turn():
+    def turn(_cancel):
         turns.append(len(session.tokens))
         if len(turns) == 2:
             assert session.compress()

@@ -234,6 +234,22 @@ def test_the_largest_of_several_users_documents_loses_its_memory(model, text):
     assert [bool(sessions.open(document).tokens) for document in ("old", "new", "large")] == [True, True, False]
 
 
+@pytest.mark.parametrize("pause_s", [0.0, IN_USE_S])
+def test_a_user_with_many_documents_takes_no_memory_of_another_one(model, text, pause_s):
+    alone, now = KVSession(model, SETTINGS), [0.0]
+    alone.prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+    settings = replace(SETTINGS, budget_bytes=4 * alone.cache.size_bytes, shared=True)
+    sessions = KVSessions(model, settings, clock=lambda: now[0], owner_of=lambda key: key.partition("'s ")[0])
+    sessions.open("bob's file").prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+    now[0] += pause_s
+    for number in range(12):
+        sessions.open(f"ada's {number}").prepare(prompt_of(text[:-9]), CacheMode.EXACT, CancelToken())
+    assert len(sessions) < 12
+    held = [len(each.tokens) for each in (sessions.open("bob's file"), sessions.open("ada's 11"))]
+    assert min(held) >= len(text) - 10
+    assert sessions.tokens_each() > len(text)  # of two documents, in which somebody types
+
+
 def test_defect_1_a_short_document_takes_memory_for_its_tokens(model, text):
     long, short = (KVSession(model, SETTINGS) for _ in range(2))
     long.prepare(prompt_of(text * 2), CacheMode.EXACT, CancelToken())

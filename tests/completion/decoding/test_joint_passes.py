@@ -5,7 +5,7 @@ from contextvars import ContextVar
 import numpy as np
 import pytest
 
-from completion.cancellation import CancelToken
+from completion.cancellation import NEVER, CancelToken
 from completion.decoding.joint_passes import JointPasses
 from completion.errors import CancelledError, ModelError
 from drafting.drafter import ALONE, SharedStep
@@ -20,13 +20,21 @@ def passes(tiny_model):
 @pytest.fixture
 def groups(passes, monkeypatch):
     """The numbers of rows of the trees that were scored together, pass by pass."""
-    found, score = [], passes.model.score_together
+    found, model = [], passes.model
+    score, score_together = model.score, model.score_together
 
-    def noted(together):
-        found.append([len(each.tokens) for each in together])
-        return score(together)
+    def alone(tokens, parents, cache, cancel=NEVER):
+        found.append([len(tokens)])
+        return score(tokens, parents, cache, cancel)
 
-    monkeypatch.setattr(passes.model, "score_together", noted)
+    def together(asked):
+        start = len(found)
+        logits = score_together(asked)
+        found[start:] = [[len(each.tokens) for each in asked]]
+        return logits
+
+    monkeypatch.setattr(model, "score", alone)
+    monkeypatch.setattr(model, "score_together", together)
     return found
 
 
@@ -63,7 +71,8 @@ def test_requests_that_share_passes_write_what_each_writes_alone(passes, groups)
     alone = [Writer(passes, seed, steps=4 + seed) for seed in range(3)]
     for request in alone:
         request()
-    assert groups == []  # outside `start`, a pass is run at once
+    assert groups == [[1]] * (4 + 5 + 6)  # outside `start`, a pass is run at once
+    groups.clear()
     together = [Writer(passes, seed, steps=4 + seed, width=1 + seed) for seed in range(3)]
     run(passes, *together)
     assert [request.outcome for request in together] == [request.outcome for request in alone]
@@ -98,6 +107,55 @@ def test_where_all_are_cancelled_nothing_is_computed(passes, groups):
     assert groups == []
 
 
+def test_what_was_scored_goes_on_before_a_long_computation_and_is_scored_once(passes, groups):
+    order = []
+
+    def steps_then_takes_a_turn(name):
+        passes.score(tokens(1), chain(1), passes.new_cache(8))
+        order.append(f"{name} scored")
+        passes.take_turn()
+        order.append(f"{name} in turn")
+
+    def takes_a_turn():
+        passes.take_turn()
+        order.append("c in turn")
+
+    run(passes, takes_a_turn, *(lambda name=name: steps_then_takes_a_turn(name) for name in "ab"))
+    assert order == ["a scored", "b scored", "c in turn", "a in turn", "b in turn"]
+    assert groups == [[1, 1]]
+
+
+def test_cancelled_requests_end_before_others_take_their_turn(passes):
+    order = []
+
+    def turn(name, cancel):
+        passes.take_turn(cancel)
+        order.append(name)
+
+    tokens = {name: CancelToken() for name in "abcd"}
+    for name, cancel in tokens.items():
+        passes.start(lambda name=name, cancel=cancel: turn(name, cancel))
+    tokens["b"].cancel()
+    tokens["d"].cancel()
+    passes.run()
+    assert order == ["b", "d"]
+    run(passes)
+    assert order == ["b", "d", "a", "c"]
+
+
+def test_a_request_whose_pass_is_cancelled_alone_ends_without_a_warning(passes, monkeypatch, caplog):
+    request, score = Writer(passes, 0, steps=3), passes.model.score
+
+    def cancelled_meanwhile(*arguments):
+        request.cancel.cancel()
+        return score(*arguments)
+
+    monkeypatch.setattr(passes.model, "score", cancelled_meanwhile)
+    run(passes, request)
+    assert isinstance(request.outcome, CancelledError)
+    assert caplog.records == []
+
+
 def test_an_error_reaches_only_the_request_whose_pass_it_is(passes):
     requests = [Writer(passes, seed, steps=3) for seed in range(3)]
     requests[1].cache = passes.new_cache(len(requests[1].tokens))  # has room for one step
@@ -130,8 +188,9 @@ def test_a_request_knows_how_many_rows_the_others_want(passes):
         request()
 
     assert passes.company() == ALONE
-    run(passes, *(lambda seed=seed: asks(Writer(passes, seed, steps=1, width=3)) for seed in range(3)))
-    assert expected == [ALONE, SharedStep(3, 1), SharedStep(6, 2)]
+    three = [lambda seed=seed: asks(Writer(passes, seed, steps=1, width=3)) for seed in range(3)]
+    run(passes, *three[:2], passes.take_turn, three[2])
+    assert expected == [ALONE, SharedStep(3, 1), SharedStep(7, 3)]
 
 
 def test_each_request_has_a_context_of_its_own(passes):

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from completion.alternatives.branch_tree import BranchTree
 from completion.cancellation import CancelToken
 from completion.decoding.decoder import Decoder
+from completion.decoding.joint_passes import JointPasses
 from completion.errors import CancelledError
 from completion.model.logits import RowSlice
 from drafting.arrays import IntArray
@@ -18,6 +20,8 @@ from drafting.draft_tree import DraftTree
 from drafting.drafter import ALONE, SharedStep
 from drafting.verifier import AcceptedPath
 from tests.completion.decoding.test_decoding import decoder_at
+from tests.completion.model.rows import chain, tokens
+from tests.completion.tasks import DOCUMENT, task_at
 
 CODE = "def add(first, second):\n    return "
 
@@ -29,6 +33,7 @@ class GivenChain:
         self.tokens = tokens
         self.contexts: list[list[int]] = []
         self.allowed: list[Callable[[int], bool] | None] = []
+        self.shared: list[SharedStep] = []
         self.steps_ms: list[float] = []
 
     def propose(
@@ -36,6 +41,7 @@ class GivenChain:
     ) -> DraftTree:
         self.contexts.append(list(context))
         self.allowed.append(allowed)
+        self.shared.append(shared)
         tokens, self.tokens = self.tokens, ()
         return DraftTree.empty().after(tokens, "given") if tokens else DraftTree.empty()
 
@@ -104,6 +110,37 @@ def test_a_step_that_is_cancelled_before_it_begins_drafts_nothing(tiny_model):
     with pytest.raises(CancelledError):
         next(decoder.steps(cancel))
     assert drafter.contexts == []
+
+
+def test_a_step_between_whose_draft_and_pass_another_request_ran_teaches_no_time(tiny_model):
+    passes, (decoder, drafter) = JointPasses(tiny_model.model), drafted_at(tiny_model, CODE, b"")
+    decoder.model, decoder.company = passes, passes.company
+    passes.start(lambda: [*zip(range(5), decoder.steps(CancelToken()), strict=False)] and None)
+    passes.run()  # the first step computes the prompt as well
+    passes.run()
+    passes.start(passes.take_turn)  # runs, and waits for its turn, before the third step's pass
+    while len(passes):
+        passes.run()  # its turn is between the draft and the pass of the fourth step
+    assert [step_ms > 0 for step_ms in drafter.steps_ms[:5]] == [False, True, False, False, True]
+
+
+def test_the_steps_of_a_request_and_of_its_branches_know_of_the_rows_of_other_requests(tiny_model):
+    task, asked = task_at(tiny_model, len(DOCUMENT)), []
+    task.model.start(lambda: task.model.score(tokens(3), chain(3), task.model.new_cache(8)) and None)
+
+    def steps():
+        first = task.first_attempt()
+        asked.append(first.decoder.company())
+        drafter = GivenChain()
+        tree = BranchTree(task.model, task.session, len(task.session.tokens))
+        tree.add(first, 0, task.prompt.tokens[-1]).drafter = drafter
+        tree.step(lambda _: False)
+        asked.extend(drafter.shared)
+
+    task.model.start(steps)
+    while len(task.model):
+        task.model.run()
+    assert asked == [SharedStep(3, 1)] * 2
 
 
 def _greedy(loaded, count: int) -> list[int]:

@@ -4,6 +4,7 @@ import pytest
 
 from completion.grammar.constraint import GrammarConstraint, Off, OffReason
 from completion.grammar.lr.acceptor import Acceptor
+from completion.prompt.healing import heal
 from completion.request import GrammarMode
 from tests.completion.grammar.acceptors import GRAMMARS
 
@@ -36,6 +37,16 @@ def test_a_request_without_an_acceptor_gives_the_reason(language, prefix, mode, 
 def test_a_byte_order_mark_is_no_part_of_the_text():
     constraint = opened("\ufeff[1, ", "]", "json")
     assert constraint.may_end(constraint.advance(constraint.root, b"2"))
+
+
+@pytest.mark.parametrize(
+    ("language", "word"),
+    [("python", "impo"), ("go", "packa"), ("rust", "us"), ("java", "impo"), ("c", "in"), ("json", "tr")],
+)
+def test_a_byte_order_mark_before_the_first_word_leaves_the_grammar_on(language, word):
+    healed = heal(f"\ufeff{word}")
+    constraint = GrammarConstraint.open(GRAMMARS, language, healed.shown, "", STRICT, healed.run)
+    assert constraint.advance(constraint.root, healed.forced) is not None
 
 
 def test_checks_and_rejections_are_counted():

@@ -150,9 +150,10 @@ async def test_a_full_queue_accepts_a_closing(start_host):
     http = await start_host(engine, HostSettings(queue_limit=1))
     running = asyncio.create_task(read_events(http, body(document="running")))
     await acquire(engine.began)
-    full = 0
+    full, sent = 0, 0
     while full != 429:
-        full = (await http.post("/v1/workspace", json={"workspace": "w", "removed": ["a"]})).status_code
+        sent += 1
+        full = (await http.post("/v1/workspace", json={"workspace": "w", "removed": [f"{sent}.py"]})).status_code
     assert (await http.post("/v1/close", json={"workspaces": ["w"]})).status_code == 202
     engine.permits.release(1000)
     await running

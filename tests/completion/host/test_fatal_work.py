@@ -3,8 +3,9 @@
 import pytest
 
 from completion.errors import DocumentRefusedError
-from completion.host.engine_protocol import OneByOne
-from completion.host.process.fatal_work import ALONE_S, REFUSED_S, CountedRequests, FatalWork
+from completion.host.engine_protocol import LoadedEngine
+from completion.host.process.fatal_work import ALONE_S, REFUSED_S, FatalWork, counted
+from tests.completion.host.paced_engine import PacedEngine
 
 
 class Hosts:
@@ -65,22 +66,22 @@ def test_a_clock_that_jumps_back_does_not_refuse_a_changed_text_for_longer(hosts
 
 
 def test_works_that_ran_together_count_together_and_then_run_one_by_one_for_a_while(hosts):
-    requests = OneByOne()
-    requests.joint_requests = 8
+    loaded = LoadedEngine(PacedEngine(), "tiny", "cpu")
+    loaded.requests.joint_requests = 8
     first = hosts.start()
-    assert CountedRequests(requests, first).joint_requests == 8
+    assert counted(loaded, first).requests.joint_requests == 8
     for name in ("innocent", "ended", "fatal"):
         hosts.blocks.append(first.serving(name, "text"))
         hosts.blocks[-1].__enter__()
     hosts.blocks.pop(1).__exit__(None, None, None)
     second = hosts.start()
-    assert CountedRequests(requests, second).joint_requests == 1
+    assert counted(loaded, second).requests.joint_requests == 1
     assert is_served(second, "innocent", "text")
     hosts.end_on("fatal", "text")
     third = hosts.start()
     assert [is_served(third, name, "text") for name in ("innocent", "ended", "fatal")] == [True, True, False]
     hosts.now += ALONE_S
-    assert CountedRequests(requests, third).joint_requests == 8
+    assert counted(loaded, third).requests.joint_requests == 8
 
 
 def test_one_document_that_is_served_twice_at_once_counts_until_both_have_ended(hosts):

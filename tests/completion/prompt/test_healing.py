@@ -19,6 +19,9 @@ from completion.prompt.healing import MAX_RUN_CHARACTERS, ForcedBytes, heal
         ("line\n", "line\n", b""),
         ("", "", b""),
         ("naïve", "", "naïve".encode()),
+        ("\ufeffimpo", "\ufeff", b"impo"),
+        ("\ufeff", "\ufeff", b""),
+        ("\ufeff#", "\ufeff", b"#"),
     ],
 )
 def test_the_run_before_the_cursor_is_forced(prefix, shown, forced):

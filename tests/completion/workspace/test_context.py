@@ -163,6 +163,14 @@ def test_similar_code_and_recent_edits_come_before_definitions():
     assert [piece.path for piece in files.choose(request, 900)] == ["p/e.py", "p/s.py", "p/a.py"]
 
 
+def test_of_a_long_file_only_similar_lines_are_shown():
+    lines = [f"unrelated_{number}()" for number in range(48)]
+    lines[24:40] = similar = ["parse_header(stream, offset, strict_mode)"] * 16
+    files = workspace(**{"p/s.py": "\n".join(lines)})
+    request = CompletionRequest(f"{similar[0]}\n", language="python", path="p/c.py")
+    assert [(piece.path, piece.text) for piece in files.choose(request, 900)] == [("p/s.py", "\n".join(similar))]
+
+
 @pytest.mark.parametrize("later", ["without it", "too large", "evicted"])
 def test_an_edit_is_forgotten_once_the_file_does_not_have_it(monkeypatch, later):
     before = "".join(f"def f{number}(a):\n    return a + {number}\n\n" for number in range(6))

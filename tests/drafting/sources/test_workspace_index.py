@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion.memory import Held, resident_bytes
+from drafting.sources import workspace_index
 from drafting.sources.ngram_index import GAP, NONE, find
-from drafting.sources.workspace_index import WorkspaceIndex
+from drafting.sources.workspace_index import INITIAL_SLOTS, WorkspaceIndex
 
 documents = st.lists(st.integers(0, 3), max_size=12)  # together no more tokens than the slots that one lookup visits
 edits = st.lists(st.tuples(st.sampled_from("abcd"), st.none() | documents, st.booleans()), max_size=30)
@@ -51,17 +52,20 @@ def assert_chains_are_sound(index: WorkspaceIndex) -> None:
                 before, slot = slot, int(arrays.older[order, slot])
 
 
+@pytest.mark.parametrize("initial_slots", [INITIAL_SLOTS, 40])  # with 40 the second document moves all
 @settings(max_examples=80, deadline=None)
 @given(edits, st.lists(st.integers(0, 3), min_size=1, max_size=30))
-def test_after_any_edits_it_finds_what_is_in_the_documents(steps, tail):
-    index, expected = WorkspaceIndex(), {}
-    for path, tokens, is_open in steps:
-        if tokens is None:
-            index.remove(path)
-            expected.pop(path, None)
-        else:
-            index.update(path, tokens, is_open=is_open)
-            expected[path] = tokens
+def test_after_any_edits_it_finds_what_is_in_the_documents(initial_slots, steps, tail):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workspace_index, "INITIAL_SLOTS", initial_slots)
+        index, expected = WorkspaceIndex(), {}
+        for path, tokens, is_open in steps:
+            if tokens is None:
+                index.remove(path)
+                expected.pop(path, None)
+            else:
+                index.update(path, tokens, is_open=is_open)
+                expected[path] = tokens
     texts = [",".join(map(str, tokens)) for tokens in expected.values()]
     found = occurrences(index, tail)
     assert all(any(",".join(map(str, piece)) in text for text in texts) for piece in found)

@@ -3,15 +3,36 @@
 import pytest
 
 from completion.model.int8.kernels.processor import processor_features
+from completion.model.store.packaged_models import DEFAULT_PACKAGE, LARGER_PACKAGE
 from completion.remote.address import RemoteAddress
-from lsp_server.cli.checks import check_cpu, check_disk, check_editors, check_memory, check_model, check_socket
+from lsp_server.cli.checks import (
+    check_cpu,
+    check_disk,
+    check_editors,
+    check_memory,
+    check_model,
+    check_socket,
+    memory_needed,
+)
+from lsp_server.cli.main import main
 
 GIB = 1 << 30
 
 
 @pytest.mark.parametrize(("free", "state"), [(8 * GIB, "ok"), (1.5 * GIB, "warn"), (0.2 * GIB, "fail")])
 def test_less_free_memory_than_the_model_needs_is_a_warning_and_much_less_a_failure(free, state):
-    assert check_memory(int(free)).state == state
+    check = check_memory(int(free), 2 * GIB)
+    assert check.state == state
+    assert check.found == f"the model needs 2.0 GiB, {free / GIB:.1f} GiB free"
+
+
+def test_the_memory_that_is_needed_is_that_of_the_model_and_no_verdict_if_it_is_not_known(tiny_qwen2):
+    weights = (tiny_qwen2 / "model.safetensors").stat().st_size
+    assert memory_needed(str(tiny_qwen2)) - memory_needed("default") == weights // 2 - DEFAULT_PACKAGE.size_bytes
+    difference = LARGER_PACKAGE.size_bytes - DEFAULT_PACKAGE.size_bytes
+    assert memory_needed("qwen2.5-coder-1.5b") - memory_needed("default") == difference
+    assert memory_needed("owner/some-model") is None
+    assert check_memory(GIB, None).state == "ok"
 
 
 @pytest.mark.parametrize(
@@ -35,8 +56,26 @@ def test_an_old_neovim_and_no_editor_at_all_are_warnings():
 
 
 def test_a_model_that_is_not_on_this_machine_is_a_warning_that_names_the_command_to_download_it():
-    check = check_model("owner/some-model")
-    assert (check.state, "draftline models prepare owner/some-model" in check.advice) == ("warn", True)
+    check = check_model("owner/some-model", "It is the one of --model.")
+    assert (check.state, "draftline models get owner/some-model" in check.advice) == ("warn", True)
+    assert check.found.endswith("It is the one of --model.")
+
+
+def test_doctor_says_which_model_serves_and_why(runtime, tiny_qwen2, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+
+    def printed(*options):
+        main(["doctor", "--no-engine", *options])
+        return capsys.readouterr().out
+
+    assert "It is the default, because" in printed()
+    user_file = runtime / "config" / "draftline" / "config.toml"
+    user_file.parent.mkdir(parents=True)
+    user_file.write_text(f"model = {str(tiny_qwen2)!r}")
+    of_setting = printed()
+    assert str(tiny_qwen2) in of_setting
+    assert f"The setting `model` of {user_file} names it." in of_setting
+    assert "It is the one of --model." in printed("--model", "default")
 
 
 def test_a_full_disk_fails_unless_the_model_is_converted(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""`draftline models` lists, prepares, verifies and removes models."""
+"""`draftline models` lists, gets, verifies and removes models."""
 
 import pytest
 
@@ -19,8 +19,8 @@ def mine(tmp_path):
     return write_tiny_gguf(tmp_path / "mine.gguf")
 
 
-def test_a_model_is_prepared_listed_verified_and_removed(mine, cache, capsys):
-    assert main(["models", "prepare", str(mine)]) == 0
+def test_a_model_is_converted_listed_verified_and_removed(mine, cache, capsys):
+    assert main(["models", "get", str(mine)]) == 0
     assert "mine is ready" in capsys.readouterr().out
     main(["models"])
     listed = capsys.readouterr().out
@@ -36,7 +36,7 @@ def test_a_model_is_prepared_listed_verified_and_removed(mine, cache, capsys):
 
 
 def test_a_damaged_model_is_reported_with_its_damaged_file_and_what_to_do(mine, cache, capsys):
-    main(["models", "prepare", str(mine)])
+    main(["models", "get", str(mine)])
     weights = next(cache.glob("models/*/model.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     assert main(["models", "verify", "mine"]) == 1

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
 
-from completion.errors import EngineUnavailableError
+from completion.errors import EngineSilentError, EngineUnavailableError
 from completion.host.errors import QueueFullError
 from completion.request import Closing, WorkspaceUpdate
 from lsp_server.documents import workspace_search
@@ -369,6 +369,45 @@ async def test_what_a_full_queue_refuses_is_sent_later_with_the_rest(tmp_path):
     await feed.scan()
     await feed.idle()
     assert sorted(recorder.removed) == sorted(names)
+
+
+async def test_what_an_engine_that_lives_did_not_answer_is_sent_again_as_it_is_then(tmp_path):
+    write(tmp_path, {"a.py": "a", "b.py": "b"})
+    feed, documents, recorder = make_feed(tmp_path)
+    await feed.scan()
+    await feed.idle()
+    (tmp_path / "b.py").unlink()
+    feed.changed(documents.open(types.TextDocumentItem((tmp_path / "a.py").as_uri(), "python", 1, "typed")))
+    await feed.files_changed([changed(tmp_path / "b.py")])
+    recorder.refuses = [EngineSilentError("no answer within 120 s")] * 3
+    await feed.idle()
+    assert recorder.sent["a.py"] == "typed"
+    assert recorder.removed == ["b.py"]
+
+
+async def test_closings_that_an_engine_did_not_answer_are_sent_again(tmp_path):
+    feed, documents, recorder = make_feed(tmp_path)
+    uri = (tmp_path / "a.py").as_uri()
+    document = documents.open(types.TextDocumentItem(uri, "python", 1, "a"))
+    documents.close(uri)
+    recorder.refuses = [EngineSilentError("no answer")]
+    feed.closed(document)
+    feed.folders_closed(["file:///gone"])
+    await feed.idle()
+    assert recorder.messages[0] == Closing((uri,), ("file:///gone",))
+
+
+async def test_an_engine_that_never_answers_is_left_alone_until_the_next_change(tmp_path):
+    write(tmp_path, {"a.py": "a"})
+    feed, _, recorder = make_feed(tmp_path)
+    recorder.refuses = [EngineSilentError("no answer")] * 50
+    await feed.scan()
+    await feed.idle()
+    assert 40 < len(recorder.refuses) < 49
+    recorder.refuses = []
+    await feed.files_changed([changed(tmp_path / "a.py")])
+    await feed.idle()
+    assert recorder.sent == {"a.py": "a"}
 
 
 async def test_no_file_outside_the_folders_is_read(tmp_path):

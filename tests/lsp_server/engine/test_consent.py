@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.engine.consent import KEEP, SEND, Consent, question
+from lsp_server.engine.consent import KEEP, SEND, Consent, by_rules, question
 from lsp_server.settings.config import remote_address
 from lsp_server.settings.table import DEFAULTS
 from tests.lsp_server.scripted_editor import settle
@@ -55,6 +55,31 @@ async def test_the_longest_folder_of_the_setting_that_contains_the_file_decides(
     user = User(tmp_path / "consent.json", engine_send=tuple(rules))
     assert await user.allows() == (expected is True, expected is True)
     assert bool(user.asked) == (expected is None)
+
+
+@pytest.mark.parametrize(
+    ("rules", "name", "expected"),
+    [
+        (["*", "!{}/secret"], "open/link.py", False),
+        (["{}/open"], "open/link.py", None),
+        (["{}/open", "{}/secret"], "open/link.py", True),
+        (["{}/secret", "!{}/open"], "open/link.py", False),
+        (["*", "!{}/open"], "door/a.py", False),
+        (["*", "!{}/door"], "open/a.py", False),
+        (["{}/door"], "door/a.py", True),
+        (["{}/open"], "door/a.py", None),
+        (["{}/door"], "open/a.py", None),
+    ],
+)
+def test_a_rule_forbids_the_name_of_a_file_and_where_its_links_lead_and_allows_both_only(
+    tmp_path, rules, name, expected
+):
+    for folder in ("open", "secret"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.py").touch()
+    (tmp_path / "door").symlink_to("open")
+    (tmp_path / "open" / "link.py").symlink_to("../secret/a.py")
+    assert by_rules([rule.format(tmp_path) for rule in rules], tmp_path / name) is expected
 
 
 async def test_without_a_server_nobody_is_asked_and_nothing_may_be_sent(tmp_path):

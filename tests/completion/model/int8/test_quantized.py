@@ -37,6 +37,7 @@ from completion.model.store.converted_models import GGUF_NAME
 from completion.model.transformer import has_int8_instructions, load_transformer
 from tests.completion.model.rows import chain, rows_of, slots, tokens
 from tests.tiny_gguf import add_tensor, write_record
+from tests.tiny_models import tiny_tokenizer
 
 GGUF_FAMILIES = {"qwen2", "qwen3", "llama", "granite", "starcoder2"}
 pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="this processor lacks AVX2")
@@ -489,17 +490,13 @@ def test_auto_takes_blocks_where_they_are_faster_and_there_are_any(tiny_qwen, tm
     assert load_transformer(blocks, "int8").form == "int8"
 
 
-def test_a_model_that_is_not_from_a_gguf_file_has_no_blocks(tiny_qwen, tmp_path):
-    with pytest.raises(UnsupportedModelError, match="not from a GGUF file with Q5_0, Q8_0, Q4_K, Q6_K only"):
-        load_packed(tiny_qwen[0], tmp_path, "q4")
-
-
 def test_a_gguf_file_beside_a_users_own_weights_is_not_taken_for_them(tiny_qwen, tmp_path):
     folder = in_blocks(tiny_qwen[0], tmp_path / "own")
     (folder / "source.json").unlink()  # a folder that no conversion made
+    (folder / GGUF_NAME).write_bytes(b"not read")
+    tiny_tokenizer().save(str(folder / "tokenizer.json"))
     assert load_transformer(folder, "auto").form == "int8"
-    with pytest.raises(UnsupportedModelError, match="not from a GGUF file"):
-        load_packed(folder, tmp_path, "q4")
+    assert load_packed(folder, tmp_path, "q4").form == "q4"
 
 
 def test_blocks_without_a_kernel_are_named(tiny_qwen, tmp_path):

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from completion.cancellation import CancelToken
-from completion.errors import CancelledError, ModelError
+from completion.errors import ModelError
 from completion.model.causal_model import ScorePass
 from completion.model.int8.kernel_arguments import MAX_ROWS
 from completion.model.int8.packed_weights import load_packed
@@ -82,10 +81,3 @@ def test_a_pass_that_cannot_be_computed_leaves_every_cache_as_it_was(model):
     with pytest.raises(ModelError, match="slots are needed"):
         model.score_together([*passes, full])
     assert [len(each.cache.parents) for each in passes] == [0] * len(passes)
-
-
-def test_a_pass_that_runs_alone_ends_when_its_token_is_cancelled(model):
-    cancel = CancelToken()
-    cancel.cancel()
-    with pytest.raises(CancelledError):
-        model.score_together([ScorePass(tokens(1), chain(1), cache_of(model, 3), cancel)])

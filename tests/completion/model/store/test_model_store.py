@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from completion.errors import ModelDamagedError, ModelNotFoundError, StorageError
-from completion.model.store import converted_models, model_store
-from completion.model.store.model_store import ModelState, packaged_status, prepare, prepare_packaged
+from completion.model.store import converted_models, model_list
+from completion.model.store.model_list import ModelState, packaged_status
+from completion.model.store.model_store import prepare, prepare_packaged
 from completion.model.store.packaged_models import DEFAULT_PACKAGE, PackagedModel, installed_parts
 from completion.progress import silent
 from tests.tiny_gguf import CHAT_TEMPLATE, write_tiny_gguf
@@ -72,6 +73,7 @@ def test_parts_are_joined_and_converted_once(packaged):
     again = []
     assert prepare_packaged(packaged, lambda *event: again.append(event)) == prepared
     assert again == []
+    assert packaged_status(packaged).origin == "installed packages"
 
 
 def test_the_packages_are_never_imported(packaged):
@@ -108,13 +110,13 @@ def test_a_part_without_its_file_is_damaged(packaged, tmp_path):
 
 
 @pytest.mark.usefixtures("offline")
-def test_a_missing_extra_is_an_error_that_says_how_to_install_it():
+def test_a_missing_model_is_an_error_that_says_how_to_get_it():
     absent = PackagedModel("tiny", "Tiny", "00", 1, (("tiny-absent-part", "x"),), "1.0", "tiny-extra", "no/such", "f")
-    with pytest.raises(ModelNotFoundError, match=r"pip install 'draftline\[tiny-extra\]'"):
+    with pytest.raises(ModelNotFoundError, match="draftline models get tiny"):
         prepare_packaged(absent, silent)
     status = packaged_status(absent)
     assert status.state is ModelState.MISSING
-    assert "pip install 'draftline[tiny-extra]'" in status.advice
+    assert "draftline models get tiny" in status.advice
 
 
 def test_an_incomplete_extra_is_an_error_with_the_missing_package(packaged, tmp_path):
@@ -262,7 +264,7 @@ def test_of_two_processes_one_converts_and_the_other_waits(tmp_path, cache):
 
 def test_statuses_list_packaged_and_converted_models(tmp_path):
     prepared = prepare(str(write_tiny_gguf(tmp_path / "mine.gguf")))
-    by_name = {status.name: status for status in model_store.statuses()}
+    by_name = {status.name: status for status in model_list.statuses()}
     assert by_name["mine"].state is ModelState.CONVERTED
     assert by_name["mine"].where == str(prepared.folder)
     assert DEFAULT_PACKAGE.name in by_name
@@ -270,8 +272,8 @@ def test_statuses_list_packaged_and_converted_models(tmp_path):
 
 def test_verify_names_an_altered_file(tmp_path):
     prepared = prepare(str(write_tiny_gguf(tmp_path / "mine.gguf")))
-    assert model_store.verify("mine") == []
+    assert model_list.verify("mine") == []
     content = bytearray((prepared.folder / "model.safetensors").read_bytes())
     content[-1] ^= 1
     (prepared.folder / "model.safetensors").write_bytes(content)
-    assert model_store.verify("mine") == ["model.safetensors"]
+    assert model_list.verify("mine") == ["model.safetensors"]

@@ -1,0 +1,116 @@
+"""Where a packed model's blocks come from: its GGUF file, as they are, or its float matrices, which are rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+from completion.errors import UnsupportedModelError
+from completion.model.architecture import Architecture
+from completion.model.families import family_of, layer_names
+from completion.model.int8.block_quantiser import quantised
+from completion.model.int8.gguf_blocks import Strips, laid_out, repack
+from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
+from completion.model.store.gguf_conversion import GgufFile
+from completion.model.store.tensor_shapes import check_shapes
+from completion.model.weights import StoredTensors, head_name
+from completion.model.worker_threads import usable_threads
+from drafting.arrays import FloatArray
+
+_CHUNK_ROWS = 256 * STRIP  # rows that are repacked at a time
+
+
+class GgufBlocks:
+    """The blocks of a GGUF file.
+
+    Raises:
+        ModelDamagedError: The file is damaged, or of another model than the config.
+    """
+
+    def __init__(self, path: Path, architecture: Architecture) -> None:
+        self._path, self._tensors = path, {tensor.name: tensor for tensor in GgufFile(path).tensors()}
+        check_shapes({name: tensor.shape for name, tensor in self._tensors.items()}, architecture, path)
+
+    def strips(self, name: str) -> Strips:
+        """See `BlockSource`."""
+        tensor = self._tensors[f"{name}.weight"]
+        kind = tensor.source.tensor_type.name
+        if not tensor.has_kernel:
+            raise UnsupportedModelError(
+                f"{self._path} has the tensor {tensor.name} as {kind}; {', '.join(KIND_NUMBERS)} are multiplied. "
+                "Use the backend int8."
+            )
+        number, strips = KIND_NUMBERS[kind], Strips()
+        rows = tensor.source.data if tensor.row_order is None else tensor.source.data[tensor.row_order]
+        for start in range(0, len(rows), _CHUNK_ROWS):
+            chunk = np.array(rows[start : start + _CHUNK_ROWS])
+            whole = np.pad(chunk, ((0, -len(chunk) % STRIP), (0, 0)))
+            strips += [(number, strip.ravel()) for strip in repack(whole, KINDS[number])]
+        return strips
+
+    def vector(self, name: str) -> FloatArray | None:
+        """See `BlockSource`."""
+        tensor = self._tensors.get(name)
+        if tensor is None:
+            return None
+        values: FloatArray = gguf.dequantize(tensor.source.data, tensor.source.tensor_type)
+        return values if tensor.row_order is None else values[tensor.row_order]
+
+
+class RoundedBlocks:
+    """The matrices of safetensors files, rounded to blocks of the kinds that llama.cpp's Q4_K_M has.
+
+    These are 4 bits a weight; 6 where rounding costs most: in the head, and in values and down matrices of the first
+    and last layers and of every third one between. Widths that are no multiple of 256 have 5 bits and 8.
+
+    Args:
+        tensors: The tensors.
+        architecture: The model's sizes.
+        importance: Mean square of the inputs of each matrix, by its name; see `calibration`.  # [columns] each
+    """
+
+    def __init__(
+        self, tensors: StoredTensors, architecture: Architecture, importance: Mapping[str, FloatArray]
+    ) -> None:
+        self._tensors, self._importance = tensors, importance
+        self._norm_offset = np.float32(family_of(architecture.family).norm_offset)
+        self._head = head_name(tensors, tied=architecture.tied_head)
+        self._fine = {self._head.removesuffix(".weight")}
+        for index in filter(lambda layer: _is_delicate(layer, architecture.layers), range(architecture.layers)):
+            names = layer_names(architecture.family, index)
+            self._fine |= {names["value"], names["down"]}
+
+    def strips(self, name: str) -> Strips:
+        """See `BlockSource`."""
+        stored = self._tensors[self._head if name == "lm_head" else f"{name}.weight"]
+        width = stored.values.shape[1]
+        kinds = ("Q6_K", "Q4_K") if width % 256 == 0 else ("Q8_0", "Q5_0")
+        number = KIND_NUMBERS[kinds[0 if name in self._fine else 1]]
+
+        def rounded(start: int) -> Strips:
+            chunk = replace(stored, values=stored.values[start : start + _CHUNK_ROWS]).floats()
+            whole = np.pad(chunk, ((0, -len(chunk) % STRIP), (0, 0)))
+            blocks = quantised(whole, self._importance[name], KINDS[number])
+            return [(number, strip.ravel()) for strip in laid_out(blocks, KINDS[number])]
+
+        with ThreadPoolExecutor(usable_threads()) as pool:
+            parts = list(pool.map(rounded, range(0, len(stored.values), _CHUNK_ROWS)))
+        return [strip for part in parts for strip in part]
+
+    def vector(self, name: str) -> FloatArray | None:
+        """See `BlockSource`."""
+        if (stored := self._tensors.get(name)) is None:
+            return None
+        is_norm = name.endswith("norm.weight")
+        return stored.floats() + self._norm_offset if is_norm else stored.floats()
+
+
+def _is_delicate(layer: int, layers: int) -> bool:
+    """Return whether llama.cpp gives a layer's value and down matrices more bits."""
+    eighth = layers // 8
+    return layer < eighth or layer >= 7 * layers // 8 or (layer - eighth) % 3 == 2

@@ -1,0 +1,139 @@
+"""What is on this computer of each model: its state, its checksums, and its removal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
+from completion.model.store import converted_models, fetched_packages
+from completion.model.store.converted_models import damaged_files, folder_bytes, is_complete, models_dir, read_record
+from completion.model.store.model_store import DOWNLOADED, INSTALLED, packaged_model, packaged_source
+from completion.model.store.packaged_models import PACKAGED_MODELS, PackagedModel, how_to_get, installed_parts
+from completion.progress import Progress
+
+
+class ModelState(StrEnum):
+    """Stage of a model between missing and ready to load."""
+
+    MISSING = "missing"
+    FOUND = "found"  # its source is there; the first use converts it
+    CONVERTED = "converted"
+    DAMAGED = "damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """One line of `draftline models`.
+
+    Attributes:
+        name: Short name.
+        title: Name to display; for a model that the user gave, where it came from.
+        state: Stage between missing and ready to load.
+        where: Folder of the converted model or of its source; "" if there is neither.
+        size_bytes: Size of what is there.
+        advice: What the user can do; "" if nothing is needed.
+        origin: Where the weights come from; "" if there are none or that was not recorded.
+    """
+
+    name: str
+    title: str
+    state: ModelState
+    where: str
+    size_bytes: int
+    advice: str
+    origin: str = ""
+
+
+def statuses() -> list[ModelStatus]:
+    """Return the state of every packaged model, then of every other converted model."""
+    packaged = [packaged_status(model) for model in PACKAGED_MODELS]
+    known = {status.where for status in packaged}
+    folders = (path for path in sorted(models_dir().iterdir()) if path.is_dir() and path.suffix != ".partial")
+    return packaged + [_converted_status(folder) for folder in folders if str(folder) not in known]
+
+
+def verify(spec: str) -> list[str]:
+    """Return the names of a converted model's files that differ from what was written. Reads all of them.
+
+    Raises:
+        ModelNotFoundError: The model is not converted.
+    """
+    return damaged_files(converted_folder(spec))
+
+
+def converted_folder(spec: str) -> Path:
+    """Return the folder of a converted model, found by the model's name or the folder's.
+
+    Raises:
+        ModelNotFoundError: The model is not converted.
+    """
+    packaged = packaged_model(spec)
+    folder = packaged_source(packaged).folder if packaged else models_dir() / Path(spec).name
+    if folder.is_dir():
+        return folder
+    for status in statuses():
+        if status.name == spec and status.state in {ModelState.CONVERTED, ModelState.DAMAGED}:
+            return Path(status.where)
+    raise ModelNotFoundError(f"{spec!r} is not among the converted models. `draftline models` lists them.")
+
+
+def remove(spec: str, progress: Progress) -> tuple[list[Path], int]:
+    """Delete a converted model, its packed weights and its downloaded packages; return the folders and freed bytes.
+
+    Raises:
+        ModelNotFoundError: There is nothing of it.
+        StorageError: A folder cannot be deleted.
+    """
+    packaged = packaged_model(spec)
+    if packaged is None or not fetched_packages.fetched(packaged):
+        folder = converted_folder(spec)
+        return [folder], converted_models.remove(folder, progress)
+    folder, packages = packaged_source(packaged).folder, fetched_packages.folder_of(packaged)
+    removed = [path for path in (folder, packages) if path.exists()]
+    return removed, converted_models.remove(folder, progress) + fetched_packages.discard(packaged, progress)
+
+
+def packaged_status(model: PackagedModel) -> ModelStatus:
+    """Return the state of one packaged model. It looks at file sizes only."""
+    folder = packaged_source(model).folder
+    if folder.exists():
+        return _converted_status(folder, model)
+    try:
+        parts = installed_parts(model)
+    except ModelError as error:
+        if packages := fetched_packages.fetched(model):
+            return _fetched_status(model, packages)
+        if isinstance(error, ModelDamagedError):
+            return ModelStatus(model.name, model.title, ModelState.DAMAGED, "", 0, str(error))
+        return ModelStatus(model.name, model.title, ModelState.MISSING, "", 0, how_to_get(model))
+    where, advice = str(parts[0].parents[2]), _converted_later(model)
+    return ModelStatus(model.name, model.title, ModelState.FOUND, where, model.size_bytes, advice, INSTALLED)
+
+
+def _fetched_status(model: PackagedModel, packages: list[Path]) -> ModelStatus:
+    where, size = str(fetched_packages.folder_of(model)), sum(path.stat().st_size for path in packages)
+    if len(packages) == len(model.parts):
+        return ModelStatus(model.name, model.title, ModelState.FOUND, where, size, _converted_later(model), DOWNLOADED)
+    advice = (
+        f"{len(packages)} of {len(model.parts)} packages are downloaded; to go on: draftline models get {model.name}"
+    )
+    return ModelStatus(model.name, model.title, ModelState.MISSING, where, size, advice)
+
+
+def _converted_later(model: PackagedModel) -> str:
+    return f"converted at first use, or now: draftline models get {model.name}"
+
+
+def _converted_status(folder: Path, model: PackagedModel | None = None) -> ModelStatus:
+    record = read_record(folder)
+    name = model.name if model else str(record["source"]["name"]) if record else folder.name
+    origin = str(record["source"]["origin"]) if record else ""
+    title = model.title if model else origin
+    if origin == title:  # a file of the user's own, or a packaged model of before its origin was recorded
+        origin = ""
+    if is_complete(folder):
+        return ModelStatus(name, title, ModelState.CONVERTED, str(folder), folder_bytes(folder), "", origin)
+    advice = f"converted again at its next use; or delete it: draftline models remove {folder.name}"
+    return ModelStatus(name, title, ModelState.DAMAGED, str(folder), folder_bytes(folder), advice, origin)

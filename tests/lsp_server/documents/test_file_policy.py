@@ -1,0 +1,40 @@
+"""Links and the rules of a workspace: what the name of a file or the place that it leads to forbids is forbidden."""
+
+import pytest
+
+from lsp_server.documents.file_policy import FilePolicy
+from lsp_server.empty_reason import EmptyReason
+from tests.lsp_server.documents.test_workspace_feed import write
+
+
+@pytest.fixture
+def repository(tmp_path):
+    root = tmp_path / "repository"
+    write(
+        root, {".gitignore": "private/\n*.log\n", "private/a.py": "x", "package/b.py": "x", "package/private/c.py": "x"}
+    )
+    (root / ".git").mkdir()
+    return root
+
+
+def test_a_link_to_an_ignored_file_and_an_ignored_link_are_ignored(repository):
+    (repository / "link.py").symlink_to(repository / "private" / "a.py")
+    (repository / "folder").symlink_to("private")
+    (repository / "b.log").symlink_to(repository / "package" / "b.py")
+    (repository / "sound.py").symlink_to(repository / "package" / "b.py")
+    policy = FilePolicy(repository)
+    for name in ("link.py", "folder/a.py", "b.log"):
+        assert policy.refusal(repository / name) is EmptyReason.IGNORED_FILE, name
+    assert policy.refusal(repository / "sound.py") is None
+
+
+def test_the_ignore_files_above_a_folder_that_is_opened_by_a_link_count(repository, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(repository / "package")
+    policy = FilePolicy(link)
+    assert policy.refusal(link / "private" / "c.py") is EmptyReason.IGNORED_FILE
+    assert policy.refusal(link / "b.py") is None
+    (repository / ".gitignore").write_text("b.py\n")
+    assert policy.refresh(link / "b.py")
+    assert policy.refusal(link / "b.py") is EmptyReason.IGNORED_FILE
+    assert policy.refusal(link / "private" / "c.py") is None
