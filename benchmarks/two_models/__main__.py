@@ -51,7 +51,10 @@ def main() -> None:
         figures["drafter"] = small_figures(larger, small, options.data_dir, options.limit, options.repeats)
     if "choice" in options.parts:
         tasks = places(options.sets.split(","), options.data_dir, options.limit)
-        steps, found = answers_at(tasks, lambda: Pair(*reversed(load_both(options))), options.out, options.repeats)
+        models = f"{options.model}, {options.larger}"
+        steps, found = answers_at(
+            tasks, lambda: Pair(*reversed(load_both(options))), options.out, models, options.repeats
+        )
         answered = [Place.of(task, each, steps) for task, each in zip(tasks, found, strict=True)]
         figures["choice"] = {"step_ms": steps, **choice_figures(answered)}
     print(json.dumps({**figures, "minutes": round((time.perf_counter() - started) / 60, 1)}))

@@ -165,7 +165,7 @@ class PairModel:
 
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """See `CausalModel`."""
-        return [self.score(each.tokens, each.parents, each.cache, each.cancel) for each in passes]
+        return [self.score(each.tokens, each.parents, each.cache) for each in passes]
 
     def superpose(
         self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER

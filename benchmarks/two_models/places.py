@@ -124,25 +124,25 @@ class Pair:
 
 
 def answers_at(
-    tasks: Sequence[Task], make: Callable[[], Pair], out: Path | None, repeats: int
+    tasks: Sequence[Task], make: Callable[[], Pair], out: Path | None, models: str, repeats: int
 ) -> tuple[dict[str, dict[int, float]], list[dict[str, Any]]]:
     """Return the times of both models' steps by rows, and the answers at each place.
 
-    What a file has is not made again; what is new is added to it at once.
+    What a file has of these models is not made again; what is new is added to it at once.
     """
-    made, found = read_answers(out), list[dict[str, Any]]()
+    made, found = read_answers(out, models), list[dict[str, Any]]()
     pair: Pair | None = None
     with (out or Path(os.devnull)).open("a", encoding="utf-8") as file:
         for number, task in enumerate(tasks):
             if (task.id, _ROW) not in made:
                 pair = pair or make()
-                made[task.id, _ROW] = pair.answers(task)
+                made[task.id, _ROW] = {"model": models, **pair.answers(task)}
                 print(json.dumps(made[task.id, _ROW]), file=file, flush=True)
             found.append(made[task.id, _ROW])
             show(f"places {number + 1}/{len(tasks)}")
         if _STEPS not in made:
             times = (pair or make()).step_ms(repeats)
-            made[_STEPS] = {"id": _STEPS[0], "row": _STEPS[1], "ms": times}
+            made[_STEPS] = {"model": models, "id": _STEPS[0], "row": _STEPS[1], "ms": times}
             print(json.dumps(made[_STEPS]), file=file)
     steps = {model: {int(rows): ms for rows, ms in times.items()} for model, times in made[_STEPS]["ms"].items()}
     return steps, found

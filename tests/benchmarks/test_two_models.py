@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import shutil
 import sys
 
 import numpy as np
@@ -198,9 +199,10 @@ def test_each_part_prints_its_figures_and_answers_are_made_once(folders, data, m
         two_models.main()
         return json.loads(capsys.readouterr().out.splitlines()[-1])
 
-    figures = run("layers,drafter,choice", folders[0])
+    small = shutil.copytree(folders[0], data / "small")
+    figures = run("layers,drafter,choice", small)
     assert figures["layers"]["exit after 50% of the layers"]["alone_speed"]["all"] > 0
     assert len(figures["drafter"]["small drafts"]["accepted_share"]) == CHAIN
     assert figures["choice"]["groups"]["all"]["places"] == 3
-    again = run("choice", data / "no model is needed")
-    assert again["choice"] == figures["choice"]
+    shutil.rmtree(small)  # all answers are known
+    assert run("choice", small)["choice"] == figures["choice"]
