@@ -79,15 +79,16 @@ class RoundedBlocks:
     ) -> None:
         self._tensors, self._importance = tensors, importance
         self._norm_offset = np.float32(family_of(architecture.family).norm_offset)
-        self._head = head_name(tensors, tied=architecture.tied_head)
-        self._fine = {self._head.removesuffix(".weight")}
+        self._head = head_name(tensors, tied=architecture.tied_head).removesuffix(".weight")
+        self._fine = {self._head}
         for index in filter(lambda layer: _is_delicate(layer, architecture.layers), range(architecture.layers)):
             names = layer_names(architecture.family, index)
             self._fine |= {names["value"], names["down"]}
 
     def strips(self, name: str) -> Strips:
         """See `BlockSource`."""
-        stored = self._tensors[self._head if name == "lm_head" else f"{name}.weight"]
+        name = self._head if name == "lm_head" else name
+        stored = self._tensors[f"{name}.weight"]
         width = stored.values.shape[1]
         kinds = ("Q6_K", "Q4_K") if width % 256 == 0 else ("Q8_0", "Q5_0")
         number = KIND_NUMBERS[kinds[0 if name in self._fine else 1]]

@@ -101,6 +101,14 @@ def test_widths_of_whole_units_have_four_bits_and_six_where_rounding_costs_most(
     assert kinds("1.qkv") == ["Q4_K"] * len(kinds("1.qkv"))
 
 
+def test_a_head_that_is_not_in_the_files_is_the_embeddings_with_the_bits_of_a_head(wide, packed_folder):
+    weights = load_file(wide / "model.safetensors")
+    del weights["lm_head.weight"]
+    save_file(weights, wide / "model.safetensors", {"format": "pt"})
+    found = load_packed(wide, packed_folder, "q4").sections["final.qkv.strips"][:, 1]
+    assert {KINDS[number].name for number in found} == {"Q6_K"}
+
+
 def test_nothing_but_the_packed_form_stays(wide, packed_folder):
     files = {file.name for file in load_packed(wide, packed_folder, "q4").folder.iterdir()}
     assert files == {"weights.bin", "index.json"}
