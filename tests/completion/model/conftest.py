@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
     Gemma3ForCausalLM,
     Gemma3TextConfig,
@@ -134,3 +135,12 @@ def save_variant(name, folder):
             torch.nn.init.normal_(parameter, mean=float(parameter.mean().round()), std=0.3)
     module.save_pretrained(folder)
     return folder, module
+
+
+def with_tokenizer(folder):
+    """Write a tokenizer whose tokens are bytes into a model's folder; return the folder."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE({byte: index for index, byte in enumerate(alphabet)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder

@@ -35,9 +35,9 @@ from completion.model.int8.quantized import QuantizedTransformer
 from completion.model.int8.rows import tree_rows
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.transformer import has_int8_instructions, load_transformer
+from tests.completion.model.conftest import with_tokenizer
 from tests.completion.model.rows import chain, rows_of, slots, tokens
 from tests.tiny_gguf import add_tensor, write_record
-from tests.tiny_models import tiny_tokenizer
 
 GGUF_FAMILIES = {"qwen2", "qwen3", "llama", "granite", "starcoder2"}
 pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="this processor lacks AVX2")
@@ -494,7 +494,7 @@ def test_a_gguf_file_beside_a_users_own_weights_is_not_taken_for_them(tiny_qwen,
     folder = in_blocks(tiny_qwen[0], tmp_path / "own")
     (folder / "source.json").unlink()  # a folder that no conversion made
     (folder / GGUF_NAME).write_bytes(b"not read")
-    tiny_tokenizer().save(str(folder / "tokenizer.json"))
+    with_tokenizer(folder)
     assert load_transformer(folder, "auto").form == "int8"
     assert load_packed(folder, tmp_path, "q4").form == "q4"
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from completion.errors import ModelDamagedError
@@ -18,7 +17,7 @@ from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.quantized import QuantizedTransformer
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import has_int8_instructions, load_transformer
-from tests.completion.model.conftest import SIZES
+from tests.completion.model.conftest import SIZES, with_tokenizer
 from tests.completion.model.rows import rows_of, slots, tokens
 
 pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="this processor lacks AVX2")
@@ -27,15 +26,6 @@ pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="this proces
 @pytest.fixture(scope="module")
 def packed_folder(tmp_path_factory):
     return tmp_path_factory.mktemp("packed")
-
-
-def with_tokenizer(folder):
-    """Write a tokenizer whose tokens are bytes."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE({byte: index for index, byte in enumerate(alphabet)}, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.save(str(folder / "tokenizer.json"))
-    return folder
 
 
 @pytest.fixture
