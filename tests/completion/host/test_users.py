@@ -57,6 +57,7 @@ async def test_two_users_with_the_same_document_do_not_end_each_others_requests(
         engine.permits.release(6)
         for task in (older, newer):
             assert decode_event((await task)[-1][1]).suggestions[0].text == " 0 1 2"
+            await acquire(engine.ended)
         for user in (ada, bob):
             assert (await user.post("/v1/workspace", json={"workspace": "w"})).status_code == 202
             await acquire(engine.ended)
