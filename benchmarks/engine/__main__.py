@@ -3,9 +3,9 @@
 The implementations take turns in one run: draftline with the weights that it chooses (auto), as blocks (q4) and as
 int8, llama.cpp with Q8_0 and Q4_K_M. The benchmark prints medians of a step with 1 to 32 rows on a past of 1,232 tokens
 and of a prefill of 1,232 tokens. It also prints the load time and the resident memory of an engine host with a session
-of 2,000 tokens. The last line is JSON. `ratio_` compares draftline with the better of llama.cpp's two, `q4_ratio_`
-blocks with int8. `--larger MODEL` measures another model the same way, under keys that start with `larger_`.
-`--features avx2,fma` limits all of them to these instruction sets.
+of 2,000 tokens. The last line is JSON. `ratio_` compares draftline with the better of llama.cpp's two, as `int8_ratio_`
+does int8, and `q4_ratio_` compares blocks with int8. `--larger MODEL` measures another model the same way, under keys
+that start with `larger_`. `--features avx2,fma` limits all of them to these instruction sets.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ ROWS = (1, 2, 4, 8, 16, 32)
 BACKENDS: tuple[Backend, ...] = ("auto", "q4", "int8")
 STARTS = 5
 """Number of host starts whose median is printed."""
-READ_BYTES = 1 << 29
-"""Memory that is read to measure the bandwidth: more than any cache."""
-SETTLE_S = 0.01  # the worker threads of the last implementation spin for a moment after their work
+READ_BYTES = 1 << 31
+"""Memory that is read to measure the bandwidth: more than a cache keeps, of which some servers have half a gigabyte."""
+SETTLE_S = 0.3
+"""Pause before each call, in seconds: the threads of the last implementation spin after their work, OpenMP's for 0.2 s."""
 Times = dict[str, dict[str, list[float]]]  # [path][case] → milliseconds
 
 
@@ -51,16 +52,37 @@ def real_tokens(model: str, argument: str | None, count: int) -> Tokens:
     return np.array(tokens[:count], dtype=np.int32)
 
 
-def milliseconds(action: Callable[[], None]) -> float:
-    """Return the time of one call."""
+def milliseconds(action: Callable[[], object], *, follows: bool = False) -> float:
+    """Return the time of one call, or of one that follows another at once, as the steps of a completion do."""
     time.sleep(SETTLE_S)
+    if follows:
+        action()
     start = time.perf_counter()
     action()
     return 1000 * (time.perf_counter() - start)
 
 
-def measure(paths: list[ForwardPath], tokens: Tokens, repeats: int) -> Times:
-    """Time each case on each path in turn, so that all paths have the same noise of the machine.
+class Memory:
+    """Memory that no cache holds, and threads that read it."""
+
+    def __init__(self, threads: int) -> None:
+        # Zeros would all be in one page until they are written.
+        self._words = np.ones((threads, READ_BYTES // 8 // threads), np.uint64)
+        self._pool = ThreadPoolExecutor(threads)
+        self._ms: list[float] = []
+
+    def read(self) -> None:
+        """Read all of it, each thread its part, and note the time."""
+        self._ms.append(milliseconds(lambda: list(self._pool.map(np.bitwise_or.reduce, self._words)), follows=True))
+
+    @property
+    def bytes_per_s(self) -> float:
+        """The median speed of the reads."""
+        return 1000 * self._words.nbytes / statistics.median(self._ms)
+
+
+def measure(paths: list[ForwardPath], tokens: Tokens, repeats: int, memory: Memory) -> Times:
+    """Time each case on each path and a read of the memory in turn, so that all have the same noise of the machine.
 
     Every turn starts with the next path: what follows 32 rows of another one is slower (1 row by 5 ms on one machine).
     The first turn is not counted, because a first call allocates.
@@ -70,13 +92,14 @@ def measure(paths: list[ForwardPath], tokens: Tokens, repeats: int) -> Times:
     def take(turn: int, case: str, action: Callable[[ForwardPath], None]) -> None:
         first = turn % len(paths)
         for path in paths[first:] + paths[:first]:
-            found = milliseconds(lambda path=path: action(path))  # type: ignore[misc]
+            found = milliseconds(lambda path=path: action(path), follows=case != "prefill")  # type: ignore[misc]
             if turn:
                 times[path.name].setdefault(case, []).append(found)
 
     for turn in range(max(2, repeats // 4) + 1):
         take(turn, "prefill", lambda path: path.prefill(tokens[:PAST]))
     for turn in range(repeats + 1):
+        memory.read()
         for rows in ROWS:
             step = tokens[PAST : PAST + rows]
             take(turn, f"rows_{rows}", lambda path, step=step: path.score(step))  # type: ignore[misc]
@@ -98,8 +121,9 @@ def summary(times: Times) -> dict[str, float]:
     others = [cases for path, cases in median.items() if path.startswith("llama.cpp")]
     if others:
         llama = {case: min(cases[case] for cases in others) for case in others[0]}
-        found |= {f"ratio_rows_{rows}": ours[f"rows_{rows}"] / llama[f"rows_{rows}"] for rows in ROWS}
-        found["ratio_prefill"] = llama["prefill"] / ours["prefill"]
+        for prefix, own in (("", ours), ("int8_", int8)):
+            found |= {f"{prefix}ratio_rows_{rows}": own[f"rows_{rows}"] / llama[f"rows_{rows}"] for rows in ROWS}
+            found[f"{prefix}ratio_prefill"] = llama["prefill"] / own["prefill"]
     return found
 
 
@@ -112,17 +136,6 @@ def print_table(times: Times) -> None:
         speed = 1000 * PAST / statistics.median(found["prefill"])
         print(f"{path:>18}" + "".join(f"{cell:>16}" for cell in cells) + f"{speed:>16.0f}")
     print("steps in ms: median (fastest)")
-
-
-def read_bandwidth(threads: int) -> float:
-    """Return the bytes a second at which threads read memory that no cache holds: the best of several passes."""
-    words = np.ones((threads, READ_BYTES // 8 // threads), np.uint64)  # zeros would all be in one page until written
-
-    def read() -> None:
-        list(pool.map(np.bitwise_or.reduce, words))
-
-    with ThreadPoolExecutor(threads) as pool:
-        return 1000 * words.nbytes / min(milliseconds(read) for _ in range(20))
 
 
 def host_cost(threads: int) -> dict[str, float]:
@@ -150,12 +163,14 @@ def forward_figures(model: str, options: argparse.Namespace) -> dict[str, float]
         paths.append(TransformersEager(model, options.threads))
     if not options.without_llama:
         paths += [LlamaCpp(model, options.threads, "Q8_0"), LlamaCpp(model, options.threads, "Q4_K_M")]
-    times = measure(paths, tokens, options.repeats)
+    memory = Memory(options.threads)
+    times = measure(paths, tokens, options.repeats, memory)
     print(model)
     print_table(times)
     figures = summary(times)
     step_bytes_per_s = 1000 * own[0].step_bytes / figures["ms_rows_1"]
-    return figures | {"share_of_bandwidth_rows_1": step_bytes_per_s / read_bandwidth(options.threads)}
+    figures["memory_gb_per_s"] = memory.bytes_per_s / 1e9
+    return figures | {"share_of_bandwidth_rows_1": step_bytes_per_s / memory.bytes_per_s}
 
 
 def main() -> None:

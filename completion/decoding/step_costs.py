@@ -14,6 +14,7 @@ import numpy as np
 
 from completion.model.causal_model import CausalModel
 from completion.model.loading import LoadedModel
+from completion.model.worker_threads import usable_threads
 from completion.paths import cache_dir
 from completion.version import version
 from drafting.draft_budget import StepCosts
@@ -57,7 +58,7 @@ def measure_costs(model: CausalModel, max_nodes: int) -> StepCosts:
 
 def _costs_file(loaded: LoadedModel, max_nodes: int) -> Path:
     """Return the path of the costs, which depends on everything that changes their ratios."""
-    machine = (platform.node(), os.cpu_count(), loaded.device)
+    machine = (platform.node(), os.cpu_count(), loaded.threads or usable_threads(), loaded.device)
     facts = (
         version(),
         loaded.digest,

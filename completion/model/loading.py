@@ -44,6 +44,7 @@ class LoadedModel:
         remark: A sentence on why it does not run on this machine's GPU; "" if it does, or if there is none.
         plan: How it is stored on the GPU, None if it runs on the processor.
         outcome: How the GPU did in its trial, "" if it had none.
+        threads: Threads of a forward pass that `load_model` was told to take; None if the backend chose.
     """
 
     model: CausalModel
@@ -55,6 +56,7 @@ class LoadedModel:
     remark: str = ""
     plan: GpuPlan | None = None
     outcome: str = ""
+    threads: int | None = None
 
 
 class _OnGpu(NamedTuple):
@@ -112,6 +114,7 @@ def load_model(
         gpu.remark,
         gpu.plan,
         gpu.outcome,
+        threads,
     )
 
 

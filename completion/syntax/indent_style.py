@@ -25,10 +25,14 @@ class IndentStyle:
 
     @classmethod
     def of(cls, prefix: str, suffix: str) -> IndentStyle:
-        """Detect the style of the text near the cursor."""
+        """Detect the style of the text near the cursor.
+
+        The cursor's line is being typed, so it counts only if no other is indented: in a new file it has what the editor
+        inserted.
+        """
         before, after = prefix[-_SAMPLE:], suffix[:_SAMPLE]
-        text = before[: before.rfind("\n") + 1] + after[after.find("\n") + 1 :]  # the cursor's line is being typed
-        return cls(_unit(text))
+        above, line = before[: before.rfind("\n") + 1], before[before.rfind("\n") + 1 :]
+        return cls(_unit(above + after[after.find("\n") + 1 :]) or _unit(line + "|"))
 
 
 def columns(blanks: str) -> int:

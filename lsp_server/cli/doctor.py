@@ -28,7 +28,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("doctor", help="check everything a completion needs and say how to fix it")
     parser.add_argument("--no-engine", action="store_true", help="skip the checks that start the engine")
     add_engine_arguments(parser)
-    parser.set_defaults(execute=execute, model=None, backend=None)  # then those of the user's settings are checked
+    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -36,12 +36,11 @@ def execute(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from lsp_server.cli.checks import machine_checks
-    from lsp_server.settings.config import users_remote_address, users_settings
+    from lsp_server.cli.engine_arguments import options_of
 
-    console, settings = Console(highlight=False), users_settings()
-    reason = _reason(options.model, settings.model)
-    options.model, options.backend = options.model or settings.model, options.backend or settings.backend
-    checks, memory = machine_checks(options.model, reason, options.backend, users_remote_address()), None
+    console, engine = Console(highlight=False), options_of(options)
+    reason = _reason(options.model, engine.model)
+    checks, memory = machine_checks(engine.model, reason, engine.backend, engine.remote), None
     if not options.no_engine:
         of_engine, memory = asyncio.run(_engine_checks(options, console))
         checks += of_engine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -13,13 +14,17 @@ from completion.request import Layout, Mode
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.status import EngineStatus
-from lsp_server.settings.config import users_remote_address
+from lsp_server.settings.config import users_settings
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose the engine."""
-    parser.add_argument("--model", default="default", help="a name, a folder (./NAME), a .gguf file or a hub id")
-    parser.add_argument("--backend", choices=BACKENDS, default="auto", help="implementation that runs the model")
+    parser.add_argument(
+        "--model", help="a name, a folder (./NAME), a .gguf file or a hub id (default: that of your settings)"
+    )
+    parser.add_argument(
+        "--backend", choices=BACKENDS, help="implementation that runs the model (default: that of your settings)"
+    )
 
 
 def add_request_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,8 +39,10 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def options_of(options: argparse.Namespace) -> EngineOptions:
-    """Return the engine of the command line, on the model server of the user's own settings file if it names one."""
-    return EngineOptions(model=options.model, backend=options.backend, remote=users_remote_address())
+    """Return the engine of the user's own settings file, which is the editor's, with what the command line replaces."""
+    users = EngineOptions.of_settings(users_settings(), is_editor=False)
+    names = ("model", "backend", "threads", "gpu_memory_share")
+    return replace(users, **{name: value for name in names if (value := getattr(options, name, None)) is not None})
 
 
 @asynccontextmanager

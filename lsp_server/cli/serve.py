@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from completion.backend import GPU_MEMORY_SHARE
 from completion.errors import ConfigurationError, DraftlineError, EngineUnavailableError
 
 if TYPE_CHECKING:
@@ -45,13 +44,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="let every program of this computer complete over TCP without a token; web pages are refused",
     )
-    parser.add_argument("--threads", type=int, metavar="N", help="number of CPU threads for the model")
+    parser.add_argument(
+        "--threads", type=int, metavar="N", help="number of CPU threads for the model (default: that of your settings)"
+    )
     parser.add_argument(
         "--gpu-memory-share",
         type=float,
-        default=GPU_MEMORY_SHARE,
         metavar="SHARE",
-        help="share of a GPU's memory that the model may take; 0 for no GPU (default: %(default)s)",
+        help="share of a GPU's memory that the model may take; 0 for no GPU (default: that of your settings)",
     )
     parser.add_argument(
         "--session-memory",
@@ -90,22 +90,23 @@ def _serve(options: argparse.Namespace) -> int:
     from completion.host.server import HostSettings
     from completion.paths import state_dir
     from completion.progress import Progress
-    from lsp_server.settings.config import users_remote_address
+    from lsp_server.cli.engine_arguments import options_of
 
     own_token = state_dir() / "engine-token"
     tcp = None
     if options.tcp:
         tls = tls_context(options.tls_certificate, options.tls_key) if options.tls_certificate else None
         tcp = tcp_address(options.tcp, options.token_file, own_token, allow_local=options.allow_local, tls=tls)
+    engine = options_of(options)
     settings = HostSettings(
-        model=options.model,
-        backend=options.backend,
-        threads=options.threads,
-        gpu_memory_share=options.gpu_memory_share,
+        model=engine.model,
+        backend=engine.backend,
+        threads=engine.threads or None,
+        gpu_memory_share=engine.gpu_memory_share,
         session_share=options.session_memory,
         idle_s=60 * options.idle_minutes,
         tcp=tcp,
-        remote=users_remote_address(),
+        remote=engine.remote,
     )
 
     def load(progress: Progress) -> LoadedEngine:

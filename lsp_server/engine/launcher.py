@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from completion.backend import GPU_MEMORY_SHARE
 from completion.errors import EngineSilentError, EngineUnavailableError
@@ -17,6 +17,8 @@ from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
 from completion.paths import writing_to
 from completion.remote.address import RemoteAddress
 from completion.version import version
+from lsp_server.settings.config import remote_address
+from lsp_server.settings.table import Settings
 
 if TYPE_CHECKING:
     import psutil
@@ -61,6 +63,19 @@ class EngineOptions:
     remote: RemoteAddress = field(default_factory=RemoteAddress)
     # -P: modules in the working directory, the user's project, must not shadow draftline's.
     program: tuple[str, ...] = (sys.executable, "-P", "-m", "completion.host")
+
+    @classmethod
+    def of_settings(cls, settings: Settings, *, is_editor: bool) -> Self:
+        """Return the engine that the user's settings name."""
+        return cls(
+            model=settings.model,
+            backend=settings.backend,
+            threads=settings.threads,
+            gpu_memory_share=settings.gpu_memory_share,
+            idle_s=settings.idle_minutes * 60,
+            is_editor=is_editor,
+            remote=remote_address(settings),
+        )
 
 
 class HostLauncher:

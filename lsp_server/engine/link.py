@@ -12,7 +12,6 @@ from completion.request import Closing, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.status import EngineStatus
-from lsp_server.settings.config import remote_address
 from lsp_server.settings.table import Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 
@@ -47,15 +46,7 @@ class EngineLink:
 
     async def use(self, settings: Settings) -> None:
         """Connect to the engine that the settings name, in the background. Do nothing if it is the current one."""
-        options = EngineOptions(
-            model=settings.model,
-            backend=settings.backend,
-            threads=settings.threads,
-            gpu_memory_share=settings.gpu_memory_share,
-            idle_s=settings.idle_minutes * 60,
-            is_editor=True,
-            remote=remote_address(settings),
-        )
+        options = EngineOptions.of_settings(settings, is_editor=True)
         if options != self._options:
             await self.close()
             self._options = options

@@ -4,7 +4,8 @@ import itertools
 
 import numpy as np
 
-from benchmarks.engine.__main__ import PAST, ROWS, measure
+from benchmarks.engine import __main__ as engine
+from benchmarks.engine.__main__ import PAST, ROWS, Memory, measure
 
 
 class _Path:
@@ -21,12 +22,17 @@ class _Path:
         self._calls.append((f"rows_{len(tokens)}", self.name))
 
 
-def test_no_path_is_always_the_first_and_no_first_call_counts():
+def test_no_path_is_always_the_first_and_no_first_call_counts(monkeypatch):
+    monkeypatch.setattr(engine, "SETTLE_S", 0.0)
+    monkeypatch.setattr(engine, "READ_BYTES", 1 << 20)
     calls = []
     names = ["a", "b", "c"]
-    times = measure([_Path(name, calls) for name in names], np.zeros(PAST + max(ROWS), np.int32), 8)
+    memory = Memory(1)
+    times = measure([_Path(name, calls) for name in names], np.zeros(PAST + max(ROWS), np.int32), 8, memory)
+    assert memory.bytes_per_s > 0
     for case, counted in {"prefill": 2, **{f"rows_{rows}": 8 for rows in ROWS}}.items():
         assert all(len(found[case]) == counted for found in times.values())
         called = [name for what, name in calls if what == case]
-        assert len(called) == len(names) * (counted + 1)
-        assert called[:: len(names)] == list(itertools.islice(itertools.cycle(names), counted + 1))
+        calls_each = 1 if case == "prefill" else 2  # a step is timed that follows another
+        assert len(called) == calls_each * len(names) * (counted + 1)
+        assert called[:: calls_each * len(names)] == list(itertools.islice(itertools.cycle(names), counted + 1))

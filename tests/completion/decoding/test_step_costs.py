@@ -1,5 +1,6 @@
 """Step costs are measured once for a model and a machine."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -34,6 +35,12 @@ def test_the_costs_in_a_damaged_file_are_measured_again(costs_folder, tiny_model
 def test_each_tree_size_has_its_own_file(costs_folder, tiny_model):
     load_or_measure_costs(tiny_model, 4)
     load_or_measure_costs(tiny_model, 8)
+    assert len(list(costs_folder.iterdir())) == 2
+
+
+def test_each_number_of_threads_has_its_own_file(costs_folder, tiny_model):
+    load_or_measure_costs(replace(tiny_model, threads=1), 4)
+    load_or_measure_costs(replace(tiny_model, threads=2), 4)
     assert len(list(costs_folder.iterdir())) == 2
 
 

@@ -34,6 +34,14 @@ def source(tmp_path):
     return path
 
 
+@pytest.fixture
+def users_file(tmp_path, monkeypatch):
+    """Path of the user's own settings file."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "draftline").mkdir()
+    return tmp_path / "draftline" / "config.toml"
+
+
 def test_complete_streams_text(engine, source, capsys):
     assert main(["complete", f"{source}:5:5", "--max-tokens", "4", *engine]) == 0
     assert capsys.readouterr().out.endswith("\n")
@@ -53,6 +61,17 @@ def test_complete_explains_what_the_cache_and_the_drafters_did(engine, source, c
     printed = capsys.readouterr().out
     for words in ("kept", "shifted", "computed", "drafted", "first text"):
         assert words in printed
+
+
+def test_commands_use_the_engine_of_the_users_settings_unless_they_name_another(engine, source, users_file, capsys):
+    _model, folder, _backend, implementation = engine
+    users_file.write_text(f"model = {folder!r}\nbackend = {implementation!r}")
+    assert main(["complete", f"{source}:2:12", "--json", "--max-tokens", "4"]) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == Path(folder).name
+    assert main(["complete", f"{source}:2:12", "--model", "no-such-model"]) == 1
+    assert "no-such-model" in capsys.readouterr().err
+    assert main(["serve"]) == 1
+    assert "An engine already serves this model" in capsys.readouterr().err
 
 
 def test_doctor_starts_the_engine_and_completes(engine, capsys, monkeypatch):
