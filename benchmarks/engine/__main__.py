@@ -37,7 +37,7 @@ STARTS = 5
 READ_BYTES = 1 << 31
 """Memory that is read to measure the bandwidth: more than a cache keeps, of which some servers have half a gigabyte."""
 SETTLE_S = 0.3
-"""Pause before each call, in seconds: the threads of the last implementation spin after their work, OpenMP's for 0.2 s."""
+"""Pause before each call, in seconds: threads of the last implementation spin after their work, OpenMP's for 0.2 s."""
 Times = dict[str, dict[str, list[float]]]  # [path][case] → milliseconds
 
 

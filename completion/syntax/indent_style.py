@@ -27,8 +27,8 @@ class IndentStyle:
     def of(cls, prefix: str, suffix: str) -> IndentStyle:
         """Detect the style of the text near the cursor.
 
-        The cursor's line is being typed, so it counts only if no other is indented: in a new file it has what the editor
-        inserted.
+        The cursor's line is being typed, so it counts only if no other is indented: in a new file it begins with what
+        the editor inserted.
         """
         before, after = prefix[-_SAMPLE:], suffix[:_SAMPLE]
         above, line = before[: before.rfind("\n") + 1], before[before.rfind("\n") + 1 :]
