@@ -98,6 +98,7 @@ DEFAULT_ROWS = {
     "multi_line": ("whole", "infill"),
     "random_span": ("whole", "infill"),
     "mid_line": ("whole", "infill"),
+    "opened": ("whole", "infill"),
     "repo_context": ("whole", "whole_no_healing", "whole_no_context", *LAYOUT_ROWS),
     "release_replay": ("whole", "whole_no_history", "infill"),
     "cursor_positions": ("whole", "whole_no_healing", *LAYOUT_ROWS),

@@ -32,12 +32,17 @@ FILES = {
 _HUMANEVAL_SETS = {"SingleLine": "single_line", "MultiLine": "multi_line", "RandomSpan": "random_span"}
 MID_LINE = "mid_line"
 """Data set of holes within the lines of `single_line` and `cursor_positions`, with code after the cursor."""
-SETS = (*FILES, *_HUMANEVAL_SETS.values(), MID_LINE)
+OPENED = "opened"
+"""Data set of cursors right after the punctuation that follows a blank in a line of `cursor_positions` and
+`release_replay`: an opening quote or bracket, a sigil, an operator. The rest of the line is the hole."""
+SETS = (*FILES, *_HUMANEVAL_SETS.values(), MID_LINE, OPENED)
 """Names of all data sets."""
 
 _AT_WORDS = 0.7  # share of mid-line holes that begin and end at word boundaries, where most cursors are
 _SHORTEST_LINE = 8  # minimum characters of a line with a hole
 _WORD_EDGE = re.compile(r"\b|(?<=\W)(?=\W)")
+_OPENING = re.compile(r"(?<= )[^\w\s]+(?=\w)")
+_NEAR_CHARACTERS = 4_000  # greatest distance of such a cursor from the record's own
 _MODES = {"multi_line": Mode.BLOCK, "random_span": Mode.BLOCK, "safim": Mode.AUTO}
 
 
@@ -97,6 +102,9 @@ def open_tasks(names: list[str], data_dir: str | None) -> Iterator[Task]:
             raise SystemExit(f"There is no data set {name!r}. Choose from: {', '.join(SETS)}.")
         if name == MID_LINE:
             yield from filter(None, map(mid_line, open_tasks(["single_line", "cursor_positions"], data_dir)))
+            continue
+        if name == OPENED:
+            yield from filter(None, map(opened, open_tasks(["cursor_positions", "release_replay"], data_dir)))
             continue
         for record in read_records(FILES["humaneval" if name in parts else name], data_dir):
             yield from (task for task in tasks_of(record, name) if name not in parts or task.dataset == name)
@@ -214,9 +222,40 @@ def mid_line(task: Task) -> Task | None:
     )
 
 
+def opened(task: Task) -> Task | None:
+    """Return a task with the cursor after punctuation that follows a blank, None where no such place is near.
+
+    The name of the task is the seed of the place. A line comment has none.
+    """
+    text = task.prefix + task.reference + task.document_suffix
+    at = len(task.prefix)
+    near = list(_OPENING.finditer(text, max(0, at - _NEAR_CHARACTERS), at + _NEAR_CHARACTERS))
+    places = [
+        found.end()
+        for found in near
+        if not text[text.rfind("\n", 0, found.start()) + 1 :].lstrip().startswith(("#", "/", "*"))
+    ]
+    if not places:
+        return None
+    place = Random(task.id).choice(places)
+    reference, line_break, below = text[place:].partition("\n")
+    return replace(
+        task,
+        id=f"{OPENED}/{task.id}",
+        dataset=OPENED,
+        prefix=text[:place],
+        suffix=line_break + below,
+        reference=reference,
+        mode=Mode.LINE,
+        whole_lines=False,
+        history="",
+        deleted_here=False,
+    )
+
+
 def half_of(id_: str) -> int:
     """Return 0 or 1 by a hash of a task's package, by its name. What is chosen on one half is reported on the other."""
-    package = id_.removeprefix(f"{MID_LINE}/").partition("==")[0]
+    package = id_.removeprefix(f"{MID_LINE}/").removeprefix(f"{OPENED}/").partition("==")[0]
     return hashlib.sha256(package.encode()).digest()[0] % 2
 
 

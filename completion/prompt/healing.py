@@ -1,7 +1,8 @@
 """Token healing: takes the run before the cursor off the prompt and forces it as the start of the output.
 
-The text before the cursor ends in a *run*: a word with the character before it, whitespace, or punctuation. Tokenised
-at the cursor, the run would often end in a token that the model never saw there in training.
+The text before the cursor ends in a *run*: whitespace, or punctuation and a word, or one of the two, with the blank
+before it. Tokenised at the cursor, the run would often end in a token that the model never saw there in training. After
+`x = "`, a blank token and a quote token say that no usual string follows: training text has the token ` "` there.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import numpy.typing as npt
 MAX_RUN_CHARACTERS = 96
 """Maximum length of a healed run. Of a longer one (a line of dashes, a base64 word) the last part is healed."""
 
-# A word includes one character before it, because tokenizers of code join "." or " " or "(" with the next word. A byte
-# order mark is no part of a run: no grammar's text begins with it.
-_RUN = re.compile(r"(?:[^\w\r\n\ufeff]?\w+|[ \t]+|[^\w\s\ufeff]+)\Z")
+# Tokenizers of code join a blank with the punctuation or the word after it, punctuation with more of it, and one
+# character (a tab, too) with a word. A byte order mark is no part of a run: no grammar's text begins with it.
+_PUNCTUATION = r" ?[^\w\s\ufeff]+"
+_RUN = re.compile(rf"(?:(?:{_PUNCTUATION}|[^\w\r\n\ufeff])?\w+|{_PUNCTUATION}|[ \t]+)\Z")
 
 
 @dataclass(frozen=True, slots=True)

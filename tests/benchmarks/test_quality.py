@@ -2,7 +2,7 @@
 
 from benchmarks.quality.report import Prediction, keys
 from benchmarks.quality.scoring import Score, first_line, runs_to_its_end, score
-from benchmarks.quality.tasks import MID_LINE, half_of, mid_line, sample, tasks_of
+from benchmarks.quality.tasks import MID_LINE, OPENED, half_of, mid_line, opened, sample, tasks_of
 from completion.request import Mode
 
 LINE = {
@@ -52,9 +52,22 @@ def test_a_part_of_a_line_is_taken_out_of_its_middle():
     assert hole.program(hole.reference).endswith("assert f(1) == 2\n")
 
 
+def test_an_opened_place_follows_punctuation_after_a_blank_outside_of_comments():
+    record = LINE | {"id": "d", "prefix": "# a = (b\nx = f(1)\n", "reference": "y = [a]\n", "suffix": "# c = (d\n"}
+    (task,) = tasks_of(record, "humaneval")
+    place = opened(task)
+    assert (place.prefix, place.reference, place.suffix) == ("# a = (b\nx = f(1)\ny = [", "a]", "\n# c = (d\n")
+    (without,) = tasks_of(LINE, "humaneval")
+    assert opened(without) is None
+
+
 def test_the_parts_of_a_packages_lines_are_in_its_half():
     for package in map(str, range(8)):
-        halves = {half_of(f"{part}{package}==1.0:{path}") for part in ("", f"{MID_LINE}/") for path in ("a@3", "b@4")}
+        halves = {
+            half_of(f"{part}{package}==1.0:{path}")
+            for part in ("", f"{MID_LINE}/", f"{OPENED}/")
+            for path in ("a@3", "b@4")
+        }
         assert len(halves) == 1
 
 
