@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import psutil
@@ -23,7 +22,7 @@ from completion.host.process.endpoint import endpoint_at
 from completion.memory import free_bytes
 from completion.model.int8.kernels.processor import processor_features
 from completion.model.store import model_list, model_store
-from completion.paths import cache_dir
+from completion.paths import cache_dir, expanded
 from completion.progress import silent
 from completion.remote.address import RemoteAddress
 from completion.version import version
@@ -107,7 +106,7 @@ def check_model(model: str, reason: str) -> Check:
     """Check that the model is there, or can be converted or downloaded. Say where it came from, and why this one."""
     packaged = model_store.packaged_model(model)
     if packaged is None:
-        path = Path(model).expanduser()
+        path = expanded(model)
         if path.exists():
             return Check("model", "ok", f"{path}\n{reason}")
         advice = f"draftline tries to download it at its first use. To do it now: draftline models get {model}"
@@ -125,7 +124,7 @@ def memory_needed(model: str) -> int | None:
     packaged = model_store.packaged_model(model)
     if packaged is not None:
         return packaged.size_bytes + _BESIDE_WEIGHTS_BYTES
-    path = Path(model).expanduser()
+    path = expanded(model)
     if path.is_file():
         return path.stat().st_size + _BESIDE_WEIGHTS_BYTES
     weights = sum(file.stat().st_size for file in path.glob("*.safetensors"))

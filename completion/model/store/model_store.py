@@ -27,7 +27,7 @@ from completion.model.store.packaged_models import (
     installed_parts,
     join_installed,
 )
-from completion.paths import cache_dir
+from completion.paths import cache_dir, expanded
 from completion.progress import Progress, silent
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -67,7 +67,7 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
     packaged = packaged_model(spec)
     if packaged is not None:
         return prepare_packaged(packaged, progress)
-    path = Path(spec).expanduser()
+    path = expanded(spec)
     if path.is_dir():
         return _local_folder(path)
     if path.suffix.lower() == ".gguf":

@@ -145,9 +145,10 @@ def test_a_hub_id_without_a_network_is_an_error_with_the_id():
         prepare("no-one/no-model")
 
 
-def test_an_unknown_name_is_an_error_with_the_known_names():
+@pytest.mark.parametrize("spec", ["qwen-of-tomorrow", "~no-such-user/model"])
+def test_an_unknown_name_is_an_error_with_the_known_names(spec):
     with pytest.raises(ModelNotFoundError, match=r"qwen2\.5-coder-0\.5b"):
-        prepare("qwen-of-tomorrow")
+        prepare(spec)
 
 
 def test_a_folder_of_safetensors_is_used_without_conversion(tiny_qwen2):
