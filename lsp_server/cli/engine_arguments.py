@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 
 from rich.console import Console
 
@@ -14,7 +13,7 @@ from completion.request import Layout, Mode
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.status import EngineStatus
-from lsp_server.settings.config import users_settings
+from lsp_server.settings.config import users_settings, with_option
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,10 +38,16 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def options_of(options: argparse.Namespace) -> EngineOptions:
-    """Return the engine of the user's own settings file, which is the editor's, with what the command line replaces."""
-    users = EngineOptions.of_settings(users_settings(), is_editor=False)
-    names = ("model", "backend", "threads", "gpu_memory_share")
-    return replace(users, **{name: value for name in names if (value := getattr(options, name, None)) is not None})
+    """Return the engine of the user's own settings file, which is the editor's, with what the command line replaces.
+
+    Raises:
+        ConfigurationError: An option has a value that its setting may not have.
+    """
+    settings = users_settings()
+    for name in ("model", "backend", "threads", "gpu_memory_share"):
+        if (value := getattr(options, name, None)) is not None:
+            settings = with_option(settings, name, value)
+    return EngineOptions.of_settings(settings, is_editor=False)
 
 
 @asynccontextmanager

@@ -126,6 +126,16 @@ def users_remote_address() -> RemoteAddress:
     return remote_address(users_settings())
 
 
+def with_option(settings: Settings, name: str, value: object) -> Settings:
+    """Return the settings with the value of the command line's option of the same name.
+
+    Raises:
+        ConfigurationError: The value is invalid for this setting.
+    """
+    checked = _checked(name, value, Source("command line", {}), f"--{name.replace('_', '-')}")
+    return dataclasses.replace(settings, **{name: checked})
+
+
 def with_text(settings: Settings, name: str, text: str) -> Settings:
     """Return the settings with one value replaced, given as text: `line`, `60`, `false`.
 
