@@ -10,11 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 import psutil
 
+from completion.backend import Backend
 from completion.cancellation import CancelToken
 from completion.errors import DraftlineError
 from completion.host.process.address import host_address
@@ -26,6 +28,7 @@ from completion.paths import cache_dir, expanded
 from completion.progress import silent
 from completion.remote.address import RemoteAddress
 from completion.version import version
+from lsp_server.engine.launcher import EngineOptions, HostLauncher
 
 _GIB = 1 << 30
 _BESIDE_WEIGHTS_BYTES = 210_000_000
@@ -69,7 +72,7 @@ class Check:
     advice: str = ""
 
 
-def machine_checks(model: str, reason: str, backend: str, remote: RemoteAddress) -> list[Check]:
+def machine_checks(model: str, reason: str, backend: Backend, remote: RemoteAddress) -> list[Check]:
     """Run every check that needs no engine, in the order in which a completion depends on them.
 
     Args:
@@ -84,11 +87,12 @@ def machine_checks(model: str, reason: str, backend: str, remote: RemoteAddress)
     if remote.url and not remote.is_second:
         editors = check_editors(shutil.which, _first_line)
         return [check_version(), *server, check_socket(model, backend, remote), editors]
+    needed = memory_needed(model) if backend in _ROUNDED_BACKENDS else None
     return [
         check_version(),
         *server,
         check_model(model, reason),
-        check_memory(free_bytes(), memory_needed(model) if backend in _ROUNDED_BACKENDS else None),
+        check_memory(free_bytes(), needed, memory_taken(model, backend, remote)),
         check_cpu(processor_features()),
         check_device(_gpu_name()),
         check_disk(model, shutil.disk_usage(cache_dir()).free),
@@ -131,16 +135,32 @@ def memory_needed(model: str) -> int | None:
     return weights // 2 + _BESIDE_WEIGHTS_BYTES if weights else None  # 16 bits become 8
 
 
-def check_memory(free: int, needed: int | None) -> Check:
-    """Check that the model fits into the free memory; `needed` is None if it is not known how much it takes."""
+def memory_taken(model: str, backend: Backend, remote: RemoteAddress) -> int:
+    """Return the memory that the model's engine has, in bytes; 0 if none runs."""
+    taken = 0
+    with suppress(DraftlineError, psutil.Error):  # no folder for its files, or it has just ended
+        for process in HostLauncher(EngineOptions(model=model, backend=backend, remote=remote)).processes():
+            taken += process.memory_info().rss
+    return taken
+
+
+def check_memory(free: int, needed: int | None, taken: int = 0) -> Check:
+    """Check that the model fits into the free memory and what its engine has.
+
+    Args:
+        free: Free memory, in bytes.
+        needed: Memory that the engine takes with the model, in bytes; None if that is not known.
+        taken: What of it the engine has, in bytes.
+    """
     found = f"{free / _GIB:.1f} GiB free"
     if needed is None:
         return Check("memory", "ok", found)
-    found = f"the model needs {needed / _GIB:.1f} GiB, {found}"
-    if free >= needed:
+    has = f"its engine has {taken / _GIB:.1f} GiB, " if taken else ""
+    found = f"the model needs {needed / _GIB:.1f} GiB, {has}{found}"
+    if free + taken >= needed:
         return Check("memory", "ok", found)
     advice = "Close other programs, or choose a smaller model."
-    return Check("memory", "warn" if free >= needed // 2 else "fail", found, advice)
+    return Check("memory", "warn" if free + taken >= needed // 2 else "fail", found, advice)
 
 
 def check_cpu(flags: frozenset[str]) -> Check:

@@ -26,6 +26,12 @@ def test_less_free_memory_than_the_model_needs_is_a_warning_and_much_less_a_fail
     assert check.found == f"the model needs 2.0 GiB, {free / GIB:.1f} GiB free"
 
 
+def test_what_the_running_engine_has_counts_as_memory_for_its_model():
+    check = check_memory(GIB // 4, 2 * GIB, taken=2 * GIB)
+    assert check.state == "ok"
+    assert check.found == "the model needs 2.0 GiB, its engine has 2.0 GiB, 0.2 GiB free"
+
+
 def test_the_memory_that_is_needed_is_that_of_the_model_and_no_verdict_if_it_is_not_known(tiny_qwen2):
     weights = (tiny_qwen2 / "model.safetensors").stat().st_size
     assert memory_needed(str(tiny_qwen2)) - memory_needed("default") == weights // 2 - DEFAULT_PACKAGE.size_bytes

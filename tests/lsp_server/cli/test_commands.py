@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from completion.remote.address import RemoteAddress
+from lsp_server.cli.checks import memory_taken
 from lsp_server.cli.main import main
 
 SOURCE = "def add(first, second):\n    return first + second\n\nclass Stack:\n    "
@@ -100,6 +102,13 @@ def test_doctor_says_where_the_engines_memory_is(engine, capsys, monkeypatch):
     assert resident > 50
     assert sum(float(size.replace(",", "")) for size in sizes.values()) == pytest.approx(resident, abs=0.5)
     assert "Not in this process: its parser process" in printed
+
+
+def test_doctor_counts_the_memory_of_a_running_engine_and_none_if_it_does_not_run(engine, source):
+    main(["complete", f"{source}:1:1", "--json", "--max-tokens", "1", *engine])
+    model, backend = engine[1::2]
+    assert memory_taken(model, backend, RemoteAddress()) > 50e6
+    assert memory_taken("a-model-that-nobody-started", backend, RemoteAddress()) == 0
 
 
 def test_serve_refuses_a_second_engine_for_the_same_model(engine, capsys):
