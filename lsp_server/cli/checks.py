@@ -36,8 +36,8 @@ _BESIDE_WEIGHTS_BYTES = 210_000_000
 printed 694 MB with the default model, whose file has 491 MB."""
 _ROUNDED_BACKENDS = ("auto", "int8", "q4")
 """Backends whose weights take about as much memory as a packaged model's file, or half of weights in 16 bits."""
-_CONVERSION_DISK_BYTES = 3 * _GIB
-"""Disk space that the conversion of the default model takes."""
+_PREPARATION_DISK_BYTES = 3 * _GIB
+"""Disk space for preparing a model that is no packaged one: as much as the default model takes."""
 _MIN_NEOVIM = (0, 11)
 _FAST_FLAGS = ("avx512vnni", "avxvnni", "amx-int8", "dotprod")
 """LLVM's names of instruction sets with fast integer products. Without them everything works, but more slowly."""
@@ -183,15 +183,16 @@ def check_device(gpu: str) -> Check:
 
 
 def check_disk(model: str, free_bytes: int) -> Check:
-    """Check that the disk has room for converting the model. A lack fails only if the model is not converted yet."""
-    found = f"{free_bytes / _GIB:.1f} GiB free at {cache_dir()}"
-    if free_bytes >= _CONVERSION_DISK_BYTES:
-        return Check("disk", "ok", found)
+    """Check that the disk has room for preparing the model. A lack fails only if the model must still be converted."""
     packaged = model_store.packaged_model(model)
-    is_converted = packaged and model_list.packaged_status(packaged).state is model_list.ModelState.CONVERTED
-    needed = f"Converting the model takes {_CONVERSION_DISK_BYTES // _GIB} GiB."
-    advice = f"{needed} Free some space, or set DRAFTLINE_CACHE_DIR to a folder on another disk."
-    return Check("disk", "warn" if is_converted else "fail", found, advice)
+    conversion = model_store.bytes_until_converted(packaged) if packaged else 0
+    needed = max(conversion, packaged.size_bytes) if packaged else _PREPARATION_DISK_BYTES
+    found = f"{free_bytes / _GIB:.1f} GiB free at {cache_dir()}"
+    if free_bytes >= needed:
+        return Check("disk", "ok", found)
+    takes = f"Preparing the model takes up to {needed / _GIB:.1f} GiB."
+    advice = f"{takes} Free some space, or set DRAFTLINE_CACHE_DIR to a folder on another disk."
+    return Check("disk", "fail" if conversion else "warn", found, advice)
 
 
 def check_server(model: str, remote: RemoteAddress) -> list[Check]:
