@@ -29,7 +29,7 @@ from completion.model.int8.kernels.sizes import (
     STORE,
     group_width,
 )
-from completion.model.int8.packed_weights import _map
+from completion.model.int8.packed_weights import read_packed
 from completion.model.int8.packing import write_packed
 from completion.model.int8.quantized import QuantizedTransformer
 from completion.progress import silent
@@ -98,7 +98,7 @@ def logits(folder, form):
     """Return the logits of a prefill, a tree, and a chain after a commit and after a move of keys."""
     with tempfile.TemporaryDirectory() as packed:
         write_packed(folder, Path(packed), form, silent)
-        model = QuantizedTransformer(_map(Path(packed)), 1)
+        model = QuantizedTransformer(read_packed(Path(packed), mapped=True), 1)
         cache, found = model.new_cache(256), []
         found.append(rows_of(model.prefill(tokens(37), slots(37), cache, range(37)), 37))
         found.append(rows_of(model.score(tokens(13, 1), PARENTS, cache), 13))
