@@ -15,7 +15,8 @@ from completion.model.int8.int8_sections import pack_matrix
 from completion.model.int8.kernels import kernel_sources
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
-from completion.model.int8.kernels.int8_product import Inputs, Matrix, Target, multiply_panel
+from completion.model.int8.kernels.instructions.amx import configure, release
+from completion.model.int8.kernels.int8_product import Inputs, Matrix, Target, multiply_panel, uses_amx
 from completion.model.int8.kernels.row_operations import quantise_row
 from completion.model.int8.kernels.sizes import (
     ADD,
@@ -49,8 +50,13 @@ def _compiled(sources):
             return
         for row in range(len(x)):
             quantise_row(x[row].ctypes.data, row, inputs)
+        by_amx = uses_amx(len(x), inputs.group_width)
+        if by_amx:
+            configure(0)
         for panel in range(panels):
             multiply_panel(len(x), panel, inputs, matrix, target, sums.ctypes.data)
+        if by_amx:
+            release(0)
 
     return multiply
 
