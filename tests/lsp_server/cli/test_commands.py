@@ -76,6 +76,13 @@ def test_commands_use_the_engine_of_the_users_settings_unless_they_name_another(
     assert "An engine already serves this model" in capsys.readouterr().err
 
 
+def test_commands_say_once_what_is_wrong_in_the_users_settings(engine, source, users_file, capsys):
+    users_file.write_text('modle = "x"')
+    for command in (["doctor", *engine], ["complete", f"{source}:2:12", "--json", "--max-tokens", "4", *engine]):
+        main(command)
+        assert capsys.readouterr().err.count(f'draftline: {users_file}: there is no setting "modle"') == 1
+
+
 def test_doctor_starts_the_engine_and_completes(engine, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")  # no cell of the table is folded, however long the model's path is
     main(["doctor", *engine])
