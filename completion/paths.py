@@ -50,6 +50,11 @@ def writing_to(folder: Path, variable: str) -> Iterator[None]:
         ) from error
 
 
+def expanded(path: str) -> Path:
+    """Return a path with a home folder in the place of a leading `~` or `~user`; as it is if there is no such user."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - pathlib raises RuntimeError without such a user
+
+
 def module_environment() -> dict[str, str]:
     """Return an environment in which `python -P -m` finds draftline's packages, as this process does."""
     root = str(Path(__file__).parents[1])

@@ -6,11 +6,11 @@ import argparse
 import ipaddress
 import os
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 from completion.errors import ConfigurationError
+from completion.paths import expanded
 
 Kind = Literal["llama-server", "vllm", "draftline"]
 """Kind of a server: a model server, or an engine host of draftline."""
@@ -93,7 +93,7 @@ class RemoteAddress:
             return _usable(os.environ.get(self.token_env, ""), f"The environment variable {self.token_env}")
         if not self.token_file:
             return ""
-        path = Path(self.token_file).expanduser()
+        path = expanded(self.token_file)
         try:
             with path.open("rb") as file:
                 text = file.read(_MAX_TOKEN_BYTES).decode("utf-8")

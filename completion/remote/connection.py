@@ -14,11 +14,11 @@ import ssl
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ConfigurationError, RemoteInterruptedError, RemoteServerError
+from completion.paths import expanded
 from completion.remote.address import RemoteAddress
 from completion.remote.sockets import connected, end
 
@@ -175,7 +175,7 @@ class Connection:
 
 def _context(address: RemoteAddress) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cafile=Path(address.ca_file).expanduser() if address.ca_file else None)
+        return ssl.create_default_context(cafile=expanded(address.ca_file) if address.ca_file else None)
     except OSError as error:  # ssl.SSLError, too
         raise ConfigurationError(f"The engine's ca_file {address.ca_file} cannot be read ({error}).") from error
 

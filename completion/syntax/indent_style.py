@@ -28,11 +28,12 @@ class IndentStyle:
         """Detect the style of the text near the cursor.
 
         The cursor's line is being typed, so it counts only if no other is indented: in a new file it begins with what
-        the editor inserted.
+        the editor inserted. That is no level after a line that ends within brackets.
         """
         before, after = prefix[-_SAMPLE:], suffix[:_SAMPLE]
         above, line = before[: before.rfind("\n") + 1], before[before.rfind("\n") + 1 :]
-        return cls(_unit(above + after[after.find("\n") + 1 :]) or _unit(line + "|"))
+        in_brackets = above.rstrip().endswith(("(", "[", ","))
+        return cls(_unit(above + after[after.find("\n") + 1 :]) or _unit("" if in_brackets else line + "|"))
 
 
 def columns(blanks: str) -> int:

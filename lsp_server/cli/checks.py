@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import psutil
 
+from completion.backend import Backend
 from completion.cancellation import CancelToken
 from completion.errors import DraftlineError
 from completion.host.process.address import host_address
@@ -23,10 +24,11 @@ from completion.host.process.endpoint import endpoint_at
 from completion.memory import free_bytes
 from completion.model.int8.kernels.processor import processor_features
 from completion.model.store import model_list, model_store
-from completion.paths import cache_dir
+from completion.paths import cache_dir, expanded
 from completion.progress import silent
 from completion.remote.address import RemoteAddress
 from completion.version import version
+from lsp_server.engine.launcher import EngineOptions, HostLauncher
 
 _GIB = 1 << 30
 _BESIDE_WEIGHTS_BYTES = 210_000_000
@@ -34,8 +36,8 @@ _BESIDE_WEIGHTS_BYTES = 210_000_000
 printed 694 MB with the default model, whose file has 491 MB."""
 _ROUNDED_BACKENDS = ("auto", "int8", "q4")
 """Backends whose weights take about as much memory as a packaged model's file, or half of weights in 16 bits."""
-_CONVERSION_DISK_BYTES = 3 * _GIB
-"""Disk space that the conversion of the default model takes."""
+_PREPARATION_DISK_BYTES = 3 * _GIB
+"""Disk space for preparing a model that is no packaged one: as much as the default model takes."""
 _MIN_NEOVIM = (0, 11)
 _FAST_FLAGS = ("avx512vnni", "avxvnni", "amx-int8", "dotprod")
 """LLVM's names of instruction sets with fast integer products. Without them everything works, but more slowly."""
@@ -70,7 +72,7 @@ class Check:
     advice: str = ""
 
 
-def machine_checks(model: str, reason: str, backend: str, remote: RemoteAddress) -> list[Check]:
+def machine_checks(model: str, reason: str, backend: Backend, remote: RemoteAddress) -> list[Check]:
     """Run every check that needs no engine, in the order in which a completion depends on them.
 
     Args:
@@ -85,11 +87,12 @@ def machine_checks(model: str, reason: str, backend: str, remote: RemoteAddress)
     if remote.url and not remote.is_second:
         editors = check_editors(shutil.which, _first_line)
         return [check_version(), *server, check_socket(model, backend, remote), editors]
+    needed = memory_needed(model) if backend in _ROUNDED_BACKENDS else None
     return [
         check_version(),
         *server,
         check_model(model, reason),
-        check_memory(free_bytes(), memory_needed(model) if backend in _ROUNDED_BACKENDS else None),
+        check_memory(free_bytes(), needed, memory_taken(model, backend, remote)),
         check_cpu(processor_features()),
         check_device(_gpu_name()),
         check_disk(model, shutil.disk_usage(cache_dir()).free),
@@ -107,7 +110,7 @@ def check_model(model: str, reason: str) -> Check:
     """Check that the model is there, or can be converted or downloaded. Say where it came from, and why this one."""
     packaged = model_store.packaged_model(model)
     if packaged is None:
-        path = Path(model).expanduser()
+        path = expanded(model)
         if path.exists():
             return Check("model", "ok", f"{path}\n{reason}")
         advice = f"draftline tries to download it at its first use. To do it now: draftline models get {model}"
@@ -125,23 +128,39 @@ def memory_needed(model: str) -> int | None:
     packaged = model_store.packaged_model(model)
     if packaged is not None:
         return packaged.size_bytes + _BESIDE_WEIGHTS_BYTES
-    path = Path(model).expanduser()
+    path = expanded(model)
     if path.is_file():
         return path.stat().st_size + _BESIDE_WEIGHTS_BYTES
     weights = sum(file.stat().st_size for file in path.glob("*.safetensors"))
     return weights // 2 + _BESIDE_WEIGHTS_BYTES if weights else None  # 16 bits become 8
 
 
-def check_memory(free: int, needed: int | None) -> Check:
-    """Check that the model fits into the free memory; `needed` is None if it is not known how much it takes."""
+def memory_taken(model: str, backend: Backend, remote: RemoteAddress) -> int:
+    """Return the memory that the model's engine has, in bytes; 0 if none runs."""
+    taken = 0
+    with suppress(DraftlineError, psutil.Error):  # no folder for its files, or it has just ended
+        for process in HostLauncher(EngineOptions(model=model, backend=backend, remote=remote)).processes():
+            taken += process.memory_info().rss
+    return taken
+
+
+def check_memory(free: int, needed: int | None, taken: int = 0) -> Check:
+    """Check that the model fits into the free memory and what its engine has.
+
+    Args:
+        free: Free memory, in bytes.
+        needed: Memory that the engine takes with the model, in bytes; None if that is not known.
+        taken: What of it the engine has, in bytes.
+    """
     found = f"{free / _GIB:.1f} GiB free"
     if needed is None:
         return Check("memory", "ok", found)
-    found = f"the model needs {needed / _GIB:.1f} GiB, {found}"
-    if free >= needed:
+    has = f"its engine has {taken / _GIB:.1f} GiB, " if taken else ""
+    found = f"the model needs {needed / _GIB:.1f} GiB, {has}{found}"
+    if free + taken >= needed:
         return Check("memory", "ok", found)
     advice = "Close other programs, or choose a smaller model."
-    return Check("memory", "warn" if free >= needed // 2 else "fail", found, advice)
+    return Check("memory", "warn" if free + taken >= needed // 2 else "fail", found, advice)
 
 
 def check_cpu(flags: frozenset[str]) -> Check:
@@ -164,15 +183,16 @@ def check_device(gpu: str) -> Check:
 
 
 def check_disk(model: str, free_bytes: int) -> Check:
-    """Check that the disk has room for converting the model. A lack fails only if the model is not converted yet."""
-    found = f"{free_bytes / _GIB:.1f} GiB free at {cache_dir()}"
-    if free_bytes >= _CONVERSION_DISK_BYTES:
-        return Check("disk", "ok", found)
+    """Check that the disk has room for preparing the model. A lack fails only if the model must still be converted."""
     packaged = model_store.packaged_model(model)
-    is_converted = packaged and model_list.packaged_status(packaged).state is model_list.ModelState.CONVERTED
-    needed = f"Converting the model takes {_CONVERSION_DISK_BYTES // _GIB} GiB."
-    advice = f"{needed} Free some space, or set DRAFTLINE_CACHE_DIR to a folder on another disk."
-    return Check("disk", "warn" if is_converted else "fail", found, advice)
+    conversion = model_store.bytes_until_converted(packaged) if packaged else 0
+    needed = max(conversion, packaged.size_bytes) if packaged else _PREPARATION_DISK_BYTES
+    found = f"{free_bytes / _GIB:.1f} GiB free at {cache_dir()}"
+    if free_bytes >= needed:
+        return Check("disk", "ok", found)
+    takes = f"Preparing the model takes up to {needed / _GIB:.1f} GiB."
+    advice = f"{takes} Free some space, or set DRAFTLINE_CACHE_DIR to a folder on another disk."
+    return Check("disk", "fail" if conversion else "warn", found, advice)
 
 
 def check_server(model: str, remote: RemoteAddress) -> list[Check]:

@@ -46,10 +46,10 @@ def execute(options: argparse.Namespace) -> int:
 async def _print_json(options: argparse.Namespace, request: CompletionRequest) -> None:
     from rich.console import Console
 
-    from lsp_server.cli.engine_arguments import connected_client
+    from lsp_server.cli.engine_arguments import connected_client, options_of
 
     last = CompletionEvent(())
-    async with connected_client(options, Console(stderr=True)) as client:
+    async with connected_client(options_of(options), Console(stderr=True)) as client:
         async with aclosing(client.complete(request)) as events:
             async for event in events:
                 last = event
@@ -75,11 +75,11 @@ def _json_of(event: CompletionEvent, model: str, device: str) -> dict[str, Any]:
 async def _print_text(options: argparse.Namespace, request: CompletionRequest) -> None:
     from rich.console import Console
 
-    from lsp_server.cli.engine_arguments import connected_client
+    from lsp_server.cli.engine_arguments import connected_client, options_of
     from lsp_server.cli.streaming import print_after, print_before, stream_completion
 
     console = Console(highlight=False)
-    async with connected_client(options, Console(stderr=True)) as client:
+    async with connected_client(options_of(options), Console(stderr=True)) as client:
         if console.is_terminal:
             print_before(console, request.prefix, 1)
         shown = await stream_completion(client, request, console)

@@ -69,12 +69,12 @@ def examples() -> list[Example]:
 async def _run(options: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from lsp_server.cli.engine_arguments import connected_client
+    from lsp_server.cli.engine_arguments import connected_client, options_of
     from lsp_server.cli.streaming import print_after, print_before, stream_completion
 
     console = Console(highlight=False)
     started = time.perf_counter()
-    async with connected_client(options, Console(stderr=True)) as client:
+    async with connected_client(options_of(options), Console(stderr=True)) as client:
         status = client.status
         console.print(f"{status.model} on {status.device}, ready in {time.perf_counter() - started:.1f} s")
         rows = []

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lsp_server.cli.checks import Check
+    from lsp_server.engine.launcher import EngineOptions
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -42,7 +43,7 @@ def execute(options: argparse.Namespace) -> int:
     reason = _reason(options.model, engine.model)
     checks, memory = machine_checks(engine.model, reason, engine.backend, engine.remote), None
     if not options.no_engine:
-        of_engine, memory = asyncio.run(_engine_checks(options, console))
+        of_engine, memory = asyncio.run(_engine_checks(engine, console))
         checks += of_engine
     _print_table(console, checks)
     if memory is not None:
@@ -62,7 +63,7 @@ def _reason(asked: str | None, users: str) -> str:
     return "It is the default, because size alone did not make suggestions better: docs/models.md."
 
 
-async def _engine_checks(options: argparse.Namespace, console: Console) -> tuple[list[Check], Mapping[str, Any] | None]:
+async def _engine_checks(options: EngineOptions, console: Console) -> tuple[list[Check], Mapping[str, Any] | None]:
     """Start the engine and complete one line with it; return the checks, and where its memory is if it answers."""
     import time
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 
 from rich.console import Console
 
@@ -14,7 +14,7 @@ from completion.request import Layout, Mode
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.status import EngineStatus
-from lsp_server.settings.config import users_settings
+from lsp_server.settings.config import users_settings, with_option
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,14 +39,22 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def options_of(options: argparse.Namespace) -> EngineOptions:
-    """Return the engine of the user's own settings file, which is the editor's, with what the command line replaces."""
-    users = EngineOptions.of_settings(users_settings(), is_editor=False)
-    names = ("model", "backend", "threads", "gpu_memory_share")
-    return replace(users, **{name: value for name in names if (value := getattr(options, name, None)) is not None})
+    """Return the engine of the user's own settings file, which is the editor's, with what the command line replaces.
+
+    What is wrong in that file is printed to the standard error.
+
+    Raises:
+        ConfigurationError: An option has a value that its setting may not have.
+    """
+    settings = users_settings(lambda problem: print(f"draftline: {problem}", file=sys.stderr))
+    for name in ("model", "backend", "threads", "gpu_memory_share"):
+        if (value := getattr(options, name, None)) is not None:
+            settings = with_option(settings, name, value)
+    return EngineOptions.of_settings(settings, is_editor=False)
 
 
 @asynccontextmanager
-async def connected_client(options: argparse.Namespace, console: Console) -> AsyncIterator[EngineClient]:
+async def connected_client(options: EngineOptions, console: Console) -> AsyncIterator[EngineClient]:
     """Provide a client whose engine is ready, and show the loading progress on the console.
 
     Raises:
@@ -59,10 +67,9 @@ async def connected_client(options: argparse.Namespace, console: Console) -> Asy
                 percent = f" {status.percent:.0f} %" if status.state == "loading" else ""
                 line.update(f"{status.sentence}{percent}")
 
-            chosen = options_of(options)
-            if chosen.remote.url:  # a command in a terminal asks for this itself
-                console.print(f"The text goes to {chosen.remote.shown()}.", highlight=False)
-            client = EngineClient(chosen, show)
+            if options.remote.url:  # a command in a terminal asks for this itself
+                console.print(f"The text goes to {options.remote.shown()}.", highlight=False)
+            client = EngineClient(options, show)
             stack.push_async_callback(client.close)
             await client.connect()
         yield client

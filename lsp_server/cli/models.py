@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from completion.model.store import model_list, model_store
+from completion.paths import expanded
 from completion.progress import Progress as ProgressCallback
 
 _COLOURS = {"missing": "yellow", "found": "cyan", "converted": "green", "damaged": "red"}
@@ -80,7 +80,7 @@ def _get(console: Console, spec: str) -> int:
         print(f"draftline: {sentence}", file=sys.stderr)
         raise
     console.print(f"{escape(loaded.name)} is ready. Its first use needs no further preparation.", soft_wrap=True)
-    if spec != "default" and not Path(spec).expanduser().exists():
+    if spec != "default" and not expanded(spec).exists():
         console.print(f"To use it, set in your settings: model = {spec!r}", soft_wrap=True, markup=False)
     return 0
 

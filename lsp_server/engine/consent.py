@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from completion.errors import StorageError
-from completion.paths import state_dir
+from completion.paths import expanded, state_dir
 from completion.remote.address import RemoteAddress
 from lsp_server.settings.config import remote_address
 from lsp_server.settings.shared_file import SharedFile
@@ -148,7 +148,7 @@ def _by_rules(rules: Sequence[str], path: Path | None, resolved: Callable[[Path]
     found: tuple[int, bool] | None = None
     for rule in rules:
         name = rule.removeprefix("!")
-        folder = Path(name).expanduser()
+        folder = expanded(name)
         if name == "*":
             length = 0
         elif path is not None and folder.is_absolute() and path.is_relative_to(folder := resolved(folder)):
@@ -162,4 +162,4 @@ def _by_rules(rules: Sequence[str], path: Path | None, resolved: Callable[[Path]
 
 def allows_part(rules: Sequence[str], folder: Path) -> bool:
     """Return whether the setting `engine_send` allows a folder inside another one."""
-    return any(Path(rule).expanduser().is_relative_to(folder) for rule in rules if not rule.startswith("!"))
+    return any(expanded(rule).is_relative_to(folder) for rule in rules if not rule.startswith("!"))

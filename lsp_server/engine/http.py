@@ -21,6 +21,7 @@ from completion.host.process.clients import CLIENT_HEADER
 from completion.host.process.endpoint import Endpoint, endpoint_at
 from completion.host.process.keep_alive import keep_alive_options
 from completion.host.wire import decode_event, decode_next_edits, encode
+from completion.paths import expanded
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.event_stream import EventReader, ServerEvent
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostSilentError
@@ -211,7 +212,7 @@ def connection_to(path: Path | None, options: EngineOptions) -> EngineConnection
 
 def _certificates(endpoint: Endpoint) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cafile=Path(endpoint.ca_file).expanduser() if endpoint.ca_file else None)
+        return ssl.create_default_context(cafile=expanded(endpoint.ca_file) if endpoint.ca_file else None)
     except OSError as error:  # ssl.SSLError, too
         raise ConfigurationError(f"The engine's ca_file {endpoint.ca_file} cannot be read ({error}).") from error
 

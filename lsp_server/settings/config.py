@@ -7,7 +7,7 @@ import difflib
 import itertools
 import reprlib
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_origin
@@ -116,14 +116,31 @@ def remote_address(settings: Settings) -> RemoteAddress:
     return RemoteAddress(**{name: getattr(settings, f"engine_{name}") for name in names})
 
 
-def users_settings() -> Settings:
-    """Return the settings of the user's own file, for commands in a terminal."""
-    return load(user_file(), [], [])[0]
+def users_settings(report: Callable[[str], None] = lambda _problem: None) -> Settings:
+    """Return the settings of the user's own file, for commands in a terminal.
+
+    Args:
+        report: Called with an error message for the file, or for each value, that is ignored.
+    """
+    settings, problems = load(user_file(), [], [])
+    for problem in problems:
+        report(problem)
+    return settings
 
 
 def users_remote_address() -> RemoteAddress:
     """Return the address of the model server that the user's own file names, for commands in a terminal."""
     return remote_address(users_settings())
+
+
+def with_option(settings: Settings, name: str, value: object) -> Settings:
+    """Return the settings with the value of the command line's option of the same name.
+
+    Raises:
+        ConfigurationError: The value is invalid for this setting.
+    """
+    checked = _checked(name, value, Source("command line", {}), f"--{name.replace('_', '-')}")
+    return dataclasses.replace(settings, **{name: checked})
 
 
 def with_text(settings: Settings, name: str, text: str) -> Settings:

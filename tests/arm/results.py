@@ -15,7 +15,8 @@ from completion.model.int8.int8_sections import pack_matrix
 from completion.model.int8.kernels import kernel_sources
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
-from completion.model.int8.kernels.int8_product import Inputs, Matrix, Target, multiply_panel
+from completion.model.int8.kernels.instructions.amx import configure, release
+from completion.model.int8.kernels.int8_product import Inputs, Matrix, Target, multiply_panel, uses_amx
 from completion.model.int8.kernels.row_operations import quantise_row
 from completion.model.int8.kernels.sizes import (
     ADD,
@@ -29,7 +30,7 @@ from completion.model.int8.kernels.sizes import (
     STORE,
     group_width,
 )
-from completion.model.int8.packed_weights import _map
+from completion.model.int8.packed_weights import read_packed
 from completion.model.int8.packing import write_packed
 from completion.model.int8.quantized import QuantizedTransformer
 from completion.progress import silent
@@ -49,8 +50,13 @@ def _compiled(sources):
             return
         for row in range(len(x)):
             quantise_row(x[row].ctypes.data, row, inputs)
+        by_amx = uses_amx(len(x), inputs.group_width)
+        if by_amx:
+            configure(0)
         for panel in range(panels):
             multiply_panel(len(x), panel, inputs, matrix, target, sums.ctypes.data)
+        if by_amx:
+            release(0)
 
     return multiply
 
@@ -98,7 +104,7 @@ def logits(folder, form):
     """Return the logits of a prefill, a tree, and a chain after a commit and after a move of keys."""
     with tempfile.TemporaryDirectory() as packed:
         write_packed(folder, Path(packed), form, silent)
-        model = QuantizedTransformer(_map(Path(packed)), 1)
+        model = QuantizedTransformer(read_packed(Path(packed), mapped=True), 1)
         cache, found = model.new_cache(256), []
         found.append(rows_of(model.prefill(tokens(37), slots(37), cache, range(37)), 37))
         found.append(rows_of(model.score(tokens(13, 1), PARENTS, cache), 13))

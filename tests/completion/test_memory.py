@@ -39,6 +39,15 @@ def test_free_memory_is_what_the_machine_and_the_container_have_left() -> None:
         assert free < int(limit.read_text())
 
 
+@pytest.mark.parametrize(("used", "free"), [(2 << 30, 60 << 20), ((2 << 30) + (99 << 20), 0)])
+def test_contents_of_files_that_a_container_keeps_in_memory_count_as_free(tmp_path: Path, used: int, free: int) -> None:
+    (tmp_path / "memory.max").write_text(f"{2 << 30}\n")
+    (tmp_path / "memory.current").write_text(f"{used}\n")
+    (tmp_path / "memory.stat").write_text(f"anon 1\nfile 7\ninactive_file {40 << 20}\nactive_file {20 << 20}\n")
+
+    assert free_bytes(tmp_path) == free
+
+
 def test_only_pages_that_were_written_are_resident_and_each_byte_counts_once() -> None:
     page = mmap.PAGESIZE
     memory = mmap.mmap(-1, 64 * page)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from completion.errors import PermissionsError
-from completion.paths import runtime_dir, state_dir, writing_to
+from completion.paths import expanded, runtime_dir, state_dir, writing_to
 from completion.version import version
 
 DEFAULT_MODEL_NAME = "default"
@@ -81,7 +81,7 @@ def normal_model(model: str) -> str:
     A plain name never means a folder. The working directory is the user's project, which may contain a folder with
     that name.
     """
-    path = Path(model).expanduser()
+    path = expanded(model)
     is_path = len(path.parts) > 1 or model.startswith(".") or path.suffix.lower() == ".gguf"
     return str(path.resolve()) if is_path and path.exists() else model
 

@@ -26,7 +26,7 @@ GGUF_NAME = "model.gguf"
 """Name of the GGUF file in a folder that was converted from one: its blocks are multiplied as they are."""
 CHAT_TEMPLATE_NAME = "chat_template.jinja"
 """Name of the file with a model's chat template, as in transformers; empty if the model has none."""
-WAIT_LIMIT_S = 1800.0  # longer than any conversion
+WAIT_LIMIT_S = 1800.0  # longer than any conversion takes for its next byte
 _RECORD = "source.json"
 _NAME_LENGTH = 40  # of a model's name in those of its packed forms: paths are short on Windows
 
@@ -108,7 +108,7 @@ def convert_once(source: Source, fill: Callable[[Path, Progress], str], progress
         The folder.
 
     Raises:
-        StorageError: The disk is full or read-only, or another process takes longer than half an hour.
+        StorageError: The disk is full or read-only, or another process makes no progress for half an hour.
     """
     target = source.folder
     if is_complete(target):
@@ -201,18 +201,25 @@ def _write_record(source: Source, origin: str, folder: Path) -> None:
 
 @contextmanager
 def lock_held(folder: Path, progress: Progress, expected_bytes: int) -> Iterator[None]:
-    """Hold the folder's lock; while another process has it, report that process's progress."""
+    """Hold the folder's lock; while another process has it, report that process's progress.
+
+    Raises:
+        StorageError: The other process has written nothing into the folder for half an hour.
+    """
     lock = FileLock(folder.with_name(f"{folder.name}.lock"))
-    deadline = time.monotonic() + WAIT_LIMIT_S
+    written, deadline = -1, 0.0
     while True:
         try:
             lock.acquire(timeout=0.5)
             break
         except Timeout as error:
-            if time.monotonic() > deadline:
+            before, written = written, _tree_bytes(folder) + _tree_bytes(partial_folder(folder))
+            if written != before:
+                deadline = time.monotonic() + WAIT_LIMIT_S
+            elif time.monotonic() > deadline:
                 raise StorageError(
-                    f"Another draftline process has held {lock.lock_file} for {WAIT_LIMIT_S / 60:.0f} minutes. "
-                    "End that process and try again."
+                    f"Another draftline process has held {lock.lock_file} for {WAIT_LIMIT_S / 60:.0f} minutes without "
+                    "progress. End that process and try again."
                 ) from error
             done = folder_bytes(partial_folder(folder)) / expected_bytes if expected_bytes else 0.0
             progress("Waiting for another draftline process that prepares the model", min(done, 1.0))
@@ -220,3 +227,8 @@ def lock_held(folder: Path, progress: Progress, expected_bytes: int) -> Iterator
         yield
     finally:
         lock.release()
+
+
+def _tree_bytes(folder: Path) -> int:
+    """Return the size of the files in a folder and below it, 0 if it does not exist."""
+    return sum(max(0, size_of(Path(parent, name))) for parent, _, names in os.walk(folder) for name in names)

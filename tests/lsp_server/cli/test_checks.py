@@ -1,8 +1,12 @@
 """`draftline doctor`: the state and the advice of each check."""
 
+import json
+
 import pytest
 
 from completion.model.int8.kernels.processor import processor_features
+from completion.model.store.converted_models import CONVERSION_VERSION
+from completion.model.store.model_store import packaged_source
 from completion.model.store.packaged_models import DEFAULT_PACKAGE, LARGER_PACKAGE
 from completion.remote.address import RemoteAddress
 from lsp_server.cli.checks import (
@@ -24,6 +28,12 @@ def test_less_free_memory_than_the_model_needs_is_a_warning_and_much_less_a_fail
     check = check_memory(int(free), 2 * GIB)
     assert check.state == state
     assert check.found == f"the model needs 2.0 GiB, {free / GIB:.1f} GiB free"
+
+
+def test_what_the_running_engine_has_counts_as_memory_for_its_model():
+    check = check_memory(GIB // 4, 2 * GIB, taken=2 * GIB)
+    assert check.state == "ok"
+    assert check.found == "the model needs 2.0 GiB, its engine has 2.0 GiB, 0.2 GiB free"
 
 
 def test_the_memory_that_is_needed_is_that_of_the_model_and_no_verdict_if_it_is_not_known(tiny_qwen2):
@@ -78,11 +88,23 @@ def test_doctor_says_which_model_serves_and_why(runtime, tiny_qwen2, capsys, mon
     assert "It is the one of --model." in printed("--model", "default")
 
 
-def test_a_full_disk_fails_unless_the_model_is_converted(tmp_path, monkeypatch):
+def test_a_disk_without_room_for_the_conversion_of_the_model_fails(tmp_path, monkeypatch):
     monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path))
     assert check_disk("default", 100 * GIB).state == "ok"
     full = check_disk("default", GIB // 2)
     assert (full.state, "DRAFTLINE_CACHE_DIR" in full.advice) == ("fail", True)
+    assert check_disk(LARGER_PACKAGE.name, 4 * GIB).state == "fail"
+
+
+def test_a_full_disk_is_a_warning_if_no_model_must_be_converted(tmp_path, monkeypatch, tiny_qwen2):
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path))
+    assert check_disk(str(tiny_qwen2), GIB // 2).state == "warn"
+    folder = packaged_source(DEFAULT_PACKAGE).folder
+    folder.mkdir()
+    record = {"conversion": CONVERSION_VERSION, "source": {}, "files": {}}
+    (folder / "source.json").write_text(json.dumps(record))
+    assert check_disk("default", GIB).state == "ok"
+    assert check_disk("default", 0).state == "warn"
 
 
 def test_a_socket_folder_that_other_users_can_access_fails_with_what_to_do(tmp_path, monkeypatch):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from completion.remote.address import RemoteAddress
+from lsp_server.cli.checks import memory_taken
 from lsp_server.cli.main import main
 
 SOURCE = "def add(first, second):\n    return first + second\n\nclass Stack:\n    "
@@ -74,6 +76,13 @@ def test_commands_use_the_engine_of_the_users_settings_unless_they_name_another(
     assert "An engine already serves this model" in capsys.readouterr().err
 
 
+def test_commands_say_once_what_is_wrong_in_the_users_settings(engine, source, users_file, capsys):
+    users_file.write_text('modle = "x"')
+    for command in (["doctor", *engine], ["complete", f"{source}:2:12", "--json", "--max-tokens", "4", *engine]):
+        main(command)
+        assert capsys.readouterr().err.count(f'draftline: {users_file}: there is no setting "modle"') == 1
+
+
 def test_doctor_starts_the_engine_and_completes(engine, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")  # no cell of the table is folded, however long the model's path is
     main(["doctor", *engine])
@@ -102,6 +111,13 @@ def test_doctor_says_where_the_engines_memory_is(engine, capsys, monkeypatch):
     assert "Not in this process: its parser process" in printed
 
 
+def test_doctor_counts_the_memory_of_a_running_engine_and_none_if_it_does_not_run(engine, source):
+    main(["complete", f"{source}:1:1", "--json", "--max-tokens", "1", *engine])
+    model, backend = engine[1::2]
+    assert memory_taken(model, backend, RemoteAddress()) > 50e6
+    assert memory_taken("a-model-that-nobody-started", backend, RemoteAddress()) == 0
+
+
 def test_serve_refuses_a_second_engine_for_the_same_model(engine, capsys):
     main(["complete", f"{Path(__file__)}:1:1", "--json", "--max-tokens", "1", *engine])
     assert main(["serve", *engine]) == 1
@@ -123,6 +139,9 @@ def test_serve_stop_without_an_engine_says_so(engine, capsys):
         (["serve", "--tcp", "--tls-key", "k"], "--tls-certificate"),
         (["serve", "--tcp", "--tls-certificate", "no-such-file"], "no-such-file"),
         (["serve", "--session-memory", "25"], "from 0 to 1"),
+        (["serve", "--threads", "-1"], '"--threads" is -1; it must be between 0 and 1024'),
+        (["serve", "--gpu-memory-share", "nan"], "--gpu-memory-share"),
+        (["doctor", "--no-engine", "--model", ""], "--model"),
         (["serve", "--tcp", "0.0.0.0:8012", "--allow-local"], "--allow-local"),
         (["complete", "x.py:1:1", "--max-tokens", "0"], "--max-tokens"),
     ],

@@ -48,6 +48,25 @@ def test_a_damaged_model_is_reported_with_its_damaged_file_and_what_to_do(mine, 
     assert "draftline models remove mine-" in out
 
 
+@pytest.mark.parametrize("spec", [".", "..", "/", "models/..", "{}/elsewhere/{}", "{}/cache/models/{}.partial"])
+def test_only_a_converted_model_is_removed(mine, cache, tmp_path, capsys, spec):
+    main(["models", "get", str(mine)])
+    folder = next(cache.glob("models/mine-*/"))
+    folder.with_name(f"{folder.name}.partial").mkdir()
+    before = sorted(cache.rglob("*"))
+    spec = spec.format(tmp_path, folder.name)
+    assert main(["models", "remove", spec]) == 1
+    assert f"{spec!r} is not among the converted models" in capsys.readouterr().err
+    assert sorted(cache.rglob("*")) == before
+
+
+def test_a_model_is_removed_by_the_path_that_the_list_shows(mine, cache):
+    main(["models", "get", str(mine)])
+    folder = next(cache.glob("models/mine-*/"))
+    assert main(["models", "remove", str(folder)]) == 0
+    assert not folder.exists()
+
+
 def test_an_unknown_model_is_an_error_on_stderr(capsys):
     assert main(["models", "verify", "nothing-like-it"]) == 1
     assert "'nothing-like-it' is not among the converted models" in capsys.readouterr().err

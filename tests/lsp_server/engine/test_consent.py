@@ -49,6 +49,7 @@ class User:
         (["!/home/ada/work", "*"], False),
         (["!/home/ada/work", "/home/ada/work/app", "*"], True),
         (["*", "!/home/ada/work/app/a.py"], False),
+        (["*", "!~no-such-user/work"], True),
     ],
 )
 async def test_the_longest_folder_of_the_setting_that_contains_the_file_decides(tmp_path, rules, expected):

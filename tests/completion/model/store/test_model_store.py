@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from completion.errors import ModelDamagedError, ModelNotFoundError, StorageError
-from completion.model.store import converted_models, model_list
+from completion.model.store import converted_models, model_list, model_store
 from completion.model.store.model_list import ModelState, packaged_status
 from completion.model.store.model_store import prepare, prepare_packaged
 from completion.model.store.packaged_models import DEFAULT_PACKAGE, PackagedModel, installed_parts
@@ -103,6 +103,18 @@ def test_an_altered_part_is_damaged_and_the_message_has_both_sums_and_the_part(p
     assert list((cache / "models").glob("tiny*/")) == []
 
 
+def test_a_model_with_damaged_packages_is_not_converted_and_cannot_be_verified_or_removed(
+    packaged, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(model_store, "PACKAGED_MODELS", (packaged,))
+    monkeypatch.setattr(model_list, "PACKAGED_MODELS", (packaged,))
+    part(tmp_path, 0).unlink()
+    assert packaged_status(packaged).state is ModelState.DAMAGED
+    for command in (model_list.verify, lambda spec: model_list.remove(spec, silent)):
+        with pytest.raises(ModelNotFoundError, match="'tiny' is not among the converted models"):
+            command("tiny")
+
+
 def test_a_part_without_its_file_is_damaged(packaged, tmp_path):
     part(tmp_path, 0).unlink()
     with pytest.raises(ModelDamagedError, match="tiny-model-part0 lacks its file"):
@@ -133,9 +145,10 @@ def test_a_hub_id_without_a_network_is_an_error_with_the_id():
         prepare("no-one/no-model")
 
 
-def test_an_unknown_name_is_an_error_with_the_known_names():
+@pytest.mark.parametrize("spec", ["qwen-of-tomorrow", "~no-such-user/model"])
+def test_an_unknown_name_is_an_error_with_the_known_names(spec):
     with pytest.raises(ModelNotFoundError, match=r"qwen2\.5-coder-0\.5b"):
-        prepare("qwen-of-tomorrow")
+        prepare(spec)
 
 
 def test_a_folder_of_safetensors_is_used_without_conversion(tiny_qwen2):
