@@ -48,6 +48,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command. The exit status is 1 if there is a position without a suggestion."""
+    from lsp_server.cli.engine_arguments import report_ignored_settings
+
+    report_ignored_settings()
     return asyncio.run(_run(options))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ from completion.request import Layout, Mode
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.status import EngineStatus
-from lsp_server.settings.config import users_settings
+from lsp_server.settings.config import users_problems, users_settings
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +37,12 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
         "--mode", choices=[str(mode) for mode in Mode], default=str(Mode.AUTO), help="how far a suggestion reaches"
     )
     parser.add_argument("--max-tokens", type=int, default=128, metavar="N", help="maximum number of generated tokens")
+
+
+def report_ignored_settings() -> None:
+    """Print on standard error which values of the user's own settings file are ignored, and why."""
+    for problem in users_problems():
+        print(f"draftline: {problem}", file=sys.stderr)
 
 
 def options_of(options: argparse.Namespace) -> EngineOptions:

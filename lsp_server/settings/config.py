@@ -121,6 +121,11 @@ def users_settings() -> Settings:
     return load(user_file(), [], [])[0]
 
 
+def users_problems() -> list[str]:
+    """Return an error message for each ignored value of the user's own file, for commands in a terminal."""
+    return load(user_file(), [], [])[1]
+
+
 def users_remote_address() -> RemoteAddress:
     """Return the address of the model server that the user's own file names, for commands in a terminal."""
     return remote_address(users_settings())

@@ -72,10 +72,20 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
         return _local_folder(path)
     if path.suffix.lower() == ".gguf":
         return _prepare_gguf(path, progress)
-    if _HUB_ID.fullmatch(spec):
+    if is_hub_id(spec):
         prepared = _local_folder(download_folder(spec, progress))
         return PreparedModel(spec.rpartition("/")[2], prepared.digest, prepared.folder)
-    raise ModelNotFoundError(
+    raise unknown_model(spec)
+
+
+def is_hub_id(spec: str) -> bool:
+    """Return whether a text has the form of a hub id, `owner/name`."""
+    return _HUB_ID.fullmatch(spec) is not None
+
+
+def unknown_model(spec: str) -> ModelNotFoundError:
+    """Return the error for a text that names no model."""
+    return ModelNotFoundError(
         f"There is no model {spec!r}. Give {_names()}, a folder of safetensors, a .gguf file, or a hub id owner/name."
     )
 

@@ -74,6 +74,18 @@ def test_commands_use_the_engine_of_the_users_settings_unless_they_name_another(
     assert "An engine already serves this model" in capsys.readouterr().err
 
 
+def test_commands_say_on_stderr_which_of_the_users_settings_they_ignore(engine, source, users_file, capsys):
+    users_file.write_text('max_tokenz = 8\nthreads = "two"')
+    assert main(["complete", f"{source}:2:12", "--json", "--max-tokens", "4", *engine]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["device"] == "cpu"
+    assert f'draftline: {users_file}: there is no setting "max_tokenz". The nearest is "max_tokens".' in printed.err
+    assert f"draftline: {users_file}: \"threads\" is 'two'; it must be a whole number." in printed.err
+    users_file.write_text("model = ")
+    main(["serve", *engine])
+    assert f"draftline: {users_file} cannot be read" in capsys.readouterr().err
+
+
 def test_doctor_starts_the_engine_and_completes(engine, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")  # no cell of the table is folded, however long the model's path is
     main(["doctor", *engine])
@@ -122,7 +134,11 @@ def test_serve_stop_without_an_engine_says_so(engine, capsys):
         (["serve", "--tls-certificate", "c"], "--tcp"),
         (["serve", "--tcp", "--tls-key", "k"], "--tls-certificate"),
         (["serve", "--tcp", "--tls-certificate", "no-such-file"], "no-such-file"),
-        (["serve", "--session-memory", "25"], "from 0 to 1"),
+        (["serve", "--session-memory", "25"], "--session-memory is 25. Give a number from 0 to 1."),
+        (["serve", "--threads", "-1"], "--threads is -1. Give a number from 0 to 1024."),
+        (["serve", "--gpu-memory-share", "80"], "--gpu-memory-share is 80. Give a number from 0 to 1."),
+        (["serve", "--gpu-memory-share", "nan"], "--gpu-memory-share is nan. Give a number from 0 to 1."),
+        (["serve", "--idle-minutes", "-3"], "--idle-minutes is -3. Give a number from 0 to 100000."),
         (["serve", "--tcp", "0.0.0.0:8012", "--allow-local"], "--allow-local"),
         (["complete", "x.py:1:1", "--max-tokens", "0"], "--max-tokens"),
     ],
@@ -145,6 +161,7 @@ def test_serve_exits_with_a_message_when_the_model_does_not_exist(engine):
     assert done.returncode == 1
     assert "Listening on" in done.stdout
     assert "draftline: There is no model 'no-model-to-serve'" in done.stderr
+    assert done.stderr.endswith("draftline: The model could not be loaded. The log says why.\n")
 
 
 def test_help_lists_every_command_and_loads_no_model_libraries():
