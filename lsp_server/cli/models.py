@@ -11,7 +11,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from completion.model.store import model_list, model_store
 from completion.progress import Progress as ProgressCallback
@@ -53,16 +52,12 @@ def execute(options: argparse.Namespace) -> int:
 
 def _list(console: Console) -> int:
     statuses = model_list.statuses()
-    table = Table(title="Models", title_justify="left")
-    for heading in ("name", "state", "size"):
-        table.add_column(heading, justify="right" if heading == "size" else "left", no_wrap=True)
-    table.add_column("description, location, what to do", overflow="fold")
     for status in statuses:
         state = f"[{_COLOURS[status.state]}]{status.state}[/]"
-        size = f"{status.size_bytes / 1e6:,.0f} MB" if status.size_bytes else ""
-        facts = "\n".join(filter(None, (status.title, status.where, status.advice)))
-        table.add_row(escape(status.name), state, size, escape(facts))
-    console.print(table)
+        size = f", {status.size_bytes / 1e6:,.0f} MB" if status.size_bytes else ""
+        console.print(f"[bold]{escape(status.name)}[/]: {state}{size}", soft_wrap=True)
+        for fact in filter(None, (status.title, status.where, status.advice)):
+            console.print(f"  {escape(fact)}", soft_wrap=True)  # one line each, so that a path can be copied
     usable = {model_list.ModelState.CONVERTED, model_list.ModelState.FOUND}
     return 0 if any(status.state in usable for status in statuses) else 1
 

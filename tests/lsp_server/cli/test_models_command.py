@@ -53,6 +53,17 @@ def test_an_unknown_model_is_an_error_on_stderr(capsys):
     assert "'nothing-like-it' is not among the converted models" in capsys.readouterr().err
 
 
+def test_the_list_has_each_location_on_one_line_however_narrow_the_terminal_is(mine, cache, capsys, monkeypatch):
+    main(["models", "get", str(mine)])
+    monkeypatch.setenv("COLUMNS", "40")
+    capsys.readouterr()
+    main(["models"])
+    lines = capsys.readouterr().out.splitlines()
+    folder = next(cache.glob("models/mine-*/"))
+    assert f"  {folder}" in lines
+    assert any(line.startswith("mine: converted, ") for line in lines)
+
+
 def test_the_list_names_models_that_are_not_installed(capsys):
     main(["models"])
     assert "qwen2.5-coder-1.5b" in capsys.readouterr().out
