@@ -149,8 +149,8 @@ class PromptPlanner:
     def _header(self, request: CompletionRequest, shown: str, budget: int) -> list[str | tuple[int, ...]]:
         """Return the repository's name, the snippets, the edit history and the document's path.
 
-        Return nothing if there are neither snippets nor history, unless the prompt shows nothing of the document either:
-        then only the path says what the file is about, for a model that would begin with the imports of any language.
+        Return nothing if there are neither snippets nor history, unless the prompt shows no text of the document. Only
+        the path then says what the file is about; without it, a model begins a new file in any language.
 
         Args:
             request: The request.

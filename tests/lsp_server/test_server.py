@@ -304,5 +304,5 @@ async def test_an_edit_without_an_instruction_is_refused(paced, start_client):
     await client.ready()
     client.open(URI, "x = 1\n")
     for changed in ({"instruction": " "}, {"version": None}, {"range": {"start": {}}}):
-        with pytest.raises(JsonRpcInvalidParams, match="^draftline/edit"):
+        with pytest.raises(JsonRpcInvalidParams, match=r"^draftline/edit: "):
             await client.lsp.protocol.send_request_async("draftline/edit", edit_params(**changed))

@@ -19,7 +19,7 @@ def test_the_label_of_a_list_item_is_the_first_line_without_its_line_end(line_en
     position = types.Position(1, 5)
     place = document.place(position, PositionEncoding.UTF16)
     situation = situation_at(document, place)
-    query = Query(document, 1, place, position, situation, True, 0.0, DEFAULTS, NO_ARM, single=True)  # noqa: FBT003
+    query = Query(document, 1, place, position, situation, True, 0.0, DEFAULTS, NO_ARM, single=True)
     text = f"f x:{line_end}        return x"
     answer = Answer(Generation("id", situation), (Remainder(0, text, 0),))
     (item,) = list_items(query, answer, PositionEncoding.UTF16)
