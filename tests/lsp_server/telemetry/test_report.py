@@ -11,7 +11,7 @@ from benchmarks.telemetry import SAMPLES_UNTIL, fill, make_samples
 from completion.request import Statistics
 from lsp_server.cli.main import main
 from lsp_server.cli.report.page import render_page
-from lsp_server.telemetry.report_comparison import compare
+from lsp_server.telemetry.report_comparison import compare, winner_sentence
 from lsp_server.telemetry.report_data import read_report, variants_with
 from lsp_server.telemetry.report_figures import Selection
 from lsp_server.telemetry.report_statistics import Estimate, difference, median, quantile, share
@@ -131,6 +131,18 @@ def test_quantiles_are_interpolated_and_the_interval_of_a_median_contains_it():
 def test_a_difference_that_chance_may_explain_is_no_clear_difference(truth):
     report = whole(truth)
     assert {row.verdict for row in compare(report, report)} == {"no clear difference"}
+
+
+def test_a_side_without_records_has_no_difference_and_is_named(truth):
+    before, after = read_report(truth, Selection(NOW - 300, NOW - 200)), whole(truth)
+    rows = compare(before, after)
+    assert {(row.difference, row.verdict) for row in rows} == {(None, "nothing to compare")}
+    names = ("last month", "this month")
+    assert winner_sentence(names, rows) == 'There is nothing to compare: no suggestion was shown with "last month".'
+    none = winner_sentence(names, compare(before, before))
+    assert none.endswith('no suggestion was shown with "last month" or "this month".')
+    page = render_page(names, [before, after])
+    assert '<td class="n">–</td><td class="n">67' in page.replace("66.7", "67")
 
 
 def test_a_clear_difference_is_better_or_worse(tmp_path):
