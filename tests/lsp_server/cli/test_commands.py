@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from completion.version import version
 from lsp_server.cli.main import main
 
 SOURCE = "def add(first, second):\n    return first + second\n\nclass Stack:\n    "
@@ -176,6 +177,13 @@ def test_help_lists_every_command_and_loads_no_model_libraries():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     for command in ("complete", "demo", "doctor", "models", "serve"):
         assert command in done.stdout
+
+
+def test_the_version_is_that_of_the_installed_package(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"draftline {version()}\n"
 
 
 @pytest.fixture

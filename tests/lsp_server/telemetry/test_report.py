@@ -191,6 +191,9 @@ def test_the_commands_report_compare_export_and_clear(sample_store, capsys, tmp_
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     assert {line["table"] for line in lines} == {"suggestions", "persistence", "written"}
     assert main(["telemetry", "clear"]) == 0
+    assert capsys.readouterr().out == f"Deleted {store_path()}\n"
+    assert main(["telemetry", "clear"]) == 0
+    assert capsys.readouterr().out == f"No telemetry is recorded: {store_path()} does not exist.\n"
     assert not store_path().exists()
     assert main(["report"]) == 1
 
