@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from completion.version import version
+from lsp_server.cli.demo import examples
 from lsp_server.cli.main import main
 
 SOURCE = "def add(first, second):\n    return first + second\n\nclass Stack:\n    "
@@ -177,6 +178,13 @@ def test_help_lists_every_command_and_loads_no_model_libraries():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     for command in ("complete", "demo", "doctor", "models", "serve"):
         assert command in done.stdout
+
+
+def test_the_demos_table_has_each_position_on_one_line_of_a_terminal_of_80_columns(engine, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    main(["demo", *engine])
+    printed = capsys.readouterr().out
+    assert all(f" {example.position} " in printed.partition("Timings")[2] for example in examples())
 
 
 def test_the_version_is_that_of_the_installed_package(capsys):
