@@ -117,8 +117,8 @@ def check_model(model: str, reason: str) -> Check:
         if path.exists():
             return Check("model", "ok", f"{path}\n{reason}")
         found = f"{model} is not on this machine\n{reason}"
-        if not model_store.is_hub_id(model):
-            return Check("model", "fail", found, str(model_store.unknown_model(model)))
+        if error := model_store.why_missing(model):
+            return Check("model", "fail", found, str(error))
         advice = f"draftline tries to download it at its first use. To do it now: draftline models get {model}"
         return Check("model", "warn", found, advice)
     status = model_list.packaged_status(packaged)

@@ -75,8 +75,10 @@ def _get(console: Console, spec: str) -> int:
         print(f"draftline: {sentence}", file=sys.stderr)
         raise
     console.print(f"{escape(loaded.name)} is ready. Its first use needs no further preparation.", soft_wrap=True)
-    if spec != "default" and not Path(spec).expanduser().exists():
-        console.print(f"To use it, set in your settings: model = {spec!r}", soft_wrap=True, markup=False)
+    if spec != "default":
+        path = Path(spec).expanduser()
+        name = str(path.absolute()) if path.exists() else spec  # an editor's server runs in another folder
+        console.print(f"To use it, set in your settings: model = {name!r}", soft_wrap=True, markup=False)
     return 0
 
 

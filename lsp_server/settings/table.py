@@ -86,8 +86,8 @@ class Settings:
     model: str = setting(
         default="default",
         scope=Scope.MACHINE,
-        description="The model: `default`, a packaged model's name, a folder with safetensors, a `.gguf` file, or a "
-        "hub id.",
+        description="The model: `default`, a packaged model's name, a hub id, or the whole path of a folder with "
+        "safetensors or of a `.gguf` file.",
     )
     backend: Backend = setting(
         default="auto",

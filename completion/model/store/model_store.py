@@ -70,21 +70,21 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
     path = Path(spec).expanduser()
     if path.is_dir():
         return _local_folder(path)
-    if path.suffix.lower() == ".gguf":
+    if path.suffix.lower() == ".gguf" and path.is_file():
         return _prepare_gguf(path, progress)
-    if is_hub_id(spec):
-        prepared = _local_folder(download_folder(spec, progress))
-        return PreparedModel(spec.rpartition("/")[2], prepared.digest, prepared.folder)
-    raise unknown_model(spec)
+    if error := why_missing(spec):
+        raise error
+    prepared = _local_folder(download_folder(spec, progress))
+    return PreparedModel(spec.rpartition("/")[2], prepared.digest, prepared.folder)
 
 
-def is_hub_id(spec: str) -> bool:
-    """Return whether a text has the form of a hub id, `owner/name`."""
-    return _HUB_ID.fullmatch(spec) is not None
-
-
-def unknown_model(spec: str) -> ModelNotFoundError:
-    """Return the error for a text that names no model."""
+def why_missing(spec: str) -> ModelNotFoundError | None:
+    """Return the error for the name of a model that is not on this computer; None for a hub id, which may be found."""
+    path = Path(spec).expanduser()
+    if path.suffix.lower() == ".gguf":  # the folder that a path starts in may be another than the user thinks
+        return ModelNotFoundError(f"There is no file {path.absolute()}. Give the model's whole path.")
+    if _HUB_ID.fullmatch(spec):
+        return None
     return ModelNotFoundError(
         f"There is no model {spec!r}. Give {_names()}, a folder of safetensors, a .gguf file, or a hub id owner/name."
     )
@@ -173,8 +173,6 @@ def _convert(path: Path, folder: Path, progress: Progress) -> None:
 
 
 def _prepare_gguf(path: Path, progress: Progress) -> PreparedModel:
-    if not path.is_file():
-        raise ModelNotFoundError(f"There is no file {path}. Check the model's path.")
     digest = _fingerprint([path])
     size = path.stat().st_size
     source = Source(re.sub(r"[^\w.-]", "-", path.stem), digest, round(size * _CONVERTED_GROWTH))

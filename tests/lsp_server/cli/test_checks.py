@@ -68,6 +68,13 @@ def test_a_name_that_no_command_can_get_a_model_for_fails_with_the_known_names()
     assert "'qwen2.5-coder-0.5b'" in check.advice
 
 
+def test_a_model_file_that_is_missing_fails_with_its_whole_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check = check_model("models/mine.gguf", "It is the one of --model.")
+    assert check.state == "fail"
+    assert check.advice == f"There is no file {tmp_path / 'models' / 'mine.gguf'}. Give the model's whole path."
+
+
 def test_doctor_warns_of_each_setting_that_it_ignores(runtime, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     user_file = runtime / "config" / "draftline" / "config.toml"

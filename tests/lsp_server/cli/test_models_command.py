@@ -35,6 +35,12 @@ def test_a_model_is_converted_listed_verified_and_removed(mine, cache, capsys):
     assert not [entry for entry in cache.glob("*/*") if entry.is_dir()]
 
 
+def test_get_names_the_setting_with_the_whole_path_of_a_file(mine, cache, capsys, monkeypatch):
+    monkeypatch.chdir(mine.parent)
+    assert main(["models", "get", mine.name]) == 0
+    assert f"To use it, set in your settings: model = {str(mine)!r}\n" in capsys.readouterr().out
+
+
 def test_a_damaged_model_is_reported_with_its_damaged_file_and_what_to_do(mine, cache, capsys):
     main(["models", "get", str(mine)])
     weights = next(cache.glob("models/*/model.safetensors"))
