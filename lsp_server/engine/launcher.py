@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from completion.backend import GPU_MEMORY_SHARE
+from completion.backend import GPU_MEMORY_SHARE, Backend
 from completion.errors import EngineSilentError, EngineUnavailableError
 from completion.host.process.address import DEFAULT_MODEL_NAME, HostAddress, host_address, normal_model
 from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
@@ -55,7 +55,7 @@ class EngineOptions:
     """
 
     model: str = DEFAULT_MODEL_NAME
-    backend: str = "auto"
+    backend: Backend = "auto"
     threads: int = 0
     gpu_memory_share: float = GPU_MEMORY_SHARE
     idle_s: float = 600.0
