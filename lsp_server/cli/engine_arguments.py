@@ -67,9 +67,9 @@ async def connected_client(options: argparse.Namespace, console: Console) -> Asy
                 line.update(f"{status.sentence}{percent}")
 
             chosen = options_of(options)
-            if chosen.remote.url:  # a command in a terminal asks for this itself
-                console.print(f"The text goes to {chosen.remote.shown()}.", highlight=False)
             client = EngineClient(chosen, show)
             stack.push_async_callback(client.close)
             await client.connect()
+        if chosen.remote.url:  # a command in a terminal asks for this itself
+            console.print(f"The text goes to {chosen.remote.shown()}.", highlight=False, soft_wrap=True)
         yield client

@@ -88,6 +88,17 @@ def test_commands_say_on_stderr_which_of_the_users_settings_they_ignore(engine, 
     assert f"draftline: {users_file} cannot be read" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("kind", ["draftline", "llama-server"])
+def test_a_command_says_that_text_goes_to_a_server_only_if_the_server_may_get_it(
+    kind, engine, source, users_file, capsys
+):
+    users_file.write_text(f'[engine]\nurl = "http://gpu.invalid:8080"\nkind = "{kind}"')
+    assert main(["complete", f"{source}:2:12", *engine]) > 0
+    error = capsys.readouterr().err
+    assert "would send your text unencrypted" in error
+    assert "The text goes to" not in error
+
+
 def test_doctor_starts_the_engine_and_completes(engine, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")  # no cell of the table is folded, however long the model's path is
     main(["doctor", *engine])
