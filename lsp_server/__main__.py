@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+_MAX_PORT = 65_535
 _THRESHOLDS = gc.get_threshold()
 # attrs makes each of lsprotocol's classes twice and leaves the first one, 10 MB in all. A collection that looks at new
 # objects only finds them; older ones, which are looked at again by default, take a tenth of the start-up time.
@@ -58,11 +59,17 @@ def _token(port: int) -> str:
     return token
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > _MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text} is not a port; give a number from 0 to {_MAX_PORT}")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lsp_server", description="draftline's language server.")
     channel = parser.add_mutually_exclusive_group(required=True)
     channel.add_argument("--stdio", action="store_true", help="speak over standard input and output")
-    channel.add_argument("--tcp", type=int, metavar="PORT", help="listen on 127.0.0.1; 0 picks a free port")
+    channel.add_argument("--tcp", type=_port, metavar="PORT", help="listen on 127.0.0.1; 0 picks a free port")
     return parser
 
 

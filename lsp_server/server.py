@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from cattrs import Converter
 from lsprotocol import converters, types
-from pygls.exceptions import JsonRpcException
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage
 
@@ -116,7 +117,8 @@ class DraftlineServer(LanguageServer):
     def report_server_error(self, error: Exception, source: type[Exception]) -> None:
         """Log an error and show no dialog. The log gets no text of the error, which may quote a document."""
         kind = str(error).partition(":")[0]
-        if kind.endswith(messages.InvalidMessageError.__name__):
+        is_ours = isinstance(error.__cause__, messages.InvalidMessageError)
+        if is_ours or kind.endswith(messages.InvalidMessageError.__name__):  # of a request, or of a notification
             _log.warning("%s", error)
             return
         data = error.data if isinstance(error, JsonRpcException) else None
@@ -146,6 +148,15 @@ def _converter() -> Converter:
 
 def _plain_message(message: dict[str, Any], kind: type[Any]) -> Any:  # noqa: ANN401 - one of three message types
     return kind(**({"params": None} if kind is not JsonRPCResponseMessage else {}) | message)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Answer a request that has wrong fields with the sentence that says so; pygls would name our class before it."""
+    try:
+        yield
+    except messages.InvalidMessageError as error:
+        raise JsonRpcInvalidParams(str(error)) from error
 
 
 def _register_life(server: DraftlineServer) -> None:
@@ -193,7 +204,8 @@ def _register_tables(server: DraftlineServer) -> None:
 
     def commanded(handler: Callable[[Session, Sequence[Any]], str | None]) -> Callable[..., str | None]:
         def run(*arguments: Any) -> str | None:  # noqa: ANN401 - untyped JSON
-            return handler(server.session, arguments)
+            with _refusing():
+                return handler(server.session, arguments)
 
         return run
 
@@ -211,10 +223,14 @@ def _register_completion(server: DraftlineServer) -> None:
 
     @server.feature(messages.EDIT)
     async def edit(params: Any) -> dict[str, str]:  # noqa: ANN401 - untyped JSON
-        return asdict(await server.session.editor.edit(messages.read_edit(params)))
+        with _refusing():
+            wanted = messages.read_edit(params)
+        return asdict(await server.session.editor.edit(wanted))
 
     async def next_edits(params: Any) -> Any:  # noqa: ANN401 - untyped JSON
-        return await server.session.next_edits(messages.read_edit_query(params))
+        with _refusing():
+            query = messages.read_edit_query(params)
+        return await server.session.next_edits(query)
 
     server.feature(messages.NEXT_EDIT)(next_edits)
     server.feature(messages.INLINE_EDIT)(next_edits)

@@ -16,7 +16,8 @@ _OPENERS = ("{", "(", "[", ":", "=>", "->", "do", "then")
 def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
     """Rewrite the leading blanks of lines in the document's style; nothing else changes.
 
-    The filter only removes blanks or inserts blanks of the kind that the document uses.
+    The filter only removes blanks or inserts blanks of the kind that the document uses, in a document without indented
+    lines those of the suggestion.
     """
     if not suggestion.text:
         return suggestion
@@ -87,7 +88,7 @@ def _indent(width: int, blanks: str, above: str, levels: list[tuple[int, str]], 
         return written
     if above.rstrip().endswith(_OPENERS) and unit:
         written += unit
-    elif unit == "\t":
+    elif unit == "\t" or ("\t" in blanks and not unit):  # in a document without indented lines the text's tabs stay
         written += "\t" * ((width - known) // 4) + " " * ((width - known) % 4)
     else:
         written += " " * (width - known) if "\t" in blanks else blanks[-(width - known) :]

@@ -138,19 +138,29 @@ class PromptPlanner:
         healed = heal(request.prefix) if request.healing else HealedPrefix(request.prefix, "")
         prefix = self._window_before(healed.shown, request, budget.prefix_tokens)
         suffix = self._window_after(request, budget.suffix_tokens)
-        parts: list[str | tuple[int, ...]] = [self._format.begin, *self._header(request, budget.context_tokens)]
+        parts: list[str | tuple[int, ...]] = [
+            self._format.begin,
+            *self._header(request, healed.shown, budget.context_tokens),
+        ]
         parts += _arrange(layout, self._format, prefix, suffix)
         tokens, special = self._join(parts)
         return Prompt(tokens, prefix, healed, special, layout)
 
-    def _header(self, request: CompletionRequest, budget: int) -> list[str | tuple[int, ...]]:
+    def _header(self, request: CompletionRequest, shown: str, budget: int) -> list[str | tuple[int, ...]]:
         """Return the repository's name, the snippets, the edit history and the document's path.
 
-        Return nothing if there are neither snippets nor history.
+        Return nothing if there are neither snippets nor history, unless the prompt shows no text of the document. Only
+        the path then says what the file is about; without it, a model begins a new file in any language.
+
+        Args:
+            request: The request.
+            shown: Text before the cursor that the prompt shows.
+            budget: Maximum number of tokens of snippets and history.
         """
         separator = self._format.file_separator
         history = self._history_within_budget(request, int(budget * _HISTORY_SHARE)) if separator else ()
-        if not separator or not (request.context or history):
+        is_blank = bool(request.path) and not (shown + request.suffix).strip()
+        if not separator or not (request.context or history or is_blank):
             return []
         parts: list[str | tuple[int, ...]] = []
         if self._format.repository and request.repository and request.context:

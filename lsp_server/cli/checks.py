@@ -9,9 +9,10 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import psutil
@@ -82,14 +83,13 @@ def machine_checks(model: str, reason: str, backend: Backend, remote: RemoteAddr
         remote: The model server, if there is one.
     """
     if remote.is_host:  # the checks of the engine connect to it
-        return [check_version(), check_editors(shutil.which, _first_line)]
+        return [check_editors(shutil.which, _first_line)]
     server = check_server(model, remote) if remote.url else []
     if remote.url and not remote.is_second:
         editors = check_editors(shutil.which, _first_line)
-        return [check_version(), *server, check_socket(model, backend, remote), editors]
+        return [*server, check_socket(model, backend, remote), editors]
     needed = memory_needed(model) if backend in _ROUNDED_BACKENDS else None
     return [
-        check_version(),
         *server,
         check_model(model, reason),
         check_memory(free_bytes(), needed, memory_taken(model, backend, remote)),
@@ -106,6 +106,13 @@ def check_version() -> Check:
     return Check("draftline", "ok", f"{version()}, Python {platform.python_version()}, {sys.executable}")
 
 
+def check_settings(file: Path, problems: Sequence[str]) -> Check:
+    """Report the user's own settings file, and which of its values are ignored."""
+    if problems:
+        return Check("settings", "warn", "\n".join(problems), f"Correct {file}. Its other settings count.")
+    return Check("settings", "ok", str(file) if file.exists() else f"all defaults ({file} does not exist)")
+
+
 def check_model(model: str, reason: str) -> Check:
     """Check that the model is there, or can be converted or downloaded. Say where it came from, and why this one."""
     packaged = model_store.packaged_model(model)
@@ -113,8 +120,11 @@ def check_model(model: str, reason: str) -> Check:
         path = expanded(model)
         if path.exists():
             return Check("model", "ok", f"{path}\n{reason}")
+        found = f"{model} is not on this machine\n{reason}"
+        if error := model_store.why_missing(model):
+            return Check("model", "fail", found, str(error))
         advice = f"draftline tries to download it at its first use. To do it now: draftline models get {model}"
-        return Check("model", "warn", f"{model} is not on this machine\n{reason}", advice)
+        return Check("model", "warn", found, advice)
     status = model_list.packaged_status(packaged)
     came_from = f", from {status.origin}" if status.origin else ""
     where = f", in {status.where}" if status.where else ""

@@ -32,6 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command. The exit status is 0 even if there is no suggestion."""
+    from lsp_server.cli.engine_arguments import report_ignored_settings
     from lsp_server.cli.source_position import read_position, request_at
 
     if not 1 <= options.max_tokens <= MAX_TOKENS_LIMIT:
@@ -39,6 +40,7 @@ def execute(options: argparse.Namespace) -> int:
     position = read_position(options.position)
     layout = Layout(options.layout) if options.layout else None
     request = request_at(position, mode=Mode(options.mode), max_tokens=options.max_tokens, layout=layout)
+    report_ignored_settings()
     asyncio.run(_print_json(options, request) if options.json else _print_text(options, request))
     return 0
 

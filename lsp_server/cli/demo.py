@@ -48,6 +48,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command. The exit status is 1 if there is a position without a suggestion."""
+    from lsp_server.cli.engine_arguments import report_ignored_settings
+
+    report_ignored_settings()
     return asyncio.run(_run(options))
 
 
@@ -107,9 +110,9 @@ def _print_table(console: Console, rows: list[tuple[Example, ShownCompletion]]) 
 
     table = Table(title="Timings", title_justify="left")
     table.add_column("position", overflow="fold")
-    for heading in ("first text, ms", "total, ms", "tokens", "steps"):
-        table.add_column(heading, justify="right")
-    table.add_column("stop reason")
+    for heading in ("first\ntext, ms", "total,\nms", "tokens", "steps"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("stop\nreason", overflow="fold")
     for example, shown in rows:
         statistics = shown.event.statistics
         tokens, steps = (statistics.generated_tokens, statistics.steps) if statistics else (0, 0)

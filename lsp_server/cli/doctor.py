@@ -36,12 +36,14 @@ def execute(options: argparse.Namespace) -> int:
     """Run the command. The exit status is 1 if a check failed."""
     from rich.console import Console
 
-    from lsp_server.cli.checks import machine_checks
+    from lsp_server.cli.checks import check_settings, check_version, machine_checks
     from lsp_server.cli.engine_arguments import options_of
+    from lsp_server.settings.config import user_file, users_problems
 
     console, engine = Console(highlight=False), options_of(options)
     reason = _reason(options.model, engine.model)
-    checks, memory = machine_checks(engine.model, reason, engine.backend, engine.remote), None
+    checks, memory = [check_version(), check_settings(user_file(), users_problems())], None
+    checks += machine_checks(engine.model, reason, engine.backend, engine.remote)
     if not options.no_engine:
         of_engine, memory = asyncio.run(_engine_checks(engine, console))
         checks += of_engine

@@ -14,7 +14,7 @@ from completion.request import Layout, Mode
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.status import EngineStatus
-from lsp_server.settings.config import users_settings, with_option
+from lsp_server.settings.config import users_problems, users_settings, with_option
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,15 +38,19 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, default=128, metavar="N", help="maximum number of generated tokens")
 
 
+def report_ignored_settings() -> None:
+    """Print on standard error which values of the user's own settings file are ignored, and why."""
+    for problem in users_problems():
+        print(f"draftline: {problem}", file=sys.stderr)
+
+
 def options_of(options: argparse.Namespace) -> EngineOptions:
     """Return the engine of the user's own settings file, which is the editor's, with what the command line replaces.
-
-    What is wrong in that file is printed to the standard error.
 
     Raises:
         ConfigurationError: An option has a value that its setting may not have.
     """
-    settings = users_settings(lambda problem: print(f"draftline: {problem}", file=sys.stderr))
+    settings = users_settings()
     for name in ("model", "backend", "threads", "gpu_memory_share"):
         if (value := getattr(options, name, None)) is not None:
             settings = with_option(settings, name, value)
@@ -67,9 +71,9 @@ async def connected_client(options: EngineOptions, console: Console) -> AsyncIte
                 percent = f" {status.percent:.0f} %" if status.state == "loading" else ""
                 line.update(f"{status.sentence}{percent}")
 
-            if options.remote.url:  # a command in a terminal asks for this itself
-                console.print(f"The text goes to {options.remote.shown()}.", highlight=False)
             client = EngineClient(options, show)
             stack.push_async_callback(client.close)
             await client.connect()
+        if options.remote.url:  # a command in a terminal asks for this itself
+            console.print(f"The text goes to {options.remote.shown()}.", highlight=False, soft_wrap=True)
         yield client

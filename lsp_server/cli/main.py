@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from completion.errors import ConfigurationError, DraftlineError
+from completion.version import version
 
 # Each module has a function `add_parser(subparsers)`. Its parser sets `execute`, which maps options to an exit status.
 _COMMANDS = {
@@ -50,6 +51,8 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         description="Code completion from a model on your own machine. Editors use the language server "
         "(python -m lsp_server --stdio); these commands are for the terminal.",
     )
+    shown = f"draftline {version()}" if "--version" in arguments else ""  # its import would delay every command
+    parser.add_argument("--version", action="version", version=shown, help="show the installed version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     command = arguments[0] if arguments else ""
     for name in [command] if command in _COMMANDS else _COMMANDS:

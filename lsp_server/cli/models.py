@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from completion.model.store import model_list, model_store
 from completion.paths import expanded
@@ -53,16 +52,12 @@ def execute(options: argparse.Namespace) -> int:
 
 def _list(console: Console) -> int:
     statuses = model_list.statuses()
-    table = Table(title="Models", title_justify="left")
-    for heading in ("name", "state", "size"):
-        table.add_column(heading, justify="right" if heading == "size" else "left", no_wrap=True)
-    table.add_column("description, location, what to do", overflow="fold")
     for status in statuses:
         state = f"[{_COLOURS[status.state]}]{status.state}[/]"
-        size = f"{status.size_bytes / 1e6:,.0f} MB" if status.size_bytes else ""
-        facts = "\n".join(filter(None, (status.title, status.where, status.advice)))
-        table.add_row(escape(status.name), state, size, escape(facts))
-    console.print(table)
+        size = f", {status.size_bytes / 1e6:,.0f} MB" if status.size_bytes else ""
+        console.print(f"[bold]{escape(status.name)}[/]: {state}{size}", soft_wrap=True)
+        for fact in filter(None, (status.title, status.where, status.advice)):
+            console.print(f"  {escape(fact)}", soft_wrap=True)  # one line each, so that a path can be copied
     usable = {model_list.ModelState.CONVERTED, model_list.ModelState.FOUND}
     return 0 if any(status.state in usable for status in statuses) else 1
 
@@ -80,8 +75,10 @@ def _get(console: Console, spec: str) -> int:
         print(f"draftline: {sentence}", file=sys.stderr)
         raise
     console.print(f"{escape(loaded.name)} is ready. Its first use needs no further preparation.", soft_wrap=True)
-    if spec != "default" and not expanded(spec).exists():
-        console.print(f"To use it, set in your settings: model = {spec!r}", soft_wrap=True, markup=False)
+    if spec != "default":
+        path = expanded(spec)
+        name = str(path.absolute()) if path.exists() else spec  # an editor's server runs in another folder
+        console.print(f"To use it, set in your settings: model = {name!r}", soft_wrap=True, markup=False)
     return 0
 
 

@@ -70,21 +70,34 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command. It returns when the host ends."""
+    from lsp_server.cli.engine_arguments import report_ignored_settings
+
     for name in ("token_file", "allow_local", "tls_certificate"):
         if getattr(options, name) and not options.tcp:
             option = f"--{name.replace('_', '-')}"
             raise ConfigurationError(f"{option} has no effect without --tcp HOST:PORT. Give both or neither.")
-    if not 0 <= options.session_memory <= 1:
-        raise ConfigurationError(f"--session-memory {options.session_memory:g} is no share; give a number from 0 to 1.")
+    _check_numbers(options)
     if options.tls_key and not options.tls_certificate:
         raise ConfigurationError("--tls-key has no effect without --tls-certificate FILE. Give both or neither.")
+    report_ignored_settings()
     return _stop(options) if options.stop else _serve(options)
+
+
+def _check_numbers(options: argparse.Namespace) -> None:
+    """Check the numbers of options that are no settings, or have other bounds than the setting of their name."""
+    from lsp_server.settings.table import SETTINGS
+
+    for name, low, high in (("session_memory", 0, 1), ("idle_minutes", 0, SETTINGS["idle_minutes"].high)):
+        value = getattr(options, name)
+        if not low <= value <= high:
+            option = f"--{name.replace('_', '-')}"
+            raise ConfigurationError(f"{option} is {value:g}. Give a number from {low:g} to {high:g}.")
 
 
 def _serve(options: argparse.Namespace) -> int:
     from completion.host.engine_loader import engine_loader
     from completion.host.engine_protocol import LoadedEngine
-    from completion.host.process.exit_status import ALREADY_RUNNING
+    from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
     from completion.host.process.lifetime import serve
     from completion.host.process.sockets import tcp_address, tls_context
     from completion.host.server import HostSettings
@@ -119,6 +132,8 @@ def _serve(options: argparse.Namespace) -> int:
     status = serve(settings, load, partial(_print_addresses, tcp, options.token_file or own_token))
     if status == ALREADY_RUNNING:
         raise EngineUnavailableError("An engine already serves this model. To end it, run: draftline serve --stop")
+    if status == LOADING_FAILED:
+        print("draftline: The model could not be loaded. The log says why.", file=sys.stderr, flush=True)
     sys.stdout.flush()
     os._exit(1 if status else 0)  # a thread that still loads the model would delay the exit
 

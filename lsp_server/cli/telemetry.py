@@ -26,8 +26,9 @@ def execute(options: argparse.Namespace) -> int:
     if options.action == "path":
         print(store_path())
     elif options.action == "clear":
+        is_recorded = store_path().exists()
         clear(store_path())
-        print(f"Deleted {store_path()}")
+        print(f"Deleted {store_path()}" if is_recorded else f"No telemetry is recorded: {store_path()} does not exist.")
     else:
         _export()
     return 0

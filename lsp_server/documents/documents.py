@@ -41,6 +41,11 @@ class Document:
     edits: EditLog = field(default_factory=EditLog)
     diagnostics: tuple[Diagnostic, ...] = ()
 
+    @property
+    def line_end(self) -> str:
+        r"""The line end of the first line, which new lines get: \r\n or \n."""
+        return "\r\n" if self.lines.first_after(Place(0, len(self.lines.line(0))), 2) == "\r\n" else "\n"
+
     def apply(
         self, changes: Sequence[types.TextDocumentContentChangeEvent], version: int, encoding: PositionEncoding
     ) -> list[Edit]:

@@ -133,13 +133,13 @@ def _fits(document: Document, edit: NextEdit) -> bool:
 def _offer(document: Document, edit: NextEdit, encoding: PositionEncoding) -> OfferedEdit:
     """Return an edit with its range: the lines without the last one's end, or whole lines if nothing is left."""
     lines = document.lines
-    line_end = "\r\n" if lines.first_after(Place(0, len(lines.line(0))), 2) == "\r\n" else "\n"
     end_line = edit.line + len(edit.old)
     start, end = Place(edit.line, 0), Place(end_line - 1, len(edit.old[-1]))
     if not edit.new and end_line <= lines.end.line:
         end = Place(end_line, 0)
     span = types.Range(document.position(start, encoding), document.position(end, encoding))
-    old, new = lines.between(start, end), line_end.join(edit.new)  # its lines may end in another way than the first
+    old = lines.between(start, end)  # its lines may end in another way than the document's first
+    new = document.line_end.join(edit.new)
     return OfferedEdit(uuid4().hex, document.uri, document.version, span, old, new)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from completion.errors import DraftlineError
+from completion.errors import DraftlineError, PromptTooLongError
 from completion.instruct import edited_code, fence_of
 from completion.request import CompletionRequest, StopReason
 from lsp_server.documents.documents import Document, DocumentStore
@@ -39,7 +39,7 @@ class Selection:
         code: The lines without the indentation that all of them share and without the last line end; lines end at \n.
         indentation: That indentation.
         last: The last line end, "" if the selection has none.
-        line_end: The document's line end.
+        line_end: The selection's line end, the document's if it has none.
     """
 
     code: str
@@ -48,12 +48,13 @@ class Selection:
     line_end: str
 
     @classmethod
-    def of(cls, text: str) -> Selection:
-        """Return the selection with a text."""
+    def of(cls, text: str, line_end: str = "\n") -> Selection:
+        """Return the selection with a text, in a document with a line end."""
         plain = re.sub(r"\r\n?", "\n", text)
         code = plain.removesuffix("\n")
         shared = os.path.commonprefix(_INDENTATION.findall(code))  # noqa: RUF071 -- characters are meant, not folders
-        line_end = "\r\n" if "\r\n" in text else "\n"
+        if "\n" in text:
+            line_end = "\r\n" if "\r\n" in text else "\n"
         return cls(re.sub(f"(?m)^{shared}", "", code), shared, plain[len(code) :], line_end)
 
     def restored(self, code: str) -> str:
@@ -101,12 +102,12 @@ class SelectionEditor:
         try:
             return await self._generate(source, document, (start, end), wanted)
         except DraftlineError as error:
-            return EditOutcome(reason=str(error))
+            return EditOutcome(reason=TOO_LONG if error.code == PromptTooLongError.code else str(error))
 
     async def _generate(
         self, source: CompletionSource, document: Document, range_: tuple[Place, Place], wanted: EditMessage
     ) -> EditOutcome:
-        selection = Selection.of(document.lines.between(*range_))
+        selection = Selection.of(document.lines.between(*range_), document.line_end)
         request = self._build_request(document, selection.code, wanted.instruction)
         fence, code, is_whole, stop = fence_of(selection.code), "", False, None
         async with aclosing(source.complete(request)) as events:

@@ -7,7 +7,7 @@ import difflib
 import itertools
 import reprlib
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_origin
@@ -116,16 +116,14 @@ def remote_address(settings: Settings) -> RemoteAddress:
     return RemoteAddress(**{name: getattr(settings, f"engine_{name}") for name in names})
 
 
-def users_settings(report: Callable[[str], None] = lambda _problem: None) -> Settings:
-    """Return the settings of the user's own file, for commands in a terminal.
+def users_settings() -> Settings:
+    """Return the settings of the user's own file, for commands in a terminal."""
+    return load(user_file(), [], [])[0]
 
-    Args:
-        report: Called with an error message for the file, or for each value, that is ignored.
-    """
-    settings, problems = load(user_file(), [], [])
-    for problem in problems:
-        report(problem)
-    return settings
+
+def users_problems() -> list[str]:
+    """Return an error message for each ignored value of the user's own file, for commands in a terminal."""
+    return load(user_file(), [], [])[1]
 
 
 def users_remote_address() -> RemoteAddress:

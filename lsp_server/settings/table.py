@@ -72,7 +72,8 @@ class Settings:
         default=0,
         low=0,
         high=1000,
-        description="Maximum number of lines of an automatic suggestion, blank ones not counted; 0 means no limit. A "
+        description="Maximum number of lines of an automatic suggestion, blank ones not counted; 0 means no limit. "
+        "If the text is incomplete there, as an `if` without its body, it appears only where it is very likely. A "
         "manual request gets the whole suggestion.",
     )
     show_after_ms: int = setting(
@@ -85,8 +86,8 @@ class Settings:
     model: str = setting(
         default="default",
         scope=Scope.MACHINE,
-        description="The model: `default`, a packaged model's name, a folder with safetensors, a `.gguf` file, or a "
-        "hub id.",
+        description="The model: `default`, a packaged model's name, a hub id, or the whole path of a folder with "
+        "safetensors or of a `.gguf` file.",
     )
     backend: Backend = setting(
         default="auto",
@@ -172,8 +173,9 @@ class Settings:
     )
     mode: Mode = setting(
         default=Mode.AUTO,
-        description="How far a suggestion may reach: `line` to the end of the line, `block` to the end of the block; "
-        "`auto` decides by the syntax at the cursor.",
+        description="How far a suggestion may reach: `line` to the end of the line, with the lines that complete what "
+        "it opens, such as the body of an `if`; `block` to the end of the block; `auto` decides by the syntax at the "
+        "cursor.",
     )
     max_tokens: int = setting(default=128, low=1, high=4096, description="Maximum length of a suggestion, in tokens.")
     time_budget_ms: int = setting(

@@ -32,7 +32,7 @@ def list_items(query: Query, answer: Answer, encoding: PositionEncoding) -> list
     start = types.Position(query.position.line, query.position.character - _units(word, encoding))
     return [
         types.CompletionItem(
-            label=(word + left.text).strip().partition("\n")[0],
+            label=split_lines((word + left.text).strip())[0].rstrip("\r\n"),
             label_details=types.CompletionItemLabelDetails(description="draftline"),
             kind=types.CompletionItemKind.Text,
             documentation=word + left.text,

@@ -15,14 +15,16 @@ class Row:
 
     Attributes:
         unit: "share" or "ms".
-        verdict: "better" or "worse" for the second report, or "no clear difference" if the interval contains zero.
+        difference: The second minus the first; None if one of them has no records.
+        verdict: "better" or "worse" for the second report, "no clear difference" if the interval contains zero, or
+            "nothing to compare" without a difference.
     """
 
     name: str
     unit: str
     first: Estimate
     second: Estimate
-    difference: Estimate
+    difference: Estimate | None
     verdict: str
 
 
@@ -59,16 +61,22 @@ def winner_sentence(names: Sequence[str], rows: Sequence[Row]) -> str:
     ahead = winner(names, rows)
     if ahead:
         return f'"{ahead}" is ahead: a larger share of its suggestions was accepted.'
+    counts = next(((row.first.count, row.second.count) for row in rows if row.name == DECIDING), (0, 0))
+    missing = [f'"{name}"' for name, count in zip(names, counts, strict=True) if not count]
+    if missing:
+        return f"There is nothing to compare: no suggestion was shown with {' or '.join(missing)}."
     return "Neither is clearly ahead: chance may explain the difference in acceptance."
 
 
 def _row(name: str, unit: str, first: Estimate, second: Estimate, better: int = 1) -> Row:
     """Return the row of two figures; `better` is −1 if a lower figure is better."""
-    change = difference(first, second)
-    return Row(name, unit, first, second, change, _verdict(first, second, change, better))
+    change = difference(first, second) if first.count and second.count else None
+    return Row(name, unit, first, second, change, _verdict(change, better))
 
 
-def _verdict(first: Estimate, second: Estimate, change: Estimate, better: int) -> str:
-    if not (first.count and second.count) or change.low <= 0 <= change.high:
+def _verdict(change: Estimate | None, better: int) -> str:
+    if change is None:
+        return "nothing to compare"
+    if change.low <= 0 <= change.high:
         return "no clear difference"
     return "better" if change.value * better > 0 else "worse"

@@ -226,11 +226,15 @@ async def test_every_tcp_client_has_its_own_session(spawn):
     second[1].close()
 
 
-async def test_wrong_arguments_are_explained(spawn):
-    process = await spawn()
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [((), b"--stdio"), (("--tcp", "65536"), b"from 0 to 65535"), (("--tcp", "localhost:80"), b"from 0 to 65535")],
+)
+async def test_wrong_arguments_are_explained(spawn, arguments, words):
+    process = await spawn(*arguments)
     _, printed = await process.communicate()
     assert process.returncode == 2
-    assert b"--stdio" in printed
+    assert words in printed
 
 
 def refuse(_process_id):

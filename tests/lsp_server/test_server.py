@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from completion.host.process.clients import document_of
 from lsp_server.telemetry.persistence import CHECKPOINTS_S
@@ -304,5 +304,5 @@ async def test_an_edit_without_an_instruction_is_refused(paced, start_client):
     await client.ready()
     client.open(URI, "x = 1\n")
     for changed in ({"instruction": " "}, {"version": None}, {"range": {"start": {}}}):
-        with pytest.raises(JsonRpcException):
+        with pytest.raises(JsonRpcInvalidParams, match=r"^draftline/edit: "):
             await client.lsp.protocol.send_request_async("draftline/edit", edit_params(**changed))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
+from pygls.exceptions import JsonRpcInvalidParams
 
 from lsp_server.cli.main import main
 from tests.lsp_server.real_client import COMMAND
@@ -81,8 +81,9 @@ async def test_manual_mode_acts_on_the_next_key_and_sends_the_engine_nothing(cli
 
 
 async def test_a_wrong_argument_is_answered_with_what_is_right(client):
-    with pytest.raises(JsonRpcException, match="minutes"):
+    with pytest.raises(JsonRpcInvalidParams) as refused:
         await run(client, "draftline.snooze", "long")
+    assert refused.value.message == "draftline.snooze takes a number of minutes above 0, or nothing."
     assert "not opened" in await run(client, "draftline.switch", "file", "file:///project/unknown.py")
 
 

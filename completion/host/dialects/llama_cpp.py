@@ -24,6 +24,7 @@ from completion.version import version
 
 _MAX_TOKENS = 128
 """Maximum number of generated tokens, also where a client sends -1 for "no limit": a code completion needs one."""
+_NAMES = {"suggestions": "n_cmpl"}
 _MAX_FIELDS = 64
 """Maximum number of `response_fields`; the event loop looks up each of them."""
 
@@ -116,7 +117,9 @@ async def _complete(request: Request, body: _Options, parts: PromptParts) -> Res
     reply = _Reply(host.state.status.model, body)
     chunk = reply.chunk if body.stream else None
     is_over = _time_limit(body.t_max_predict_ms)
-    return await reply_with(request, completion_request, reply.whole, chunk, stops=body.stop, is_over=is_over)
+    return await reply_with(
+        request, completion_request, reply.whole, chunk, stops=body.stop, is_over=is_over, names=_NAMES
+    )
 
 
 def _sampling(body: _Options) -> Sampling:

@@ -54,7 +54,14 @@ async def fim_completions(request: Request) -> Response:
     )
     reply = _Reply(host.state.status.model)
     chunk = reply.chunk if body.stream else None
-    return await reply_with(request, completion_request, reply.whole, chunk, stops=stop_list(body.stop))
+    return await reply_with(
+        request,
+        completion_request,
+        reply.whole,
+        chunk,
+        stops=stop_list(body.stop),
+        names={"sampling.seed": "random_seed"},
+    )
 
 
 class _Reply:

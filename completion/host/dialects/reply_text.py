@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from starlette.requests import Request
@@ -19,6 +20,14 @@ from completion.host.stream import CompletionStream, EventStreamResponse, cancel
 from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion
 
 _LENGTH_REASONS = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET})
+_NAMES = {
+    "suggestions": "n",
+    "sampling.temperature": "temperature",
+    "sampling.top_p": "top_p",
+    "sampling.min_p": "min_p",
+    "sampling.seed": "seed",
+}
+"""What other interfaces call the fields of a request."""
 _MAY_BE_REPLACED = frozenset(")]}>\"'`")
 
 IsOver = Callable[[str, bool], bool]
@@ -38,7 +47,8 @@ class Answer:
         new: End of `text` that the answer before lacks.
         finish: "" while more may come, else "stop" or "length".
         others: Texts of the other suggestions, when the reply is finished.
-        statistics: Counts and times; all zero in a reply that ended before the engine did.
+        statistics: Counts and times; all zero in a reply that ended before the engine did. Generated tokens are those
+            of the reply's limit at most: a step can verify more of them.
     """
 
     text: str
@@ -56,6 +66,7 @@ async def reply_with(
     *,
     stops: Sequence[str] = (),
     is_over: IsOver = _never,
+    names: Mapping[str, str] = MappingProxyType({}),
     frame: Callable[[bytes], bytes] = sse_message,
     media_type: str = "text/event-stream",
 ) -> Response:
@@ -68,6 +79,7 @@ async def reply_with(
         chunk: Returns the messages for what is new in an answer; None for a reply that is not streamed.
         stops: Stop strings; the text ends before the first of them.
         is_over: Decides whether the reply ends before the engine does.
+        names: What the interface calls fields that have other names in most interfaces.
         frame: Encodes one message of a stream.
         media_type: Type of a streamed reply.
 
@@ -75,10 +87,10 @@ async def reply_with(
         DraftlineError: The request was refused, or failed before the reply began.
     """
     host: Host = request.app.state.host
-    check_request(completion_request)
+    check_request(completion_request, {**_NAMES, **names})
     stream = host.open_stream(completion_request, sender(request))
     stream.submit()
-    states = answers(stream, completion_request.suffix, stops, is_over)
+    states = answers(stream, completion_request, stops, is_over)
     if chunk is not None:
         messages = _messages(states, chunk, lambda error: frame(_error_line(error, request.url.path)))
         return EventStreamResponse(messages, stream.close, media_type)
@@ -90,13 +102,13 @@ async def reply_with(
 
 
 async def answers(
-    stream: CompletionStream, suffix: str, stops: Sequence[str], is_over: IsOver = _never
+    stream: CompletionStream, request: CompletionRequest, stops: Sequence[str], is_over: IsOver = _never
 ) -> AsyncGenerator[Answer]:
     """Yield the reply after every event, up to one with `finish`, then close the stream.
 
     Args:
         stream: A stream whose request is queued.
-        suffix: Text after the cursor.
+        request: That request.
         stops: Stop strings; the text ends before the first of them.
         is_over: Decides whether the reply ends before the engine does.
 
@@ -106,7 +118,7 @@ async def answers(
     sent = ""
     async with aclosing(stream.events()) as events:
         async for event in events:
-            answer = _answer(event, sent, suffix, stops, is_over)
+            answer = _answer(event, sent, request, stops, is_over)
             sent += answer.new
             yield answer
             if answer.finish:
@@ -139,9 +151,11 @@ def plain_text(suggestion: Suggestion, suffix: str) -> str:
     return text[:at] if at >= 0 else text
 
 
-def _answer(event: CompletionEvent, sent: str, suffix: str, stops: Sequence[str], is_over: IsOver) -> Answer:
-    complete = [plain_text(suggestion, suffix) for suggestion in event.suggestions[: event.whole]]
-    growing = [_certain(suggestion.text, suffix) for suggestion in event.suggestions[:1]]
+def _answer(
+    event: CompletionEvent, sent: str, request: CompletionRequest, stops: Sequence[str], is_over: IsOver
+) -> Answer:
+    complete = [plain_text(suggestion, request.suffix) for suggestion in event.suggestions[: event.whole]]
+    growing = [_certain(suggestion.text, request.suffix) for suggestion in event.suggestions[:1]]
     texts = complete or ([] if event.done else growing) or [""]
     is_complete = event.done or bool(complete)
     text, stopped = cut_at_stops(texts[0], stops, done=is_complete)
@@ -150,7 +164,9 @@ def _answer(event: CompletionEvent, sent: str, suffix: str, stops: Sequence[str]
     else:
         finish = "stop" if (stopped and not complete) or is_over(text, is_complete) else ""
     others = tuple(cut_at_stops(other, stops, done=True)[0] for other in texts[1:])
-    return Answer(text, text[len(sent) :], finish, others, event.statistics or Statistics())
+    statistics = event.statistics or Statistics()
+    generated = min(statistics.generated_tokens, request.max_tokens * request.suggestions)
+    return Answer(text, text[len(sent) :], finish, others, replace(statistics, generated_tokens=generated))
 
 
 def _certain(text: str, suffix: str) -> str:

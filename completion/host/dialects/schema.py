@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
@@ -94,8 +96,12 @@ def parse_body(adapter: TypeAdapter[T], body: bytes) -> T:
         raise BodyInvalidError(f"The request's body is invalid. {'; '.join(faults[:5])}.") from None
 
 
-def check_request(request: CompletionRequest) -> None:
+def check_request(request: CompletionRequest, names: Mapping[str, str] = MappingProxyType({})) -> None:
     """Check that every number is in its range, and that the text is a document or a conversation.
+
+    Args:
+        request: The request.
+        names: Names of fields in the client's interface, where they differ.
 
     Raises:
         BodyInvalidError: A number is out of range. The message has its field, its value and the range.
@@ -118,4 +124,4 @@ def check_request(request: CompletionRequest) -> None:
     for name, value, low, high in ranges:
         if not low <= value <= high:
             shown = "beyond 1e300" if abs(value) > 1e300 else f"{value:g}"  # a larger int has no float
-            raise BodyInvalidError(f"{name} is {shown}; it must be between {low:g} and {high:g}.")
+            raise BodyInvalidError(f"{names.get(name, name)} is {shown}; it must be between {low:g} and {high:g}.")

@@ -70,12 +70,22 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
     path = expanded(spec)
     if path.is_dir():
         return _local_folder(path)
-    if path.suffix.lower() == ".gguf":
+    if path.suffix.lower() == ".gguf" and path.is_file():
         return _prepare_gguf(path, progress)
+    if error := why_missing(spec):
+        raise error
+    prepared = _local_folder(download_folder(spec, progress))
+    return PreparedModel(spec.rpartition("/")[2], prepared.digest, prepared.folder)
+
+
+def why_missing(spec: str) -> ModelNotFoundError | None:
+    """Return the error for the name of a model that is not on this computer; None for a hub id, which may be found."""
+    path = Path(spec).expanduser()
+    if path.suffix.lower() == ".gguf":  # the folder that a path starts in may be another than the user thinks
+        return ModelNotFoundError(f"There is no file {path.absolute()}. Give the model's whole path.")
     if _HUB_ID.fullmatch(spec):
-        prepared = _local_folder(download_folder(spec, progress))
-        return PreparedModel(spec.rpartition("/")[2], prepared.digest, prepared.folder)
-    raise ModelNotFoundError(
+        return None
+    return ModelNotFoundError(
         f"There is no model {spec!r}. Give {_names()}, a folder of safetensors, a .gguf file, or a hub id owner/name."
     )
 
@@ -170,8 +180,6 @@ def _convert(path: Path, folder: Path, progress: Progress) -> None:
 
 
 def _prepare_gguf(path: Path, progress: Progress) -> PreparedModel:
-    if not path.is_file():
-        raise ModelNotFoundError(f"There is no file {path}. Check the model's path.")
     digest = _fingerprint([path])
     size = path.stat().st_size
     source = Source(re.sub(r"[^\w.-]", "-", path.stem), digest, round(size * _CONVERTED_GROWTH))

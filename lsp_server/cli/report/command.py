@@ -47,6 +47,8 @@ def execute(options: argparse.Namespace) -> int:
     """Run the command."""
     from lsp_server.telemetry.schema import open_store, store_path
 
+    if options.compare and options.experiment is not None:
+        raise ConfigurationError("--compare has no effect with --experiment, which compares its two values. Give one.")
     path = store_path()
     if not path.exists():
         raise StorageError(f"No telemetry is recorded yet: {path} does not exist. Use completion in an editor first.")

@@ -142,9 +142,12 @@ def _comparison(names: Sequence[str], reports: Sequence[Report]) -> str:
     rows, compared = [], compare(*reports)
     for row in compared:
         scale, unit = (100, " %") if row.unit == "share" else (1, " ms")
-        figures = [row.first.value, row.second.value, row.difference.value]
-        cells = "".join(f'<td class="n">{scale * value:.1f}{unit}</td>' for value in figures)
-        interval = f"{scale * row.difference.low:.1f} to {scale * row.difference.high:.1f}{unit}"
+        change = row.difference
+        figures = [
+            f"{scale * one.value:.1f}{unit}" if one and one.count else "–" for one in (row.first, row.second, change)
+        ]
+        cells = "".join(f'<td class="n">{figure}</td>' for figure in figures)
+        interval = f"{scale * change.low:.1f} to {scale * change.high:.1f}{unit}" if change else ""
         rows.append(f"<tr><td>{row.name}</td>{cells}<td>{interval}</td><td>{row.verdict}</td></tr>")
     sentence = html.escape(winner_sentence(names, compared))
     return f"<table><tr>{head}</tr>{''.join(rows)}</table><p>{sentence}</p>"

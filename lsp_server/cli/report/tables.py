@@ -46,9 +46,10 @@ def print_comparison(names: list[str], reports: list[Report]) -> None:
     rows = compare(*reports)
     for row in rows:
         colour = _VERDICT_COLOURS.get(row.verdict, "dim")
-        interval = f"{_figure(row.difference.low, row)} to {_figure(row.difference.high, row)}"
-        figures = [_figure(one.value, row) if one.count else "–" for one in (row.first, row.second)]
-        table.add_row(row.name, *figures, _figure(row.difference.value, row), interval, f"[{colour}]{row.verdict}[/]")
+        change = row.difference
+        interval = f"{_figure(change.low, row)} to {_figure(change.high, row)}" if change else ""
+        figures = [_figure(one.value, row) if one and one.count else "–" for one in (row.first, row.second, change)]
+        table.add_row(row.name, *figures, interval, f"[{colour}]{row.verdict}[/]")
     for label, attribute in (
         ("shown", "shown"),
         ("accepted", "accepted"),
@@ -56,7 +57,7 @@ def print_comparison(names: list[str], reports: list[Report]) -> None:
     ):
         table.add_row(label, *(str(getattr(report, attribute)) for report in reports), "", "", "")
     console.print(table)
-    console.print(winner_sentence(names, rows))
+    console.print(winner_sentence(names, rows), soft_wrap=True)
 
 
 def _summary(report: Report) -> Table:
@@ -89,7 +90,11 @@ def _latency(report: Report) -> Table:
 
 
 def _groups(title: str, groups: tuple[Group, ...]) -> Table:
-    table = Table("", "shown", "accepted", "share (95 % interval)", "", title=title, title_justify="left")
+    table = Table(title=title, title_justify="left")
+    for heading in ("", "shown", "accepted"):
+        table.add_column(heading, no_wrap=True, overflow="fold")  # the bar and the interval give way to the name
+    table.add_column("share (95 % interval)")
+    table.add_column("", no_wrap=True, overflow="crop")
     rows = groups if len(groups) <= 24 else groups[-_MAX_ROWS:]
     for group in rows:
         bar = "█" * round(_BAR_CHARACTERS * group.acceptance.value)

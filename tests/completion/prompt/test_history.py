@@ -47,6 +47,13 @@ def test_snippets_stand_before_the_history_and_without_history_the_prompt_is_wha
     assert told == plain.replace("<|file_sep|>src", f"<|file_sep|>src/a.py.diff\n{HISTORY}<|file_sep|>src")
 
 
+@pytest.mark.parametrize("prefix", ["", "\n  \n"])
+def test_a_blank_document_is_named_because_nothing_else_says_what_it_is_about(prefix):
+    blank = replace(REQUEST, prefix=prefix, suffix="\n")
+    assert prompt_of(blank, FORMATS[0]) == f"<|file_sep|>src/a.py\n<|fim_prefix|><|fim_suffix|>\n<|fim_middle|>{prefix}"
+    assert prompt_of(replace(blank, path=""), FORMATS[0]).startswith("<|fim_prefix|>")
+
+
 def test_the_history_takes_whole_hunks_from_the_last_within_half_of_the_contexts_budget():
     hunks = [f"@@\n+{name} = {name * 40}\n" for name in "abcdef"]
     request = replace(SNIPPET, history="".join(hunks), context=SNIPPET.context * 50)

@@ -71,6 +71,34 @@ def test_a_model_that_is_not_on_this_machine_is_a_warning_that_names_the_command
     assert check.found.endswith("It is the one of --model.")
 
 
+def test_a_name_that_no_command_can_get_a_model_for_fails_with_the_known_names():
+    check = check_model("qwen2.5-codr", "It is the one of --model.")
+    assert check.state == "fail"
+    assert "draftline models get" not in check.advice
+    assert "'qwen2.5-coder-0.5b'" in check.advice
+
+
+def test_a_model_file_that_is_missing_fails_with_its_whole_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check = check_model("models/mine.gguf", "It is the one of --model.")
+    assert check.state == "fail"
+    assert check.advice == f"There is no file {tmp_path / 'models' / 'mine.gguf'}. Give the model's whole path."
+
+
+def test_doctor_warns_of_each_setting_that_it_ignores(runtime, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    user_file = runtime / "config" / "draftline" / "config.toml"
+    main(["doctor", "--no-engine"])
+    assert f"all defaults ({user_file} does not exist)" in capsys.readouterr().out
+    user_file.parent.mkdir(parents=True)
+    user_file.write_text('max_tokenz = 8\n[engine]\nkind = "llama"')
+    main(["doctor", "--no-engine"])
+    printed = capsys.readouterr().out
+    assert 'there is no setting "max_tokenz". The nearest is "max_tokens".' in printed
+    assert "\"engine_kind\" is 'llama'; it must be one of" in printed
+    assert f"Correct {user_file}." in printed
+
+
 def test_doctor_says_which_model_serves_and_why(runtime, tiny_qwen2, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from completion.remote.address import RemoteAddress
+from completion.version import version
 from lsp_server.cli.checks import memory_taken
+from lsp_server.cli.demo import examples
 from lsp_server.cli.main import main
 
 SOURCE = "def add(first, second):\n    return first + second\n\nclass Stack:\n    "
@@ -76,11 +78,27 @@ def test_commands_use_the_engine_of_the_users_settings_unless_they_name_another(
     assert "An engine already serves this model" in capsys.readouterr().err
 
 
-def test_commands_say_once_what_is_wrong_in_the_users_settings(engine, source, users_file, capsys):
-    users_file.write_text('modle = "x"')
-    for command in (["doctor", *engine], ["complete", f"{source}:2:12", "--json", "--max-tokens", "4", *engine]):
-        main(command)
-        assert capsys.readouterr().err.count(f'draftline: {users_file}: there is no setting "modle"') == 1
+def test_commands_say_on_stderr_which_of_the_users_settings_they_ignore(engine, source, users_file, capsys):
+    users_file.write_text('max_tokenz = 8\nthreads = "two"')
+    assert main(["complete", f"{source}:2:12", "--json", "--max-tokens", "4", *engine]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["device"] == "cpu"
+    assert f'draftline: {users_file}: there is no setting "max_tokenz". The nearest is "max_tokens".' in printed.err
+    assert f"draftline: {users_file}: \"threads\" is 'two'; it must be a whole number." in printed.err
+    users_file.write_text("model = ")
+    main(["serve", *engine])
+    assert f"draftline: {users_file} cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["draftline", "llama-server"])
+def test_a_command_says_that_text_goes_to_a_server_only_if_the_server_may_get_it(
+    kind, engine, source, users_file, capsys
+):
+    users_file.write_text(f'[engine]\nurl = "http://gpu.invalid:8080"\nkind = "{kind}"')
+    assert main(["complete", f"{source}:2:12", *engine]) > 0
+    error = capsys.readouterr().err
+    assert "would send your text unencrypted" in error
+    assert "The text goes to" not in error
 
 
 def test_doctor_starts_the_engine_and_completes(engine, capsys, monkeypatch):
@@ -138,8 +156,10 @@ def test_serve_stop_without_an_engine_says_so(engine, capsys):
         (["serve", "--tls-certificate", "c"], "--tcp"),
         (["serve", "--tcp", "--tls-key", "k"], "--tls-certificate"),
         (["serve", "--tcp", "--tls-certificate", "no-such-file"], "no-such-file"),
-        (["serve", "--session-memory", "25"], "from 0 to 1"),
+        (["serve", "--session-memory", "25"], "--session-memory is 25. Give a number from 0 to 1."),
+        (["serve", "--idle-minutes", "-3"], "--idle-minutes is -3. Give a number from 0 to 100000."),
         (["serve", "--threads", "-1"], '"--threads" is -1; it must be between 0 and 1024'),
+        (["serve", "--gpu-memory-share", "80"], "--gpu-memory-share"),
         (["serve", "--gpu-memory-share", "nan"], "--gpu-memory-share"),
         (["doctor", "--no-engine", "--model", ""], "--model"),
         (["serve", "--tcp", "0.0.0.0:8012", "--allow-local"], "--allow-local"),
@@ -164,6 +184,7 @@ def test_serve_exits_with_a_message_when_the_model_does_not_exist(engine):
     assert done.returncode == 1
     assert "Listening on" in done.stdout
     assert "draftline: There is no model 'no-model-to-serve'" in done.stderr
+    assert done.stderr.endswith("draftline: The model could not be loaded. The log says why.\n")
 
 
 def test_help_lists_every_command_and_loads_no_model_libraries():
@@ -178,6 +199,20 @@ def test_help_lists_every_command_and_loads_no_model_libraries():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     for command in ("complete", "demo", "doctor", "models", "serve"):
         assert command in done.stdout
+
+
+def test_the_demos_table_has_each_position_on_one_line_of_a_terminal_of_80_columns(engine, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    main(["demo", *engine])
+    printed = capsys.readouterr().out
+    assert all(f" {example.position} " in printed.partition("Timings")[2] for example in examples())
+
+
+def test_the_version_is_that_of_the_installed_package(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"draftline {version()}\n"
 
 
 @pytest.fixture

@@ -35,6 +35,12 @@ def test_a_model_is_converted_listed_verified_and_removed(mine, cache, capsys):
     assert not [entry for entry in cache.glob("*/*") if entry.is_dir()]
 
 
+def test_get_names_the_setting_with_the_whole_path_of_a_file(mine, cache, capsys, monkeypatch):
+    monkeypatch.chdir(mine.parent)
+    assert main(["models", "get", mine.name]) == 0
+    assert f"To use it, set in your settings: model = {str(mine)!r}\n" in capsys.readouterr().out
+
+
 def test_a_damaged_model_is_reported_with_its_damaged_file_and_what_to_do(mine, cache, capsys):
     main(["models", "get", str(mine)])
     weights = next(cache.glob("models/*/model.safetensors"))
@@ -70,6 +76,17 @@ def test_a_model_is_removed_by_the_path_that_the_list_shows(mine, cache):
 def test_an_unknown_model_is_an_error_on_stderr(capsys):
     assert main(["models", "verify", "nothing-like-it"]) == 1
     assert "'nothing-like-it' is not among the converted models" in capsys.readouterr().err
+
+
+def test_the_list_has_each_location_on_one_line_however_narrow_the_terminal_is(mine, cache, capsys, monkeypatch):
+    main(["models", "get", str(mine)])
+    monkeypatch.setenv("COLUMNS", "40")
+    capsys.readouterr()
+    main(["models"])
+    lines = capsys.readouterr().out.splitlines()
+    folder = next(cache.glob("models/mine-*/"))
+    assert f"  {folder}" in lines
+    assert any(line.startswith("mine: converted, ") for line in lines)
 
 
 def test_the_list_names_models_that_are_not_installed(capsys):

@@ -1,9 +1,14 @@
 """`draftline report` with arguments that it cannot use."""
 
+import time
+
 import pytest
 
+from completion.request import Statistics
 from lsp_server.cli.main import main
+from lsp_server.telemetry.report_figures import day_of
 from lsp_server.telemetry.schema import open_store, store_path
+from lsp_server.telemetry.store import SuggestionRecord, Telemetry
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +28,29 @@ def test_a_number_of_days_that_no_store_can_have_is_named(days, more, capsys):
 def test_the_longest_time_is_reported(capsys):
     assert main(["report", "--days", "100000", "--compare", "previous"]) == 0
     assert capsys.readouterr().out
+
+
+def test_two_comparisons_at_once_are_refused(capsys):
+    assert main(["report", "--compare", "previous", "--experiment"]) == 2
+    assert "--compare has no effect with --experiment" in capsys.readouterr().err
+
+
+def test_a_comparison_of_nothing_says_so(capsys):
+    assert main(["report", "--compare", "mode=line,block"]) == 0
+    assert 'no suggestion was shown with "mode=line" or "mode=block"' in capsys.readouterr().out
+
+
+def test_the_tables_have_whole_names_and_days_in_a_narrow_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "56")
+    telemetry, at = Telemetry(store_path()), time.time()
+    drafted = Statistics(accepted_by_drafter={"token_recycling": 2}, generated_tokens=6, steps=3)
+    telemetry.save(SuggestionRecord("s", at, language="typescriptreact", characters=10, statistics=drafted))
+    telemetry.shown("s")
+    telemetry.close()
+    assert main(["report"]) == 0
+    printed = capsys.readouterr().out
+    for name in ("typescriptreact", "token_recycling", day_of(at)):
+        assert f" {name} " in printed
 
 
 def test_a_page_that_cannot_be_written_is_named(tmp_path, capsys):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from lsprotocol import types
 
-from completion.errors import PromptTooLongError
+from completion.errors import ConversationError, PromptTooLongError
 from completion.instruct import edit_request
 from completion.request import CompletionEvent, StopReason, Suggestion
 from lsp_server.editing.selection_edit import ENGINE_ENDED, TOO_LONG, EditOutcome, Selection, SelectionEditor
@@ -72,6 +72,15 @@ async def test_the_text_streams_and_ends_at_the_fence_with_the_indentation_of_th
     assert editor.engine.closed == [0]
 
 
+@pytest.mark.parametrize(("first", "last"), [(2, 2), (3, 4)], ids=["nothing", "the last line"])
+async def test_lines_that_a_selection_without_a_line_end_gets_end_as_the_documents_do(first, last):
+    editor = Editor("a = 1\r\nb = 2\r\n\r\nc = 3")
+    edit = editor.start(first, last)
+    await settle()
+    await editor.reply("c = 3\nd = 4\n```")
+    assert await edit == EditOutcome("c = 3\r\nd = 4")
+
+
 async def test_a_turn_that_ends_without_a_fence_is_whole_and_one_that_is_cut_is_refused():
     for stop, outcome in (
         (StopReason.STOP_TOKEN, EditOutcome("    y = 2\n")),
@@ -112,7 +121,11 @@ async def test_refusals_have_a_sentence():
     edit = editor.start(1, 3)
     await settle()
     await editor.engine.fail(PromptTooLongError("The conversation has 9000 tokens."))
-    assert await edit == EditOutcome(reason="The conversation has 9000 tokens.")
+    assert await edit == EditOutcome(reason=TOO_LONG)
+    edit = editor.start(1, 3)
+    await settle()
+    await editor.engine.fail(ConversationError("The model has no chat template."))
+    assert await edit == EditOutcome(reason="The model has no chat template.")
     editor.refusal = EmptyReason.SECRET_FILE
     assert await editor.start(1, 3) == EditOutcome(reason=EmptyReason.SECRET_FILE.sentence)
     editor.refusal, editor.source = None, None

@@ -11,7 +11,7 @@ from benchmarks.telemetry import SAMPLES_UNTIL, fill, make_samples
 from completion.request import Statistics
 from lsp_server.cli.main import main
 from lsp_server.cli.report.page import render_page
-from lsp_server.telemetry.report_comparison import compare
+from lsp_server.telemetry.report_comparison import compare, winner_sentence
 from lsp_server.telemetry.report_data import read_report, variants_with
 from lsp_server.telemetry.report_figures import Selection
 from lsp_server.telemetry.report_statistics import Estimate, difference, median, quantile, share
@@ -133,6 +133,18 @@ def test_a_difference_that_chance_may_explain_is_no_clear_difference(truth):
     assert {row.verdict for row in compare(report, report)} == {"no clear difference"}
 
 
+def test_a_side_without_records_has_no_difference_and_is_named(truth):
+    before, after = read_report(truth, Selection(NOW - 300, NOW - 200)), whole(truth)
+    rows = compare(before, after)
+    assert {(row.difference, row.verdict) for row in rows} == {(None, "nothing to compare")}
+    names = ("last month", "this month")
+    assert winner_sentence(names, rows) == 'There is nothing to compare: no suggestion was shown with "last month".'
+    none = winner_sentence(names, compare(before, before))
+    assert none.endswith('no suggestion was shown with "last month" or "this month".')
+    page = render_page(names, [before, after])
+    assert '<td class="n">–</td><td class="n">67' in page.replace("66.7", "67")
+
+
 def test_a_clear_difference_is_better_or_worse(tmp_path):
     telemetry = Telemetry(tmp_path / "t.sqlite3", lambda: NOW)
     for number in range(400):
@@ -179,6 +191,9 @@ def test_the_commands_report_compare_export_and_clear(sample_store, capsys, tmp_
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     assert {line["table"] for line in lines} == {"suggestions", "persistence", "written"}
     assert main(["telemetry", "clear"]) == 0
+    assert capsys.readouterr().out == f"Deleted {store_path()}\n"
+    assert main(["telemetry", "clear"]) == 0
+    assert capsys.readouterr().out == f"No telemetry is recorded: {store_path()} does not exist.\n"
     assert not store_path().exists()
     assert main(["report"]) == 1
 

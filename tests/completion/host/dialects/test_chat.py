@@ -78,7 +78,7 @@ async def test_fields_reach_the_engine_and_a_stop_string_ends_the_reply(start_ho
         (HELLO | {"tools": [{"type": "function"}], "logprobs": True}, "tools and logprobs cannot be served"),
         (HELLO | {"response_format": {"type": "json_object"}}, "response_format cannot be served"),
         (HELLO | {"max_tokens": 0}, "max_tokens is 0"),
-        (HELLO | {"temperature": -1}, "sampling.temperature is -1"),
+        (HELLO | {"temperature": -1}, "temperature is -1"),
     ],
 )
 async def test_a_wrong_body_is_refused_by_name(start_host, body, complaint):

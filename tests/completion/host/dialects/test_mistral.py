@@ -1,6 +1,9 @@
-"""Mistral's interface for filling in, whole and streamed, and DeepSeek's address."""
+"""Mistral's interface for filling in, whole and streamed, DeepSeek's address, and limits that all interfaces share."""
 
 import json
+from dataclasses import replace
+
+import pytest
 
 from tests.completion.host.dialects.test_ollama import RecordingEngine
 from tests.completion.host.paced_engine import PacedEngine
@@ -36,6 +39,39 @@ async def test_fields_reach_the_engine(start_host):
     assert [(request.prefix, request.suffix) for request in engine.requests] == [("P", "S")] * 2
     sampling = engine.requests[0].sampling
     assert (sampling.temperature, sampling.top_p, sampling.seed) == (0.3, 0.8, 5)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("/v1/fim/completions", {"random_seed": -1}, "random_seed is -1;"),
+        ("/v1/completions", {"n": 200}, "n is 200; it must be between 1 and 16."),
+        ("/v1/completions", {"temperature": -1}, "temperature is -1;"),
+        ("/completion", {"n_cmpl": 0}, "n_cmpl is 0;"),
+    ],
+)
+async def test_a_number_out_of_range_is_named_as_the_client_names_it(start_host, path, body, words):
+    client = await start_host(PacedEngine())
+    reply = await client.post(path, json={"prompt": "P", **body})
+    assert reply.status_code == 400
+    error = reply.json()
+    assert error.get("error", error)["message"].startswith(words)
+
+
+class VerifyingEngine(PacedEngine):
+    """An engine whose last step verifies four tokens more than the limit permits."""
+
+    def complete(self, request, cancel):
+        for event in super().complete(request, cancel):
+            counts = event.statistics
+            yield replace(event, statistics=counts and replace(counts, generated_tokens=counts.generated_tokens + 4))
+
+
+@pytest.mark.parametrize("path", ["/v1/fim/completions", "/v1/completions"])
+async def test_a_reply_has_no_more_tokens_than_its_limit(start_host, path):
+    client = await start_host(VerifyingEngine())
+    reply = (await client.post(path, json={"prompt": "P", "max_tokens": 3})).json()
+    assert reply["usage"] == {"prompt_tokens": 1, "completion_tokens": 3, "total_tokens": 4}
 
 
 async def test_deepseeks_address_fills_in(start_host):
