@@ -80,7 +80,7 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
 
 def why_missing(spec: str) -> ModelNotFoundError | None:
     """Return the error for the name of a model that is not on this computer; None for a hub id, which may be found."""
-    path = Path(spec).expanduser()
+    path = expanded(spec)
     if path.suffix.lower() == ".gguf":  # the folder that a path starts in may be another than the user thinks
         return ModelNotFoundError(f"There is no file {path.absolute()}. Give the model's whole path.")
     if _HUB_ID.fullmatch(spec):

@@ -151,6 +151,11 @@ def test_an_unknown_name_is_an_error_with_the_known_names(spec):
         prepare(spec)
 
 
+def test_a_missing_file_in_the_home_of_an_unknown_user_is_an_error_with_its_path():
+    with pytest.raises(ModelNotFoundError, match=r"There is no file .*~no-such-user/model\.gguf\."):
+        prepare("~no-such-user/model.gguf")
+
+
 def test_a_folder_of_safetensors_is_used_without_conversion(tiny_qwen2):
     prepared = prepare(str(tiny_qwen2))
     assert prepared.folder == tiny_qwen2.resolve()
