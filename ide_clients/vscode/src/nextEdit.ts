@@ -56,6 +56,9 @@ export class NextEdits implements vscode.Disposable {
 
   /** Request the next edit and show it. */
   async request(kind: vscode.InlineCompletionTriggerKind): Promise<void> {
+    if (kind === vscode.InlineCompletionTriggerKind.Invoke) {
+      this.tellDiagnostics(); // what a tool has just reported counts, too
+    }
     this.hide();
     const [client, editor] = [this.client(), vscode.window.activeTextEditor];
     if (!client?.isRunning() || !editor) {
