@@ -159,7 +159,7 @@ class PromptPlanner:
         """
         separator = self._format.file_separator
         history = self._history_within_budget(request, int(budget * _HISTORY_SHARE)) if separator else ()
-        is_blank = bool(request.path) and not (shown + request.suffix).strip()
+        is_blank = request.path and not shown.strip() and not request.suffix.strip()
         if not separator or not (request.context or history or is_blank):
             return []
         parts: list[str | tuple[int, ...]] = []
