@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
-from completion.syntax.brackets import CLOSER_OF, CLOSERS, OPENER_OF, begun_delimiter, scan
+from completion.syntax.brackets import CLOSER_OF, CLOSERS, OPENER_OF, Scan, begun_delimiter, scan
 
 _PUNCTUATION = frozenset(";,:. {\t")
 
@@ -47,16 +47,15 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
         Number of characters after the cursor to replace; offset in the text after the last replaced closer; offset to
         cut at, None for no cut; offset of the first closer that stays only while its bracket is opened again.
     """
-    inside = context.before.string
-    result = scan(text, context.language, inside)
+    result = scan(text, context.language, context.before.string)
     reach = _reach(context)
-    covered = last = 0
     kept = len(text)
-    if inside and result.string_end and text[: result.string_end].endswith(inside):
-        if context.line_after.startswith(inside):
-            covered, last = len(inside), result.string_end
-        elif context.after.string_end:
-            return covered, last, result.string_end - len(inside), kept
+    if _continues_in_string(text, result, context):
+        return 0, 0, None, kept
+    covered, cut = _string_closer(text, result, context)
+    if cut is not None:
+        return 0, 0, cut, kept
+    last = result.string_end if covered else 0
     waiting = list(context.open)
     for closer in result.unopened:
         while waiting and CLOSER_OF[waiting[-1].character] != closer.character and waiting[-1].closed_at is None:
@@ -74,6 +73,28 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
             return covered, last, closer.offset, kept
         covered, last = closed_at + 1, closer.offset + 1
     return covered, last, None, kept
+
+
+def _continues_in_string(text: str, found: Scan, context: Context) -> bool:
+    """Return whether the delimiter after the cursor ends a string that the text begins, as in `a": "b` before `"}`."""
+    inside = context.before.string
+    is_another = found.string_end > 0 and found.string == inside  # so `inside` is not empty: the text ends it
+    return is_another and context.line_after.startswith(inside) and context.unpaired(text) <= context.unpaired("")
+
+
+def _string_closer(text: str, found: Scan, context: Context) -> tuple[int, int | None]:
+    """Match the text's end of the string around the cursor with the document's.
+
+    Returns:
+        Length of the document's delimiter if it is right after the cursor, to be replaced, else 0; offset to cut at
+        because the document's is further on, None for no cut.
+    """
+    inside, end = context.before.string, found.string_end
+    if not inside or not text[:end].endswith(inside):
+        return 0, None
+    if context.line_after.startswith(inside):
+        return len(inside), None
+    return 0, end - len(inside) if context.after.string_end else None
 
 
 def _is_lacking(text: str, closer: int, context: Context) -> bool:

@@ -26,10 +26,10 @@ def suffix_overlap(suggestion: Suggestion, context: Context) -> Suggestion:
     """Cut where the text begins to repeat the rest of the cursor's line, up to the text's end.
 
     A cut must not leave more brackets unmatched: `f(x)` before `)` keeps its closer. If only closers follow the cursor,
-    they are left to the `closers` filter.
+    also of the string around it, they are left to the `closers` filter.
     """
-    tail = context.line_after.strip()
-    if not tail or set(tail) <= CLOSERS:
+    tail = _tail(context)
+    if not tail:
         return suggestion
     text = suggestion.text
     offsets = (i for i in range(len(text)) if _repeats(text[i:], tail, context) or _ends_alike(text, i, tail, context))
@@ -47,9 +47,15 @@ def before_rest(text: str, start: int, context: Context) -> str:
 
 def stable_length(text: str, context: Context) -> int:
     """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
-    tail = context.line_after.strip()
+    tail = _tail(context)
     starts = (i for i in range(len(text)) if tail and tail.startswith(text[i : i + len(tail)].rstrip()))
     return next(starts, len(text))
+
+
+def _tail(context: Context) -> str:
+    """Return the rest of the cursor's line that the text may repeat, "" if only closers follow the cursor."""
+    tail = context.line_after.strip()
+    return "" if set(tail) <= CLOSERS | set(context.before.string) else tail
 
 
 def _repeats(rest: str, tail: str, context: Context) -> bool:

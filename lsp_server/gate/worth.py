@@ -8,12 +8,15 @@ here wrong text has a fixed cost. `python -m benchmarks.typing` measures the eff
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 from completion.request import Suggestion
 
 WRONG_COST = 1 / 4
 """Cost of a shown character that is wrong, in right ones: text that is right in one of five cases is worth nothing."""
+
+_COMMENT_MARK = re.compile(r"\s*(?:#+|/[/*]+!?|--)\s*")  # alone it announces text that the model is not sure of
 
 
 def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cost: float = WRONG_COST) -> int:
@@ -45,6 +48,8 @@ def _words(suggestion: Suggestion, typed: int, *, grows: bool) -> Iterator[tuple
     for end, log_probability in suggestion.ends:
         if end <= typed:
             known = log_probability
+        elif _COMMENT_MARK.fullmatch(text, typed, end):
+            continue
         elif (end < len(text) or not grows) and not _is_inside_word(text, end):
             yield end, log_probability - known
 

@@ -157,7 +157,7 @@ class Generation:
         suggestion = self.last.suggestions[first.index] if self.last is not None else Suggestion(first.text)
         typed = len(suggestion.text) - len(first.text)
         end = worthwhile_end(suggestion, typed, grows=not self.is_first_complete)
-        return (shortened(first, end - typed, self.start, now), *others) if end > typed else ()
+        return (shortened(first, end - typed, now), *others) if end > typed else ()
 
     def rest(self, id_: str, now: Situation, shown: Remainder) -> Generation | None:
         """Return what follows a shown remainder, for the text after its acceptance; None if nothing follows."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from completion.request import Suggestion
+from completion.syntax.brackets import CLOSERS as BRACKET_CLOSERS
+from completion.syntax.brackets import scan
 from lsp_server.gate.features import typed_between
 
 CLOSERS = frozenset(")]}>\"'`")
 """Characters that editors insert after the cursor when the user types their opener."""
+
+_QUOTES = ('"""', "'''", '"', "'", "`")
 
 MAX_CLOSERS = 3
 """Maximum number of closers that an editor adds or types over between two requests."""
@@ -83,12 +87,12 @@ def remainder(
     return None if replaced is None else Remainder(index, text, replaced)
 
 
-def shortened(left: Remainder, length: int, start: Situation, now: Situation) -> Remainder:
-    """Return the first `length` characters of a remainder. They replace only closers that the editor added."""
+def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
+    """Return the first `length` characters of a remainder. They replace the closers that they contain themselves."""
     if length == len(left.text):
         return left
-    text, added = left.text[:length], _closer_difference(start, now) or 0
-    return Remainder(left.index, text, (_replaced(start, now, 0, text) or 0) if added > 0 else 0)
+    text = left.text[:length]
+    return replace(left, text=text, replace_after=_own_closers(text, now.suffix[: left.replace_after]))
 
 
 def typed_since(start: Situation, now: Situation) -> str | None:
@@ -112,15 +116,32 @@ def _closer_difference(start: Situation, now: Situation) -> int | None:
 def _replaced(start: Situation, now: Situation, replace_after: int, text: str) -> int | None:
     """Return how many code points after the cursor `text` replaces; None if it would double a closer.
 
-    It replaces a closer that the editor added as soon as it contains that closer itself.
+    It replaces a closer that the editor added if it contains that closer itself.
     """
     difference = _closer_difference(start, now) or 0
     if difference <= 0:
         return replace_after + difference if replace_after + difference >= 0 else None
-    closed, at = 0, -1
-    for closer in now.suffix[:difference]:
-        at = text.find(closer, at + 1)
-        if at < 0:
-            return closed
-        closed += 1
-    return replace_after + closed
+    closed = _own_closers(text, now.suffix[:difference])
+    return closed if closed < difference else replace_after + closed
+
+
+def _own_closers(text: str, after: str) -> int:
+    """Return how many of the characters after the cursor the text at the cursor contains itself.
+
+    These are closers whose opener is before the cursor, in their order, and the punctuation that follows them.
+    """
+    string = next((quotes for quotes in _QUOTES if after.startswith(quotes)), "")
+    found = scan(text, "", string)
+    if string and not text[: found.string_end].endswith(string):
+        return 0
+    count, at = len(string), found.string_end
+    unopened = iter(found.unopened)
+    for place, character in enumerate(after[len(string) :], len(string) + 1):
+        if character in BRACKET_CLOSERS:
+            closer = next(unopened, None)
+            if closer is None or closer.character != character:
+                break
+            count, at = place, closer.offset + 1
+        elif text.startswith(character, at) or (character == ">" and ">" in text[at:]):
+            count, at = place, text.index(character, at) + 1
+    return count

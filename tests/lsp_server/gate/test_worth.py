@@ -204,3 +204,11 @@ async def test_the_gate_judges_what_is_shown():
     editor.policy.acceptance.hides = lambda _uri, _generation, _strictness, withheld: seen.append(withheld)
     await editor.ask_and_hear(LINE, **SURE_START)
     assert set(seen) == {len("baz)")}
+
+
+def test_a_comment_mark_alone_is_not_worth_showing():
+    for mark, text in (("    #", " TODO"), ("//", " the rest"), ("--", " x")):
+        line = scored(0.9, 0.05, text=mark + text, ends=(len(mark), len(mark + text)))
+        assert worthwhile_end(line, 0, grows=False) == 0
+    code = scored(0.9, 0.05, text="x #" + " TODO", ends=(3, 8))
+    assert worthwhile_end(code, 0, grows=False) == 3

@@ -1,11 +1,12 @@
 """The remainder of a suggestion while the user types it."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion.request import CompletionEvent, Suggestion
 from lsp_server.suggesting.generation import Generation
-from lsp_server.suggesting.narrowing import CLOSERS, MAX_CLOSERS, Situation, typed_since
+from lsp_server.suggesting.narrowing import CLOSERS, MAX_CLOSERS, Remainder, Situation, shortened, typed_since
 
 
 def generation_of(text, suffix="", replace_after=0):
@@ -45,3 +46,33 @@ def test_accepting_a_remainder_never_doubles_a_closer_that_the_editor_added(text
 def test_more_closers_than_an_editor_adds_are_another_change():
     for count, typed in ((MAX_CLOSERS, "("), (MAX_CLOSERS + 1, None)):
         assert typed_since(Situation("f", ""), Situation("f(", ")" * count)) == typed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "replaced", "text", "shown", "result"),
+    [
+        ('mail["S', '"]', 2, 'ubject"] = f"Your order"', 'ubject"] =', 'mail["Subject"] ='),
+        ('mail["S', '"]', 2, 'ubject"] = f"Your order"', 'ubject"', 'mail["Subject"]'),
+        ('mail["S', '"]', 2, 'ubject"] = f"Your order"', "ubject", 'mail["Subject"]'),
+        ("f(", ")", 1, "g(a), b) + 1", "g(a)", "f(g(a))"),
+        ("f(", ")", 1, "g(a), b) + 1", "g(a), b) +", "f(g(a), b) +"),
+        ("f(", ");", 2, "a); // more", "a);", "f(a);"),
+        ("f(", ");", 2, "a); // more", "a)", "f(a);"),
+        ('f("""', '""")', 4, 'the "x" of y""") + 1', 'the "x" of', 'f("""the "x" of""")'),
+        ('f("""', '""")', 4, 'the "x" of y""") + 1', 'the "x" of y""") +', 'f("""the "x" of y""") +'),
+        ("Vec<", ">", 1, "u8>::new()", "u8>", "Vec<u8>"),
+        ("x", "", 0, "(a) + b", "(a)", "x(a)"),
+    ],
+)
+def test_the_shown_part_of_a_suggestion_replaces_the_closers_that_it_contains(
+    before, after, replaced, text, shown, result
+):
+    left = shortened(Remainder(0, text, replaced), len(shown), Situation(before, after))
+    assert before + left.text + after[left.replace_after :] == result
+
+
+def test_a_shown_part_replaces_a_closer_that_the_editor_has_added_since_only_if_it_contains_that_one():
+    now = Situation("Pf(", ")")
+    (whole,) = generation_of("f(g(a), b)").remainders(now)
+    assert whole.replace_after == 1
+    assert shortened(whole, len("g(a)"), now).replace_after == 0
