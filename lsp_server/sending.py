@@ -44,15 +44,16 @@ class Sending:
         An engine on another machine gets what may be sent. One on this computer makes prompts for a model server, with
         snippets of the files that it gets. So it gets none that may not be sent where prompts of others may.
         """
+        folder = self._folders.folder_of(file.path)
         if self.has_host:
-            return self._allows(file.folder, file.path)
+            return self._allows(folder, file.path)
         settings = self._settings()
         if not settings.engine_url:
             return True
         rules = settings.engine_send
         chosen = by_rules(rules, file.path)
         if chosen is None and allows_part(rules, file.folder.path):
-            chosen = self._allows(file.folder, file.path)
+            chosen = self._allows(folder, file.path)
         return chosen is not False
 
     def refusal(self, uri: str) -> EmptyReason | None:

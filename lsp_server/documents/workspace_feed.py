@@ -33,7 +33,7 @@ _MAX_SILENCES = 5
 class WorkspaceFeed:
     """Reads the files that the policy allows, and sends them to the engine in batches in the background.
 
-    All text that is sent comes from `_text_of`, which checks the policy.
+    Of loose files, only open documents are sent. All text that is sent comes from `_text_of`, which checks the policy.
 
     Args:
         send: Sends a message to the engine.
@@ -72,10 +72,7 @@ class WorkspaceFeed:
         if path is None:
             name = uri.partition(":")[2].partition("?")[0]
             return EmptyReason.SECRET_FILE if is_secret(name) else None
-        file = self._folders.file_of(uri)
-        if file is None:
-            return EmptyReason.SECRET_FILE if may_hold_secrets(path) else None
-        return self._refusal(file)
+        return self._refusal(FolderFile(self._folders.home_of(path), path))
 
     async def scan(self) -> None:
         """Search all folders: send the files that are allowed, and withdraw those that no longer are.
@@ -87,7 +84,7 @@ class WorkspaceFeed:
         limit = self._settings().index_files
         for policy in self._policies.values():
             policy.forget_rules()
-        opened = [file for document in self._documents if (file := self._folders.file_of(document.uri))]
+        opened = [file for document in self._documents if (file := self._folders.document_file_of(document.uri))]
         near = {file.path.parent for file in opened}
         policies = {folder: self._policy(folder) for folder in self._folders}
         found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan)
@@ -99,14 +96,18 @@ class WorkspaceFeed:
 
     def changed(self, document: Document) -> None:
         """Send the file of a document that was opened or changed, after a pause."""
-        file = self._folders.file_of(document.notebook or document.uri)
+        file = self._folders.document_file_of(document.uri)
         if file is not None and not document.notebook and self._settings().index_files:
             self._enqueue([file], pause_s=self._pause_s)
 
     def closed(self, document: Document) -> None:
         """Let the engine forget a closed document after a pause, and send its file as it is on disk."""
         self._closed_documents.add(document.uri)
-        self.changed(document)
+        file = self._folders.document_file_of(document.uri)
+        if file is not None and self._is_loose(file) and file.folder not in self._homes():
+            self.folders_closed([file.folder.uri])
+        else:
+            self.changed(document)
         self._start(self._pause_s)
 
     def folders_closed(self, uris: Iterable[str]) -> None:
@@ -158,6 +159,8 @@ class WorkspaceFeed:
 
         Not every client says which files change on disk.
         """
+        if self._is_loose(file):
+            return EmptyReason.SECRET_FILE if may_hold_secrets(file.path) else None
         policy = self._policy(file.folder)
         if policy.refresh(file.path):
             if self._rescan is not None:
@@ -228,14 +231,23 @@ class WorkspaceFeed:
 
     async def _text_of(self, file: FolderFile) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
-        is_inside = self._folders.folder_of(file.path) == file.folder
+        is_inside = self._folders.home_of(file.path) == file.folder
         if not is_inside or self._refusal(file) or not self._may_send(file):
             return None, False
         document = self._documents.get_by_path(file.path)
         if document is not None:
             fit = len(document.lines) <= MAX_FILE_BYTES and document.unfit(MAX_FILE_BYTES) is None
             return (document.lines.text() if fit else None), True
+        if self._is_loose(file):
+            return None, False
         return await asyncio.to_thread(_read, file), False
+
+    def _is_loose(self, file: FolderFile) -> bool:
+        return self._folders.folder_of(file.path) is None
+
+    def _homes(self) -> set[Folder]:
+        """Return the folders that open documents are in."""
+        return {file.folder for document in self._documents if (file := self._folders.document_file_of(document.uri))}
 
     def _policy(self, folder: Folder) -> FilePolicy:
         return self._policies.setdefault(folder.path, FilePolicy(folder.path))

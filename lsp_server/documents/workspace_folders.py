@@ -1,4 +1,7 @@
-"""The folders that the editor has open, and which of them contains a file."""
+"""The folders that the editor has open, and which of them contains a file.
+
+A file outside all of them is *loose*: its own folder stands in for a workspace, of which only open documents are used.
+"""
 
 from __future__ import annotations
 
@@ -76,6 +79,16 @@ class WorkspaceFolders:
         path = path_of(uri)
         folder = self.folder_of(path) if path else None
         return FolderFile(folder, path) if folder and path else None
+
+    def home_of(self, path: Path) -> Folder:
+        """Return the deepest root that contains a file; of a loose file its own folder."""
+        own = path.parent
+        return self.folder_of(path) or Folder(own.as_uri(), own, own.name)
+
+    def document_file_of(self, uri: str) -> FolderFile | None:
+        """Return the file of an open document in its root, or in its own folder if it is loose; None if it has none."""
+        path = path_of(uri)
+        return FolderFile(self.home_of(path), path) if path else None
 
 
 def folders_at_start(params: types.InitializeParams) -> list[types.WorkspaceFolder]:

@@ -85,7 +85,5 @@ class RequestBuilder:
         path = path_of(uri)
         if path is None:
             return PurePath(uri.rpartition(":")[2]).name, "", ""
-        folder = self._folders.folder_of(path)
-        if folder is None:
-            return path.name, "", ""
+        folder = self._folders.home_of(path)
         return path.relative_to(folder.path).as_posix(), folder.name, folder.uri

@@ -71,6 +71,23 @@ async def test_edits_of_a_forbidden_open_file_do_not_reach_the_engine(tmp_path, 
     assert workspace.recorder.messages == []
 
 
+@pytest.mark.parametrize("answer", [SEND, KEEP])
+async def test_a_loose_document_reaches_an_engine_elsewhere_only_after_the_answer_for_files_without_a_workspace(
+    tmp_path, answer
+):
+    write(tmp_path, {"loose/d.py": "d"})
+    workspace = Workspace(tmp_path / "app", answer, **HOST)
+    uri = (tmp_path / "loose/d.py").as_uri()
+    document = workspace.documents.open(types.TextDocumentItem(uri, "python", 1, "typed"))
+    workspace.feed.changed(document)
+    await workspace.feed.idle()
+    assert workspace.recorder.messages == []
+    await settle()
+    workspace.feed.changed(document)
+    await workspace.feed.idle()
+    assert list(workspace.recorder.sent) == ["d.py"] * (answer == SEND)
+
+
 @pytest.mark.parametrize(
     ("engine", "answer", "fed"),
     [

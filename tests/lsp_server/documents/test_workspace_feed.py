@@ -486,3 +486,63 @@ async def test_a_newer_scan_replaces_an_older_one(tmp_path):
     await asyncio.gather(*(feed.scan() for _ in range(5)))
     await feed.idle()
     assert len(recorder.messages) == 1
+
+
+def open_document(documents, path, text, version=1):
+    return documents.open(types.TextDocumentItem(path.as_uri(), types.LanguageKind.Python, version, text))
+
+
+async def test_open_documents_outside_every_folder_are_sent_for_their_own_folder_and_nothing_else_is(tmp_path):
+    write(tmp_path, {"project/a.py": "inside\n", "loose/b.py": "disk\n", "loose/c.py": "disk\n"})
+    feed, documents, engine = make_feed(tmp_path / "project")
+    path = tmp_path / "loose" / "b.py"
+    feed.changed(open_document(documents, path, "typed\n"))
+    await feed.idle()
+    (update,) = engine.updates
+    assert (update.workspace, update.changed[0].path, update.changed[0].text) == (
+        path.parent.as_uri(),
+        "b.py",
+        "typed\n",
+    )
+    await feed.scan()
+    await feed.idle()
+    assert engine.sent == {"b.py": "typed\n", "a.py": "inside\n"}
+    assert not engine.removed
+
+
+async def test_a_closed_loose_document_is_forgotten_and_with_the_last_one_its_folder(tmp_path):
+    write(tmp_path, {"loose/b.py": "disk\n", "loose/c.py": "disk\n", "project/a.py": ""})
+    feed, documents, engine = make_feed(tmp_path / "project")
+    folder = tmp_path / "loose"
+    for name in ("b.py", "c.py"):
+        feed.changed(open_document(documents, folder / name, "typed\n"))
+    await feed.idle()
+    feed.closed(documents.close((folder / "b.py").as_uri()))
+    await feed.idle()
+    assert engine.removed == ["b.py"]
+    feed.closed(documents.close((folder / "c.py").as_uri()))
+    await feed.idle()
+    assert engine.messages[-1] == Closing(((folder / "c.py").as_uri(),), (folder.as_uri(),))
+    assert "disk\n" not in engine.sent.values()
+
+
+async def test_a_loose_document_moves_to_a_folder_that_is_opened_around_it(tmp_path):
+    write(tmp_path, {"loose/b.py": "disk\n", "project/a.py": ""})
+    folders, documents, engine = WorkspaceFolders(), DocumentStore(), Recorder()
+    feed = WorkspaceFeed(folders, documents, engine, Settings, pause_s=0)
+    feed.changed(open_document(documents, tmp_path / "loose/b.py", "typed\n"))
+    await feed.idle()
+    folders.add([types.WorkspaceFolder(tmp_path.as_uri(), "all")])
+    await feed.scan()
+    await feed.idle()
+    assert WorkspaceUpdate((tmp_path / "loose").as_uri(), (), ("b.py",)) in engine.updates
+    assert engine.sent["loose/b.py"] == "typed\n"
+
+
+@pytest.mark.parametrize("name", ["loose/.env", ".ssh/notes.py"])
+async def test_a_loose_secret_file_is_not_sent(tmp_path, name):
+    write(tmp_path, {name: "", "project/a.py": ""})
+    feed, documents, engine = make_feed(tmp_path / "project")
+    feed.changed(open_document(documents, tmp_path / name, "token\n"))
+    await feed.idle()
+    assert not engine.messages
