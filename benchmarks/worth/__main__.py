@@ -1,4 +1,4 @@
-"""`python -m benchmarks.worth`: how much of a suggested line to show, and how much of that the gate should hide.
+"""`python -m benchmarks.worth`: how much of a suggested text to show, and how much of that the gate should hide.
 
 The engine is asked before every key of the sessions of `benchmarks.typing`. Then a person types them in simulated time,
 with the same answers for each rule. The cost of wrong text was chosen on the packages of half 0; half 1 is the default.
@@ -37,6 +37,7 @@ ROWS = {
     "whole lines, gate normal": Row(None, Strictness.NORMAL),
     "whole lines": Row(None, DEFAULTS.gate),
     RULE: Row(WRONG_COST, DEFAULTS.gate),
+    "worth, whole blocks": Row(WRONG_COST, DEFAULTS.gate, whole_blocks=True),
     "worth, gate normal": Row(WRONG_COST, Strictness.NORMAL),
     "worth, wrong text costs 0.5": Row(0.5, DEFAULTS.gate),
     "worth, wrong text costs 1": Row(1.0, DEFAULTS.gate),

@@ -33,15 +33,18 @@ class Row:
         wrong_cost: Cost of wrong text in the worth of a suggestion; None to show whole lines.
         gate: Strictness of the gate.
         quiet_s: Time without suggestions after an acceptance, in seconds.
+        whole_blocks: Whether a text of several lines is always shown whole.
     """
 
     wrong_cost: float | None
     gate: Strictness
     quiet_s: float = 0.0
+    whole_blocks: bool = False
 
     def end(self, suggestion: Suggestion, typed: int) -> int:
         """Return up to which of its characters a suggestion is shown."""
-        if self.wrong_cost is None:
+        is_block = "\n" in suggestion.text.strip("\n")
+        if self.wrong_cost is None or (self.whole_blocks and is_block):
             return len(suggestion.text)
         return worthwhile_end(suggestion, typed, grows=False, wrong_cost=self.wrong_cost)
 

@@ -149,7 +149,7 @@ class Attempt:
         token or two. Source of the idea: "Should you marginalize over possible tokenizations?"; here only the last
         token varies.
         """
-        if self.context.mode is not Mode.LINE or not self.output.whole().startswith(text):
+        if not self.output.whole().startswith(text):
             return ()
         found, before = list[tuple[int, float]](), 0.0
         for index, (data, characters) in enumerate(self.output.parts(len(text))):

@@ -1,8 +1,8 @@
-"""How much of a suggested line is shown: its start, up to where its expected worth stops growing.
+"""How much of a suggested text is shown: its start, up to where its expected worth stops growing.
 
-A line is mostly right at its start and wrong at its end. Text that is right saves keys, and text that is wrong costs
-the time to read it. Source of the idea: "Sequential Decision-Making for Inline Text Autocomplete", which weighs both;
-here wrong text has a fixed cost. `python -m benchmarks.typing` measures the effect.
+A line or block is mostly right at its start and wrong at its end. Text that is right saves keys, and text that is wrong
+costs the time to read it. Source of the idea: "Sequential Decision-Making for Inline Text Autocomplete", which weighs
+both; here wrong text has a fixed cost. `python -m benchmarks.typing` measures the effect.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from completion.request import Suggestion
 WRONG_COST = 1 / 4
 """Cost of a shown character that is wrong, in right ones: text that is right in one of five cases is worth nothing."""
 
-_COMMENT_MARK = re.compile(r"\s*(?:#+|/[/*]+!?|--)\s*")  # alone it announces text that the model is not sure of
+_NOTHING_YET = re.compile(r"\s*(?:#+|/[/*]+!?|--)?\s*")  # a line of blanks or of a comment mark
 
 
 def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cost: float = WRONG_COST) -> int:
     """Return up to which of its characters a suggestion is worth showing; `typed` if none of the others is.
 
-    The worth of the next n characters is n·p − n·(1 − p)·wrong_cost, with their probability p by the model, and what is
-    shown ends with a word. If a text grows or is typed, its worthwhile end never moves back.
+    The worth of the next n characters is n·p − n·(1 − p)·wrong_cost, with their probability p by the model. What is
+    shown ends with a word, not with the blanks or the comment mark that begin a line. If a text grows or is typed, its
+    worthwhile end never moves back.
 
     Args:
         suggestion: The suggestion.
@@ -48,10 +49,13 @@ def _words(suggestion: Suggestion, typed: int, *, grows: bool) -> Iterator[tuple
     for end, log_probability in suggestion.ends:
         if end <= typed:
             known = log_probability
-        elif _COMMENT_MARK.fullmatch(text, typed, end):
-            continue
-        elif (end < len(text) or not grows) and not _is_inside_word(text, end):
+        elif (end < len(text) or not grows) and _may_end(text, end):
             yield end, log_probability - known
+
+
+def _may_end(text: str, end: int) -> bool:
+    line = text.rfind("\n", 0, end) + 1
+    return not _is_inside_word(text, end) and not _NOTHING_YET.fullmatch(text, line, end)
 
 
 def _is_inside_word(text: str, end: int) -> bool:

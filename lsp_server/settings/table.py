@@ -64,9 +64,9 @@ class Settings:
     )
     whole_lines: bool = setting(
         default=False,
-        description="Whether an automatic suggestion always reaches the end of its line. If not, it ends where what "
-        "follows is probably wrong; when you accept it or type along, the rest appears as far as it is then likely. A "
-        "manual request shows the whole line.",
+        description="Whether an automatic suggestion always reaches the end of its line or block. If not, it ends "
+        "where what follows is probably wrong; when you accept it or type along, the rest appears as far as it is then "
+        "likely. A manual request shows all of it.",
     )
     automatic_lines: int = setting(
         default=0,

@@ -60,7 +60,8 @@ def ends_with_a_word(text, end):
 @given(suggestions())
 def test_no_other_end_at_a_word_is_worth_more(suggestion):
     found = worthwhile_end(suggestion, 0, grows=False)
-    ends = [end for end, _ in suggestion.ends if ends_with_a_word(suggestion.text, end)]
+    text = suggestion.text
+    ends = [end for end, _ in suggestion.ends if text[:end].strip() and ends_with_a_word(text, end)]
     best = max((worth_of(suggestion, 0, end) for end in ends), default=0.0)
     if best > 0:
         assert found in ends
@@ -212,3 +213,11 @@ def test_a_comment_mark_alone_is_not_worth_showing():
         assert worthwhile_end(line, 0, grows=False) == 0
     code = scored(0.9, 0.05, text="x #" + " TODO", ends=(3, 8))
     assert worthwhile_end(code, 0, grows=False) == 3
+
+
+def test_a_block_is_shown_as_far_as_it_is_likely_and_not_up_to_an_indentation():
+    block = scored(0.9, 0.9, 0.9, 0.1, text="if a:\n    b()\n    c()", ends=(5, 10, 13, 21))
+    assert worthwhile_end(block, 0, grows=False) == 13
+    head = scored(0.9, 0.9, 0.1, text="if a:\n    b()", ends=(5, 10, 13))
+    assert worthwhile_end(head, 0, grows=False) == 5
+    assert worthwhile_end(scored(0.9, 0.9, text="\n    b()", ends=(5, 8)), 0, grows=True) == 0
