@@ -42,18 +42,19 @@ class Sending:
         """Return whether the engine may get a file of the workspace.
 
         An engine on another machine gets what may be sent. One on this computer makes prompts for a model server, with
-        snippets of the files that it gets. So it gets none that may not be sent where prompts of others may.
+        snippets of the files that it gets. So it gets none that may not be sent where prompts of others may. The user
+        is asked about files of no workspace at a request in one of them, not when one is open.
         """
         folder = self._folders.folder_of(file.path)
         if self.has_host:
-            return self._allows(folder, file.path)
+            return self._allows(folder, file.path, asks=folder is not None)
         settings = self._settings()
         if not settings.engine_url:
             return True
         rules = settings.engine_send
         chosen = by_rules(rules, file.path)
         if chosen is None and allows_part(rules, file.folder.path):
-            chosen = self._allows(folder, file.path)
+            chosen = self._allows(folder, file.path, asks=folder is not None)
         return chosen is not False
 
     def refusal(self, uri: str) -> EmptyReason | None:
@@ -67,6 +68,6 @@ class Sending:
         """Whether the engine runs on another machine."""
         return remote_address(self._settings()).is_host
 
-    def _allows(self, folder: Folder | None, path: Path | None) -> bool:
+    def _allows(self, folder: Folder | None, path: Path | None, *, asks: bool = True) -> bool:
         uri, name = (folder.uri, folder.path.name) if folder is not None else ("", "")
-        return self._consent.allows(uri, name, path)
+        return self._consent.allows(uri, name, path, asks=asks)

@@ -65,13 +65,14 @@ class Consent:
         self._asked: set[tuple[RemoteAddress, str]] = set()
         self._asking: set[asyncio.Task[None]] = set()
 
-    def allows(self, workspace: str, name: str, path: Path | None) -> bool:
+    def allows(self, workspace: str, name: str, path: Path | None, *, asks: bool = True) -> bool:
         """Return whether text of a file may be sent. If nobody has decided that yet, ask about its workspace, once.
 
         Args:
             workspace: URI of the workspace folder; "" for files that belong to none.
             name: Its name, for the question; "" for such files.
             path: The file; None if it is on no disk.
+            asks: Whether to ask.
         """
         settings = self._settings()
         if not settings.engine_url:
@@ -81,7 +82,7 @@ class Consent:
             return chosen
         remote, answers = remote_address(settings), self._get()
         answer = answers.by_digest.get(answers.digest(remote, workspace))
-        if answer is None and (remote, workspace) not in self._asked:
+        if answer is None and asks and (remote, workspace) not in self._asked:
             self._asked.add((remote, workspace))
             task = asyncio.create_task(self._ask_about(remote, workspace, name))
             self._asking.add(task)

@@ -24,7 +24,7 @@ class Workspace:
 
     def __init__(self, root, answer, **settings):
         write(root, {"a.py": "a", "lib/b.py": "b", "customers/c.py": "c"})
-        self.root, self.answer = root, answer
+        self.root, self.answer, self.questions = root, answer, 0
         self.settings = replace(DEFAULTS, engine_url="https://gpu.example", **settings)
         folders, self.documents, self.recorder = WorkspaceFolders(), DocumentStore(), Recorder()
         folders.add([types.WorkspaceFolder(root.as_uri(), "app")])
@@ -35,6 +35,7 @@ class Workspace:
         )
 
     async def _ask(self, _message, _answers):
+        self.questions += 1
         return self.answer
 
     def may_send(self, name):
@@ -81,8 +82,12 @@ async def test_a_loose_document_reaches_an_engine_elsewhere_only_after_the_answe
     document = workspace.documents.open(types.TextDocumentItem(uri, "python", 1, "typed"))
     workspace.feed.changed(document)
     await workspace.feed.idle()
-    assert workspace.recorder.messages == []
     await settle()
+    assert workspace.questions == 0
+    assert not workspace.sending.may_send(uri)
+    await settle()
+    assert workspace.questions == 1
+    assert workspace.recorder.messages == []
     workspace.feed.changed(document)
     await workspace.feed.idle()
     assert list(workspace.recorder.sent) == ["d.py"] * (answer == SEND)

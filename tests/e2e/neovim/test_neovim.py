@@ -53,7 +53,7 @@ def test_tab_inserts_a_tab_without_a_suggestion(edit):
 
 
 def test_ghost_text_grows_while_it_is_generated_and_tab_accepts_it(edit):
-    neovim = edit(LIBRARY)
+    neovim = edit(LIBRARY, options="settings = { whole_lines = true }")
     neovim.type("A")
     neovim.wait_for(lambda: len(set(neovim.ghosts) - {""}) > 1, "text that grows")
     grown = [ghost for ghost in neovim.ghosts if ghost]

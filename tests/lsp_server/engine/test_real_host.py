@@ -69,4 +69,4 @@ async def test_the_line_after_an_accepted_one_is_suggested_at_once(start_client,
         types.ExecuteCommandParams(item.command.command, item.command.arguments)
     )
     (following,) = await client.complete(URI, 2, 16)
-    assert following.insert_text.startswith("\n    else:\n        return fibonacci(n-1)")
+    assert following.insert_text.startswith("\n    else:\n        return fibonacci(n")
