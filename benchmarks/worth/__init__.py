@@ -1,1 +1,1 @@
-"""How much of a suggested line to show."""
+"""How much of a suggested text to show."""

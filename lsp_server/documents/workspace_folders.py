@@ -81,9 +81,8 @@ class WorkspaceFolders:
         return FolderFile(folder, path) if folder and path else None
 
     def home_of(self, path: Path) -> Folder:
-        """Return the deepest root that contains a file; of a loose file its own folder."""
-        own = path.parent
-        return self.folder_of(path) or Folder(own.as_uri(), own, own.name)
+        """Return the deepest root that contains a file; of a loose file its own folder, without a name for prompts."""
+        return self.folder_of(path) or Folder(path.parent.as_uri(), path.parent, "")
 
     def document_file_of(self, uri: str) -> FolderFile | None:
         """Return the file of an open document in its root, or in its own folder if it is loose; None if it has none."""

@@ -1,0 +1,26 @@
+"""Requests name a document by its workspace folder, or by its own folder if no workspace folder has it."""
+
+import pytest
+from lsprotocol import types
+
+from lsp_server.documents.documents import DocumentStore
+from lsp_server.documents.text_lines import Place
+from lsp_server.documents.workspace_folders import WorkspaceFolders
+from lsp_server.settings.table import DEFAULTS
+from lsp_server.suggesting.request_builder import RequestBuilder
+
+
+@pytest.mark.parametrize(
+    ("uri", "path", "repository", "workspace"),
+    [
+        ("file:///home/me/app/lib/a.py", "lib/a.py", "app", "file:///home/me/app"),
+        ("file:///home/me/notes/a.py", "a.py", "", "file:///home/me/notes"),  # a folder's name may be a person's
+        ("untitled:Untitled-1", "Untitled-1", "", ""),
+    ],
+)
+def test_a_document_is_named_by_its_folder(uri, path, repository, workspace):
+    folders, documents = WorkspaceFolders(), DocumentStore()
+    folders.add([types.WorkspaceFolder("file:///home/me/app", "app")])
+    document = documents.open(types.TextDocumentItem(uri, types.LanguageKind.Python, 1, "x = "))
+    request = RequestBuilder(documents, folders).build(document, Place(0, 4), DEFAULTS)
+    assert (request.path, request.repository, request.workspace) == (path, repository, workspace)
