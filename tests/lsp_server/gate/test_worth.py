@@ -208,10 +208,10 @@ async def test_the_gate_judges_what_is_shown():
 
 
 def test_a_comment_mark_alone_is_not_worth_showing():
-    for mark, text in (("    #", " TODO"), ("//", " the rest"), ("--", " x")):
+    for mark, text in (("    #", " the sum"), ("//", " the rest"), ("--", " x")):
         line = scored(0.9, 0.05, text=mark + text, ends=(len(mark), len(mark + text)))
         assert worthwhile_end(line, 0, grows=False) == 0
-    code = scored(0.9, 0.05, text="x #" + " TODO", ends=(3, 8))
+    code = scored(0.9, 0.05, text="x #" + " the sum", ends=(3, 11))
     assert worthwhile_end(code, 0, grows=False) == 3
 
 
