@@ -97,11 +97,12 @@ class TeamEditor(Buffer):
         self._shown, self.cursor = None, offset
         self._begin(self._prepare())
 
-    def edit(self, start: int, deleted: int, inserted: str) -> None:
+    def edit(self, start: int, deleted: int, inserted: str, behind: str = "") -> None:
         """See `Assistant`."""
-        typed_on = start == self.cursor and not deleted
-        self.apply(start, deleted, inserted)
-        self._shown = self._shown.narrowed(inserted) if self._shown is not None and typed_on else None
+        gone = self.text[start : start + deleted]
+        typed_on = start == self.cursor and gone in ("", inserted)
+        self.apply(start, deleted, inserted, behind)
+        self._shown = self._shown.narrowed(inserted, gone, behind) if self._shown is not None and typed_on else None
         if not typed_on or not self._generated.startswith(self.text[self._from : self.cursor]):
             self._generated = ""
 
@@ -118,7 +119,8 @@ class TeamEditor(Buffer):
 
     def accept(self, offer: Offer, length: int) -> None:
         """See `Assistant`."""
-        self.apply(self.cursor, len(offer.replaced), offer.text[:length])
+        replaced = offer.replaced if length >= len(offer.text) else ""
+        self.apply(self.cursor, len(replaced), offer.text[:length])
         self._shown, self._generated = offer.narrowed(offer.text[:length]), ""
 
     async def settle(self) -> None:

@@ -25,6 +25,7 @@ from benchmarks.typing.person import Habits, session
 from benchmarks.typing.report import before, draw, headline, print_table
 from benchmarks.typing.scripts import WARM_UP, Script, choose, release_scripts, trace_scripts
 from benchmarks.typing.tally import RowTally, SessionRecord
+from benchmarks.typing.watched import WatchedEditor
 
 OURS, THEIRS, BEFORE = "draftline", "llama.vim", "before"
 THEIR_ROWS: dict[str, tuple[str, ...]] = {
@@ -71,7 +72,8 @@ def _sentence(row: str, record: SessionRecord) -> str:
 def _assistant(row: str, options: argparse.Namespace) -> Assistant:
     if row in (OURS, BEFORE):
         checkout = REPOSITORY if row == OURS else options.before.resolve()
-        return DraftlineEditor(row, {"threads": options.threads, "model": options.model}, checkout)
+        editor = WatchedEditor if options.watch and row == OURS else DraftlineEditor
+        return editor(row, {"threads": options.threads, "model": options.model}, checkout)
     from benchmarks.typing.llama_vim import LlamaVimEditor
 
     return LlamaVimEditor(row, THEIR_ROWS[row], options.threads, options.seed)
@@ -93,7 +95,7 @@ async def run(options: argparse.Namespace) -> None:
             if time.monotonic() - started > options.seconds:
                 break
             for row in rows:
-                record = await session(assistants[row], script, Habits(), options.seed)
+                record = await session(assistants[row], script, Habits(), options.seed, closes_pairs=options.pairs)
                 found[row].append(record)
                 print(f"{time.monotonic() - started:5.0f} s  {_sentence(row, record)}", flush=True)
         ours = assistants.get(OURS)
@@ -131,6 +133,10 @@ def main() -> None:
     parser.add_argument(
         "--before", type=Path, metavar="CHECKOUT", help="folder of an older version, which types the same sessions"
     )
+    parser.add_argument(
+        "--pairs", action="store_true", help="type in an editor that closes brackets and quotes, in all rows"
+    )
+    parser.add_argument("--watch", action="store_true", help=f"print the screen of {OURS} before each key")
     parser.add_argument("--model", default="default", help="draftline's model (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="threads of each engine (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)

@@ -48,14 +48,34 @@ class Offer:
         line = rest.partition("\n")[0]
         return self.first_line in (line, line + self.replaced)
 
-    def fits(self, part: str, rest: str) -> bool:
-        """Return whether inserting this part of the text leaves nothing to correct."""
-        return part == rest + self.replaced if self.replaced else rest.startswith(part)
+    def fits(self, part: str, rest: str, waiting: str = "") -> bool:
+        """Return whether inserting this part of the text leaves nothing to correct.
 
-    def narrowed(self, typed: str) -> Offer | None:
-        """Return the part after `typed`; None if the text does not start with `typed` or nothing is left."""
+        Args:
+            part: The text, or its start, which replaces nothing.
+            rest: Text that is typed next.
+            waiting: Closers after the cursor that the editor added. They are in `rest` as well.
+        """
+        replaced = self.replaced if part == self.text else ""
+        beyond = replaced[len(waiting) :]
+        return part == rest + beyond if beyond else rest.startswith(part)
+
+    def narrowed(self, typed: str, deleted: str = "", behind: str = "") -> Offer | None:
+        """Return what is left on the screen after a key; None if the key contradicts the text or completes it.
+
+        Args:
+            typed: Text that the key writes.
+            deleted: Text after the cursor that it takes the place of.
+            behind: Text that the editor adds after the cursor.
+        """
         left = self.text.removeprefix(typed)
-        return replace(self, text=left) if left and len(left) < len(self.text) else None
+        if len(left) == len(self.text) or not self.replaced.startswith(deleted):
+            return None
+        replaced = behind + self.replaced.removeprefix(deleted)
+        letters = iter(left)
+        if left == replaced or not all(character in letters for character in replaced):
+            return None
+        return replace(self, text=left, replaced=replaced)
 
 
 class Assistant(Protocol):
@@ -84,8 +104,8 @@ class Assistant(Protocol):
     def move(self, offset: int) -> None:
         """Move the cursor."""
 
-    def edit(self, start: int, deleted: int, inserted: str) -> None:
-        """Change the text. The cursor is at the end of the change afterwards."""
+    def edit(self, start: int, deleted: int, inserted: str, behind: str = "") -> None:
+        """Change the text. The cursor is after `inserted` and before `behind` afterwards."""
 
     def ask(self, expected: str | None) -> None:
         """Send a request as the editor does after a key.
@@ -130,9 +150,9 @@ class Buffer:
         """Load a file."""
         self.text, self.cursor, self.requests, self.received_characters = script.text, 0, [], 0
 
-    def apply(self, start: int, deleted: int, inserted: str) -> None:
-        """Change the text and move the cursor to the end of the change."""
-        self.text = self.text[:start] + inserted + self.text[start + deleted :]
+    def apply(self, start: int, deleted: int, inserted: str, behind: str = "") -> None:
+        """Change the text and move the cursor between the two inserted parts."""
+        self.text = self.text[:start] + inserted + behind + self.text[start + deleted :]
         self.cursor = start + len(inserted)
 
     def take_requests(self) -> list[RequestRecord]:

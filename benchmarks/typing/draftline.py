@@ -116,27 +116,29 @@ class DraftlineEditor(Buffer):
         self.cursor = offset
         self._pause = asyncio.get_running_loop().call_later(_PAUSE_S, self._report_cursor)
 
-    def edit(self, start: int, deleted: int, inserted: str) -> None:
+    def edit(self, start: int, deleted: int, inserted: str, behind: str = "") -> None:
         """See `Assistant`."""
         if self._pause is not None:
             self._pause.cancel()
         range_ = types.Range(self._position(start), self._position(start + deleted))
-        typed_on = start == self.cursor and not deleted
-        self.apply(start, deleted, inserted)
+        gone = self.text[start : start + deleted]
+        typed_on = start == self.cursor and gone in ("", inserted)
+        self.apply(start, deleted, inserted, behind)
         self._version += 1
         self._client.text_document_did_change(
             types.DidChangeTextDocumentParams(
                 types.VersionedTextDocumentIdentifier(self._version, self._uri),
-                [types.TextDocumentContentChangePartial(range_, inserted)],
+                [types.TextDocumentContentChangePartial(range_, inserted + behind)],
             )
         )
         if self._shown is not None and typed_on and self._shown.text == inserted:
             self._end_shown()
         elif self._shown is not None:
-            left = self._shown.narrowed(inserted) if typed_on else None
-            if left is None:
+            agrees = typed_on and self._shown.text.startswith(inserted)
+            if not agrees:
                 self._take_away("typedOver")
-            self._shown = left
+            # A text without the closer that the editor has added is hidden until the server says what it replaces.
+            self._shown = self._shown.narrowed(inserted, gone, behind) if self._shown is not None else None
 
     def ask(self, expected: str | None) -> None:
         """See `Assistant`. Cancels the older request, as VS Code does."""
@@ -168,7 +170,7 @@ class DraftlineEditor(Buffer):
         whole = length >= len(offer.text)
         if whole:
             self._end_shown()
-        self.edit(self.cursor, len(offer.replaced), offer.text[:length])
+        self.edit(self.cursor, len(offer.replaced) if whole else 0, offer.text[:length])
         if whole:
             params = types.ExecuteCommandParams(ACCEPTED_COMMAND, arguments=[offer.id, 0])
             self._client.protocol.send_request(types.WORKSPACE_EXECUTE_COMMAND, params)

@@ -134,10 +134,10 @@ class LlamaVimEditor(Buffer):
         self.cursor, self._is_normal_mode, self._shown = offset, True, None
         self._moved_s = now_s()
 
-    def edit(self, start: int, deleted: int, inserted: str) -> None:
+    def edit(self, start: int, deleted: int, inserted: str, behind: str = "") -> None:
         """See `Assistant`."""
         self._is_normal_mode = False
-        self.apply(start, deleted, inserted)
+        self.apply(start, deleted, inserted, behind)
 
     def ask(self, expected: str | None) -> None:
         """See `Assistant`. CursorMovedI hides the text, reads the cache, then sends a request."""

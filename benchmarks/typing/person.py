@@ -15,6 +15,7 @@ from random import Random
 
 from benchmarks.engine_processes import used_cpu_s
 from benchmarks.typing.assistant import Assistant, Offer
+from benchmarks.typing.closing import PairCloser, closing_pairs
 from benchmarks.typing.scripts import Passage, Script, key_unit, keys_of
 from benchmarks.typing.tally import KeyRecord, SessionRecord
 
@@ -86,8 +87,11 @@ def strokes(passage: Passage, habits: Habits, random: Random) -> list[Stroke]:
 class Person:
     """Types one script with the help of one assistant."""
 
-    def __init__(self, assistant: Assistant, script: Script, habits: Habits, seed: int) -> None:
+    def __init__(
+        self, assistant: Assistant, script: Script, habits: Habits, seed: int, *, closes_pairs: bool = False
+    ) -> None:
         self._assistant = assistant
+        self._pairs = closing_pairs(script.language) if closes_pairs else {}
         self._script = script
         self._habits = habits
         self._random = Random(f"{seed}:{script.id}")
@@ -140,30 +144,42 @@ class Person:
     async def _type(self, passage: Passage, text: str, plan: list[Stroke], most: int) -> int:
         """Type at most `most` characters of a passage. Return how many."""
         assistant, index, end = self._assistant, 0, min(len(passage.typed), most)
+        closers = PairCloser(passage.typed, self._pairs)
         while index < end:
             stroke, rest = plan[index], passage.typed[index:]
             await self._pause(stroke.pause_s)
-            offer = await self._read(rest)
-            self._note(stroke.pause_s, offer, rest)
-            accepted = self._acceptable(offer, rest)
+            offer = await self._read(rest, closers)
+            self._note(stroke.pause_s, offer, closers.lacking(index))
+            accepted = self._acceptable(offer, rest, closers)
             if offer is not None and accepted:
                 self._accept(offer, accepted, min(accepted, end - index))
+                closers.accept(len(offer.replaced) if accepted == len(offer.text) else 0)
                 index += min(accepted, len(rest))
             else:
                 if stroke.slip:
                     await self._slip(stroke.slip)
-                unit = key_unit(passage, text, index)
-                assistant.edit(assistant.cursor, 0, unit)
-                index += len(unit)
+                index += self._press(closers, index, key_unit(passage, text, index))
+            surplus = closers.surplus(index)
+            if surplus:
+                assistant.edit(assistant.cursor, surplus, "")
                 self._record.keys += 1
-            self._ask(passage.typed[index:])
+            self._ask(closers.lacking(index))
         self._record.characters += min(index, end)
         return min(index, end)
 
-    async def _read(self, rest: str) -> Offer | None:
+    def _press(self, closers: PairCloser, index: int, unit: str) -> int:
+        """Press the key that writes `unit` at a character of the passage. Return how many characters it wrote."""
+        text, cursor = self._assistant.text, self._assistant.cursor
+        line = text[text.rfind("\n", 0, cursor) + 1 : cursor]
+        key = closers.press(index, unit, line, text[cursor : cursor + 1])
+        self._assistant.edit(cursor, key.deleted, key.inserted, key.behind)
+        self._record.keys += 1
+        return len(key.inserted)
+
+    async def _read(self, rest: str, closers: PairCloser) -> Offer | None:
         """Return the suggestion on the screen, with the time to decide for a right one."""
         offer = self._assistant.offer()
-        if offer is not None and self._habits.decisions_s and self._fitting(offer, rest):
+        if offer is not None and self._habits.decisions_s and self._fitting(offer, rest, closers):
             decided_s = offer.since_s + self._random.choice(self._habits.decisions_s)
             await self._pause(max(0.0, decided_s - self._next_key_s))
             offer = self._assistant.offer()
@@ -194,16 +210,17 @@ class Person:
         self._assistant.ask(expected)
         self._asked = True
 
-    def _acceptable(self, offer: Offer | None, rest: str) -> int:
+    def _acceptable(self, offer: Offer | None, rest: str, closers: PairCloser) -> int:
         """Return how many characters are accepted: all, the first line, the first word, or 0."""
         if offer is None or time.monotonic() - offer.since_s < self._habits.read_s:
             return 0
-        return self._fitting(offer, rest)
+        return self._fitting(offer, rest, closers)
 
-    def _fitting(self, offer: Offer, rest: str) -> int:
-        parts = (offer.text,) if offer.replaced else (offer.text, offer.first_line, offer.first_word)
-        for part in parts:
-            if len(part) >= self._habits.fewest and offer.fits(part, rest):
+    def _fitting(self, offer: Offer, rest: str, closers: PairCloser) -> int:
+        waiting = closers.waiting
+        replaces_more = len(offer.replaced) > len(waiting)
+        for part in (offer.text,) if replaces_more else (offer.text, offer.first_line, offer.first_word):
+            if len(part) >= self._habits.fewest and offer.fits(part, rest, waiting):
                 return len(part)
         return 0
 
@@ -215,9 +232,11 @@ class Person:
         self._record.saved_keys += keys_of(offer.text[:counted]) - 1
 
 
-async def session(assistant: Assistant, script: Script, habits: Habits, seed: int) -> SessionRecord:
-    """Type one script and record its cost."""
-    person = Person(assistant, script, habits, seed)
+async def session(
+    assistant: Assistant, script: Script, habits: Habits, seed: int, *, closes_pairs: bool = False
+) -> SessionRecord:
+    """Type one script, in an editor that closes brackets and quotes or in one that does not, and record its cost."""
+    person = Person(assistant, script, habits, seed, closes_pairs=closes_pairs)
     await person.begin()
     before_s, started = used_cpu_s(assistant.processes), time.monotonic()
     record = await person.work()

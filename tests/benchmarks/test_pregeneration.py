@@ -31,8 +31,8 @@ class _Screen(Buffer):
     shown = None
     decided_s = None
 
-    def edit(self, start, deleted, inserted):
-        self.apply(start, deleted, inserted)
+    def edit(self, start, deleted, inserted, behind=""):
+        self.apply(start, deleted, inserted, behind)
 
     def ask(self, expected):
         self.shown = Offer("id", expected, "", now_s()) if expected else None

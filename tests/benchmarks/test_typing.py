@@ -7,6 +7,7 @@ import pytest
 from pygls.exceptions import JsonRpcInternalError
 
 from benchmarks.typing.assistant import Buffer, Offer
+from benchmarks.typing.closing import PairCloser, closing_pairs
 from benchmarks.typing.draftline import DraftlineEditor
 from benchmarks.typing.host import above, longest
 from benchmarks.typing.llama_context import AnswerCache, ChunkRing, local_context
@@ -164,6 +165,57 @@ def test_an_offer_that_replaces_closers_must_end_the_passage():
     assert not offer.fits(offer.text, "value) + 1")
 
 
+def keys(typed, language="python", text=""):
+    """Return the document at each key, with the cursor as ‸."""
+    closers, index, after = PairCloser(typed, closing_pairs(language)), 0, ""
+    while index < len(typed):
+        unit = key_unit(Passage(len(text), 0, typed), text, index)
+        key = closers.press(index, unit, (text + typed[:index]).rpartition("\n")[2], after[:1])
+        index, after = index + len(key.inserted), key.behind + after[key.deleted :]
+        surplus = closers.surplus(index)
+        yield f"{text + typed[:index]}‸{after[surplus:]}" + (" ⌦" if surplus else "")
+        after = after[surplus:]
+
+
+def test_brackets_and_quotes_are_closed_and_typed_over():
+    assert list(keys("f([x])")) == ["f‸", "f(‸)", "f([‸])", "f([x‸])", "f([x]‸)", "f([x])‸"]
+    assert list(keys('"a"')) == ['"‸"', '"a‸"', '"a"‸']
+    assert list(keys('(f"a"')) == ["(‸ ⌦", "(f‸", '(f"‸"', '(f"a‸"', '(f"a"‸']
+    assert next(keys("'a")) == "'‸ ⌦"
+    assert next(keys("'a", language="rust")) == "'‸"
+
+
+def test_quotes_in_words_and_in_strings_are_not_closed():
+    assert '"don\'t‸"' in list(keys('"don\'t"'))
+    assert next(iter(keys("`a`", language="typescript"))) == "`‸`"
+    assert list(keys('""""""'))[:3] == ['"‸"', '""‸', '"""‸']
+
+
+def test_a_line_end_between_braces_moves_the_closer_to_a_line_of_its_own():
+    assert list(keys("{\n    a\n}", "go")) == ["{‸}", "{\n    ‸\n}", "{\n    a‸\n}", "{\n    a\n}‸"]
+    assert list(keys("{\n    a}", "go"))[1] == "{\n    ‸ ⌦"
+
+
+def test_text_without_the_closers_that_are_there():
+    closers = PairCloser("f([x])\ny", closing_pairs("python"))
+    closers.press(1, "(", "f", "")
+    closers.press(2, "[", "f(", ")")
+    assert closers.waiting == "])"
+    assert closers.lacking(3) == "x\ny"
+    closers.accept(1)
+    assert closers.lacking(5) == "\ny"
+
+
+def test_an_offer_may_take_the_place_of_the_closers_that_wait():
+    offer = Offer("1", "value) + 1", ")", 0.0)
+    assert offer.fits(offer.text, "value) + 1\n", ")")
+    assert not offer.fits(offer.text, "value) + 1", "")
+    assert offer.fits(offer.first_word, "value) + 2", ")")
+    assert Offer("1", "f(x)", "", 0.0).narrowed("f").narrowed("(", behind=")") == Offer("1", "x)", ")", 0.0)
+    assert Offer("1", "x) + 1", ")", 0.0).narrowed("x").narrowed(")", deleted=")") == Offer("1", " + 1", "", 0.0)
+    assert Offer("1", "f(x", "", 0.0).narrowed("f").narrowed("(", behind=")") is None
+
+
 LINES = ["def f(a):", "    b = a", "    ", "    return b", ""]
 
 
@@ -231,8 +283,8 @@ class Knowing(Buffer):
     def move(self, offset):
         self.cursor = offset
 
-    def edit(self, start, deleted, inserted):
-        self.apply(start, deleted, inserted)
+    def edit(self, start, deleted, inserted, behind=""):
+        self.apply(start, deleted, inserted, behind)
 
     def ask(self, expected):
         self._next = (expected or "")[: self._length]
@@ -254,19 +306,37 @@ class Knowing(Buffer):
         pass
 
 
-async def typed(assistant, script):
-    person = Person(assistant, script, QUICK, seed=1)
+async def typed(assistant, script, *, closes_pairs=False):
+    person = Person(assistant, script, QUICK, seed=1, closes_pairs=closes_pairs)
     await person.begin()
     assert assistant.text == script.text
     return await person.work()
 
 
-@pytest.mark.parametrize("assistant", [Knowing(1), Knowing(7), Knowing(400), Knowing(7, is_right=False)])
-async def test_whatever_is_accepted_the_same_text_is_written(assistant):
-    script = Script("a", "python", "a.py", BEFORE, tuple(passages(BEFORE, AFTER)), 10_000)
-    record = await typed(assistant, script)
-    assert assistant.text == AFTER
-    assert record.characters == sum(len(passage.typed) for passage in script.passages)
+PAIRS = (
+    "",
+    """def f(a, b=(1, [2])):
+    \"\"\"Don't (stop.\"\"\"
+    return {
+        'x': f"{a['b']}",
+
+        "y": call(
+            a)
+    }
+""",
+    "fn<'a>(x: &'a str) {\n    if x {\n        y(\"(\")\n    }\n}\n",
+)
+
+
+@pytest.mark.parametrize("closes_pairs", [False, True])
+@pytest.mark.parametrize(("before", "after"), [(BEFORE, AFTER), PAIRS[:2], PAIRS[::2], ("x(\n)", "x(\n    [a,\n])\n)")])
+@pytest.mark.parametrize("length", [0, 1, 3, 7, 400])
+async def test_whatever_is_accepted_the_same_text_is_written(before, after, length, closes_pairs):
+    for assistant in (Knowing(length), Knowing(length, is_right=False)):
+        script = Script("a", "python", "a.py", before, tuple(passages(before, after)), 10_000)
+        record = await typed(assistant, script, closes_pairs=closes_pairs)
+        assert assistant.text == after
+        assert record.characters == sum(len(passage.typed) for passage in script.passages)
 
 
 async def test_before_the_first_key_at_a_position_nothing_was_asked():
