@@ -58,6 +58,14 @@ test("closers that the editor added are replaced", () => {
   assert.deepEqual(remainderAt("f(1|)", "f(|)", "1, 2)", 1), [", 2)", 1]);
 });
 
+test("a closer that the editor added stays behind a suggestion that does not contain it", () => {
+  assert.deepEqual(remainderAt("if (|)", "if |", "(order.isClosed"), ["order.isClosed", 0]);
+  assert.deepEqual(remainderAt('f("|")', "f|", '("not found'), ["not found", 0]);
+  assert.deepEqual(remainderAt('f("|")', "f|", '("a"'), ['a"', 1]);
+  assert.deepEqual(remainderAt("f(g(|))", "f|", "(g(x)"), ["x)", 1]);
+  assert.deepEqual(remainderAt("f(g(|)))", "f|)", "(g(x)))", 1), ["x)))", 3]);
+});
+
 test("a closer of the suggestion can be typed over", () => {
   assert.deepEqual(remainderAt("f(x)|", "f(|)", "x) + 1", 1), [" + 1", 0]);
   assert.deepEqual(remainderAt("g(f(x)|)", "g(f(|))", "x)) + 1", 2), [") + 1", 1]);

@@ -186,6 +186,14 @@ function closerDifference(tail: string, now: string, typed: string): number | un
   return added >= 0 || isTyped ? added : undefined;
 }
 
+/** Return how many of the closers that the editor added a text contains itself. It may be only the start of a suggestion. */
+function ownClosers(text: string, added: string): number {
+  const isOwn = (closer: string, index: number) =>
+    unopened(text, closer) >= added.slice(0, index + 1).split(closer).length - 1;
+  const first = added.split("").findIndex((closer, index) => !isOwn(closer, index));
+  return first < 0 ? added.length : first;
+}
+
 /** Return what remains of each item at the cursor. The list is empty if the user typed something else. */
 export function remaindersOf(offer: Offer, document: TextSource, cursor: Position): Remainder[] {
   const { position, head, tail } = offer.origin;
@@ -196,13 +204,18 @@ export function remaindersOf(offer: Offer, document: TextSource, cursor: Positio
   if (typed === undefined) {
     return [];
   }
-  const added = closerDifference(tail, document.lineAt(cursor.line).text.slice(cursor.character), typed);
+  const after = document.lineAt(cursor.line).text.slice(cursor.character);
+  const added = closerDifference(tail, after, typed);
   if (added === undefined) {
     return [];
   }
   return offer.items
     .filter((item) => item.text.startsWith(typed) || (!offer.done && typed.startsWith(item.text)))
-    .map((item) => ({ item, text: item.text.slice(typed.length), typed, replaced: item.replaced + added }))
+    .map((item) => {
+      const text = item.text.slice(typed.length);
+      const own = ownClosers(text, after.slice(0, Math.max(0, added)));
+      return { item, text, typed, replaced: own < added ? own : item.replaced + added };
+    })
     .filter(({ replaced }) => replaced >= 0);
 }
 

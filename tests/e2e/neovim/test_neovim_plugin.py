@@ -57,6 +57,15 @@ def test_a_closer_that_the_suggestion_contains_is_replaced(open_neovim):
     neovim = open_neovim()
     assert remainder_of(neovim, "1, 2)", "f(1|)", head="f(", tail=")", replaced=1) == [", 2)", ")"]
     assert remainder_of(neovim, "f(1)", "x = f(|)") == ["1)", ")"], "auto-pairing added the closer"
+    assert remainder_of(neovim, "f(g(x)))", "x = f(g(|)))", tail=")", replaced=1) == ["x)))", ")))"]
+
+
+def test_a_closer_that_auto_pairing_added_stays_behind_a_suggestion_that_does_not_contain_it(open_neovim):
+    neovim = open_neovim()
+    assert remainder_of(neovim, "f(order", "x = f(|)") == ["order", ""]
+    assert remainder_of(neovim, 'f("not found', 'x = f("|")') == ["not found", ""]
+    assert remainder_of(neovim, 'f("a"', 'x = f("|")') == ['a"', '"']
+    assert remainder_of(neovim, "f(g(x)", "x = f(g(|))") == ["x)", ")"]
 
 
 def test_a_closer_of_the_suggestion_can_be_typed_over(open_neovim):

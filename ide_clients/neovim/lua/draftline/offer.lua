@@ -182,8 +182,13 @@ function M.remainder(offer, now, index)
   if item.text:sub(1, #typed) ~= typed and not is_ahead then
     return nil
   end
+  local text = item.text:sub(#typed + 1)
+  local own = M.closed_by(text, text, now.tail:sub(1, math.max(0, added)))
+  if own < added then -- the text is the start of what the server has; a closer that it does not contain stays
+    added, replaced = own, own
+  end
   return {
-    text = item.text:sub(#typed + 1),
+    text = text,
     replaced = now.tail:sub(1, replaced),
     is_final = offer.is_done,
     added = math.max(0, added),
