@@ -12,7 +12,7 @@ from typing import Protocol
 from completion.errors import DraftlineError, EngineUnavailableError
 from completion.request import CompletionEvent, CompletionRequest, StopReason, Suggestion
 from lsp_server.gate.worth import worthwhile_end
-from lsp_server.suggesting.narrowing import Remainder, Situation, remainder, shortened, typed_since
+from lsp_server.suggesting.narrowing import Remainder, Situation, opens_pair, remainder, shortened, typed_since
 
 _log = logging.getLogger(__name__)
 
@@ -157,7 +157,8 @@ class Generation:
         suggestion = self.last.suggestions[first.index] if self.last is not None else Suggestion(first.text)
         typed = len(suggestion.text) - len(first.text)
         end = worthwhile_end(suggestion, typed, grows=not self.is_first_complete)
-        return (shortened(first, end - typed, now), *others) if end > typed else ()
+        shown = shortened(first, end - typed, now)
+        return (shown, *others) if end > typed and not opens_pair(shown, now) else ()
 
     def rest(self, id_: str, now: Situation, shown: Remainder) -> Generation | None:
         """Return what follows a shown remainder, for the text after its acceptance; None if nothing follows."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from completion.request import Suggestion
+from completion.syntax.brackets import CLOSER_OF, scan
 from completion.syntax.brackets import CLOSERS as BRACKET_CLOSERS
-from completion.syntax.brackets import scan
 from lsp_server.gate.features import typed_between
 
 CLOSERS = frozenset(")]}>\"'`")
@@ -93,6 +93,16 @@ def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
         return left
     text = left.text[:length]
     return replace(left, text=text, replace_after=_own_closers(text, now.suffix[: left.replace_after]))
+
+
+def opens_pair(left: Remainder, now: Situation) -> bool:
+    """Return whether a text goes on in a new line between a bracket and its closer, which stays behind its end.
+
+    There a typed line end is better: the editor moves the closer to a line of its own.
+    """
+    closer = CLOSER_OF.get(now.prefix[-1:])
+    starts_line = left.text.startswith(("\n", "\r"))
+    return starts_line and not left.replace_after and closer is not None and now.suffix.startswith(closer)
 
 
 def typed_since(start: Situation, now: Situation) -> str | None:

@@ -26,6 +26,18 @@ async def test_streamed_text_only_grows():
     assert len({answer.id for _, answer, _ in editor.partials}) == 1
 
 
+async def test_new_lines_before_the_closer_of_their_bracket_are_shown_with_that_closer_or_on_request():
+    start = {"text": "type A struct {}\n", "cursor": len("type A struct {")}
+    editor = ScriptedEditor(**start)
+    answer = await editor.ask_and_hear("\n\tmu", "\n\tmu sync.Mutex")
+    assert answer.reason is EmptyReason.HIDDEN
+    assert not editor.partials
+    asked = ScriptedEditor(**start).ask_and_hear("\n\tmu sync.Mutex", invoked=True)
+    assert texts(await asked) == ["\n\tmu sync.Mutex"]
+    whole = await ScriptedEditor(**start).ask_and_hear("\n\tmu sync.Mutex\n}", replace_after=1)
+    assert texts(whole) == ["\n\tmu sync.Mutex\n}"]
+
+
 async def test_an_automatic_request_is_debounced_and_a_manual_one_is_not():
     editor = ScriptedEditor("x = ", debounce_ms=60_000)
     editor.ask()

@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 
 from completion.request import CompletionEvent, Suggestion
 from lsp_server.suggesting.generation import Generation
-from lsp_server.suggesting.narrowing import CLOSERS, MAX_CLOSERS, Remainder, Situation, shortened, typed_since
+from lsp_server.suggesting.narrowing import (
+    CLOSERS,
+    MAX_CLOSERS,
+    Remainder,
+    Situation,
+    opens_pair,
+    shortened,
+    typed_since,
+)
 
 
 def generation_of(text, suffix="", replace_after=0):
@@ -76,3 +84,20 @@ def test_a_shown_part_replaces_a_closer_that_the_editor_has_added_since_only_if_
     (whole,) = generation_of("f(g(a), b)").remainders(now)
     assert whole.replace_after == 1
     assert shortened(whole, len("g(a)"), now).replace_after == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text", "replaced", "opens"),
+    [
+        ("type A struct {", "}", "\n\tmu", 0, True),
+        ("f(", ")\n", "\r\n    a,", 0, True),
+        ("type A struct {", "}", "\n\tmu sync.Mutex\n}", 1, False),
+        ("type A struct {", "", "\n\tmu", 0, False),
+        ("x = [", "}", "\n    1,", 0, False),
+        ("f(a,", ")", "\n    b", 0, False),
+        ("f(", ")", "a", 0, False),
+    ],
+    ids=["braces", "parentheses", "whole", "no closer", "another's closer", "after an argument", "same line"],
+)
+def test_a_text_that_leaves_the_closer_of_its_pair_behind_its_end_opens_the_pair(before, after, text, replaced, opens):
+    assert opens_pair(Remainder(0, text, replaced), Situation(before, after)) is opens
