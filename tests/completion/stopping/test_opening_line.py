@@ -14,9 +14,9 @@ from tests.completion.tasks import DOCUMENT, task_at
 LIKELY, UNLIKELY = (-0.01, -0.02), (-0.01, -0.9)
 
 
-def finisher_at(prefix, suffix, language):
-    request = CompletionRequest(prefix, suffix, language, mode=Mode.LINE, healing=False, invoked=True)
-    context = Context.of(prefix, suffix, language, Mode.LINE, invoked=True)
+def finisher_at(prefix, suffix, language, mode=Mode.LINE, *, invoked=True):
+    request = CompletionRequest(prefix, suffix, language, mode=mode, healing=False, invoked=invoked)
+    context = Context.of(prefix, suffix, language, mode, invoked=invoked)
     return Finisher(request, context, open_grammar(request, HealedPrefix(prefix, ""), GRAMMARS), b"")
 
 
@@ -102,6 +102,26 @@ def test_unfinished_text_is_shown_within_a_bracket_that_the_user_has_opened():
     finisher = finisher_at("names = [\n    ", "\n\ndef f():\n    return 1\n", "python")
     assert finisher.visible_part("first + second,", "") == "first + second,"
     assert finisher.visible_part("first + second)", "") == ""
+
+
+GO = "package a\n\n// Get returns an item by its key.\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["func Get(key string", "func Get(key string) {", "func Get(key string) {\n\treturn f(key)"]
+)
+def test_a_block_is_shown_before_it_closes_what_it_opens(text):
+    assert finisher_at(GO, "\n", "go", Mode.BLOCK, invoked=False).visible_part(text, "") == text
+
+
+def test_a_block_that_was_asked_for_is_shown_when_it_is_closed():
+    finisher = finisher_at(GO, "\n", "go", Mode.BLOCK)
+    assert finisher.visible_part("func Get(key string) {", "") == ""
+    assert finisher.visible_part("func Get(key string) {\n}", "") == "func Get(key string) {\n}"
+
+
+def test_a_block_that_no_closer_makes_valid_is_not_shown():
+    assert finisher_at(GO, "\n", "go", Mode.BLOCK, invoked=False).visible_part("func Get(key] string", "") == ""
 
 
 def attempt_at(loaded, text, score):
