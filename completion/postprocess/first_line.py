@@ -12,13 +12,13 @@ from completion.postprocess.context import Context
 from completion.request import Mode, Suggestion
 from completion.syntax.brackets import scan
 from completion.syntax.indent_style import depth
+from completion.syntax.literal_styles import style_of
 
 MAX_COMMENTS = 2
 """Maximum number of comment lines before the line of code."""
 MAX_CLOSING_LINES = 4
 """Maximum number of further lines until a line's brackets are closed."""
 
-_HASH = frozenset({"python", "ruby", "shellscript", "perl", "r", "julia", "yaml", "toml"})
 _CLAUSE = re.compile(r"[ \t]*(else|elif|except|finally)\b")
 
 
@@ -86,7 +86,7 @@ def closed_end(text: str, context: Context) -> int | None:
 
 def code_line(text: str, context: Context) -> tuple[int, int] | None:
     """Return start and end of the first line of code, after comments that precede it; None while it is undecided."""
-    mark = "#" if context.language in _HASH else "//"
+    mark = style_of(context.language).line_comment or "//"
     announces = not context.line_before.strip() and not _line_above(context).startswith(mark)
     start = 0
     for number, line in enumerate(text.split("\n")[:-1]):

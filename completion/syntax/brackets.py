@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from completion.syntax.literal_styles import COMPLETE_STYLES, LiteralStyle, style_of
+
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 OPENER_OF = {closer: opener for opener, closer in CLOSER_OF.items()}
 CLOSERS = frozenset(OPENER_OF)
@@ -42,41 +44,6 @@ class Scan:
     string_end: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Style:
-    """The syntax of comments and strings in a family of languages."""
-
-    token: re.Pattern[str]
-    line_comment: str
-    multi_line_strings: frozenset[str]
-
-
-def _style(line_comment: str, strings: tuple[str, ...], multi_line: tuple[str, ...] = (), *, c_like: bool) -> _Style:
-    literals = [re.escape(comment) for comment in (line_comment, "/*" if c_like else "") if comment]
-    # Only a complete character literal is skipped, because Rust's lifetimes have a single apostrophe.
-    characters = [] if "'" in strings or not c_like else [r"'(?:\\[^\n']{1,9}|[^'\\\n])'"]
-    delimiters = [re.escape(delimiter) for delimiter in strings]
-    token = re.compile("|".join([*literals, *characters, *delimiters, r"[()\[\]{}]"]))
-    return _Style(token, line_comment, frozenset(multi_line))
-
-
-_PYTHON = _style("#", ('"""', "'''", '"', "'"), ('"""', "'''"), c_like=False)
-_SCRIPT = _style("//", ('"', "'", "`"), ("`",), c_like=True)
-_C = _style("//", ('"', "'"), c_like=True)
-_RUST = _style("//", ('"',), ('"',), c_like=True)
-_JSON = _style("", ('"',), c_like=False)
-_HASH = _style("#", ('"', "'"), ('"', "'"), c_like=False)
-_PLAIN = _style("", (), c_like=False)
-_STYLES = {
-    "python": _PYTHON,
-    **dict.fromkeys(("javascript", "javascriptreact", "typescript", "typescriptreact", "go", "svelte", "vue"), _SCRIPT),
-    **dict.fromkeys(("c", "cpp", "csharp", "java", "kotlin", "swift", "scala", "dart", "php", "objective-c"), _C),
-    "rust": _RUST,
-    "json": _JSON,
-    **dict.fromkeys(("ruby", "shellscript", "perl", "r", "julia", "toml", "yaml"), _HASH),
-}
-
-
 def scan(text: str, language: str, string: str = "") -> Scan:
     """Match the brackets of `text` outside strings and comments.
 
@@ -85,7 +52,7 @@ def scan(text: str, language: str, string: str = "") -> Scan:
         language: LSP language identifier; for an unknown one every bracket counts.
         string: Delimiter of the string that the text begins inside; "" if it begins in code.
     """
-    style = _STYLES.get(language, _PLAIN)
+    style = style_of(language)
     position, string_end = 0, 0
     if string:
         end = _string_end(text, 0, string, multi_line=string in style.multi_line_strings)
@@ -114,12 +81,12 @@ def scan(text: str, language: str, string: str = "") -> Scan:
 
 
 def comments_and_strings(text: str, language: str) -> Iterator[tuple[int, int]] | None:
-    """Return an iterator over start and end of each comment and string; None for a language with unknown marks."""
-    style = _STYLES.get(language)
+    """Return an iterator over start and end of each comment and string; None for a language where not all are known."""
+    style = COMPLETE_STYLES.get(language)
     return None if style is None else _comments_and_strings(text, style)
 
 
-def _comments_and_strings(text: str, style: _Style) -> Iterator[tuple[int, int]]:
+def _comments_and_strings(text: str, style: LiteralStyle) -> Iterator[tuple[int, int]]:
     position = 0
     while match := style.token.search(text, position):
         position = match.end()
@@ -141,9 +108,7 @@ def begun_delimiter(text: str, language: str, string: str = "") -> int:
     found = scan(text, language, string)
     if found.comment:
         return 0
-    long = [
-        one for one in _STYLES.get(language, _PLAIN).multi_line_strings if len(one) > 1 and found.string in ("", one)
-    ]
+    long = [one for one in style_of(language).multi_line_strings if len(one) > 1 and found.string in ("", one)]
     shortest = 1 if found.string else 2  # outside strings, one quote begins a string
     for one in long:
         for count in range(len(one) - 1, shortest - 1, -1):
@@ -153,11 +118,11 @@ def begun_delimiter(text: str, language: str, string: str = "") -> int:
     return 0
 
 
-def _comments(style: _Style) -> tuple[str, str]:
+def _comments(style: LiteralStyle) -> tuple[str, str]:
     return style.line_comment, "/*"
 
 
-def _skip(style: _Style, text: str, start: int, token: str) -> int | None:
+def _skip(style: LiteralStyle, text: str, start: int, token: str) -> int | None:
     """Return the end of the comment or string that begins with `token` before `start`; None if it is unfinished."""
     if token in _comments(style):
         return _comment_end(text, start, token)

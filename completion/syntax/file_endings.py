@@ -12,9 +12,11 @@ _LANGUAGE_OF_ENDING = {
     ".rb": "ruby", ".sh": "shellscript", ".bash": "shellscript", ".pl": "perl", ".r": "r", ".jl": "julia",
     ".kt": "kotlin", ".kts": "kotlin", ".swift": "swift", ".scala": "scala", ".dart": "dart", ".php": "php",
     ".cs": "csharp", ".m": "objective-c", ".vue": "vue", ".svelte": "svelte", ".toml": "toml", ".yaml": "yaml",
-    ".yml": "yaml",
+    ".yml": "yaml", ".css": "css", ".scss": "scss", ".less": "less", ".sql": "sql", ".ex": "elixir", ".exs": "elixir",
+    ".clj": "clojure", ".proto": "proto3", ".zig": "zig", ".tf": "terraform", ".graphql": "graphql", ".mk": "makefile",
+    ".html": "html", ".xml": "xml", ".lua": "lua", ".hs": "haskell", ".ps1": "powershell",
 }  # fmt: skip
-"""Languages with a grammar, then languages with known comments and strings.
+"""Languages with a grammar, then languages with known comments or strings.
 
 A header is C++, as in most editors: the C++ grammar also reads C headers.
 """

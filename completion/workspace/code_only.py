@@ -17,7 +17,7 @@ from completion.syntax.trees import parse
 _ONE_WORD = re.compile(rb"[A-Za-z]{0,2}#*(?P<quote>[\"'`]{1,3})[\w./@:%*-]{0,40}(?P=quote)#*")
 _LINE_END = re.compile(rb"[ \t\r]*(?:\n|\Z)")
 _MAX_INDENT_BYTES = 200  # bounds the time for a line of many comments
-_COMMENT_MARKS = (b"#", b"//", b"/*")
+_COMMENT_MARKS = (b"#", b"//", b"/*", b"--", b";")
 
 Span = tuple[int, int, bytes]
 """Start and end of prose in bytes, and its replacement."""

@@ -25,6 +25,17 @@ def characters(found):
         ("c", "/* ( */ f('\\'', \"\\\"(\"", "(", "", ""),
         ("go", "x := `(`\n", "", "", ""),
         ("", "it's (fine)", "", "", ""),
+        ("html", "<p>it's (", "(", "", ""),
+        ("html", '<a title="(', "", "", '"'),
+        ("html", "<a title='(' href=\"b", "", "", '"'),
+        ("htmldjango", '<a title="a\n(', "(", "", ""),
+        ("css", "/* it's ( */ a { content: '", "{", "", "'"),
+        ("lua", "f('(') -- it's (\ng(", "(", "", ""),
+        ("sql", "SELECT '( \n", "", "", "'"),
+        ("yaml", "a: it's\nb: [", "[", "", ""),
+        ("haskell", "f x' = (", "(", "", ""),
+        ("clojure", '(f "(" ; it\'s (\n', "(", "", ""),
+        ("sh", "echo '(", "", "", "'"),
     ],
 )
 def test_scan(language, text, opened, unopened, string):

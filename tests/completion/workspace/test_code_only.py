@@ -23,6 +23,11 @@ CASES = [
     ("java", f'class A {{\n  /** {ORDER} */\n  String s = "{ORDER}";\n}}\n', 'class A {\n  String s = "";\n}\n'),
     ("c", f'#include <a.h>\n#define M "{ORDER}" // {ORDER}\n', '#include <a.h>\n#define M ""\n'),
     ("ruby", f'# {ORDER}\nputs "{ORDER}" # {ORDER}\n', 'puts ""\n'),
+    ("css", f'/* {ORDER} */\na {{ content: "{ORDER}"; }}\n', 'a { content: ""; }\n'),
+    ("sql", f"-- {ORDER}\nSELECT a, '{ORDER}';\n", 'SELECT a, "";\n'),
+    ("clojure", f'; {ORDER}\n(f "{ORDER}")\n', '(f "")\n'),
+    ("html", f'<a title="{ORDER}">{ORDER}</a>\n', ""),
+    ("lua", f"--[[ a\n{ORDER}\n]]\n", ""),
     ("", f"{ORDER}\n", ""),
     ("markdown", f"{ORDER}\n", ""),
 ]  # fmt: skip
