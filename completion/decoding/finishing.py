@@ -8,7 +8,7 @@ from completion.grammar.constraint import GrammarConstraint, Off
 from completion.grammar.grammar import Grammars
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.prompt.healing import HealedPrefix
-from completion.request import CompletionRequest, GrammarMode, Mode, StopReason, Suggestion
+from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 from completion.stopping.opening_line import closers_after, closing_texts
 from completion.syntax.brackets import scan
 from completion.syntax.parsing import IN_PROCESS, Parsing
@@ -64,8 +64,8 @@ class Finisher:
     def visible_part(self, stable: str, shown: str) -> str:
         """Return the part of an unfinished text that adds no syntax error to the document.
 
-        Of a block that nobody asked for, this may open what its later lines close: who types on sees its first line
-        long before its last.
+        Unless the user asked for it, it may open what the text closes later: the first line of a block is there long
+        before the last.
 
         Args:
             stable: Stable prefix of the text, which no filter can take back.
@@ -74,9 +74,8 @@ class Finisher:
         if self.request.grammar is not GrammarMode.STRICT or len(stable) <= len(shown):
             return stable
         written = stable.encode()
-        grows_open = self.context.mode is Mode.BLOCK and not self.request.invoked
-        opens = not grows_open and scan(stable, self.context.language, self.context.before.string).open
-        closers = () if opens else closers_after(stable, self.context)
+        waits = self.context.invoked and scan(stable, self.context.language, self.context.before.string).open
+        closers = () if waits else closers_after(stable, self.context)
         cut = self.grammar.growing_cut(self.forced + written, len(self.forced) + len(shown.encode()), closers)
         return _cut_back(written, cut - len(self.forced))
 

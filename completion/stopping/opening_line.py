@@ -2,9 +2,10 @@
 
 What the user has opened and not closed yet stays open. What a line opens itself (a call's first line, a block's head)
 belongs to the suggestion with the lines that close it if those are few (`completion.postprocess.first_line`). Otherwise
-the line alone is a syntax error in the document, although it is what the user wants next. In both cases the text is
+the text alone is a syntax error in the document, although it is what the user wants next. In both cases the text is
 checked together with the shortest text that would close what is open. It is kept if the document then has no new syntax
-error and, for a line that opens something, if the model finds the line likely; otherwise it is cut.
+error; otherwise it is cut. If the user asked for the suggestion, only a likely line may open something; of any other
+suggestion, the client shows as much as is likely.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _LINE_ENDS = frozenset({StopReason.LINE_END, StopReason.MAX_LINES})
 def closing_texts(suggestion: Suggestion, reason: StopReason, context: Context) -> tuple[str, ...]:
     """Return short texts of which one would close what is open after a finished text.
 
-    What the user has opened may stay open. What the text itself opens may stay open only if it is a complete and likely
-    line; otherwise nothing is returned.
+    What the user has opened may stay open. What the text itself opens may not if the user asked for it and it is not a
+    complete and likely line; then nothing is returned.
     """
     text = suggestion.text
     found = scan(text, context.language, context.before.string)
     opens_block = context.language == "python" and text.rstrip().endswith(":") and not context.still_to_close(text)
-    if (found.open or opens_block) and not _is_likely_line(suggestion, reason):
+    if context.invoked and (found.open or opens_block) and not _is_likely_line(suggestion, reason):
         return ()
     if opens_block and not (found.string or found.comment):
         line = context.line_before + text

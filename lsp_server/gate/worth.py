@@ -16,6 +16,7 @@ from completion.request import Suggestion
 WRONG_COST = 1 / 4
 """Cost of a shown character that is wrong, in right ones: text that is right in one of five cases is worth nothing."""
 
+_BEGINS = re.compile(r"""[(\[{](?!\s*\n|\s*\Z)|["'`%\\$@#&*!~<-](?=\w)""")
 _NOTHING_YET = re.compile(r"\s*(?:#+|/[/*]+!?|--)?\s*")  # a line of blanks or of a comment mark
 
 
@@ -23,8 +24,9 @@ def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cos
     """Return up to which of its characters a suggestion is worth showing; `typed` if none of the others is.
 
     The worth of the next n characters is n·p − n·(1 − p)·wrong_cost, with their probability p by the model. What is
-    shown ends with a word, not with the blanks or the comment mark that begin a line. If a text grows or is typed, its
-    worthwhile end never moves back.
+    shown ends with a word, not with what belongs to the text after it: the blanks or the comment mark that begin a line,
+    a bracket (its closer comes with it when it is typed), the quote that begins a string, a mark such as `%` or `$`. If
+    a text grows or is typed, its worthwhile end never moves back.
 
     Args:
         suggestion: The suggestion.
@@ -55,7 +57,8 @@ def _words(suggestion: Suggestion, typed: int, *, grows: bool) -> Iterator[tuple
 
 def _may_end(text: str, end: int) -> bool:
     line = text.rfind("\n", 0, end) + 1
-    return not _is_inside_word(text, end) and not _NOTHING_YET.fullmatch(text, line, end)
+    begins = _BEGINS.match(text, end - 1)
+    return not (begins or _is_inside_word(text, end) or _NOTHING_YET.fullmatch(text, line, end))
 
 
 def _is_inside_word(text: str, end: int) -> bool:

@@ -53,8 +53,9 @@ def worth_of(suggestion, typed, end):
 
 
 def ends_with_a_word(text, end):
-    both = text[end - 1 : end + 1]
-    return len(both) < 2 or not all(character.isalnum() or character == "_" for character in both)
+    last, after = text[end - 1], text[end : end + 1]
+    is_inside = all(character.isalnum() or character == "_" for character in last + after)
+    return not after or not (is_inside or (last == "(" and text[end:].strip()))
 
 
 @given(suggestions())
@@ -213,6 +214,26 @@ def test_a_comment_mark_alone_is_not_worth_showing():
         assert worthwhile_end(line, 0, grows=False) == 0
     code = scored(0.9, 0.05, text="x #" + " the sum", ends=(3, 11))
     assert worthwhile_end(code, 0, grows=False) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "ends", "shown"),
+    [
+        ("if (order.closed", (2, 4), "if"),
+        ("f(\n    a", (1, 2), "f("),
+        ("for x {\n}", (5, 7), "for x {"),
+        ("a = {}", (3, 5), "a ="),
+        ('error: "Title', (6, 8), "error:"),
+        ('f("a") + b', (2, 4, 5, 6), 'f("a")'),
+        ('log("removed %s"', (3, 12, 14), 'log("removed'),
+        ("tail -n 3", (4, 6), "tail"),
+        ("a - b", (1, 3), "a -"),
+        ("std::vector", (3, 5), "std::"),
+    ],
+)
+def test_what_is_shown_does_not_end_with_what_belongs_to_the_text_after_it(text, ends, shown):
+    line = scored(*(0.95 for _ in ends), 0.1, text=text, ends=(*ends, len(text)))
+    assert text[: worthwhile_end(line, 0, grows=False)] == shown
 
 
 def test_a_block_is_shown_as_far_as_it_is_likely_and_not_up_to_an_indentation():
