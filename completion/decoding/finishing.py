@@ -9,7 +9,8 @@ from completion.grammar.grammar import Grammars
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
-from completion.stopping.opening_line import closers_after, closing_texts
+from completion.stopping.endings import endings
+from completion.stopping.opening_line import closing_texts
 from completion.syntax.brackets import scan
 from completion.syntax.parsing import IN_PROCESS, Parsing
 
@@ -75,7 +76,7 @@ class Finisher:
             return stable
         written = stable.encode()
         waits = self.context.invoked and scan(stable, self.context.language, self.context.before.string).open
-        closers = () if waits else closers_after(stable, self.context)
+        closers = () if waits else endings(stable, self.context)
         cut = self.grammar.growing_cut(self.forced + written, len(self.forced) + len(shown.encode()), closers)
         return _cut_back(written, cut - len(self.forced))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -105,38 +104,6 @@ class Context:
     def within_comment(self, text: str) -> bool:
         """Return whether a text at the cursor ends inside the comment that the cursor is in."""
         return self.before.comment and "\n" not in text
-
-    def still_to_close(self, text: str) -> str | None:
-        """Return what closes, after `text`, the brackets, the string and the comment that are being typed.
-
-        These are open at the cursor, and neither the text after the cursor nor `text` closes them. The brackets that
-        `text` opens are closed, too. The result is "" if nothing is open, and None if closers at the end of `text` do
-        not help: it has a closer too many, or ends within a string or block comment of its own.
-        """
-        if closes_string(self.before, self.suffix, self.language):
-            return ""
-        comment, rest = self._after_comment(text)
-        found = scan(rest, self.language, self.before.string)
-        ends_in_own_string = bool(found.string) and (found.string_end > 0 or not self.before.string)
-        if ends_in_own_string or (found.comment and scan(rest + "\n", self.language).comment):
-            return None
-        typed = itertools.takewhile(lambda opener: opener.closed_at is None, reversed(self.open))
-        waiting = [CLOSER_OF[opener.character] for opener in typed]
-        for closer in found.unopened:
-            if not waiting or waiting.pop(0) != closer.character:
-                return None
-        closers = [*(CLOSER_OF[opener.character] for opener in reversed(found.open)), *waiting]
-        end = comment or ("\n" if found.comment else found.string)
-        return "" if end == "\n" and not closers else end + "".join(closers)
-
-    def _after_comment(self, text: str) -> tuple[str, str]:
-        """Return what ends the comment around the cursor after `text`, "" if `text` ends it, and `text` after it."""
-        if not self.before.comment:
-            return "", text
-        is_block = scan(self.prefix[-SCAN_BEFORE:] + "\n", self.language).comment
-        end = "*/" if is_block else "\n"
-        _, found, rest = text.partition(end)
-        return "" if found else end, rest
 
     def unpaired(self, text: str) -> int:
         """Return the number of unmatched brackets and quotes in the document with `text` inserted at the cursor."""

@@ -14,6 +14,7 @@ from math import exp
 
 from completion.postprocess import Context
 from completion.request import StopReason, Suggestion
+from completion.stopping.endings import endings, still_to_close
 from completion.syntax.brackets import scan
 
 MIN_LINE_PROBABILITY = 0.8
@@ -29,25 +30,10 @@ def closing_texts(suggestion: Suggestion, reason: StopReason, context: Context) 
     """
     text = suggestion.text
     found = scan(text, context.language, context.before.string)
-    opens_block = context.language == "python" and text.rstrip().endswith(":") and not context.still_to_close(text)
+    opens_block = context.language == "python" and text.rstrip().endswith(":") and not still_to_close(text, context)
     if context.invoked and (found.open or opens_block) and not _is_likely_line(suggestion, reason):
         return ()
-    if opens_block and not (found.string or found.comment):
-        line = context.line_before + text
-        return (f"\n{line[: len(line) - len(line.lstrip())]}{context.indent.unit or '    '}pass",)
-    return closers_after(text, context)
-
-
-def closers_after(text: str, context: Context) -> tuple[str, ...]:
-    """Return short texts of which one would close what is open after a text, by whomever; none if nothing is."""
-    closers = context.still_to_close(text)
-    if not closers:
-        return ()
-    texts = [closers, f"{closers};"]
-    block = closers.find("}")
-    if block >= 0:
-        texts.append(f"{closers[:block]};{closers[block:]}")  # the end of the statement in the block
-    return tuple(start + each for each in texts for start in ("", "_"))
+    return endings(text, context)
 
 
 def _is_likely_line(suggestion: Suggestion, reason: StopReason) -> bool:

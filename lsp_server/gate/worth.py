@@ -24,8 +24,8 @@ def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cos
     """Return up to which of its characters a suggestion is worth showing; `typed` if none of the others is.
 
     The worth of the next n characters is n·p − n·(1 − p)·wrong_cost, with their probability p by the model. What is
-    shown ends with a word, not with what belongs to the text after it: the blanks or the comment mark that begin a line,
-    a bracket (its closer comes with it when it is typed), the quote that begins a string, a mark such as `%` or `$`. If
+    shown ends with a word, not with what belongs to the text after it: the blanks or the comment mark that begin a
+    line, a bracket (its closer comes with it when it is typed), the quote that begins a string, a mark such as `%`. If
     a text grows or is typed, its worthwhile end never moves back.
 
     Args:

@@ -1,0 +1,126 @@
+"""Short texts that complete code which is still being written: what closes it, and what must follow it.
+
+A text that is right so far may leave something open: a bracket, a JSX element, a `try` without its handler, a decorator
+without its function. Alone, it is a syntax error in the document. Together with one of these texts it is none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+
+from completion.postprocess.context import SCAN_AFTER, SCAN_BEFORE, Context, closes_string
+from completion.stopping.jsx_tags import open_tags
+from completion.stopping.python_endings import python_endings
+from completion.syntax.brackets import CLOSER_OF, Bracket, scan
+
+_ANY = " _"
+"""Code that can stand for a name, an expression, a type or a statement."""
+
+_WITH_TAGS = frozenset({"javascript", "javascriptreact", "typescriptreact"})
+_WITH_TRY = frozenset({*_WITH_TAGS, "typescript", "java", "cpp"})
+_WITH_DO = _WITH_TRY | {"c"}
+_BLOCK_WORD = re.compile(r"\b(try|do)\s*\Z")
+_HEAD_CHARACTERS = 40
+
+_ANNOUNCED = {
+    "java": ((r"@[\w.]+(\(.*\))?", ("\nclass _{}", "\nvoid _(){}")),),
+    "typescript": ((r"@[\w.]+(\(.*\))?", ("\nclass _{}", "\n_(){}")),),
+    "cpp": ((r"template\s*<.*>", ("\nclass _;",)), (r"#\s*if.*", ("\n#endif\n",))),
+    "c": ((r"#\s*if.*", ("\n#endif\n",)),),
+    "rust": ((r"#\[.*\]", ("\nfn _(){}",)),),
+}
+"""By language, lines that say something of the code below them, and such code."""
+
+
+def endings(text: str, context: Context) -> tuple[str, ...]:
+    """Return texts of which one completes the document after `text`, if that is right so far; the likeliest first.
+
+    If the user asked for the suggestion, it must be complete but for what the user has left open.
+    """
+    if context.language == "python":
+        return python_endings(text, context, still_to_close(text, context))
+    ways = [still_to_close(text, context, with_tags=True)] if context.language in _WITH_TAGS else []
+    ways.append(still_to_close(text, context))
+    found = (each for closers in ways if closers is not None for each in _completed(closers, text, context))
+    return tuple(dict.fromkeys(found))
+
+
+def _completed(closers: str, text: str, context: Context) -> Iterator[str]:
+    """Yield the texts that complete the document with these closers."""
+    if context.invoked and not closers:
+        return
+    block = closers.find("}")
+    found = [closers, f"{closers};"]
+    if block >= 0:
+        found.append(f"{closers[:block]};{closers[block:]}")  # the end of the statement in the block
+    if not context.invoked:
+        if block >= 0:
+            found.append(f"{closers[: block + 1]};{closers[block + 1 :]}")  # the block ends an expression
+        found += [below + closers for below in _announced(text, context)]
+        found.append(f"{closers}{{}}")  # the head of a block
+    for each in found:
+        if each:
+            yield each
+        if each.strip(";"):
+            yield _ANY + each
+
+
+def still_to_close(text: str, context: Context, *, with_tags: bool = False) -> str | None:
+    """Return what closes, after `text`, the brackets, the string and the comment that are being typed.
+
+    These are open at the cursor, and neither the text after the cursor nor `text` closes them. The brackets that `text`
+    opens are closed, too; with `with_tags`, also JSX elements. The result is "" if nothing is open, and None if closers
+    at the end of `text` do not help: it has a closer too many, or ends within a string or block comment of its own.
+    """
+    if closes_string(context.before, context.suffix, context.language):
+        return ""
+    comment, rest = _after_comment(text, context)
+    found = scan(rest, context.language, context.before.string)
+    ends_in_own_string = bool(found.string) and (found.string_end > 0 or not context.before.string)
+    if ends_in_own_string or (found.comment and scan(rest + "\n", context.language).comment):
+        return None
+    typed = itertools.takewhile(
+        lambda pair: pair[0].closed_at is None, zip(reversed(context.open), reversed(context.before.open), strict=True)
+    )
+    near = context.prefix[-SCAN_BEFORE:]
+    waiting = [opener for _, opener in typed]
+    for closer in found.unopened:
+        if not waiting or CLOSER_OF[waiting.pop(0).character] != closer.character:
+            return None
+    opened = [*waiting, *(Bracket(each.character, len(near) + each.offset) for each in found.open)]
+    open_ = [(opener.offset, _closing(opener, near + rest, context.language)) for opener in opened]
+    open_ += open_tags(near + rest, context.suffix[:SCAN_AFTER]) if with_tags else ()
+    closers = "".join(closer for _, closer in sorted(open_, reverse=True))
+    end = comment or ("\n" if found.comment else found.string)
+    return "" if end == "\n" and not closers else end + closers
+
+
+def _closing(opener: Bracket, text: str, language: str) -> str:
+    """Return what closes an opener in `text`, with what must follow its block."""
+    closer = CLOSER_OF[opener.character]
+    word = _BLOCK_WORD.search(text[max(0, opener.offset - _HEAD_CHARACTERS) : opener.offset])
+    if opener.character != "{" or word is None:
+        return closer
+    if word.group(1) == "do":
+        return closer + ("while(0);" if language in _WITH_DO else "")
+    handler = "catch(...){}" if language == "cpp" else "finally{}"
+    return closer + (handler if language in _WITH_TRY else "")
+
+
+def _announced(text: str, context: Context) -> tuple[str, ...]:
+    """Return what may stand below the last line, if that announces it."""
+    line = (context.line_before + text).rpartition("\n")[2].strip()
+    kinds = _ANNOUNCED.get(context.language.removesuffix("react"), ())
+    return next((below for pattern, below in kinds if re.fullmatch(pattern, line)), ())
+
+
+def _after_comment(text: str, context: Context) -> tuple[str, str]:
+    """Return what ends the comment around the cursor after `text`, "" if `text` ends it, and `text` after it."""
+    if not context.before.comment:
+        return "", text
+    is_block = scan(context.prefix[-SCAN_BEFORE:] + "\n", context.language).comment
+    end = "*/" if is_block else "\n"
+    _, found, rest = text.partition(end)
+    return "" if found else end, rest

@@ -1,0 +1,63 @@
+"""Short texts that complete Python code which is still being written; see `completion.stopping.endings`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from completion.postprocess.context import SCAN_BEFORE, Context
+from completion.syntax.brackets import scan
+from completion.syntax.indent_style import depth
+
+_INDENT = re.compile(r"[ \t]*")
+_TRY = re.compile(r"[ \t]*try[ \t]*:")
+_HANDLER = re.compile(r"[ \t]*(?:except|finally)\b")
+_DEFINITION = re.compile(r"[ \t]*(?:async[ \t]+)?def\b")
+_MATCH = re.compile(r"[ \t]*match\b")
+
+
+def python_endings(text: str, context: Context, closers: str | None) -> tuple[str, ...]:
+    """Return texts of which one completes the document after `text`, if that is right so far; the likeliest first.
+
+    Args:
+        text: Text at the cursor.
+        context: The document around the cursor.
+        closers: What closes the brackets, the string and the comment that are open after the text; None if nothing
+            does.
+    """
+    if closers is None:
+        return ()
+    lines = (context.prefix[-SCAN_BEFORE:] + text).split("\n")
+    line = lines[-1]
+    indent = _INDENT.match(line).group()  # type: ignore[union-attr]
+    inner = indent + (context.indent.unit or "    ")
+    is_head = not closers and _opens_block(text, context)
+    handlers = "".join(f"\n{one}except: pass" for one in _unhandled(lines, context.following, is_head=is_head))
+    body = f"\n{inner}pass{handlers}"
+    if is_head:
+        return (f"\n{inner}case _: pass{handlers}",) if _MATCH.match(line) else (body,)
+    found = [closers + handlers, f" _{closers}{handlers}"] if closers else [handlers] if handlers else []
+    if not context.invoked:
+        if line.startswith("@", len(indent)):
+            found.append(f"{closers}\n{indent}def _(): pass{handlers}")
+        elif _DEFINITION.match(line):
+            found += [f"{closers}:{body}", f" _{closers}:{body}", f"():{body}"]
+        else:
+            found += [f"{closers}:{body}", f" _{closers}:{body}"]
+    return tuple(dict.fromkeys(found))
+
+
+def _opens_block(text: str, context: Context) -> bool:
+    found = scan(text, context.language, context.before.string)
+    return text.rstrip().endswith(":") and not (found.open or found.string or found.comment)
+
+
+def _unhandled(lines: Sequence[str], following: Sequence[str], *, is_head: bool) -> Iterator[str]:
+    """Yield the indentation of each `try` around the last line that has no handler yet, innermost first."""
+    level = depth(lines[-1]) + is_head
+    for line in reversed(lines):
+        if line.strip() and depth(line) < level:
+            level = depth(line)
+            below = next((one for one in following if one.strip() and depth(one) <= level), "")
+            if _TRY.match(line) and not (depth(below) == level and _HANDLER.match(below)):
+                yield _INDENT.match(line).group()  # type: ignore[union-attr]
