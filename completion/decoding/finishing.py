@@ -94,6 +94,8 @@ class Finisher:
         kept = _cut_back(written, self.grammar.longest_passing_cut(middle, replaced) - len(self.forced))
         if kept == suggestion.text or self.grammar.sound_when_closed(middle, closers, replaced):
             return suggestion
+        if not self.context.invoked and not self.grammar.adds_errors(middle, replaced):
+            return suggestion  # the text after the cursor is broken without it, for example by a missing semicolon
         kept = max(kept, shown, key=len)
         return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.SYNTAX)
 

@@ -89,6 +89,11 @@ class Off:
         with self.counters.timed():
             return self.joined is None or self.joined.mends_when_closed(middle, closers, replaced)
 
+    def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
+        """Return whether the document has more errors with the completion than without it."""
+        with self.counters.timed():
+            return self.joined is not None and self.joined.adds_errors(middle, replaced)
+
     def growing_cut(self, middle: bytes, known: int, closers: Sequence[str] = ()) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
         with self.counters.timed():
@@ -233,6 +238,11 @@ class GrammarConstraint:
         with self.counters.timed():
             accepted = self._advance(self.root, middle) is not None
             return accepted and self._joined.mends_when_closed(middle, closers, replaced)
+
+    def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
+        """Return whether the document has more errors with the completion than without it."""
+        with self.counters.timed():
+            return self._joined.adds_errors(middle, replaced)
 
     def growing_cut(self, middle: bytes, known: int, closers: Sequence[str] = ()) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound.

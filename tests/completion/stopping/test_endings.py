@@ -1,0 +1,127 @@
+"""Code that is written from top to bottom: nothing of it is cut because what follows is not written yet."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from completion.decoding.finishing import Finisher, open_grammar
+from completion.postprocess import Context, Dropped
+from completion.prompt.healing import HealedPrefix
+from completion.request import CompletionRequest, Mode, StopReason, Suggestion
+from completion.stopping.endings import endings, still_to_close
+from completion.stopping.jsx_tags import open_tags
+from completion.stopping.mode import cursor_context
+from completion.syntax.brackets import CLOSER_OF, scan
+from tests.completion.grammar.acceptors import GRAMMARS
+
+PROGRAMS = {path.stem: path.read_text() for path in sorted((Path(__file__).parent / "programs").glob("*.txt"))}
+INDENT = re.compile(r"[ \t]*")
+
+
+def lines_of(program):
+    """Yield offset and text of each line with code."""
+    offset = 0
+    for line in program.splitlines():
+        if line.strip():
+            yield offset, line
+        offset += len(line) + 1
+
+
+def starts_of(line):
+    """Return where a person may be in a line: at its first character, in its first word, after it."""
+    indent = INDENT.match(line).end()
+    word = re.match(r"\s*\w+", line)
+    found = {indent, indent + 1, indent + 2, word.end() if word else indent}
+    return sorted(start for start in found if start < len(line))
+
+
+def closed_by_the_editor(prefix, language):
+    """Return the closers of the lines above, each on a line of its own, as an editor adds them."""
+    found = "\n"
+    for opener in reversed(scan(prefix, language).open):
+        if "\n" in prefix[opener.offset :]:
+            indent = INDENT.match(prefix, prefix.rfind("\n", 0, opener.offset) + 1).group()
+            found += indent + CLOSER_OF[opener.character] + "\n"
+    return found
+
+
+def kept_of(prefix, suffix, language, text, *, invoked=False):
+    """Return what is left of a suggestion that ends with its line."""
+    request = CompletionRequest(prefix, suffix, language, invoked=invoked)
+    finisher = Finisher(
+        request, cursor_context(request), open_grammar(request, HealedPrefix(prefix, ""), GRAMMARS), b""
+    )
+    result = finisher.finish(Suggestion(text, token_log_probabilities=(-1.0,)), StopReason.LINE_END)
+    return "" if isinstance(result, Dropped) else result.text
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["nothing below", "closed by the editor"])
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_no_line_of_a_program_is_cut_while_it_is_written(language, is_closed):
+    program, cut = PROGRAMS[language], []
+    for offset, line in lines_of(program):
+        if is_closed and line.lstrip()[0] in ")]}":
+            continue  # the editor has written it
+        for start in starts_of(line):
+            prefix, text = program[: offset + start], line[start:]
+            suffix = closed_by_the_editor(prefix, language) if is_closed else "\n"
+            if kept_of(prefix, suffix, language, text).strip() != text.strip():
+                cut.append((line, start))
+    assert cut == []
+
+
+@pytest.mark.parametrize(
+    ("prefix", "language", "text"),
+    [
+        ("try:\n    ", "python", "value = float(x)"),
+        ("def f():\n    try:\n        with g():\n            ", "python", "return 1"),
+        ("void f() {\n  try {\n    ", "cpp", "run();"),
+        ("class A {\n  void f() {\n    do {\n      ", "java", "i++;"),
+        ("try {\n  ", "javascript", "run();"),
+    ],
+)
+def test_in_a_block_that_lacks_what_must_follow_it_requested_code_is_kept(prefix, language, text):
+    assert kept_of(prefix, "\n", language, text, invoked=True) == text
+
+
+@pytest.mark.parametrize(
+    ("language", "prefix", "text", "suffix"),
+    [
+        ("python", "x = 1\n", "return] 2", "\n"),
+        ("python", "x = 1\n", "def f(:", "\n"),
+        ("go", "package a\n\n", "func f) {", "\n"),
+        ("java", "class A {\n", "    void f( {", "\n}\n"),
+        ("typescriptreact", "const a = (\n", "  <div className=] />", "\n);\n"),
+    ],
+)
+def test_what_no_text_completes_is_cut(language, prefix, text, suffix):
+    assert kept_of(prefix, suffix, language, text) != text
+
+
+def test_a_handler_that_is_there_is_not_added():
+    context = Context.of("try:\n    ", "\nexcept E:\n    pass\n", "python", Mode.LINE)
+    assert not any("except" in each for each in endings("a()", context))
+    nested = Context.of("try:\n    try:\n        ", "\nexcept E:\n    pass\n", "python", Mode.LINE)
+    assert [each.count("except") for each in endings("a()", nested)] == [1] * len(endings("a()", nested))
+
+
+def test_what_closes_a_block_of_try_or_do_includes_what_must_follow():
+    def closing(prefix, text, language):
+        return still_to_close(text, Context.of(prefix, "\n", language, Mode.LINE))
+
+    assert closing("void f() { try { ", "g(", "cpp") == ")}catch(...){}}"
+    assert closing("", "do { try {", "javascript") == "}finally{}}while(0);"
+    assert closing("void retry() { ", "redo { ", "java") == "}}"
+    assert closing("func f() { try ", "{", "go") == "}}"
+
+
+def test_open_jsx_elements():
+    def closers(before, after=""):
+        return [closer for _, closer in open_tags(before, after)]
+
+    assert closers("return <ul><li key={a > b}>x</li>") == ["</ul>"]
+    assert closers("<a><b>", "</b>") == ["</a>"]
+    assert closers("<a><><img src='x' />") == ["</a>", "</>"]
+    assert closers("<div className=") == ["/>"]
+    assert closers("useState<Todo>(a) < b && c<d") == []
