@@ -1,7 +1,8 @@
 """Right text that the grammar cuts while somebody types: the document is unfinished at nearly every key.
 
 The sessions of `benchmarks.typing` are typed key by key, without a model. Before each key, the rest of the line that is
-typed next is finished like a suggestion of which the model is sure. Any cut of it is a false one.
+typed next is finished like a suggestion of which the model is sure. Any cut of it is a false one. Then files are
+written from the top: each line is finished while nothing stands below it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from completion.request import CompletionRequest, StopReason, Suggestion
 from completion.stopping.mode import cursor_context
 
 _CHARACTERS = 100  # of a session
+_WRITTEN_LINES = 60
 
 
 def typed_places(script: Script) -> Iterator[tuple[CompletionRequest, str]]:
@@ -42,6 +44,17 @@ def typed_places(script: Script) -> Iterator[tuple[CompletionRequest, str]]:
             return
 
 
+def written_places(path: str, language: str, text: str) -> Iterator[tuple[CompletionRequest, str]]:
+    """Yield a request at each of the first lines of a file, with nothing below it, and the rest of the line."""
+    cursor = 0
+    for line in text.split("\n")[:_WRITTEN_LINES]:
+        code = line.lstrip()
+        start = cursor + len(line) - len(code)
+        if code.strip():
+            yield CompletionRequest(text[:start], "\n", language, path, filters=False), code.rstrip()
+        cursor += len(line) + 1
+
+
 def is_cut(request: CompletionRequest, line: str) -> bool:
     """Return whether the grammar cuts a right line."""
     healed = heal(request.prefix)
@@ -52,17 +65,27 @@ def is_cut(request: CompletionRequest, line: str) -> bool:
 
 def run_typed(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Measure the share of places at which right text is cut, by language."""
-    scripts = release_scripts(read_records("open_release_replay.jsonl.gz", arguments.data_dir), _CHARACTERS)
-    places, cut = Counter[str](), Counter[str]()
-    for script in choose(scripts, [], arguments.typed, arguments.seed):
-        for request, line in typed_places(script):
-            places[script.language] += 1
-            cut[script.language] += is_cut(request, line)
-    table = Table("language", "places while typing", "right lines cut")
-    for language, count in sorted(places.items()):
-        table.add_row(language, str(count), str(cut[language]))
+    records = read_records("open_release_replay.jsonl.gz", arguments.data_dir)
+    typed, written = (Counter[str](), Counter[str]()), (Counter[str](), Counter[str]())
+    for script in choose(release_scripts(records, _CHARACTERS), [], arguments.typed, arguments.seed):
+        _count(typed, typed_places(script))
+    for record in records[: arguments.typed]:
+        _count(written, written_places(record["path"], record["language"], record["after"]))
+    table = Table("language", "places while typing", "right lines cut", "lines from the top", "right lines cut")
+    for language in sorted(typed[0] | written[0]):
+        table.add_row(language, *(str(each[language]) for each in (*typed, *written)))
     console.print(table)
-    return {
-        "typed_places": places.total(),
-        "typed_right_cut_share": round(cut.total() / places.total(), 4) if places else None,
-    }
+    return _shares("typed", *typed) | _shares("written", *written)
+
+
+def _count(counts: tuple[Counter[str], Counter[str]], asked: Iterator[tuple[CompletionRequest, str]]) -> None:
+    """Count places and false cuts by language."""
+    places, cut = counts
+    for request, line in asked:
+        places[request.language] += 1
+        cut[request.language] += is_cut(request, line)
+
+
+def _shares(name: str, places: Counter[str], cut: Counter[str]) -> dict[str, Any]:
+    share = round(cut.total() / places.total(), 4) if places else None
+    return {f"{name}_places": places.total(), f"{name}_right_cut_share": share}

@@ -14,6 +14,7 @@ from completion.postprocess.context import SCAN_AFTER, SCAN_BEFORE, Context, clo
 from completion.stopping.jsx_tags import open_tags
 from completion.stopping.python_endings import python_endings
 from completion.syntax.brackets import CLOSER_OF, Bracket, scan
+from completion.syntax.literal_styles import style_of
 
 _ANY = " _"
 """Code that can stand for a name, an expression, a type or a statement."""
@@ -23,6 +24,9 @@ _WITH_TRY = frozenset({*_WITH_TAGS, "typescript", "java", "cpp"})
 _WITH_DO = _WITH_TRY | {"c"}
 _BLOCK_WORD = re.compile(r"\b(try|do)\s*\Z")
 _HEAD_CHARACTERS = 40
+
+_TYPE_ARGUMENTS = re.compile(r"\w<\s*\Z")
+_IMPORT = re.compile(r"(?:import|export)\b[^;]*\{[^}]*\Z")
 
 _ANNOUNCED = {
     "java": ((r"@[\w.]+(\(.*\))?", ("\nclass _{}", "\nvoid _(){}")),),
@@ -59,6 +63,10 @@ def _completed(closers: str, text: str, context: Context) -> Iterator[str]:
         if block >= 0:
             found.append(f"{closers[: block + 1]};{closers[block + 1 :]}")  # the block ends an expression
         found += [below + closers for below in _announced(text, context)]
+        if _TYPE_ARGUMENTS.search(text):
+            found.insert(0, f"{_ANY}>{closers}")
+        if _IMPORT.match(context.line_before + text):
+            found.insert(0, f"{closers}from''")
         found.append(f"{closers}{{}}")  # the head of a block
     for each in found:
         if each:
@@ -72,14 +80,18 @@ def still_to_close(text: str, context: Context, *, with_tags: bool = False) -> s
 
     These are open at the cursor, and neither the text after the cursor nor `text` closes them. The brackets that `text`
     opens are closed, too; with `with_tags`, also JSX elements. The result is "" if nothing is open, and None if closers
-    at the end of `text` do not help: it has a closer too many, or ends within a string or block comment of its own.
+    at the end of `text` do not help: it has a closer too many, or ends within a string of its own. A string or comment
+    of several lines may stay open if the user did not ask for the suggestion.
     """
     if closes_string(context.before, context.suffix, context.language):
         return ""
     comment, rest = _after_comment(text, context)
     found = scan(rest, context.language, context.before.string)
     ends_in_own_string = bool(found.string) and (found.string_end > 0 or not context.before.string)
-    if ends_in_own_string or (found.comment and scan(rest + "\n", context.language).comment):
+    in_own_comment = found.comment and scan(rest + "\n", context.language).comment
+    if context.invoked and (ends_in_own_string or in_own_comment):
+        return None
+    if ends_in_own_string and found.string not in style_of(context.language).multi_line_strings:
         return None
     typed = itertools.takewhile(
         lambda pair: pair[0].closed_at is None, zip(reversed(context.open), reversed(context.before.open), strict=True)
@@ -93,14 +105,15 @@ def still_to_close(text: str, context: Context, *, with_tags: bool = False) -> s
     open_ = [(opener.offset, _closing(opener, near + rest, context.language)) for opener in opened]
     open_ += open_tags(near + rest, context.suffix[:SCAN_AFTER]) if with_tags else ()
     closers = "".join(closer for _, closer in sorted(open_, reverse=True))
-    end = comment or ("\n" if found.comment else found.string)
+    end = comment or ("*/" if in_own_comment else "\n" if found.comment else found.string)
     return "" if end == "\n" and not closers else end + closers
 
 
 def _closing(opener: Bracket, text: str, language: str) -> str:
     """Return what closes an opener in `text`, with what must follow its block."""
-    closer = CLOSER_OF[opener.character]
-    word = _BLOCK_WORD.search(text[max(0, opener.offset - _HEAD_CHARACTERS) : opener.offset])
+    head = text[max(0, opener.offset - _HEAD_CHARACTERS) : opener.offset]
+    closer = CLOSER_OF[opener.character] + (">" if _TYPE_ARGUMENTS.search(head) else "")
+    word = _BLOCK_WORD.search(head)
     if opener.character != "{" or word is None:
         return closer
     if word.group(1) == "do":
