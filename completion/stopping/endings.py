@@ -26,7 +26,6 @@ _BLOCK_WORD = re.compile(r"\b(try|do)\s*\Z")
 _HEAD_CHARACTERS = 40
 
 _TYPE_ARGUMENTS = re.compile(r"\w<\s*\Z")
-_IMPORT = re.compile(r"(?:import|export)\b[^;]*\{[^}]*\Z")
 
 _ANNOUNCED = {
     "java": ((r"@[\w.]+(\(.*\))?", ("\nclass _{}", "\nvoid _(){}")),),
@@ -65,7 +64,7 @@ def _completed(closers: str, text: str, context: Context) -> Iterator[str]:
         found += [below + closers for below in _announced(text, context)]
         if _TYPE_ARGUMENTS.search(text):
             found.insert(0, f"{_ANY}>{closers}")
-        if _IMPORT.match(context.line_before + text):
+        if closers.startswith("}") and (context.line_before + text).startswith(("import ", "export ")):
             found.insert(0, f"{closers}from''")
         found.append(f"{closers}{{}}")  # the head of a block
     for each in found:

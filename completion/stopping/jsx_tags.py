@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_TAG = re.compile(
-    r"(?:(?<![\w)\]])<|<(?=/))(/?)([A-Za-z][\w.:-]*|(?=>))"
-)  # after a name, `<` compares or begins type arguments
+# After a name, `<` compares or begins type arguments.
+_MARK = re.compile(r"(?:(?<![\w)\]])<|<(?=/))(?P<closes>/?)(?P<name>[A-Za-z][\w.:-]*|(?=>))|[{}>]")
 
 Tag = tuple[int, str]
 """Offset of a tag, and what closes its element, or itself where its `>` is missing."""
@@ -38,23 +37,24 @@ def _matched(text: str) -> tuple[list[Tag], list[str]]:
 
 
 def _tags(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Yield each tag's offset, what closes its element, and whether it does so itself; none for `<a />`."""
-    position = 0
-    while match := _TAG.search(text, position):
-        end = _tag_end(text, match.end())
-        position = match.end() if end is None else end
-        if end is None:
-            yield match.start(), "/>", False
-        elif text[end - 2] != "/" or match.group(1):
-            yield match.start(), f"</{match.group(2)}>", bool(match.group(1))
+    """Yield each tag's offset, what closes its element, and whether it does so itself; none for `<a />`.
 
-
-def _tag_end(text: str, start: int) -> int | None:
-    """Return the offset after the `>` of a tag, None if it has none yet; one within braces belongs to code."""
+    What is within braces of a tag is code, where `>` does not end the tag.
+    """
+    begun: re.Match[str] | None = None
     depth = 0
-    for at in range(start, len(text)):
-        character = text[at]
-        depth += (character == "{") - (character == "}")
-        if character == ">" and depth <= 0:
-            return at + 1
-    return None
+    for mark in _MARK.finditer(text):
+        if mark.group() in "{}":
+            depth += 1 if mark.group() == "{" else -1
+        elif mark.group() != ">":
+            if begun is None or depth <= 0:
+                if begun is not None:
+                    yield begun.start(), "/>", False
+                begun, depth = mark, 0
+        elif begun is not None and depth <= 0:
+            closes = bool(begun["closes"])
+            if closes or text[mark.start() - 1] != "/":
+                yield begun.start(), f"</{begun['name']}>", closes
+            begun = None
+    if begun is not None:
+        yield begun.start(), "/>", False

@@ -14,6 +14,7 @@ from completion.stopping.jsx_tags import open_tags
 from completion.stopping.mode import cursor_context
 from completion.syntax.brackets import CLOSER_OF, scan
 from tests.completion.grammar.acceptors import GRAMMARS
+from tests.completion.work import lines_run
 
 PROGRAMS = {path.stem: path.read_text() for path in sorted((Path(__file__).parent / "programs").glob("*.txt"))}
 INDENT = re.compile(r"[ \t]*")
@@ -124,4 +125,14 @@ def test_open_jsx_elements():
     assert closers("<a><b>", "</b>") == ["</a>"]
     assert closers("<a><><img src='x' />") == ["</a>", "</>"]
     assert closers("<div className=") == ["/>"]
+    assert closers("<a onClick={() => b > c") == ["/>"]
+    assert closers("<a icon={<b />}><c") == ["</a>", "/>"]
     assert closers("useState<Todo>(a) < b && c<d") == []
+
+
+@pytest.mark.parametrize("text", ["<a ", "<a>", "</a>", "<a {", "<a {}"])
+def test_many_tags_take_linear_work(text):
+    def work(count):
+        return lines_run(lambda: open_tags(text * count, ""))
+
+    assert work(4000) < 2.5 * work(2000)
