@@ -28,6 +28,7 @@ _MAX_NAME_TOKENS = 128  # maximum length of a path and of a repository's name, o
 _MIN_BUDGET_TOKENS = 32  # with a smaller budget a prompt would show the model nothing
 _WINDOW_STEPS = 4  # a window moves by a quarter of its length
 _HISTORY_SHARE = 0.5  # of the context's budget, at most
+_NEW_CHARACTERS = 2_000  # length of a document that is rather begun than continued
 _HUNK_START = re.compile(r"^(?=@@$)", re.MULTILINE)
 
 
@@ -149,8 +150,8 @@ class PromptPlanner:
     def _header(self, request: CompletionRequest, shown: str, budget: int) -> list[str | tuple[int, ...]]:
         """Return the repository's name, the snippets, the edit history and the document's path.
 
-        Return nothing if there are neither snippets nor history, unless the prompt shows no text of the document. Only
-        the path then says what the file is about; without it, a model begins a new file in any language.
+        Return nothing if there are neither snippets nor history, unless the document is short: of a new file, the path
+        says the language, the package, and the name of the class or component that it will define.
 
         Args:
             request: The request.
@@ -159,8 +160,8 @@ class PromptPlanner:
         """
         separator = self._format.file_separator
         history = self._history_within_budget(request, int(budget * _HISTORY_SHARE)) if separator else ()
-        is_blank = request.path and not shown.strip() and not request.suffix.strip()
-        if not separator or not (request.context or history or is_blank):
+        is_new = request.path and len(shown) + len(request.suffix) < _NEW_CHARACTERS
+        if not separator or not (request.context or history or is_new):
             return []
         parts: list[str | tuple[int, ...]] = []
         if self._format.repository and request.repository and request.context:

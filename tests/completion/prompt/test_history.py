@@ -29,29 +29,33 @@ def prompt_of(request, fim_format, budget=None):
 @pytest.mark.parametrize("layout", list(Layout))
 @pytest.mark.parametrize("fim_format", FORMATS, ids=lambda each: each.name)
 def test_the_history_stands_before_the_documents_path_where_the_model_has_file_markers(fim_format, layout):
-    plain = prompt_of(replace(REQUEST, layout=layout), fim_format)
+    plain = prompt_of(replace(REQUEST, layout=layout, path=""), fim_format)
     told = prompt_of(replace(REQUEST, layout=layout, history=HISTORY), fim_format)
     separator = fim_format.file_separator
     piece = f"{separator}src/a.py.diff\n{HISTORY}{separator}src/a.py\n" if separator else ""
     assert told == fim_format.begin + piece + plain.removeprefix(fim_format.begin)
 
 
-def test_snippets_stand_before_the_history_and_without_history_the_prompt_is_what_it_was():
+def test_snippets_stand_before_the_history():
     plain = prompt_of(SNIPPET, FORMATS[0])
     assert plain == (
         "<|repo_name|>project\n<|file_sep|>b.py\ndef f():\n<|file_sep|>src/a.py\n"
         "<|fim_prefix|><|fim_suffix|>\nb = 2\n<|fim_middle|>a = "
     )
-    assert prompt_of(REQUEST, FORMATS[0]) == "<|fim_prefix|><|fim_suffix|>\nb = 2\n<|fim_middle|>a = "
     told = prompt_of(replace(SNIPPET, history=HISTORY), FORMATS[0])
     assert told == plain.replace("<|file_sep|>src", f"<|file_sep|>src/a.py.diff\n{HISTORY}<|file_sep|>src")
 
 
-@pytest.mark.parametrize("prefix", ["", "\n  \n"])
-def test_a_blank_document_is_named_because_nothing_else_says_what_it_is_about(prefix):
-    blank = replace(REQUEST, prefix=prefix, suffix="\n")
-    assert prompt_of(blank, FORMATS[0]) == f"<|file_sep|>src/a.py\n<|fim_prefix|><|fim_suffix|>\n<|fim_middle|>{prefix}"
-    assert prompt_of(replace(blank, path=""), FORMATS[0]).startswith("<|fim_prefix|>")
+@pytest.mark.parametrize("prefix", ["", "\n  \n", "import os\n\nclass "])
+def test_a_new_document_is_named_because_little_else_says_what_it_is_about(prefix):
+    new = replace(REQUEST, prefix=prefix, suffix="\n")
+    assert prompt_of(new, FORMATS[0]) == f"<|file_sep|>src/a.py\n<|fim_prefix|><|fim_suffix|>\n<|fim_middle|>{prefix}"
+    assert prompt_of(replace(new, path=""), FORMATS[0]).startswith("<|fim_prefix|>")
+
+
+@pytest.mark.parametrize("side", ["prefix", "suffix"])
+def test_a_longer_document_without_snippets_and_history_is_not_named(side):
+    assert prompt_of(replace(REQUEST, **{side: "x = 1\n" * 400}), FORMATS[0]).startswith("<|fim_prefix|>")
 
 
 def test_the_history_takes_whole_hunks_from_the_last_within_half_of_the_contexts_budget():
