@@ -98,12 +98,12 @@ def test_snippets_of_the_workspace_are_part_of_the_prompt(remote, server):
     for _ in remote.update_workspace(WorkspaceUpdate("w", (other,)), CancelToken()):
         pass
     request = request_at(CURSORS[2], workspace="w", path="stack.py", filters=False)
-    remote.prepare(replace(request, workspace=""), CancelToken())
+    remote.prepare(replace(request, workspace="", path=""), CancelToken())
     remote.prepare(request, CancelToken())
     without, with_snippet = (len(body["prompt"]) for path, body in server.requests if path == "/completion")
     assert with_snippet > without + 10
     remote.forget(Closing(workspaces=("w",)))
-    remote.prepare(request, CancelToken())
+    remote.prepare(replace(request, path=""), CancelToken())
     assert len(server.requests[-1][1]["prompt"]) == without
 
 

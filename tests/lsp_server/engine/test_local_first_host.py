@@ -34,7 +34,7 @@ async def test_while_the_server_dies_suggestions_come_without_an_error_and_the_s
         vllm.dies_after = 1
         while not any("The local model goes on alone." in status.message for status in client.statuses):
             number += 1
-            uri = f"file:///nowhere/{number}.py"
+            uri = f"file:///nowhere/{number}/sums.py"
             client.open(uri, TEXT)
             assert await client.complete(uri, 1, 11, invoked=True)
         assert vllm.prompts
@@ -42,7 +42,7 @@ async def test_while_the_server_dies_suggestions_come_without_an_error_and_the_s
         vllm.dies_after = None
         while "The local model goes on alone." in client.statuses[-1].message:
             number += 1
-            uri = f"file:///nowhere/{number}.py"
+            uri = f"file:///nowhere/{number}/sums.py"
             client.open(uri, TEXT)
             assert await client.complete(uri, 1, 11, invoked=True)
     finally:
