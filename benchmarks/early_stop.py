@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.quality.scoring import first_line
-from benchmarks.quality.tasks import FILES, open_tasks
+from benchmarks.quality.sets import FILES, open_tasks
 from completion.stopping.early_stop import EarlyStop
 
 STEPS = (3, 4, 6, 8, 12, 16, 24)

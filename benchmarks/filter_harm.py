@@ -12,7 +12,8 @@ from collections import Counter
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.quality.tasks import FILES, MID_LINE, Task, open_tasks
+from benchmarks.quality.sets import FILES, MID_LINE, open_tasks
+from benchmarks.quality.tasks import Task
 from completion.postprocess import FILTERS, Context, Dropped
 from completion.request import Mode, Suggestion
 from completion.stopping.mode import decide

@@ -23,7 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.grammar.grammars import GRAMMARS
-from benchmarks.quality.tasks import FILES, Task, open_tasks, sample
+from benchmarks.quality.sets import FILES, open_tasks
+from benchmarks.quality.tasks import Task, sample
 from completion.cancellation import CancelToken
 from completion.completer import Completer
 from completion.decoding.finishing import open_grammar

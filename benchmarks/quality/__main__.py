@@ -21,7 +21,8 @@ from benchmarks.data import read_answers
 from benchmarks.quality.report import Prediction, keys, print_tables
 from benchmarks.quality.rows import LAYOUT_ROWS, ROWS, rows_for
 from benchmarks.quality.scoring import score
-from benchmarks.quality.tasks import FILES, SETS, Task, file_tasks, half_of, open_tasks, sample
+from benchmarks.quality.sets import FILES, SETS, half_of, open_tasks
+from benchmarks.quality.tasks import Task, file_tasks, sample
 from completion.backend import BACKENDS, Backend
 from completion.cancellation import CancelToken
 from completion.engine import Engine, product_settings

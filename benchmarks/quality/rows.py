@@ -25,6 +25,7 @@ class Row:
         whole: Whether grammar and filters run. Otherwise the row is the text of the bare model up to the expected end.
         context: Whether the prompt has snippets of other files, and the imports and open scopes above the window.
         history: Whether the prompt has the edits before the task.
+        path: Whether the prompt may name the document's path.
         search: Whether the line is the likeliest that a search finds, not that of plain decoding.
         invoked: Whether the request is manual: it is not hidden inside a word, and the early stop is off.
         backend: Backend of the row, None for that of the command line.
@@ -35,6 +36,7 @@ class Row:
     whole: bool = True
     context: bool = True
     history: bool = True
+    path: bool = True
     search: bool = True
     invoked: bool = True
     backend: Backend | None = None
@@ -48,7 +50,7 @@ class Row:
             prefix=task.prefix,
             suffix=task.document_suffix,
             language=task.language,
-            path=task.path,
+            path=task.path if self.path else "",
             repository=task.path.partition("/")[0],
             mode=Mode.AUTO if self.whole and task.mode is Mode.LINE else task.mode,
             max_tokens=BLOCK_TOKENS if self.whole or task.mode is not Mode.LINE else LINE_TOKENS,
@@ -78,6 +80,7 @@ ROWS = {
     "whole_unasked": Row(invoked=False),
     "whole_no_context": Row(context=False),
     "whole_no_history": Row(history=False),  # only where there is one
+    "whole_no_path": Row(path=False),
     "whole_no_search": Row(search=False),
     "whole_no_healing": Row(healing=False),
     "infill": _raw(Layout.PREFIX_FIRST),
@@ -99,6 +102,7 @@ DEFAULT_ROWS = {
     "random_span": ("whole", "infill"),
     "mid_line": ("whole", "infill"),
     "opened": ("whole", "infill"),
+    "named": ("whole", "whole_no_path", "infill"),
     "repo_context": ("whole", "whole_no_healing", "whole_no_context", *LAYOUT_ROWS),
     "release_replay": ("whole", "whole_no_history", "infill"),
     "cursor_positions": ("whole", "whole_no_healing", *LAYOUT_ROWS),

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.data import read_records
-from benchmarks.quality.tasks import FILES, open_tasks
+from benchmarks.quality.sets import FILES, open_tasks
 from benchmarks.safety.planted import CARRIERS, PLACES, Case, cases
 from benchmarks.safety.secret_files import secrets_read
 from completion.cancellation import CancelToken

@@ -33,8 +33,9 @@ from benchmarks.data import read_answers
 from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.quality.rows import ROWS as QUALITY_ROWS
 from benchmarks.quality.scoring import Score, score
-from benchmarks.quality.tasks import SETS as KNOWN_SETS
-from benchmarks.quality.tasks import Task, open_tasks, sample
+from benchmarks.quality.sets import SETS as KNOWN_SETS
+from benchmarks.quality.sets import open_tasks
+from benchmarks.quality.tasks import Task, sample
 from benchmarks.suggestions.report import Answer, figures, print_tables
 from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import make_drafters

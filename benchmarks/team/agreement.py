@@ -19,7 +19,8 @@ from benchmarks.figures import percentile, ratio, rounded
 from benchmarks.grammar.completions import Outcome, complete, open_requests
 from benchmarks.quality.rows import ROWS
 from benchmarks.quality.scoring import score
-from benchmarks.quality.tasks import Task, open_tasks
+from benchmarks.quality.sets import open_tasks
+from benchmarks.quality.tasks import Task
 from benchmarks.team.vllm_process import READY_S, VllmProcess, metrics_at
 from completion.cancellation import CancelToken
 from completion.completer import Completer

@@ -21,7 +21,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.quality.tasks import SETS, Task, half_of, open_tasks, sample
+from benchmarks.quality.sets import SETS, half_of, open_tasks
+from benchmarks.quality.tasks import Task, sample
 from benchmarks.two_models.as_drafter import layer_figures, small_figures
 from benchmarks.two_models.choosing import Place, choice_figures
 from benchmarks.two_models.places import Pair, answers_at

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.drafting.records import Case, read_cases
-from benchmarks.quality.tasks import half_of
+from benchmarks.quality.sets import half_of
 from benchmarks.two_models.layers import (
     Layers,
     all_but,

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.quality.scoring import Score, first_line, score
-from benchmarks.quality.tasks import Task, half_of
+from benchmarks.quality.sets import half_of
+from benchmarks.quality.tasks import Task
 from benchmarks.two_models.listening import agreed
 from benchmarks.two_models.speed import Costs
 

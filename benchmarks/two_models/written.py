@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.drafting.records import Case
-from benchmarks.quality.tasks import half_of
+from benchmarks.quality.sets import half_of
 from benchmarks.two_models.listening import ListeningDrafters, ListeningModel, chain
 from benchmarks.two_models.speed import CHAIN, Drafted, Trees
 from completion.cancellation import CancelToken

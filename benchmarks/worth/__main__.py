@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.data import read_records
-from benchmarks.quality.tasks import half_of
+from benchmarks.quality.sets import half_of
 from benchmarks.typing.scripts import Script, choose, release_scripts
 from benchmarks.worth.places import Place, places, read_places, write_places
 from benchmarks.worth.replay import Replay, Row

@@ -2,7 +2,8 @@
 
 from benchmarks.quality.report import Prediction, keys
 from benchmarks.quality.scoring import Score, first_line, runs_to_its_end, score
-from benchmarks.quality.tasks import MID_LINE, OPENED, half_of, mid_line, opened, sample, tasks_of
+from benchmarks.quality.sets import MID_LINE, NAMED, OPENED, half_of, mid_line, named, opened
+from benchmarks.quality.tasks import sample, tasks_of
 from completion.request import Mode
 
 LINE = {
@@ -61,11 +62,27 @@ def test_an_opened_place_follows_punctuation_after_a_blank_outside_of_comments()
     assert opened(without) is None
 
 
+def test_a_named_place_is_the_first_mention_of_the_files_name_at_its_top():
+    def places(path, text):
+        record = {"id": "a==1:" + path, "language": "java", "path": path, "prefix": text, "reference": "", "suffix": ""}
+        return [(task.prefix, task.reference) for task in named(tasks_of(record, "cursor_positions"))]
+
+    assert places("a/OrderService.java", "package a;\n\nclass OrderService {\n}\n") == [
+        ("package a;\n\nclass ", "OrderService {")
+    ]
+    assert places("http_client.py", "class HttpClient:\n") == [("class ", "HttpClient:")]
+    assert places("http_client.py", "# HTTP client\nclass HttpClient:\n") == []
+    assert places("a.py", "class A:\n") == []
+    other = {"path": "b/Cart.java", "text": "class Cart {\n"}
+    record = LINE | {"id": "b", "path": "b.py", "context": [other, other]}
+    assert [task.path for task in named(tasks_of(record, "repo_context"))] == ["b/Cart.java"]
+
+
 def test_the_parts_of_a_packages_lines_are_in_its_half():
     for package in map(str, range(8)):
         halves = {
             half_of(f"{part}{package}==1.0:{path}")
-            for part in ("", f"{MID_LINE}/", f"{OPENED}/")
+            for part in ("", f"{MID_LINE}/", f"{OPENED}/", f"{NAMED}/")
             for path in ("a@3", "b@4")
         }
         assert len(halves) == 1

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.drafting.records import Case
 from benchmarks.quality.scoring import score
-from benchmarks.quality.tasks import half_of
+from benchmarks.quality.sets import half_of
 from benchmarks.two_models import __main__ as two_models
 from benchmarks.two_models.choosing import Place, Way, choice_figures, chosen_threshold, deferral
 from benchmarks.two_models.layers import (
