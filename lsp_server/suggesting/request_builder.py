@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from completion.instruct import edit_request
 from completion.request import CompletionRequest, Layout
+from completion.syntax.file_endings import ending_of
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.text_lines import Place
 from lsp_server.documents.workspace_folders import WorkspaceFolders, path_of
@@ -80,10 +81,15 @@ class RequestBuilder:
         return self._where(document)[0]
 
     def _where(self, document: Document) -> tuple[str, str, str]:
-        """Return a document's path in the workspace folder, the folder's name, and its key."""
+        """Return a document's path in the workspace folder, the folder's name, and its key.
+
+        The path of a notebook or of an unsaved document ends as those of its language do.
+        """
         uri = document.notebook or document.uri
-        path = path_of(uri)
+        path, ending = path_of(uri), ending_of(document.language)
         if path is None:
-            return PurePath(uri.rpartition(":")[2]).name, "", ""
+            name = PurePath(PurePath(uri.rpartition(":")[2].partition("#")[0]).name)
+            return str(name.with_suffix(ending)) if ending and name.name else name.name, "", ""
         folder = self._folders.home_of(path)
-        return path.relative_to(folder.path).as_posix(), folder.name, folder.uri
+        own = path.relative_to(folder.path)
+        return (own.with_suffix(ending) if document.notebook and ending else own).as_posix(), folder.name, folder.uri

@@ -15,7 +15,9 @@ from lsp_server.suggesting.request_builder import RequestBuilder
     [
         ("file:///home/me/app/lib/a.py", "lib/a.py", "app", "file:///home/me/app"),
         ("file:///home/me/notes/a.py", "a.py", "", "file:///home/me/notes"),  # a folder's name may be a person's
-        ("untitled:Untitled-1", "Untitled-1", "", ""),
+        ("untitled:Untitled-1", "Untitled-1.py", "", ""),
+        ("untitled:", "", "", ""),
+        ("vscode-notebook-cell:/home/me/app/a.ipynb#W0sZmlsZQ%3D%3D", "a.py", "", ""),
     ],
 )
 def test_a_document_is_named_by_its_folder(uri, path, repository, workspace):
@@ -24,3 +26,15 @@ def test_a_document_is_named_by_its_folder(uri, path, repository, workspace):
     document = documents.open(types.TextDocumentItem(uri, types.LanguageKind.Python, 1, "x = "))
     request = RequestBuilder(documents, folders).build(document, Place(0, 4), DEFAULTS)
     assert (request.path, request.repository, request.workspace) == (path, repository, workspace)
+
+
+def test_a_notebook_is_named_as_a_file_of_its_cells_language():
+    folders, documents = WorkspaceFolders(), DocumentStore()
+    folders.add([types.WorkspaceFolder("file:///home/me/app", "app")])
+    item = types.TextDocumentItem("cell:1", types.LanguageKind.Python, 1, "x = ")
+    notebook = types.NotebookDocument(
+        "file:///home/me/app/lib/a.ipynb", "jupyter", 1, [types.NotebookCell(types.NotebookCellKind.Code, "cell:1")]
+    )
+    documents.open_notebook(types.DidOpenNotebookDocumentParams(notebook, [item]))
+    request = RequestBuilder(documents, folders).build(documents.get("cell:1"), Place(0, 4), DEFAULTS)
+    assert (request.path, request.repository) == ("lib/a.py", "app")
