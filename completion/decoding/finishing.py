@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.grammar.grammar import Grammars
@@ -53,7 +54,7 @@ class Finisher:
         if self.request.filters:
             result = apply_filters(raw, replace(self.context, cut_short=reason in _CUT_SHORT))
         if self.request.grammar is GrammarMode.STRICT and isinstance(result, Suggestion):
-            result = self._cut_by_grammar(result, closing_texts(result, reason, self.context), shown)
+            result = self._cut_by_grammar(result, reason, shown)
         return result
 
     def opening_line(self, line: Suggestion) -> Suggestion | None:
@@ -76,23 +77,25 @@ class Finisher:
             return stable
         written = stable.encode()
         waits = self.context.invoked and scan(stable, self.context.language, self.context.before.string).open
-        closers = () if waits else endings(stable, self.context)
+        closers = tuple if waits else partial(endings, stable, self.context)
         cut = self.grammar.growing_cut(self.forced + written, len(self.forced) + len(shown.encode()), closers)
         return _cut_back(written, cut - len(self.forced))
 
-    def _cut_by_grammar(self, suggestion: Suggestion, closers: tuple[str, ...], shown: str) -> Suggestion | Dropped:
+    def _cut_by_grammar(self, suggestion: Suggestion, reason: StopReason, shown: str) -> Suggestion | Dropped:
         """Cut a suggestion to its longest start that adds no syntax error to the document.
 
         Args:
             suggestion: The suggestion after the filters.
-            closers: Texts that would close a line that may stay open; empty if the line must be closed.
+            reason: Why it ended.
             shown: Part that is kept: a shorter cut can seem to fit better where the text after the cursor is broken.
         """
         written = suggestion.text.encode()
         replaced = len(self.request.suffix[: suggestion.replace_after].encode())
         middle = self.forced + written
         kept = _cut_back(written, self.grammar.longest_passing_cut(middle, replaced) - len(self.forced))
-        if kept == suggestion.text or self.grammar.sound_when_closed(middle, closers, replaced):
+        if kept == suggestion.text:
+            return suggestion
+        if self.grammar.sound_when_closed(middle, closing_texts(suggestion, reason, self.context), replaced):
             return suggestion
         if not self.context.invoked and not self.grammar.adds_errors(middle, replaced):
             return suggestion  # the text after the cursor is broken without it, for example by a missing semicolon

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -94,7 +94,7 @@ class Off:
         with self.counters.timed():
             return self.joined is not None and self.joined.adds_errors(middle, replaced)
 
-    def growing_cut(self, middle: bytes, known: int, closers: Sequence[str] = ()) -> int:
+    def growing_cut(self, middle: bytes, known: int, closers: Callable[[], Sequence[str]] = tuple) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
         with self.counters.timed():
             if self.joined is None or self.joined.blind():
@@ -244,13 +244,13 @@ class GrammarConstraint:
         with self.counters.timed():
             return self._joined.adds_errors(middle, replaced)
 
-    def growing_cut(self, middle: bytes, known: int, closers: Sequence[str] = ()) -> int:
+    def growing_cut(self, middle: bytes, known: int, closers: Callable[[], Sequence[str]] = tuple) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound.
 
         Args:
             middle: The completion so far, including the healed run.
             known: Number of bytes that are sound.
-            closers: Texts of which one would close what is open after it.
+            closers: Returns texts of which one would close what is open after it.
         """
         with self.counters.timed():
             return self._joined.growing_cut(middle, known, closers)

@@ -29,10 +29,10 @@ def closing_texts(suggestion: Suggestion, reason: StopReason, context: Context) 
     complete and likely line; then nothing is returned.
     """
     text = suggestion.text
-    found = scan(text, context.language, context.before.string)
-    opens_block = context.language == "python" and text.rstrip().endswith(":") and not still_to_close(text, context)
-    if context.invoked and (found.open or opens_block) and not _is_likely_line(suggestion, reason):
-        return ()
+    if context.invoked and not _is_likely_line(suggestion, reason):
+        opens_block = context.language == "python" and text.rstrip().endswith(":") and not still_to_close(text, context)
+        if opens_block or scan(text, context.language, context.before.string).open:
+            return ()
     return endings(text, context)
 
 
