@@ -93,24 +93,26 @@ class Task(ABC):
         Raises:
             CancelledError: Between two steps.
         """
-        stable, lines = "", 0
+        stable, lines, kept = "", 0, 0
 
         def show() -> None:
-            nonlocal stable, lines
-            if not self.may_be_shown(attempt.output.whole(), sum(attempt.log_probabilities)):
+            nonlocal stable, lines, kept
+            growing, whole = attempt.output.growing(), attempt.output.whole()
+            all_kept = self.may_be_shown(whole, sum(attempt.log_probabilities))
+            kept = len(whole) if all_kept else kept
+            if not all_kept and len(stable) >= kept:
                 return
-            growing = attempt.output.growing()
-            now = stable_prefix(growing, self.context) if self.request.filters else growing
-            if len(now) > len(stable) or growing.count("\n") > lines:
+            now = stable_prefix(growing, self.context, kept) if self.request.filters else growing
+            if len(now) > len(stable) or (all_kept and growing.count("\n") > lines):
                 stable, lines = now, growing.count("\n")
-                attempt.shown = max(attempt.shown, self._visible_part(attempt, stable), key=len)
+                attempt.shown = max(attempt.shown, self._visible_part(attempt, stable, all_kept=all_kept), key=len)
 
         yield from attempt.stream(cancel, show)
 
-    def _visible_part(self, attempt: Attempt, stable: str) -> str:
+    def _visible_part(self, attempt: Attempt, stable: str, *, all_kept: bool) -> str:
         """Return what may be shown of an attempt with a stable prefix: also a line whose brackets are still open."""
         visible = self._finisher.visible_part(stable, attempt.shown)
-        line = self.opening_line(attempt) if visible == attempt.shown else None
+        line = self.opening_line(attempt) if all_kept and visible == attempt.shown else None
         return visible if line is None else line.text
 
     def finish(self, attempt: Attempt) -> Suggestion | Dropped:

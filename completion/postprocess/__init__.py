@@ -8,6 +8,8 @@ from completion.postprocess.blanks import blanks
 from completion.postprocess.block import block
 from completion.postprocess.closers import closers
 from completion.postprocess.closers import stable_length as closers_stable_length
+from completion.postprocess.code_fence import code_fence
+from completion.postprocess.code_fence import stable_length as code_fence_stable_length
 from completion.postprocess.context import Context, Dropped, DropReason, Filter, StableLength
 from completion.postprocess.empty import empty
 from completion.postprocess.first_line import first_line
@@ -21,12 +23,12 @@ from completion.postprocess.mid_word import mid_word
 from completion.postprocess.suffix_overlap import stable_length as suffix_overlap_stable_length
 from completion.postprocess.suffix_overlap import suffix_overlap
 from completion.postprocess.unfinished import stable_length as unfinished_stable_length
-from completion.postprocess.unfinished import unfinished
+from completion.postprocess.unfinished import unfinished, whole_words
 from completion.postprocess.unsafe import stable_length as unsafe_stable_length
 from completion.postprocess.unsafe import unsafe
 from completion.request import Suggestion
 
-_CUTS: tuple[Filter, ...] = (mid_word, first_line, loops, following_lines, block, suffix_overlap, closers)
+_CUTS: tuple[Filter, ...] = (mid_word, first_line, code_fence, loops, following_lines, block, suffix_overlap, closers)
 _SHAPES: tuple[Filter, ...] = (indentation, blanks, empty)
 
 FILTERS: tuple[Filter, ...] = (unsafe, unfinished, *_CUTS, *_SHAPES)
@@ -34,6 +36,7 @@ FILTERS: tuple[Filter, ...] = (unsafe, unfinished, *_CUTS, *_SHAPES)
 
 _STABLE_LENGTHS: tuple[StableLength, ...] = (
     first_line_stable_length,
+    code_fence_stable_length,
     loops_stable_length,
     following_lines_stable_length,
     suffix_overlap_stable_length,
@@ -52,7 +55,7 @@ def apply_filters(suggestion: Suggestion, context: Context) -> Suggestion | Drop
     return _through(FILTERS, suggestion, context)
 
 
-def stable_prefix(text: str, context: Context) -> str:
+def stable_prefix(text: str, context: Context, limit: int | None = None) -> str:
     """Return the stable prefix of an unfinished text: the part that may be shown already.
 
     However the text continues, the result of `apply_filters` for the finished text begins with it.
@@ -60,14 +63,16 @@ def stable_prefix(text: str, context: Context) -> str:
     Args:
         text: Everything generated so far, not filtered.
         context: Context that the finished text will be filtered with.
+        limit: Number of characters after which the text may still change; None if all of them stay.
     """
+    limit = len(text) if limit is None else whole_words(text, limit)
     text = text[: unsafe_stable_length(text, context)]
     certain = text[: closers_stable_length(text, context)]
     finished = certain[: unfinished_stable_length(certain, context)]
     cut = _through(_CUTS, Suggestion(certain), context)
     if isinstance(cut, Dropped):
         return ""
-    safe = cut.text[: min(len(finished), *(length(finished, context) for length in _STABLE_LENGTHS))]
+    safe = cut.text[: min(limit, len(finished), *(length(finished, context) for length in _STABLE_LENGTHS))]
     safe = safe[: suffix_overlap_stable_length(safe, context)]  # `following_lines` may have cut a repeated line
     safe = safe[: closers_stable_length(safe, context)].rstrip()
     shaped = _through(_SHAPES, replace(cut, text=safe), context)

@@ -28,6 +28,11 @@ def stable_length(text: str, context: Context) -> int:
     return line_end if line_end >= 0 and text[:line_end].strip() else _whole_words(text, context)
 
 
+def whole_words(text: str, limit: int) -> int:
+    """Return the length of the words that end in the first `limit` characters of a text."""
+    return _start_of_word(text, limit) if _TAIL.match(text[limit : limit + 1]) else limit
+
+
 def _whole_words(text: str, context: Context) -> int:
     """Return the length of the part that ends neither inside a word nor inside a string that the text opened."""
     end = len(text)
@@ -36,5 +41,9 @@ def _whole_words(text: str, context: Context) -> int:
         still_first = inside.string and not inside.string_start and context.before.string
         if inside.string and not still_first:
             end = inside.string_start
+    return _start_of_word(text, end)
+
+
+def _start_of_word(text: str, end: int) -> int:
     match = _TAIL.search(text, 0, end)
     return match.start() if match else end

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from completion.postprocess import Context, Dropped
+from completion.postprocess.code_fence import fence_start
 from completion.postprocess.first_line import closed_end, line_end
 from completion.postprocess.following_lines import following_lines
 from completion.postprocess.loops import loops
@@ -56,7 +57,9 @@ class StopRules:
         """Return the first end by a rule about the text, None if no rule applies; a conversation has one rule."""
         if self._request.messages:
             return self._turn_end(text)
-        found, limit = self._own_end(text), self._lines_end(text)
+        fence = fence_start(text, self._context) if self._request.filters else None
+        found = self._own_end(text[:fence]) or (None if fence is None else Stop(fence, StopReason.STOP_TOKEN))
+        limit = self._lines_end(text)
         return Stop(limit, StopReason.MAX_LINES) if limit < (found.length if found else len(text)) else found
 
     def _turn_end(self, text: str) -> Stop | None:

@@ -79,6 +79,11 @@ _PARTLY_KNOWN = {
 """Styles of languages with other comments or with prose as well."""
 
 
+def is_known(language: str) -> bool:
+    """Return whether the language is one of code whose style is known, in full or in part."""
+    return language in COMPLETE_STYLES or language in _PARTLY_KNOWN
+
+
 def style_of(language: str) -> LiteralStyle:
     """Return the style of a language; for an unknown one, every bracket counts and nothing is a comment or a string."""
     return COMPLETE_STYLES.get(language) or _PARTLY_KNOWN.get(language, _PLAIN)

@@ -31,7 +31,7 @@ def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cos
     Args:
         suggestion: The suggestion.
         typed: Number of its characters that the user has typed.
-        grows: Whether more text may follow, so that its last word may be incomplete.
+        grows: Whether more text may follow. Its last word is complete, but not a mark at its end.
         wrong_cost: Cost of a shown character that is wrong.
     """
     if not suggestion.ends:
@@ -51,7 +51,7 @@ def _words(suggestion: Suggestion, typed: int, *, grows: bool) -> Iterator[tuple
     for end, log_probability in suggestion.ends:
         if end <= typed:
             known = log_probability
-        elif (end < len(text) or not grows) and _may_end(text, end):
+        elif (not grows or text[end:].strip() or _is_word(text[end - 1])) and _may_end(text, end):
             yield end, log_probability - known
 
 

@@ -148,6 +148,22 @@ def test_only_likely_text_is_shown_before_the_search(loaded):
     assert 0 < shown < len(CURSORS)
 
 
+def test_a_likely_word_is_shown_although_what_follows_it_is_unlikely(loaded):
+    shown = 0
+    for cursor in [*UNSURE, *ORDERS]:
+        task = line_task(loaded, cursor, suffix="\n", invoked=False)
+        first, visible = streamed(task)
+        kept = tokens_that_may_be_shown(task, first)
+        whole = first.output.whole()
+        ends = [0, *(end for _, end in first.output.parts(len(whole)))]
+        likely, word = whole[: ends[kept]], re.match(r"\w*", whole).group()
+        if word and len(word) <= len(likely) and kept + 1 < len(first.log_probabilities):
+            assert visible[0].startswith(word)
+            shown += 1
+        assert not visible or likely.startswith(visible[-1])
+    assert shown > 3
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"search": False}, {"filters": False}, {"mode": Mode.BLOCK}, {"sampling": Sampling(temperature=0.5, seed=1)}],

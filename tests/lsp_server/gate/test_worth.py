@@ -84,11 +84,19 @@ def test_the_end_never_moves_back_while_the_text_is_typed(suggestion):
 def test_the_end_never_moves_back_while_the_text_grows(suggestion):
     shown = 0
     for count, (end, _) in enumerate(suggestion.ends, 1):
+        if all(character.isalnum() or character == "_" for character in suggestion.text[end - 1 : end + 1]):
+            continue  # a text that grows ends with a whole word
         so_far = Suggestion(suggestion.text[:end], ends=suggestion.ends[:count])
         now = worthwhile_end(so_far, 0, grows=True)
         assert now >= shown
         shown = now
     assert worthwhile_end(suggestion, 0, grows=False) >= shown
+
+
+def test_a_text_that_grows_is_shown_with_its_last_word_but_without_a_mark_at_its_end():
+    assert worthwhile_end(scored(1.0, text="HERE", ends=(4,)), 0, grows=True) == 4
+    assert worthwhile_end(scored(1.0, text="HERE", ends=(4,)), 2, grows=True) == 4
+    assert worthwhile_end(scored(1.0, 1.0, text="main {", ends=(4, 6)), 0, grows=True) == 4
 
 
 def test_a_suggestion_without_the_ends_of_its_tokens_is_shown_whole():
