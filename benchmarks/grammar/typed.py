@@ -2,12 +2,13 @@
 
 The sessions of `benchmarks.typing` are typed key by key, without a model. Before each key, the rest of the line that is
 typed next is finished like a suggestion of which the model is sure. Any cut of it is a false one. Then files are
-written from the top: each line is finished while nothing stands below it.
+written from the top: each line is finished while nothing stands below it, and shown word by word while it grows.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -19,9 +20,11 @@ from benchmarks.data import read_records
 from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.typing.scripts import Script, choose, key_unit, release_scripts
 from completion.decoding.finishing import Finisher, open_grammar
+from completion.postprocess.context import SCAN_BEFORE
 from completion.prompt.healing import heal
 from completion.request import CompletionRequest, StopReason, Suggestion
 from completion.stopping.mode import cursor_context
+from completion.syntax.brackets import scan
 
 _CHARACTERS = 100  # of a session
 _WRITTEN_LINES = 60
@@ -63,19 +66,37 @@ def is_cut(request: CompletionRequest, line: str) -> bool:
     return not isinstance(finished, Suggestion) or finished.text != line
 
 
+def starts_held_back(request: CompletionRequest, line: str) -> Iterator[bool]:
+    """Yield, for each start of a right line up to a word or mark, whether it is not shown while the line grows."""
+    healed, context = heal(request.prefix), cursor_context(request)
+    for word in re.finditer(r"\w+|[^\w\s]+", line[:-1]):
+        start = line[: word.end()]
+        if not scan(request.prefix[-SCAN_BEFORE:] + start, request.language).string:
+            grammar = open_grammar(request, healed, GRAMMARS)
+            yield Finisher(request, context, grammar, healed.forced).visible_part(start, "") != start
+
+
 def run_typed(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Measure the share of places at which right text is cut, by language."""
     records = read_records("open_release_replay.jsonl.gz", arguments.data_dir)
     typed, written = (Counter[str](), Counter[str]()), (Counter[str](), Counter[str]())
     for script in choose(release_scripts(records, _CHARACTERS), [], arguments.typed, arguments.seed):
         _count(typed, typed_places(script))
+    grown = Counter[str](), Counter[str]()
     for record in records[: arguments.typed]:
-        _count(written, written_places(record["path"], record["language"], record["after"]))
-    table = Table("language", "places while typing", "right lines cut", "lines from the top", "right lines cut")
+        places = list(written_places(record["path"], record["language"], record["after"]))
+        _count(written, iter(places))
+        for request, line in places:
+            held_back = list(starts_held_back(request, line))
+            grown[0][request.language] += len(held_back)
+            grown[1][request.language] += sum(held_back)
+    table = Table(
+        "language", "places while typing", "right lines cut", "lines from the top", "cut", "starts of them", "held back"
+    )
     for language in sorted(typed[0] | written[0]):
-        table.add_row(language, *(str(each[language]) for each in (*typed, *written)))
+        table.add_row(language, *(str(each[language]) for each in (*typed, *written, *grown)))
     console.print(table)
-    return _shares("typed", *typed) | _shares("written", *written)
+    return _shares("typed", *typed) | _shares("written", *written) | _shares("grown", *grown)
 
 
 def _count(counts: tuple[Counter[str], Counter[str]], asked: Iterator[tuple[CompletionRequest, str]]) -> None:

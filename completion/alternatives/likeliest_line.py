@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from contextlib import closing
-from itertools import accumulate
 
 from completion.alternatives.branch_tree import BranchTree
 from completion.cancellation import CancelToken
@@ -60,7 +59,7 @@ def likeliest_line(task: Task, first: Attempt, cancel: CancelToken) -> Attempt:
 
 def _followed(task: LocalTask, trunk: Attempt, best: _Best) -> list[tuple[Branch, Attempt]]:
     """Return the branches that may become the likeliest and do not bring back what was deleted, with their attempts."""
-    kept, found = tokens_that_may_be_shown(task, trunk), list[tuple[float, Branch, Attempt]]()
+    kept, found = task.tokens_that_stay(trunk), list[tuple[float, Branch, Attempt]]()
     for branch in trunk.branches():
         if branch.total + best.most_gain <= best.total or (len(found) == MAX_BRANCHES and not best.most_gain):
             break
@@ -81,16 +80,6 @@ def are_back(task: LocalTask, attempt: Attempt) -> bool:
 def are_followed(task: LocalTask, attempt: Attempt) -> bool:
     """Return whether an attempt that has ended is what the last edits imply."""
     return attempt.stop is not None and task.replaced.are_followed(attempt.output.whole()[: attempt.stop.length])
-
-
-def tokens_that_may_be_shown(task: LocalTask, first: Attempt) -> int:
-    """Return how many of an attempt's tokens may be shown before the search."""
-    kept, text = 0, first.output.whole()
-    ends = [characters for _, characters in first.output.parts(len(text))]
-    for count, (total, end) in enumerate(zip(accumulate(first.log_probabilities), ends, strict=False), 1):
-        if task.may_be_shown(text[:end], total):
-            kept = count
-    return kept
 
 
 class _Best:

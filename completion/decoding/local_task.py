@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from completion.cache.kv_session import KVSession
 from completion.decoding.attempt import Attempt
@@ -18,6 +19,8 @@ from drafting.session import Drafters, DraftingSession
 
 SHOWN_FROM = math.log(0.5)
 """Least log-probability of what is shown before a search: no text that contradicts it can be likelier than it."""
+BLOCK_SHOWN_FROM = math.log(0.2)
+"""The same for the first line of a block: less is never shown, see `lsp_server.gate.worth`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +39,23 @@ class LocalTask(Task):
     drafters: Drafters
     replaced: ReplacedLines
 
-    def may_be_shown(self, text: str, log_probability: float) -> bool:
-        """See `Task`. Before a search, it is the line that plain decoding finds, as far as it is likely."""
-        return not self.searches or (log_probability >= SHOWN_FROM and not self.replaced.leave_open(text))
+    def tokens_that_stay(self, attempt: Attempt) -> int:
+        """See `Task`. Before a search, these are the first tokens of plain decoding, as far as they are likely.
+
+        The first line of a block stays as far as it is worth showing: the search would come after the block's last one.
+        """
+        if not self.searches:
+            return attempt.output.tokens
+        whole, kept = attempt.output.whole(), 0
+        is_block = _has_lines(whole)
+        for count, total in enumerate(accumulate(attempt.log_probabilities), 1):
+            if total < BLOCK_SHOWN_FROM:
+                break
+            text = whole[: attempt.output.characters(count)]
+            least = BLOCK_SHOWN_FROM if is_block and not _has_lines(text) else SHOWN_FROM
+            if total >= least and not self.replaced.leave_open(text):
+                kept = count
+        return kept
 
     @property
     def searches(self) -> bool:
@@ -95,3 +112,7 @@ class LocalTask(Task):
         content, start, end = self.request.messages[-1].content, self.request.prefix, self.request.last_line
         code = content[content.find(start) + len(start) :].partition(f"\n{end}")[0]
         return self.tokenizer.encode(f"{code}\n"), self.tokenizer.encode(end)
+
+
+def _has_lines(text: str) -> bool:
+    return "\n" in text.strip()

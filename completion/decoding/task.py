@@ -58,9 +58,9 @@ class Task(ABC):
     def release(self) -> None:  # noqa: B027 - most sources leave nothing behind
         """Remove what an attempt that did not end has left behind."""
 
-    def may_be_shown(self, text: str, log_probability: float) -> bool:  # noqa: ARG002 - a search needs them
-        """Return whether a text that grows may be shown: whether it is certain to stay."""
-        return True
+    def tokens_that_stay(self, attempt: Attempt) -> int:
+        """Return how many of an attempt's tokens are certain to stay, so that their text may be shown."""
+        return attempt.output.tokens
 
     def first_attempt(self) -> Attempt:
         """Start the attempt at the first suggestion."""
@@ -93,16 +93,16 @@ class Task(ABC):
         Raises:
             CancelledError: Between two steps.
         """
-        stable, lines, kept = "", 0, 0
+        stable, lines = "", 0
 
         def show() -> None:
-            nonlocal stable, lines, kept
-            growing, whole = attempt.output.growing(), attempt.output.whole()
-            all_kept = self.may_be_shown(whole, sum(attempt.log_probabilities))
-            kept = len(whole) if all_kept else kept
-            if not all_kept and len(stable) >= kept:
+            nonlocal stable, lines
+            kept = self.tokens_that_stay(attempt)
+            limit = attempt.output.characters(kept)
+            if len(stable) >= limit:
                 return
-            now = stable_prefix(growing, self.context, kept) if self.request.filters else growing
+            all_kept, growing = kept == attempt.output.tokens, attempt.output.growing()
+            now = stable_prefix(growing, self.context, limit) if self.request.filters else growing
             if len(now) > len(stable) or (all_kept and growing.count("\n") > lines):
                 stable, lines = now, growing.count("\n")
                 attempt.shown = max(attempt.shown, self._visible_part(attempt, stable, all_kept=all_kept), key=len)

@@ -11,13 +11,11 @@ import re
 from collections.abc import Iterator
 
 from completion.postprocess.context import SCAN_AFTER, SCAN_BEFORE, Context, closes_string
+from completion.stopping.continuations import ANY, continuations
 from completion.stopping.jsx_tags import open_tags
 from completion.stopping.python_endings import python_endings
 from completion.syntax.brackets import CLOSER_OF, Bracket, scan
 from completion.syntax.literal_styles import style_of
-
-_ANY = " _"
-"""Code that can stand for a name, an expression, a type or a statement."""
 
 _WITH_TAGS = frozenset({"javascript", "javascriptreact", "typescriptreact"})
 _WITH_TRY = frozenset({*_WITH_TAGS, "typescript", "java", "cpp"})
@@ -54,24 +52,31 @@ def _completed(closers: str, text: str, context: Context) -> Iterator[str]:
     """Yield the texts that complete the document with these closers."""
     if context.invoked and not closers:
         return
-    block = closers.find("}")
-    found = [closers, f"{closers};"]
-    if block >= 0:
-        found.append(f"{closers[:block]};{closers[block:]}")  # the end of the statement in the block
-    if not context.invoked:
-        if block >= 0:
-            found.append(f"{closers[: block + 1]};{closers[block + 1 :]}")  # the block ends an expression
-        found += [below + closers for below in _announced(text, context)]
-        if _TYPE_ARGUMENTS.search(text):
-            found.insert(0, f"{_ANY}>{closers}")
-        if closers.startswith("}") and (context.line_before + text).startswith(("import ", "export ")):
-            found.insert(0, f"{closers}from''")
-        found.append(f"{closers}{{}}")  # the head of a block
-    for each in found:
+    for each in _closed(closers, text, context):
         if each:
             yield each
         if each.strip(";"):
-            yield _ANY + each
+            yield ANY + each
+    if not context.invoked:
+        yield from (each + closers for each in continuations(_last_line(text, context), context.language))
+
+
+def _closed(closers: str, text: str, context: Context) -> Iterator[str]:
+    """Yield the closers with what else may be missing at the end of a statement."""
+    if not context.invoked:
+        if closers.startswith("}") and (context.line_before + text).startswith(("import ", "export ")):
+            yield f"{closers}from''"
+        if _TYPE_ARGUMENTS.search(text):
+            yield f"{ANY}>{closers}"
+    yield from (closers, f"{closers};")
+    block = closers.find("}")
+    if block >= 0:
+        yield f"{closers[:block]};{closers[block:]}"  # the end of the statement in the block
+    if not context.invoked:
+        if block >= 0:
+            yield f"{closers[: block + 1]};{closers[block + 1 :]}"  # the block ends an expression
+        yield from (below + closers for below in _announced(text, context))
+        yield f"{closers}{{}}"  # the head of a block
 
 
 def still_to_close(text: str, context: Context, *, with_tags: bool = False) -> str | None:
@@ -123,9 +128,13 @@ def _closing(opener: Bracket, text: str, language: str) -> str:
 
 def _announced(text: str, context: Context) -> tuple[str, ...]:
     """Return what may stand below the last line, if that announces it."""
-    line = (context.line_before + text).rpartition("\n")[2].strip()
+    line = _last_line(text, context)
     kinds = _ANNOUNCED.get(context.language.removesuffix("react"), ())
     return next((below for pattern, below in kinds if re.fullmatch(pattern, line)), ())
+
+
+def _last_line(text: str, context: Context) -> str:
+    return (context.line_before + text).rpartition("\n")[2].strip()
 
 
 def _after_comment(text: str, context: Context) -> tuple[str, str]:

@@ -38,6 +38,13 @@ class OutputText:
         """Number of bytes after the cursor so far."""
         return max(0, len(self._bytes) - self._forced_bytes)
 
+    def characters(self, tokens: int) -> int:
+        """Return the number of complete characters after the cursor in the first `tokens` tokens."""
+        if tokens == self.tokens:
+            return len(self.whole())
+        end = self._token_ends[tokens - 1] if tokens else 0
+        return len(self._bytes[self._forced_bytes : end].decode("utf-8", "ignore"))
+
     def parts(self, length: int) -> Iterator[tuple[bytes, int]]:
         """Yield the part of each token that is in the forced bytes or the first `length` characters after them.
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from completion.postprocess.context import SCAN_BEFORE, Context
+from completion.stopping.continuations import continuations
 from completion.syntax.brackets import scan
 from completion.syntax.indent_style import depth
 
@@ -35,13 +36,15 @@ def python_endings(text: str, context: Context, closers: str | None) -> tuple[st
     handlers = "".join(f"\n{one}except: pass" for one in _unhandled(lines, context.following, is_head=is_head))
     body = f"\n{inner}pass{handlers}"
     if is_head:
-        return (f"\n{inner}case _: pass{handlers}",) if _MATCH.match(line) else (body,)
+        below = f"\n{inner}case _: pass{handlers}" if _MATCH.match(line) else body
+        return (below,) if context.invoked else (below, f" _{handlers}", f" _,{handlers}")  # or an annotation begins
     found = [closers + handlers, f" _{closers}{handlers}"] if closers else [handlers] if handlers else []
     if not context.invoked:
+        found += [f"{each}{closers}{handlers}" for each in continuations(line, context.language)]
         if line.startswith("@", len(indent)):
-            found.append(f"{closers}\n{indent}def _(): pass{handlers}")
+            found += [f"{name}{closers}\n{indent}def _(): pass{handlers}" for name in ("", "_")]
         elif _DEFINITION.match(line):
-            found += [f"{closers}:{body}", f" _{closers}:{body}", f"():{body}"]
+            found += [f"{closers}:{body}", f" _{closers}:{body}", f"():{body}", f" _():{body}"]
         else:
             found += [f"{closers}:{body}", f" _{closers}:{body}"]
     return tuple(dict.fromkeys(found))

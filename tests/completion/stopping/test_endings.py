@@ -72,6 +72,31 @@ def test_no_line_of_a_program_is_cut_while_it_is_written(language, is_closed):
     assert cut == []
 
 
+def held_back(prefix, language, code):
+    """Return the starts of a line, each up to a word or mark outside of strings, that are not shown while it grows."""
+    ends = [word.end() for word in re.finditer(r"\w+|[^\w\s]+", code)]
+    starts = [code[:end] for end in ends if end < len(code) and not scan(prefix + code[:end], language).string]
+    request = CompletionRequest(prefix, "\n", language)
+    found = []
+    for start in starts:
+        grammar = open_grammar(request, HealedPrefix(prefix, ""), GRAMMARS)
+        if Finisher(request, cursor_context(request), grammar, b"").visible_part(start, "") != start:
+            found.append(start)
+    return found, len(starts)
+
+
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_a_line_is_shown_word_by_word_while_it_grows(language):
+    program = PROGRAMS[language]
+    lines = [(program[: offset + INDENT.match(line).end()], line.lstrip()) for offset, line in lines_of(program)]
+    counts = [held_back(prefix, language, code) for prefix, code in lines]
+    held, starts = [start for each, _ in counts for start in each], sum(number for _, number in counts)
+    assert starts > 100
+    assert len(held) <= 0.05 * starts, (
+        held
+    )  # heads with type parameters, and lambdas, of which nothing closes the start
+
+
 @pytest.mark.parametrize(
     ("prefix", "language", "text"),
     [
