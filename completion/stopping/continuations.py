@@ -28,7 +28,7 @@ _PREPROCESSOR = (
     (r"#\s*include\b", (" <_>\n",)),
     (r"#\s*\Z", ("include <_>\n",)),
 )
-_MODIFIERS = r"(?:public|private|protected|internal|static|final|abstract|override|virtual|async|readonly|sealed)\b"
+_MODIFIERS = r"(?:public|private|protected|static|final|abstract|override|async|readonly)\b"
 
 _BY_LANGUAGE = {
     "python": (
@@ -52,13 +52,13 @@ _BY_LANGUAGE = {
         (r"(?:const|var)\b", ("=_", " _=_", ANY)),
     ),
     "java": ((_MODIFIERS, ("(){}", " _(){}", " void _(){}", " class _{}", *_VALUE)),),
-    "csharp": ((_MODIFIERS, ("(){}", " _(){}", " void _(){}", " class _{}", *_VALUE)),),
     "cpp": (*_PREPROCESSOR, (r"using\b", ("=_;", *_VALUE))),
     "c": _PREPROCESSOR,
 }
 """By language, how a line may begin, and what may follow its last word then, the likeliest first."""
 
 _OTHERWISE = {
+    "json": (" 0", ":0", ' "":0'),
     "python": (ANY, f"{ANY},"),
     "go": (ANY, f"{ANY},"),
     "rust": (*_VALUE, " => _,", "::_;"),
