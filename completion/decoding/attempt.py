@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -149,14 +149,16 @@ class Attempt:
         token or two. Source of the idea: "Should you marginalize over possible tokenizations?"; here only the last
         token varies.
         """
-        if not self.output.whole().startswith(text):
+        whole = self.output.whole()
+        places = _places_of(text, whole)
+        if places is None:
             return ()
         found, before = list[tuple[int, float]](), 0.0
-        for index, (data, characters) in enumerate(self.output.parts(len(text))):
+        for index, (data, characters) in enumerate(self.output.parts(len(places) - 1)):
             taken = self.log_probabilities[index]
-            alike = self._log_probabilities_of_others(index, data) if characters else []
-            if characters:
-                found.append((characters, min(0.0, before + _log_sum(taken, *alike))))
+            if end := places[characters]:
+                alike = self._log_probabilities_of_others(index, data)
+                found.append((end, min(0.0, before + _log_sum(taken, *alike))))
             before += taken
         return tuple(found)
 
@@ -248,6 +250,28 @@ class Attempt:
 def with_weight(whole: float, part: float, weight: float) -> float:
     """Return the log-probability of a set of texts if a part of it, one text, becomes `weight` times as likely."""
     return whole + math.log1p((weight - 1.0) * math.exp(min(0.0, part - whole)))
+
+
+def _places_of(text: str, whole: str) -> Sequence[int] | None:
+    """Return where each offset of `whole` is in `text`, up to the text's end; None if they differ by more than blanks.
+
+    The filters rewrite indentation. An offset within it is where the text before the indentation ends.
+    """
+    if whole.startswith(text):
+        return range(len(text) + 1)
+    code = [offset for offset, character in enumerate(text, 1) if not character.isspace()]
+    places, count = [0], 0
+    for character in whole:
+        if character.isspace():
+            places.append(places[-1])
+        elif count == len(code):
+            break
+        elif character != text[code[count] - 1]:
+            return None
+        else:
+            places.append(code[count])
+            count += 1
+    return places if count == len(code) else None
 
 
 def _log_sum(*values: float) -> float:

@@ -17,7 +17,7 @@ def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
     """Rewrite the leading blanks of lines in the document's style; nothing else changes.
 
     The filter only removes blanks or inserts blanks of the kind that the document uses, in a document without indented
-    lines those of the suggestion.
+    lines those of the suggestion. Lines of blanks become empty, except the last one, which text may follow.
     """
     if not suggestion.text:
         return suggestion
@@ -27,6 +27,8 @@ def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
         lines[0] = _first(lines[0], context)
     if len(lines) > 1 and not context.before.string:
         lines[1:] = _deeper(lines, columns(generated), context)
+        if not lines[0].strip():
+            lines[0] = ""
     return replace(suggestion, text="\n".join(lines))
 
 
@@ -67,7 +69,7 @@ def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
         blanks = _blanks(line)
         inside = quoted and scan("\n".join(lines[:index]), context.language, context.before.string).string
         if inside or not line.strip():
-            written.append(line)
+            written.append(line if inside or index == len(lines) - 1 else "")
             continue
         written.append(_indent(columns(blanks), blanks, above, levels, context) + line[len(blanks) :])
         above = line

@@ -68,6 +68,15 @@ def test_a_text_that_a_filter_changed_has_no_ends(tiny_model):
     assert attempt.ends("[") == ()
 
 
+def test_a_text_with_other_indentation_has_the_ends_of_its_words(tiny_model):
+    attempt = line_attempt(
+        tiny_model, (b" ", 0.5), (b"\n", 0.8), (b" ", 0.5), (b"a", 0.9), (b"b", 0.5), prefix="x\n", mode=Mode.BLOCK
+    )
+    assert chances(attempt, "\n\tab") == [(3, 0.5 * 0.8 * 0.5 * 0.9), (4, 0.5 * 0.8 * 0.5 * 0.9 * 0.5)]
+    assert chances(attempt, "\n\ta") == [(3, 0.5 * 0.8 * 0.5 * 0.9)]
+    assert attempt.ends("\n\tabc") == ()
+
+
 def test_a_block_has_ends(tiny_model):
     block = line_attempt(tiny_model, (b"(", 0.4), (b")", 0.5), mode=Mode.BLOCK)
     assert chances(block, "()") == [(1, 0.4), (2, 0.2)]
