@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import neg
 
 from completion.cache.kv_session import KVSession
 from completion.decoding.attempt import Attempt
@@ -46,16 +48,14 @@ class LocalTask(Task):
         """
         if not self.searches:
             return attempt.output.tokens
-        whole, kept = attempt.output.whole(), 0
+        whole, totals = attempt.output.whole(), list(accumulate(attempt.log_probabilities))
         is_block = _has_lines(whole)
-        for count, total in enumerate(accumulate(attempt.log_probabilities), 1):
-            if total < BLOCK_SHOWN_FROM:
-                break
+        for count in range(bisect_right(totals, -BLOCK_SHOWN_FROM, key=neg), 0, -1):  # totals only fall
             text = whole[: attempt.output.characters(count)]
             least = BLOCK_SHOWN_FROM if is_block and not _has_lines(text) else SHOWN_FROM
-            if total >= least and not self.replaced.leave_open(text):
-                kept = count
-        return kept
+            if totals[count - 1] >= least and not self.replaced.leave_open(text):
+                return count
+        return 0
 
     @property
     def searches(self) -> bool:

@@ -92,9 +92,8 @@ def test_a_line_is_shown_word_by_word_while_it_grows(language):
     counts = [held_back(prefix, language, code) for prefix, code in lines]
     held, starts = [start for each, _ in counts for start in each], sum(number for _, number in counts)
     assert starts > 100
-    assert len(held) <= 0.05 * starts, (
-        held
-    )  # heads with type parameters, and lambdas, of which nothing closes the start
+    # Nothing closes the starts of lambdas and of heads with type parameters.
+    assert len(held) <= 0.05 * starts, held
 
 
 @pytest.mark.parametrize(
