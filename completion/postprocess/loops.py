@@ -17,6 +17,7 @@ MIN_PHRASE_REPEATS = 4
 _MAX_RUN_LINES = 8
 _MIN_PHRASE = 4
 _MAX_PHRASE = 60
+_WORD = re.compile(r"\w+")
 _PHRASE = re.compile(rf"(?=(\S.{{{_MIN_PHRASE - 1},{_MAX_PHRASE - 1}}}?)\1{{{MIN_PHRASE_REPEATS - 1}}})")
 
 
@@ -60,7 +61,9 @@ def _repeats(lines: list[str], index: int, period: int) -> bool:
 def _unlooped_phrase(line: str) -> int:
     first, backwards = len(line), line[::-1]
     for length in range(_MIN_PHRASE, min(_MAX_PHRASE, len(line) - 1) + 1):
-        first = min(first, len(line) - common_length(backwards, backwards[length:]))
+        repeated = common_length(backwards, backwards[length:])
+        ends = range(len(line) - repeated, first)
+        first = next((end for end in ends if _may_loop(line[end - length : end])), first)
     return first
 
 
@@ -81,13 +84,19 @@ def _period(lines: list[str], start: int) -> int:
     return 0
 
 
-def _has_words(line: str) -> bool:
-    return sum(character.isalnum() for character in line) >= 3
-
-
 def _phrase_end(line: str) -> int | None:
     """Return the offset after the first of MIN_PHRASE_REPEATS equal phrases in a row; None if there is no such loop."""
     for match in _PHRASE.finditer(line):
-        if _has_words(match.group(1)):
+        if _may_loop(match.group(1)):
             return match.end(1)
     return None
+
+
+def _may_loop(phrase: str) -> bool:
+    """Return whether a phrase that repeats is a loop: it has words, and splits none unless all of it is one word."""
+    splits_word = _WORD.fullmatch(phrase[-1] + phrase[0]) and not _WORD.fullmatch(phrase)
+    return not phrase[0].isspace() and not splits_word and _has_words(phrase)
+
+
+def _has_words(text: str) -> bool:
+    return sum(character.isalnum() for character in text) >= 3

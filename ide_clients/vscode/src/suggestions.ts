@@ -6,19 +6,21 @@
 import * as vscode from "vscode";
 import { InlineCompletionRequest, type InlineCompletionParams } from "vscode-languageclient";
 import type { LanguageClient } from "vscode-languageclient/node";
+import { Drawing } from "./drawing.js";
 import type { Offer, Origin, PartialCompletion, RawItem } from "./offer.js";
 import { answers, isSameOffer, isTyping, lastLineTyped, readOffer, remaindersAfter, remaindersOf } from "./offer.js";
 import { OwnCall } from "./ownCall.js";
 import { setting } from "./settings.js";
 import type { Signals } from "./signals.js";
 
-const REFRESH_MS = 50; // minimum time between two drawings of growing text
+const HIDE = "editor.action.inlineSuggest.hide";
 
 interface PendingRequest {
   readonly serial: number;
   readonly origin: Origin;
   readonly startedAt: number; // performance.now(), milliseconds
   readonly token: vscode.CancellationToken;
+  readonly shown: string; // the text on the screen, if more was requested
   lastLine: number; // the last line that the user typed since
   /** Resolves the editor's call once: when the first text arrives, or when there is none. */
   resolve: (() => void) | undefined;
@@ -28,9 +30,8 @@ export class Suggestions implements vscode.Disposable {
   private offer: Offer | undefined;
   private pending: PendingRequest[] = [];
   private serial = 0;
-  private readonly refreshing = new OwnCall(); // draws text that has grown
+  private readonly drawing = new Drawing(() => this.offer, editorWith);
   private readonly retrying = new OwnCall(); // repeats an automatic request
-  private refreshTimer: NodeJS.Timeout | undefined;
   private hasCommand = false; // the items on the screen have a command, which the editor runs when one is accepted
   private unanswered = false; // the newest call of the editor got no text
   private readonly subscriptions: vscode.Disposable[] = [];
@@ -56,9 +57,8 @@ export class Suggestions implements vscode.Disposable {
     const { Automatic, Invoke } = vscode.InlineCompletionTriggerKind;
     const isRetry = this.retrying.take(document, position);
     const isInvoked = context.triggerKind === Invoke && !isRetry;
-    const isRefresh = isInvoked && this.refreshing.take(document, position);
-    const isSingle = this.offer === undefined || (this.offer.done && this.offer.items.length === 1);
-    const wantsMore = isInvoked && !isRefresh && isSingle;
+    const isRefresh = isInvoked && this.drawing.take(document, position);
+    const wantsMore = isInvoked && !isRefresh && (this.offer === undefined || this.offer.items.length === 1);
     const shown = this.itemsAt(document, position);
     if (isRefresh || (shown.length > 0 && !wantsMore)) {
       return shown;
@@ -66,15 +66,17 @@ export class Suggestions implements vscode.Disposable {
     if (!setting("enabled")) {
       return [];
     }
-    await this.request(document, position, isRetry ? { ...context, triggerKind: Automatic } : context, token);
+    const inContext = isRetry ? { ...context, triggerKind: Automatic } : context;
+    await this.request(document, position, inContext, token, shown[0]?.insertText as string | undefined);
     return token.isCancellationRequested ? [] : this.itemsAt(document, position);
   }
 
   /** Show text that is still growing. */
   onPartial(partial: PartialCompletion): void {
     const request = this.pending.findLast(({ origin }) => answers(partial, origin));
-    if (request) {
-      this.adopt(readOffer(partial.items, request.origin, request.serial, partial.done, partial.id), request);
+    const offer = request && readOffer(partial.items, request.origin, request.serial, partial.done, partial.id);
+    if (request && !request.shown.startsWith(offer?.items[0]?.text ?? "")) {
+      this.adopt(offer, request);
     }
   }
 
@@ -83,7 +85,7 @@ export class Suggestions implements vscode.Disposable {
     const editor = vscode.window.activeTextEditor;
     if (this.unanswered && !this.offer && editor) {
       this.unanswered = false;
-      await this.retrying.make(editor);
+      await this.retrying.make(editor, "editor.action.inlineSuggest.trigger");
     }
   }
 
@@ -92,7 +94,7 @@ export class Suggestions implements vscode.Disposable {
    * what the user opened while this command was on its way, such as the command palette.
    */
   async dismiss(): Promise<void> {
-    await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+    await vscode.commands.executeCommand(HIDE);
     this.drop("dismissed");
   }
 
@@ -100,7 +102,7 @@ export class Suggestions implements vscode.Disposable {
   async silence(): Promise<void> {
     if (this.offer) {
       this.drop(undefined);
-      await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+      await vscode.commands.executeCommand(HIDE);
     }
   }
 
@@ -111,12 +113,11 @@ export class Suggestions implements vscode.Disposable {
     }
     this.pending = [];
     this.offer = undefined;
-    this.refreshing.forget();
+    this.drawing.forget();
   }
 
   dispose(): void {
-    clearTimeout(this.refreshTimer);
-    vscode.Disposable.from(...this.subscriptions).dispose();
+    vscode.Disposable.from(this.drawing, ...this.subscriptions).dispose();
   }
 
   private itemsAt(document: vscode.TextDocument, position: vscode.Position): vscode.InlineCompletionItem[] {
@@ -147,6 +148,7 @@ export class Suggestions implements vscode.Disposable {
     position: vscode.Position,
     context: vscode.InlineCompletionContext,
     token: vscode.CancellationToken,
+    shown = "",
   ): Promise<void> {
     this.unanswered = true;
     const client = this.client();
@@ -166,6 +168,7 @@ export class Suggestions implements vscode.Disposable {
       origin,
       startedAt: performance.now(),
       token,
+      shown,
       lastLine: position.line,
       resolve: undefined,
     };
@@ -195,7 +198,7 @@ export class Suggestions implements vscode.Disposable {
     } else if (this.offer?.serial === request.serial) {
       this.offer = undefined; // the final reply has no items: the streamed text disappears
       if (vscode.window.activeTextEditor?.document.uri.toString() === request.origin.uri) {
-        void vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+        void vscode.commands.executeCommand(HIDE);
       }
     }
     request.resolve?.();
@@ -210,34 +213,17 @@ export class Suggestions implements vscode.Disposable {
     // Text that only becomes final is not drawn again: otherwise a Tab in this moment would insert a tab.
     const before = this.offer;
     this.offer = offer;
-    // The editor does not draw the result of a cancelled call. It would keep the other completion's items.
+    // The editor does not draw the result of a cancelled call. It would keep the other completion's items, or what it shows.
     const isOther = before !== undefined && before.id !== offer.id;
-    const isDrawn = request.resolve !== undefined && !(isOther && request.token.isCancellationRequested);
-    if (request.resolve) {
+    const isKept = request.shown !== "" && offer.items[0]?.text !== request.shown;
+    const isDrawn = request.resolve !== undefined && !(isOther && request.token.isCancellationRequested) && !isKept;
+    if (request.resolve && (request.shown === "" || offer.done)) {
       this.onLatency(performance.now() - request.startedAt);
       request.resolve();
       request.resolve = undefined;
     }
     if (!isDrawn && !isSameOffer(offer, before)) {
-      this.refresh();
-    }
-  }
-
-  /** Make the editor call again, at most every `REFRESH_MS`. */
-  private refresh(): void {
-    this.refreshTimer ??= setTimeout(() => {
-      this.refreshTimer = undefined;
-      void this.refreshNow();
-    }, REFRESH_MS);
-  }
-
-  private async refreshNow(): Promise<void> {
-    const editor = vscode.window.activeTextEditor;
-    if (!editor || editor.document.uri.toString() !== this.offer?.origin.uri) {
-      return;
-    }
-    if (remaindersOf(this.offer, editor.document, editor.selection.active).some((one) => one.text !== "")) {
-      await this.refreshing.make(editor, "editor.action.inlineSuggest.hide"); // else the shorter text stays
+      this.drawing.schedule(before);
     }
   }
 
@@ -294,4 +280,13 @@ export class Suggestions implements vscode.Disposable {
     this.signals.hidden();
     this.offer = undefined;
   }
+}
+
+/** Return the active editor if something of an offer can be shown at its cursor. */
+function editorWith(offer: Offer): vscode.TextEditor | undefined {
+  const editor = vscode.window.activeTextEditor;
+  if (editor?.document.uri.toString() !== offer.origin.uri) {
+    return undefined;
+  }
+  return remaindersOf(offer, editor.document, editor.selection.active).some(({ text }) => text !== "") ? editor : undefined;
 }

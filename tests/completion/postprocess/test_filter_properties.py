@@ -61,8 +61,9 @@ def test_text_shown_while_streaming_is_never_taken_back(before, after, text, lan
 
 def test_a_block_shows_each_line_as_soon_as_it_is_complete():
     context = Context.of("def f():\n    ", "\n", "python", Mode.BLOCK)
-    shown = [stable_prefix(text, context) for text in ("x = fo", "x = foo\n", "x = foo\n    return x\n    y")]
-    assert shown == ["x =", "x = foo", "x = foo\n    return x"]
+    texts = ("x = fo", "x = foo\n", "x = foo\n    return x\n    y", "return False\n    ")
+    shown = [stable_prefix(text, context) for text in texts]
+    assert shown == ["x =", "x = foo", "x = foo\n    return x", "return False"]
 
 
 @given(code, code, code, languages, modes)
