@@ -7,7 +7,6 @@ import {
   type Origin,
   type Position,
   answers,
-  growsFrom,
   isSameOffer,
   isTyping,
   lastLineTyped,
@@ -108,17 +107,6 @@ test("text that only becomes final is the same offer, the same text of another c
   assert.ok(!isSameOffer(offerOf("a", true, "foo"), offerOf("b", true, "foo")));
   assert.ok(!isSameOffer(offerOf("a", true, "foo", "bar"), offerOf("a", true, "foo")));
   assert.ok(!isSameOffer(offerOf("a", true, "foo"), undefined));
-});
-
-test("a longer text or alternatives grow from a text of the same completion, other texts do not", () => {
-  const origin = { uri: "u", version: 1, position: { line: 0, character: 0 }, head: "", tail: "" };
-  const offerOf = (id: string, ...texts: string[]) =>
-    readOffer(texts.map((insertText) => ({ insertText })), origin, 1, false, id) as Offer;
-  assert.ok(growsFrom(offerOf("a", "foo()"), offerOf("a", "foo")));
-  assert.ok(growsFrom(offerOf("a", "foo", "bar"), offerOf("a", "foo")));
-  assert.ok(!growsFrom(offerOf("b", "foo()"), offerOf("a", "foo")));
-  assert.ok(!growsFrom(offerOf("a", "fee()"), offerOf("a", "foo")));
-  assert.ok(!growsFrom(offerOf("a", "foo()"), undefined));
 });
 
 test("an item that rewrites text before the cursor is not shown", () => {

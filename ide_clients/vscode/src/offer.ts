@@ -143,12 +143,6 @@ export function isSameOffer(one: Offer, other: Offer | undefined): boolean {
   return shown(one) === shown(other);
 }
 
-/** Return whether the first text of an offer begins with that of another offer of the same completion. */
-export function growsFrom(offer: Offer, before: Offer | undefined): boolean {
-  const [text, start] = [offer.items[0]?.text, before?.items[0]?.text];
-  return before?.id === offer.id && text !== undefined && start !== undefined && text.startsWith(start);
-}
-
 /** Return the text between two positions, lines separated by "\n". Return undefined if the first is after the second. */
 function textBetween(document: TextSource, from: Position, to: Position): string | undefined {
   if (to.line < from.line || (to.line === from.line && to.character < from.character) || to.line >= document.lineCount) {

@@ -30,7 +30,7 @@ export class Suggestions implements vscode.Disposable {
   private offer: Offer | undefined;
   private pending: PendingRequest[] = [];
   private serial = 0;
-  private readonly drawing = new Drawing(() => this.offer, editorWith);
+  private readonly drawing = new Drawing(() => this.offer);
   private readonly retrying = new OwnCall(); // repeats an automatic request
   private hasCommand = false; // the items on the screen have a command, which the editor runs when one is accepted
   private unanswered = false; // the newest call of the editor got no text
@@ -57,7 +57,7 @@ export class Suggestions implements vscode.Disposable {
     const { Automatic, Invoke } = vscode.InlineCompletionTriggerKind;
     const isRetry = this.retrying.take(document, position);
     const isInvoked = context.triggerKind === Invoke && !isRetry;
-    const isRefresh = isInvoked && this.drawing.take(document, position);
+    const isRefresh = this.drawing.take(document, position, isInvoked);
     const wantsMore = isInvoked && !isRefresh && (this.offer === undefined || this.offer.items.length === 1);
     const shown = this.itemsAt(document, position);
     if (isRefresh || (shown.length > 0 && !wantsMore)) {
@@ -213,7 +213,7 @@ export class Suggestions implements vscode.Disposable {
     // Text that only becomes final is not drawn again: otherwise a Tab in this moment would insert a tab.
     const before = this.offer;
     this.offer = offer;
-    // The editor does not draw the result of a cancelled call. It would keep the other completion's items, or what it shows.
+    // The editor does not draw the result of a cancelled call, and keeps what it shows.
     const isOther = before !== undefined && before.id !== offer.id;
     const isKept = request.shown !== "" && offer.items[0]?.text !== request.shown;
     const isDrawn = request.resolve !== undefined && !(isOther && request.token.isCancellationRequested) && !isKept;
@@ -280,13 +280,4 @@ export class Suggestions implements vscode.Disposable {
     this.signals.hidden();
     this.offer = undefined;
   }
-}
-
-/** Return the active editor if something of an offer can be shown at its cursor. */
-function editorWith(offer: Offer): vscode.TextEditor | undefined {
-  const editor = vscode.window.activeTextEditor;
-  if (editor?.document.uri.toString() !== offer.origin.uri) {
-    return undefined;
-  }
-  return remaindersOf(offer, editor.document, editor.selection.active).some(({ text }) => text !== "") ? editor : undefined;
 }

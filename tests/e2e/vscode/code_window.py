@@ -58,9 +58,12 @@ IN_PAGE = r"""
     return [rows().map((row) => clean(read(row, false, true))).join(''), ...below].filter(Boolean).join('\n');
   };
   window.ghostsSeen = [];
+  window.endsSeen = [];
   new MutationObserver(() => {
-    const ghost = window.ghostShown();
+    const [ghost, end] = [window.ghostShown(), window.linesShown().at(-1) || ''];
     if (window.ghostsSeen.at(-1) !== ghost) window.ghostsSeen.push(ghost);
+    const latest = window.endsSeen.at(-1);
+    if (!latest || latest[0] !== end || latest[1] !== ghost) window.endsSeen.push([end, ghost]);
   }).observe(document, { childList: true, subtree: true, characterData: true, attributeFilter: ['class'] });
 })();
 """
@@ -137,9 +140,9 @@ class CodeWindow:
         self.page.wait_for_selector(".part.editor .view-lines .view-line")
         self.page.click(".part.editor .view-lines")
 
-    def type(self, text: str) -> None:
+    def type(self, text: str, pause_ms: float = 0) -> None:
         """Type text key by key."""
-        self.page.keyboard.type(text)
+        self.page.keyboard.type(text, delay=pause_ms)
 
     def press(self, *keys: str) -> None:
         """Press keys or chords ("Tab", "Control+ArrowRight")."""
@@ -175,6 +178,10 @@ class CodeWindow:
     def ghosts_seen(self) -> list[str]:
         """Return the suggestions that appeared since the last call, in order."""
         return self.page.evaluate("ghostsSeen.splice(0)")
+
+    def ends_seen(self) -> list[tuple[str, str]]:
+        """Return the last line and the suggestion at each of their changes since the last call, in order."""
+        return [(end, ghost) for end, ghost in self.page.evaluate("endsSeen.splice(0)")]
 
     def lines(self) -> list[str]:
         """Return the lines on the screen without suggestions and trailing blanks."""
