@@ -256,7 +256,8 @@ class Generation:
     ) -> None:
         """Send the request again with alternatives.
 
-        The first suggestion stays as it is. Results that begin with another one, or an error of the engine, add none.
+        The first suggestion stays as it is, with the probabilities that say how much of it is shown. Results that begin
+        with another one, or an error of the engine, add none.
         """
         if self.last is None:
             return
@@ -265,7 +266,8 @@ class Generation:
             async with contextlib.aclosing(source.complete(request)) as events:
                 async for event in events:
                     if event.whole > 1 and event.suggestions[0].text == shown.suggestions[0].text:
-                        known = replace(event, statistics=shown.statistics, stop_reason=shown.stop_reason)
+                        suggestions = (shown.suggestions[0], *event.suggestions[1:])
+                        known = replace(shown, suggestions=suggestions, done=event.done, whole=event.whole)
                     if event.done:
                         break
                     if self.last is not known:

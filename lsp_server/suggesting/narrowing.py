@@ -107,20 +107,28 @@ def opens_pair(left: Remainder, now: Situation) -> bool:
 
 def typed_since(start: Situation, now: Situation) -> str | None:
     """Return the text that was typed since `start`; None if anything else changed."""
-    if _closer_difference(start, now) is None:
+    changes = _closer_changes(start, now)
+    if changes is None:
         return None
-    return typed_between(start.prefix, now.prefix, now.offset - start.offset)
+    typed = typed_between(start.prefix, now.prefix, now.offset - start.offset)
+    over = start.suffix[: changes[0]]
+    is_typed = typed is not None and all(typed.count(closer) >= over.count(closer) for closer in over)
+    return typed if is_typed else None
 
 
-def _closer_difference(start: Situation, now: Situation) -> int | None:
-    """Return how many closers the editor added after the cursor (> 0) or typed over (< 0); None for other changes."""
-    added = now.remaining - start.remaining
-    if abs(added) > MAX_CLOSERS:
-        return None
-    longer, shorter = (now.suffix, start.suffix) if added >= 0 else (start.suffix, now.suffix)
-    closers, kept = longer[: abs(added)], longer[abs(added) :]
-    common = min(len(kept), len(shorter))
-    return added if kept[:common] == shorter[:common] and CLOSERS.issuperset(closers) else None
+def _closer_changes(start: Situation, now: Situation) -> tuple[int, int] | None:
+    """Return how many closers the user typed over, and how many the editor added after the cursor since then.
+
+    Both changed where a string was closed and a call opened: `"‸")` becomes `", (‸))`. None for another change.
+    """
+    added_by = now.remaining - start.remaining
+    for over in range(max(0, -added_by), MAX_CLOSERS + 1 - max(0, added_by)):
+        added = over + added_by
+        before, after = start.suffix[over:], now.suffix[added:]
+        common = min(len(before), len(after))
+        if before[:common] == after[:common] and CLOSERS.issuperset(start.suffix[:over] + now.suffix[:added]):
+            return over, added
+    return None
 
 
 def _replaced(start: Situation, now: Situation, replace_after: int, text: str) -> int | None:
@@ -128,11 +136,11 @@ def _replaced(start: Situation, now: Situation, replace_after: int, text: str) -
 
     It replaces a closer that the editor added if it contains that closer itself.
     """
-    difference = _closer_difference(start, now) or 0
-    if difference <= 0:
-        return replace_after + difference if replace_after + difference >= 0 else None
-    closed = _own_closers(text, now.suffix[:difference])
-    return closed if closed < difference else replace_after + closed
+    over, added = _closer_changes(start, now) or (0, 0)
+    closed = _own_closers(text, now.suffix[:added]) if added else 0
+    if closed < added:
+        return closed
+    return replace_after - over + closed if replace_after >= over else None
 
 
 def _own_closers(text: str, after: str) -> int:

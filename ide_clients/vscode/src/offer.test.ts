@@ -73,6 +73,12 @@ test("a closer of the suggestion can be typed over", () => {
   assert.equal(remainderAt("f(\n  g(x)|\n)", "f(|)", "\n  g(x)\n)", 1), undefined); // it is on another line now
 });
 
+test("a quote can be typed over before the editor closes a bracket", () => {
+  assert.deepEqual(remainderAt('f("?", (b|))', 'f("|")', '?", (book.title))', 2), ["ook.title))", 2]);
+  assert.deepEqual(remainderAt('f("?", (b|))', 'f("|")', '?", (book', 1), ["ook", 0]);
+  assert.equal(remainderAt('f("?(|))', 'f("|")', '?(b)")', 2), undefined); // the quote is gone, but was not typed
+});
+
 test("a change keeps the suggestion if it fits one of the likely cursors", () => {
   const after = (now: string, then: string, text: string, change: string, replaced = 0) => {
     const start = positionOf(then);

@@ -172,18 +172,20 @@ function unopened(text: string, closer: string): number {
 }
 
 /**
- * Return how many closers the editor added after the cursor since the request (> 0), or the user typed over (< 0). Return
- * undefined if the text after the cursor changed in another way.
+ * Return how many closers the user typed over, and how many the editor added after the cursor since the request. Both changed
+ * where a string was closed and a call opened: `"|")` becomes `", (|))`. Return undefined if the text changed in another way.
  */
-function closerDifference(tail: string, now: string, typed: string): number | undefined {
-  const added = now.length - tail.length;
-  const [longer, shorter] = added >= 0 ? [now, tail] : [tail, now];
-  const closers = longer.slice(0, Math.abs(added));
-  if (longer.slice(closers.length) !== shorter || !CLOSERS.test(closers)) {
-    return undefined;
+function closerChanges(tail: string, now: string, typed: string): { over: number; added: number } | undefined {
+  const fewest = Math.max(0, tail.length - now.length);
+  for (let over = fewest; over <= Math.max(fewest, MAX_CLOSERS); over++) {
+    const added = now.length - tail.length + over;
+    const [before, after] = [tail.slice(0, over), now.slice(0, added)];
+    const isTyped = before.split("").every((one) => unopened(typed, one) >= before.split(one).length - 1);
+    if (tail.slice(over) === now.slice(added) && CLOSERS.test(before + after) && isTyped) {
+      return { over, added };
+    }
   }
-  const isTyped = closers.split("").every((one) => unopened(typed, one) >= closers.split(one).length - 1);
-  return added >= 0 || isTyped ? added : undefined;
+  return undefined;
 }
 
 /** Return how many of the closers that the editor added a text contains itself. It may be only the start of a suggestion. */
@@ -205,16 +207,17 @@ export function remaindersOf(offer: Offer, document: TextSource, cursor: Positio
     return [];
   }
   const after = document.lineAt(cursor.line).text.slice(cursor.character);
-  const added = closerDifference(tail, after, typed);
-  if (added === undefined) {
+  const changes = closerChanges(tail, after, typed);
+  if (changes === undefined) {
     return [];
   }
+  const { over, added } = changes;
   return offer.items
     .filter((item) => item.text.startsWith(typed) || (!offer.done && typed.startsWith(item.text)))
     .map((item) => {
       const text = item.text.slice(typed.length);
-      const own = ownClosers(text, after.slice(0, Math.max(0, added)));
-      return { item, text, typed, replaced: own < added ? own : item.replaced + added };
+      const own = ownClosers(text, after.slice(0, added));
+      return { item, text, typed, replaced: own < added ? own : item.replaced - over + own };
     })
     .filter(({ replaced }) => replaced >= 0);
 }

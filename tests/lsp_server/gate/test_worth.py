@@ -196,9 +196,10 @@ async def test_a_start_replaces_no_text_after_the_cursor_but_a_closer_that_the_e
     assert [(one.text, one.replace_after) for one in rest.remainders] == [(")", 1)]
 
 
-async def test_alternatives_of_a_shortened_line_stay_whole(pass_time):
+@pytest.mark.parametrize("again", [(0.99, 0.99, 0.95, 0.95, 0.1, 0.9), (0.5, 0.1, 0.95, 0.95, 0.1, 0.9)])
+async def test_alternatives_stay_whole_and_the_shortened_line_as_it_is(pass_time, again):
     editor = ScriptedEditor("x = ", suggestions=2)
-    first = scored(0.99, 0.99, 0.95, 0.95, 0.1, 0.9, text=LINE, ends=ENDS)
+    first = scored(*again, text=LINE, ends=ENDS)
     other = scored(0.01, 0.2, text="other()", ends=(5, 7))
     assert texts(await editor.ask_and_hear(LINE, **SURE_START)) == ["foo(bar, "]
     await pass_time(PAUSE_S)

@@ -57,6 +57,22 @@ def test_more_closers_than_an_editor_adds_are_another_change():
 
 
 @pytest.mark.parametrize(
+    ("suffix", "replaced", "text", "typed", "now", "left"),
+    [
+        ('")', 2, '?", (book.title))', '?", (b', "))", ("ook.title))", 2)),
+        ('")', 2, '?", (book.title))', '?", ', ")", ("(book.title))", 1)),
+        ('")', 1, '?", (book', '?", (b', "))", ("ook", 0)),
+        ("'])", 3, "a'], b['c'])", "a'], b['", "'])", ("c'])", 3)),
+        ('")', 2, '?(b)")', "?(", "))", None),
+    ],
+    ids=["a call after a string", "only over a quote", "a start", "the same closers again", "a deleted quote"],
+)
+def test_closers_are_typed_over_and_others_added_meanwhile(suffix, replaced, text, typed, now, left):
+    remainders = generation_of(text, suffix, replaced).remainders(Situation("P" + typed, now))
+    assert [(one.text, one.replace_after) for one in remainders or ()] == ([left] if left else [])
+
+
+@pytest.mark.parametrize(
     ("before", "after", "replaced", "text", "shown", "result"),
     [
         ('mail["S', '"]', 2, 'ubject"] = f"Your order"', 'ubject"] =', 'mail["Subject"] ='),

@@ -3,6 +3,7 @@
 
 local M = {}
 
+local MAX_CLOSERS = 3 -- that the user types over while others are added
 local OPENERS = { [")"] = "(", ["]"] = "[", ["}"] = "{" }
 
 ---@class draftline.Cursor a cursor and the text around it
@@ -148,21 +149,20 @@ function M.closed_by(text, part, replaced)
   return closed
 end
 
--- Return how many closing brackets and quotes auto-pairing added after the cursor since the request (> 0), or the user
--- typed over (< 0). Return nil if the text after the cursor changed in another way.
-local function closer_difference(origin, now, typed)
+-- Return how many closing brackets and quotes the user typed over since the request, and how many auto-pairing added after
+-- the cursor. Both changed where a string was closed and a call opened: `"|")` becomes `", (|))`. Return nil if the text
+-- after the cursor changed in another way.
+local function closer_changes(origin, now, typed)
   local tail = origin.tail:sub(origin.closed + 1)
-  local added = #now.tail - #tail
-  local longer, shorter = now.tail, tail
-  if added < 0 then
-    longer, shorter = tail, now.tail
+  local fewest = math.max(0, #tail - #now.tail)
+  for over = fewest, math.max(fewest, MAX_CLOSERS) do
+    local added = #now.tail - #tail + over
+    local before, after = tail:sub(1, over), now.tail:sub(1, added)
+    local is_same = tail:sub(over + 1) == now.tail:sub(added + 1) and (before .. after):match("^[%)%]}>\"'`]*$")
+    if is_same and M.closed_by(typed, typed, before) == over then
+      return over, added
+    end
   end
-  local closers, kept = longer:sub(1, math.abs(added)), longer:sub(math.abs(added) + 1)
-  if kept ~= shorter or not closers:match("^[%)%]}>\"'`]*$") then
-    return nil
-  end
-  local is_typed = added >= 0 or M.closed_by(typed, typed, closers) == #closers
-  return is_typed and added or nil
 end
 
 --- Return what remains of an item at the cursor.
@@ -173,9 +173,12 @@ end
 function M.remainder(offer, now, index)
   local item = offer.items[index or offer.index]
   local typed = typed_since(offer.origin, now)
-  local added = typed and closer_difference(offer.origin, now, typed)
-  local replaced = added and math.max(0, item.replaced - offer.origin.closed) + added
-  if not added or replaced < 0 then
+  if not typed then
+    return nil
+  end
+  local over, added = closer_changes(offer.origin, now, typed)
+  local replaced = over and math.max(0, item.replaced - offer.origin.closed) - over + added
+  if not over or replaced < 0 then
     return nil
   end
   local is_ahead = not offer.is_done and typed:sub(1, #item.text) == item.text
@@ -183,7 +186,7 @@ function M.remainder(offer, now, index)
     return nil
   end
   local text = item.text:sub(#typed + 1)
-  local own = M.closed_by(text, text, now.tail:sub(1, math.max(0, added)))
+  local own = M.closed_by(text, text, now.tail:sub(1, added))
   if own < added then -- the text is the start of what the server has; a closer that it does not contain stays
     added, replaced = own, own
   end
@@ -191,7 +194,7 @@ function M.remainder(offer, now, index)
     text = text,
     replaced = now.tail:sub(1, replaced),
     is_final = offer.is_done,
-    added = math.max(0, added),
+    added = added,
   }
 end
 
