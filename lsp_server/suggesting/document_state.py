@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,6 +13,9 @@ from lsp_server.suggesting.ahead import Ahead
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.narrowing import Situation
 from lsp_server.suggesting.query import Query
+
+EDITOR_WAIT_S = 0.1
+"""Maximum time from a key to its query, in seconds: VS Code waits for 50 ms before it asks. Later, it was no key."""
 
 
 @dataclass(slots=True)
@@ -53,12 +57,19 @@ class DocumentState:
         query: The newest query; None before the first, and after the text moved on to the generation in advance.
         generation: The generation that answers it.
         ahead: The generation in advance, for the text after the acceptance of the suggestion on the screen.
+        changed_s: Time of the latest change of the text, by the completer's clock.
     """
 
     turn: Turn = field(default_factory=Turn)
     query: Query | None = None
     generation: Generation | None = None
     ahead: Ahead | None = None
+    changed_s: float = -math.inf
+
+    def left_s(self, wait_s: float, asked_s: float) -> float:
+        """Return what is left, at the time of a query, of a wait that begins at its key."""
+        waited_s = asked_s - self.changed_s
+        return max(0.0, wait_s - waited_s) if waited_s <= EDITOR_WAIT_S else wait_s
 
     def next_turn(self) -> Turn:
         """End the current turn, so that its query is answered at once, and return a new one."""

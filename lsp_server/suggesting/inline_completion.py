@@ -83,6 +83,7 @@ class InlineCompleter:
         state = self._states.get(document.uri)
         if state is None or not edits:
             return
+        state.changed_s = self.clock()
         likely = [situation_at(document, place) for place in _likely_cursors(document, edits[-1])]
         if state.move_on(likely if len(edits) == 1 else ()):  # others may be outside of what a situation shows
             return
@@ -145,7 +146,7 @@ class InlineCompleter:
             return Answer(reason=refusal)
         if not is_reusable:
             state.clear()
-            if not query.invoked and (refusal := await self._debounce(query, turn)):
+            if not query.invoked and (refusal := await self._debounce(query, state, turn)):
                 return Answer(reason=refusal)
         return await self._generate(query, state, turn, source)
 
@@ -162,12 +163,13 @@ class InlineCompleter:
             return generation.wanted >= query.configured
         return len(remainders) >= query.configured  # typing may have ruled some out
 
-    async def _debounce(self, query: Query, turn: Turn) -> EmptyReason | None:
+    async def _debounce(self, query: Query, state: DocumentState, turn: Turn) -> EmptyReason | None:
         """Wait until an automatic query may go to the engine; return None then, else why it may not."""
         refusal = self._policy.automatic_refusal(query.document, query.place)
         if refusal:
             return refusal
-        if await turn.is_superseded_within(self._rhythm.wait_s(query.settings.debounce_ms / 1000)):
+        wait_s = self._rhythm.wait_s(query.settings.debounce_ms / 1000)
+        if await turn.is_superseded_within(state.left_s(wait_s, query.received)):
             return EmptyReason.SUPERSEDED
         return EmptyReason.OUTDATED if query.document.version != query.version else None
 

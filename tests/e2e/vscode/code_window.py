@@ -8,9 +8,11 @@ import re
 import subprocess
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as PageTimeoutError
 
@@ -119,12 +121,13 @@ class CodeServer:
     def close(self) -> None:
         """End code-server and its child processes."""
         if self._process is not None and self._process.poll() is None:
-            os.killpg(self._process.pid, 15)
-            try:
-                self._process.wait(10)
-            except subprocess.TimeoutExpired:
-                os.killpg(self._process.pid, 9)
-                self._process.wait(10)
+            main = psutil.Process(self._process.pid)
+            processes = [main, *main.children(recursive=True)]
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.terminate()
+            for process in psutil.wait_procs(processes, timeout=10)[1]:
+                process.kill()
 
 
 class CodeWindow:
@@ -173,11 +176,13 @@ class CodeWindow:
 
     def ghost(self) -> str:
         """Return the suggestion on the screen, lines separated by newlines."""
-        return self.page.evaluate("ghostShown()")
+        shown: str = self.page.evaluate("ghostShown()")
+        return shown
 
     def ghosts_seen(self) -> list[str]:
         """Return the suggestions that appeared since the last call, in order."""
-        return self.page.evaluate("ghostsSeen.splice(0)")
+        seen: list[str] = self.page.evaluate("ghostsSeen.splice(0)")
+        return seen
 
     def ends_seen(self) -> list[tuple[str, str]]:
         """Return the last line and the suggestion at each of their changes since the last call, in order."""
@@ -185,7 +190,8 @@ class CodeWindow:
 
     def lines(self) -> list[str]:
         """Return the lines on the screen without suggestions and trailing blanks."""
-        return self.page.evaluate("linesShown()")
+        lines: list[str] = self.page.evaluate("linesShown()")
+        return lines
 
     def wait_for_ghost(self, pattern: str, timeout_s: float = 30) -> str:
         """Wait until the complete suggestion matches a JavaScript pattern, and return it."""

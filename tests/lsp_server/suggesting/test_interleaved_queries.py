@@ -1,5 +1,7 @@
 """Queries and generations between which the text changes, or one of which is cancelled, accepted or manual."""
 
+import pytest
+
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.suggesting.ahead import LOOK_S
 from lsp_server.suggesting.generation import PAUSE_S
@@ -16,6 +18,23 @@ async def test_a_query_whose_text_changed_during_the_debounce_is_not_sent(pass_t
     assert query.done()
     assert (await query).reason is EmptyReason.OUTDATED
     assert editor.engine.requests == []
+
+
+@pytest.mark.parametrize(("editor_waits_s", "left_s"), [(0.0, 0.08), (0.05, 0.03), (0.5, 0.08)])
+async def test_the_debounce_begins_at_the_key_if_the_editor_waits_before_it_asks(pass_time, editor_waits_s, left_s):
+    editor = ScriptedEditor("x = ", debounce_ms=80)
+    older = editor.ask()
+    await settle()
+    editor.type("y")
+    editor.clock.now += editor_waits_s
+    editor.ask()
+    await settle()
+    await pass_time(left_s - 0.02)
+    assert not editor.engine.requests
+    await pass_time(0.02)
+    assert len(editor.engine.requests) == 1
+    assert (await older).reason is EmptyReason.SUPERSEDED
+    await editor.close()
 
 
 async def test_a_query_whose_text_changed_sends_no_second_request_when_the_generation_does_not_fit():

@@ -1,0 +1,1 @@
+"""What a real VS Code shows while someone types."""
