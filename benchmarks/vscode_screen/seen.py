@@ -30,7 +30,7 @@ class Seen:
         keys: Number of keys that changed the cursor's line.
         with_text: Number of keys after which text was on the screen before the next key.
         waits_ms: Time from each such key to its text, where none was on the screen at the key.
-        flickers: Texts that disappeared at the same key and came back, the same or longer.
+        flickers: Texts that disappeared while they fitted, and came back before the next key, the same or longer.
     """
 
     keys: int
