@@ -196,8 +196,9 @@ export class Suggestions implements vscode.Disposable {
     if (offer && isStillWanted) {
       this.adopt(offer, request);
     } else if (this.offer?.serial === request.serial) {
-      this.offer = undefined; // the final reply has no items: the streamed text disappears
-      if (vscode.window.activeTextEditor?.document.uri.toString() === request.origin.uri) {
+      const newer = this.pending.findLast(({ origin }) => origin.uri === request.origin.uri);
+      this.offer = newer && { ...this.offer, serial: newer.serial }; // without a newer request, the streamed text disappears
+      if (!newer && vscode.window.activeTextEditor?.document.uri.toString() === request.origin.uri) {
         void vscode.commands.executeCommand(HIDE);
       }
     }
