@@ -82,6 +82,7 @@ def _assistant(row: str, options: argparse.Namespace) -> Assistant:
 async def run(options: argparse.Namespace) -> None:
     """Start all rows, type the sessions in turn, and print the results."""
     chosen = [*options.rows, BEFORE] if options.before else options.rows
+    habits = Habits() if options.pause is None else Habits.even(options.pause)
     found: dict[str, list[SessionRecord]] = {row: [] for row in chosen}
     typed, started = scripts(options), time.monotonic()
     async with AsyncExitStack() as stack:
@@ -90,12 +91,12 @@ async def run(options: argparse.Namespace) -> None:
             assistant = assistants[row] = _assistant(row, options)
             stack.push_async_callback(assistant.stop)
             await assistant.start()
-            await session(assistant, WARM_UP, Habits(), options.seed)
+            await session(assistant, WARM_UP, habits, options.seed)
         for script, rows in rounds(chosen, options.others, typed):
             if time.monotonic() - started > options.seconds:
                 break
             for row in rows:
-                record = await session(assistants[row], script, Habits(), options.seed, closes_pairs=options.pairs)
+                record = await session(assistants[row], script, habits, options.seed, closes_pairs=options.pairs)
                 found[row].append(record)
                 print(f"{time.monotonic() - started:5.0f} s  {_sentence(row, record)}", flush=True)
         ours = assistants.get(OURS)
@@ -135,6 +136,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--pairs", action="store_true", help="type in an editor that closes brackets and quotes, in all rows"
+    )
+    parser.add_argument(
+        "--pause", type=float, metavar="SECONDS", help="type evenly, with this pause between keys, and seldom think"
     )
     parser.add_argument("--watch", action="store_true", help=f"print the screen of {OURS} before each key")
     parser.add_argument("--model", default="default", help="draftline's model (default: %(default)s)")

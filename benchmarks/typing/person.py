@@ -57,6 +57,11 @@ class Habits:
     fewest: int = 3
     decisions_s: Sequence[float] = ()
 
+    @classmethod
+    def even(cls, pause_s: float) -> Habits:
+        """Return the habits of a person who types evenly and seldom stops to think."""
+        return cls(pause_s, pause_s, pause_s, spread=0.1, burst=1.0, keys_a_thought=1000)
+
 
 @dataclass(frozen=True, slots=True)
 class Stroke:

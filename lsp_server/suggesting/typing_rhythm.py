@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right, insort
 from collections import deque
 
@@ -12,11 +13,14 @@ MIN_PAUSES = 12
 LONG_PAUSE_S = 3.0
 """Length that longer pauses count as, in seconds: in those the user thinks, so their length says little of typing."""
 MIN_ANSWER_CHANCE = 0.1
-"""Minimum probability that no key is typed before the answer. It is low because a key that follows the suggestion keeps
-it, and any other key ends the request: it costs little. The user waits for every answer that comes later."""
+"""Minimum probability that the answer still fits when it comes. It is low because a key that does not follow the
+suggestion ends the request: it costs little. The user waits for every answer that comes later."""
+FOLLOW_CHANCE = 0.4
+"""Probability that a key follows the suggestion that is on its way, which then goes on: a cautious estimate."""
 WAIT_FACTORS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 """Candidate waits as multiples of the configured wait."""
 
+_SHORTEST_PAUSE_S = 0.01  # pasted or repeated keys come at once
 _LATENCY_WEIGHT = 0.2  # of the newest latency in the moving average
 
 
@@ -24,7 +28,7 @@ class TypingRhythm:
     """The pauses of one user and the latency of one engine.
 
     A request that the next key outdates wastes computing, a wait costs the user time. So the wait is the shortest
-    candidate after which the user probably types no key until the engine has answered.
+    candidate after which the answer probably still fits: until it comes, the user types nothing, or along it.
     """
 
     def __init__(self) -> None:
@@ -48,13 +52,14 @@ class TypingRhythm:
         if len(self._ascending) < MIN_PAUSES:
             return configured_s
         waits = [configured_s * step for step in WAIT_FACTORS]
-        return next((wait for wait in waits if self._stays(wait) >= MIN_ANSWER_CHANCE), waits[-1])
+        return next((wait for wait in waits if self._fits(wait) >= MIN_ANSWER_CHANCE), waits[-1])
 
-    def _stays(self, wait: float) -> float:
-        """Return the share of the pauses longer than `wait` that also last until the engine's answer."""
-        longer = len(self._ascending) - bisect_right(self._ascending, wait)
-        answered = len(self._ascending) - bisect_right(self._ascending, wait + self._latency_s)
-        return answered / longer if longer else 0.0
+    def _fits(self, wait: float) -> float:
+        """Return the probability that an answer fits, by the pauses longer than `wait`."""
+        longer = self._ascending[bisect_right(self._ascending, wait) :]
+        usual = max(self._ascending[len(self._ascending) // 2], _SHORTEST_PAUSE_S)
+        keys = [math.ceil(max(0.0, wait + self._latency_s - pause) / usual) for pause in longer]  # before the answer
+        return sum(FOLLOW_CHANCE**count for count in keys) / len(longer) if longer else 0.0
 
     def _remember(self, pause: float) -> None:
         self._recent.append(pause)

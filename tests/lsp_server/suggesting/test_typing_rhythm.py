@@ -26,17 +26,25 @@ def test_there_is_no_wait_for_a_slow_typist_with_a_fast_engine():
 
 
 def test_the_wait_is_longer_than_the_pauses_in_a_burst_of_keys():
-    rhythm = typed([*[0.1] * 14, 1.5] * 8, latency_s=0.15)
+    rhythm = typed([*[0.1] * 14, 1.5] * 8, latency_s=0.5)
     assert rhythm.wait_s(0.06) == pytest.approx(0.12)
+
+
+def test_there_is_no_wait_in_steady_typing_if_the_answer_comes_after_the_next_key():
+    assert typed([0.12] * 40, latency_s=0.15).wait_s(0.06) == 0.0
+
+
+def test_the_wait_is_long_in_steady_typing_if_the_answer_comes_after_many_keys():
+    assert typed([0.12] * 40, latency_s=0.5).wait_s(0.06) == pytest.approx(WAIT_FACTORS[-1] * 0.06)
 
 
 def test_the_wait_is_longer_for_a_slower_engine():
     pauses = [*[0.1, 0.12, 0.3, 0.15] * 4, 0.9] * 7
-    assert typed(pauses, 0.02).wait_s(0.06) < typed(pauses, 0.5).wait_s(0.06)
+    assert typed(pauses, 0.02).wait_s(0.06) < typed(pauses, 1.0).wait_s(0.06)
 
 
 def test_a_pause_in_which_the_user_thinks_does_not_count_as_long_enough_for_a_slow_engine():
-    assert typed([10 * LONG_PAUSE_S] * 40, 2 * LONG_PAUSE_S).wait_s(0.06) == pytest.approx(WAIT_FACTORS[-1] * 0.06)
+    assert typed([10 * LONG_PAUSE_S] * 40, 5 * LONG_PAUSE_S).wait_s(0.06) == pytest.approx(WAIT_FACTORS[-1] * 0.06)
 
 
 def test_old_pauses_are_forgotten():
