@@ -78,6 +78,15 @@ def test_a_closer_of_the_suggestion_can_be_typed_over(open_neovim):
     assert moved is None, "the closer is on another line now"
 
 
+def test_a_quote_can_be_typed_over_before_auto_pairing_closes_a_bracket(open_neovim):
+    neovim = open_neovim()
+    call = {"head": 'f("', "tail": '")', "replaced": 2}
+    assert remainder_of(neovim, '?", (book.title))', 'f("?", (b|))', **call) == ["ook.title))", "))"]
+    assert remainder_of(neovim, '?", (book.title))', 'f("?", |)', **call) == ["(book.title))", ")"]
+    assert remainder_of(neovim, '?", (book', 'f("?", (b|))', **(call | {"replaced": 1})) == ["ook", ""]
+    assert remainder_of(neovim, '?(b)")', 'f("?(|))', **call) is None, "the quote was deleted"
+
+
 def test_windows_line_ends_become_line_feeds(open_neovim):
     assert remainder_of(open_neovim(), "if a:\r\n  b\r\n", "x = |") == ["if a:\n  b\n", ""]
 
