@@ -1,8 +1,8 @@
-"""`python -m benchmarks.debounce`: requests that the adaptive wait avoids, and the delay that it adds.
+"""`python -m benchmarks.debounce`: what the adaptive wait does to requests, to answers that fit, and to their delay.
 
 The typing is simulated with a fixed seed. Pauses are log-normal: short within words, longer between words and lines,
-and sometimes as long as a thought. No published recording of typing has timestamps fine enough to replay. A key that
-follows the text on its way keeps the request, any other key ends it.
+and sometimes as long as a thought. No published recording of typing has timestamps fine enough to replay. A key
+keeps the request if it follows the text on its way, and ends it otherwise; as many follow as the wait counts on.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ export class Suggestions implements vscode.Disposable {
     if (offer && isStillWanted) {
       this.adopt(offer, request);
     } else if (this.offer?.serial === request.serial) {
-      const newer = this.pending.findLast(({ origin }) => origin.uri === request.origin.uri);
+      const newer = this.pending.findLast(({ origin, serial }) => origin.uri === request.origin.uri && serial > request.serial);
       this.offer = newer && { ...this.offer, serial: newer.serial }; // without a newer request, the streamed text disappears
       if (!newer && vscode.window.activeTextEditor?.document.uri.toString() === request.origin.uri) {
         void vscode.commands.executeCommand(HIDE);
