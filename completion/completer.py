@@ -11,6 +11,7 @@ from dataclasses import replace
 from completion.alternatives.further_suggestions import alternatives, ranked
 from completion.alternatives.likeliest_line import likeliest_line
 from completion.cancellation import CancelToken
+from completion.decoding.attempt import Attempt
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.errors import ParseLimitError
@@ -68,8 +69,9 @@ class Completer(ABC):
         first = task.first_attempt()
         try:
             for visible in task.stream(first, cancel):
-                record.text_shown()
-                yield CompletionEvent((restored(first.growing(visible), request),))
+                if visible:
+                    record.text_shown()
+                yield _growing(first, visible, request)
             chosen = likeliest_line(task, first, cancel)
             outcome = task.finish(chosen)
             if request.next_line and _has_ended_line(outcome, task.context):
@@ -99,7 +101,8 @@ class Completer(ABC):
         line_break = restored(Suggestion("\n"), request).text
         below = replace(request, prefix=request.prefix + line_break, next_line=False)
         for event in self._events(below, cancel):
-            yield replace(event, suggestions=tuple(_after(line_break, each) for each in event.suggestions))
+            suggestions = tuple(_after(line_break, each) for each in event.suggestions)
+            yield replace(event, suggestions=suggestions, greedy=event.greedy and line_break + event.greedy)
 
     def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Generator[None]:
         """Update the drafters' index of a workspace, and the files that its snippets come from, piece by piece.
@@ -168,6 +171,12 @@ class Completer(ABC):
             return request
         snippets = self._workspaces.snippets(request, budget_tokens)
         return request if request.context else replace(request, context=snippets)
+
+
+def _growing(attempt: Attempt, visible: str, request: CompletionRequest) -> CompletionEvent:
+    """Return an event of a first suggestion of which this much is visible."""
+    suggestions = (restored(attempt.growing(visible), request),) if visible else ()
+    return CompletionEvent(suggestions, greedy=attempt.output.whole() if request.tells_greedy else "")
 
 
 def _has_ended_line(outcome: Suggestion | Dropped, context: Context) -> bool:

@@ -131,19 +131,18 @@ class CompletionRequest:
         grammar: Use of the language's grammar.
         drafting: Whether drafters guess tokens. They change the speed, never the text.
         healing: Whether the run before the cursor is taken off the prompt and forced as the start of the output.
-        search: Whether the first suggestion in line mode is the likeliest line that a search finds, not that of plain
-            decoding.
+        search: Whether the first suggestion in line mode is the likeliest line that a search finds, not a greedy one.
         filters: Whether the filters of `completion.postprocess` apply.
         invoked: Whether the request is manual: no rule about the cursor's position hides its suggestion, and the first
             suggestion never ends early as unlikely.
         in_comments: Whether a cursor inside a comment gets suggestions.
         in_strings: Whether a cursor inside a string gets suggestions.
-        next_line: Whether the suggestion may be of the next line, with the line break before it, if the model adds
-            nothing to the cursor's line.
+        next_line: Whether the suggestion may be of the next line, after its line break, if this line gets nothing.
         order: Place among the requests of the document's client, in which they may not arrive: a request ends none of a
             higher order. 0 in requests that count by their arrival.
         ahead: Whether nobody waits for it yet: it runs after all other requests, and each of them cancels it.
         remote: Whether the text may go to the model server beside a local model. Without a local model it goes there.
+        tells_greedy: Whether events have `CompletionEvent.greedy`.
     """
 
     prefix: str
@@ -181,6 +180,7 @@ class CompletionRequest:
     order: int = 0
     ahead: bool = False
     remote: bool = False
+    tells_greedy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +247,7 @@ class CompletionEvent:
         statistics: Counts and times so far; None while the first suggestion grows.
         whole: Number of complete suggestions, from the first on; the next one may still grow. A model server may go on
             with the first one until `done`, if the request allows `remote`.
+        greedy: Text of greedy decoding so far, not for the screen, while that of a request `tells_greedy` grows.
     """
 
     suggestions: tuple[Suggestion, ...]
@@ -255,6 +256,7 @@ class CompletionEvent:
     dropped: str = ""
     statistics: Statistics | None = None
     whole: int = 0
+    greedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

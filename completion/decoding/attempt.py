@@ -96,7 +96,7 @@ class Attempt:
     shown: str = ""
 
     def stream(self, cancel: CancelToken, after_token: Callable[[], None] = lambda: None) -> Iterator[str]:
-        """Generate the text; yield `shown` after each step in which it has grown.
+        """Generate the text; yield `shown` when it has grown, or after each step if the client hears of all.
 
         Args:
             cancel: Ends it.
@@ -112,7 +112,7 @@ class Attempt:
                 self.add(step, after_token)
                 if self.stop is not None:
                     return
-                if len(self.shown) > before:
+                if len(self.shown) > before or self.request.tells_greedy:
                     yield self.shown
                     self.record.resumed()
         self.end()

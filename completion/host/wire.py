@@ -42,6 +42,7 @@ def decode_event(message: Mapping[str, Any]) -> CompletionEvent:
         dropped=message["dropped"],
         statistics=Statistics(**statistics) if statistics else None,
         whole=message["whole"],
+        greedy=message["greedy"],
     )
 
 

@@ -108,7 +108,7 @@ class LocalFirst:
     def _for_server(self, request: CompletionRequest, cancel: CancelToken) -> CompletionRequest:
         """Return the request as the server gets it: with the local prompt's snippets, for one suggestion."""
         context = request.context or self._local.snippets(request, cancel)
-        return replace(request, context=context, workspace="", suggestions=1)
+        return replace(request, context=context, workspace="", suggestions=1, tells_greedy=False)
 
     def _made(
         self, request: CompletionRequest, screen: Screen, cancel: CancelToken
@@ -124,6 +124,7 @@ class LocalFirst:
         if answer is None:
             yield from self._local.complete(request, cancel)
             return None
+        request = replace(request, tells_greedy=False)  # the server's text may be another one
         try:
             with cancel.calling(own.cancel, own.hurry), cancel.calling(answer.wake, answer.wake):
                 last = yield from self._locally(request, answer, screen, own)

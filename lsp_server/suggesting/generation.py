@@ -43,6 +43,7 @@ class Generation:
         is_visible: Whether the client has received a part of it.
         max_lines: Maximum number of its lines, 0 for no bound.
         follows: Id of the suggestion whose acceptance it was generated in advance for; "" for a request's generation.
+        told: The latest that was streamed of it to the client.
         is_streamed: Whether the client gets alternatives after its answer. If not, they are generated only for a manual
             request.
     """
@@ -61,6 +62,7 @@ class Generation:
         self.max_lines = 0
         self.follows = ""
         self.is_streamed = is_streamed
+        self.told: object = None
         self._typed = ""
         self._used = asyncio.Event()
         self._all_wanted = asyncio.Event()
@@ -139,7 +141,7 @@ class Generation:
         Empty while there is no text yet, None if no suggestion fits there any more.
         """
         typed = typed_since(self.start, now)
-        if typed is None:
+        if typed is None or not self._may_come(typed):
             return None
         if self.last is None:
             return () if self.running else None
@@ -150,6 +152,16 @@ class Generation:
         ]
         fitting = tuple(one for one in found if one is not None)
         return fitting if fitting or (self.running and not self.last.suggestions) else None
+
+    def _may_come(self, typed: str) -> bool:
+        """Return whether greedy decoding agrees with what was typed. If not, a new request finds the other text sooner.
+
+        The filters rewrite blanks.
+        """
+        if self.last is None or self.is_first_complete or not self.running:
+            return True
+        greedy, wanted = "".join(self.last.greedy.split()), "".join(typed.split())
+        return greedy.startswith(wanted) or wanted.startswith(greedy)
 
     def worthwhile(self, now: Situation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
         """Return what is worth showing of the remainders at a cursor: of the first, as much as is probably right."""

@@ -273,7 +273,9 @@ class InlineCompleter:
             self._visibility.silence(query, generation) or self._visibility.unshown_s(query, generation) > 0
         ):
             offered = self._visibility.offered(query, generation, texts)
-            if offered:
+            partial = query, offered, generation.is_settled
+            if offered and partial != generation.told:
+                generation.told = partial
                 generation.is_visible = generation.is_streamed
                 self._on_partial(query, Answer(generation, offered), generation.is_settled)
 

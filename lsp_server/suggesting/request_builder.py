@@ -67,6 +67,7 @@ class RequestBuilder:
             in_comments=invoked or settings.in_comments,
             in_strings=invoked or settings.in_strings,
             remote=self._may_share(document.notebook or document.uri),
+            tells_greedy=True,
         )
 
     def build_edit(self, document: Document, code: str, instruction: str, settings: Settings) -> CompletionRequest:

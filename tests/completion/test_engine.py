@@ -76,6 +76,18 @@ def test_drafting_changes_no_text(engine, layout, temperature):
     assert plain.statistics.drafted_tokens == 0
 
 
+def test_a_client_may_hear_of_greedy_text_that_is_not_for_the_screen(engine):
+    request = dataclasses.replace(RAW, filters=True, mode=Mode.LINE)
+    plain, told = (
+        [*engine.complete(dataclasses.replace(request, tells_greedy=tells), CancelToken())] for tells in (False, True)
+    )
+    assert texts_of(told[-1]) == texts_of(plain[-1])
+    assert not any(event.greedy for event in plain)
+    growing = [event.greedy for event in told if event.statistics is None]
+    assert all(later.startswith(sooner) for sooner, later in itertools.pairwise(growing))
+    assert any(event.greedy and not event.suggestions for event in told)
+
+
 def test_a_seed_reproduces_the_text_and_another_seed_changes_it(engine):
     sampled = dataclasses.replace(RAW, sampling=Sampling(temperature=1.5, seed=1))
     other = dataclasses.replace(RAW, sampling=Sampling(temperature=1.5, seed=2))

@@ -2,7 +2,10 @@
 
 import asyncio
 
+import pytest
+
 from completion.errors import EngineUnavailableError
+from completion.request import CompletionEvent
 from lsp_server.documents.text_lines import Place
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.suggesting.inline_completion import WITHDRAWN_GRACE_S
@@ -24,6 +27,16 @@ async def test_streamed_text_only_grows():
     assert streamed == ["1", "1 +", "1 + 2", "1 + 2"]
     assert [done for _, _, done in editor.partials] == [False, False, False, True]
     assert len({answer.id for _, answer, _ in editor.partials}) == 1
+
+
+async def test_nothing_is_streamed_twice():
+    editor = ScriptedEditor("x = ")
+    await editor.ask_and_hear("1", "1", "1 + 2", "1 + 2")
+    assert [(texts(answer)[0], done) for _, answer, done in editor.partials] == [
+        ("1", False),
+        ("1 + 2", False),
+        ("1 + 2", True),
+    ]
 
 
 async def test_new_lines_before_the_closer_of_their_bracket_are_shown_with_that_closer_or_on_request():
@@ -99,6 +112,37 @@ async def test_a_generation_that_does_not_fit_what_was_typed_ahead_of_it_is_repl
     await editor.engine.say("s", done=True)
     assert texts(await second) == ["s"]
     assert editor.engine.requests[1].prefix == "x = value"
+
+
+@pytest.mark.parametrize(
+    ("greedy", "typed", "is_replaced"), [("foo(", "b", True), ("\n  foo(", "fo", False), ("", "b", False)]
+)
+async def test_typing_replaces_a_generation_without_text_if_greedy_decoding_disagrees(greedy, typed, is_replaced):
+    editor = ScriptedEditor("x = ", debounce_ms=0)
+    editor.ask()
+    await editor.engine.wait_for_request(1)
+    editor.engine.queues[0].put_nowait(CompletionEvent((), greedy=greedy))
+    await settle()
+    editor.type(typed)
+    second = editor.ask()
+    await settle()
+    assert editor.engine.closed == ([0] if is_replaced else [])
+    await editor.engine.say(f"{typed}ar"[len(typed) if is_replaced else 0 :], done=True)
+    assert texts(await second) == ["ar"]
+
+
+async def test_text_that_greedy_decoding_begins_against_what_was_typed_meanwhile_is_not_waited_for():
+    editor = ScriptedEditor("x = ", debounce_ms=0)
+    editor.ask()
+    await editor.engine.wait_for_request(1)
+    editor.type("b")
+    second = editor.ask()
+    await settle()
+    editor.engine.queues[0].put_nowait(CompletionEvent((), greedy="foo("))
+    await editor.engine.wait_for_request(2)
+    await editor.engine.say("ar", done=True)
+    assert texts(await second) == ["ar"]
+    assert editor.engine.requests[1].prefix == "x = b"
 
 
 async def test_typing_the_shown_suggestion_narrows_it_without_a_new_request():
