@@ -11,10 +11,11 @@ demo: $(VENV)/.demo                 ## complete real code with the default model
 	$(BIN)/draftline demo
 
 # The check of types computes on one processor, so the attacks run beside it. They count no deafness that it may cause.
+# Most tests compute on one processor, so two run at a time: with one thread of torch each, since more spin while they wait.
 test: $(VENV)/.dev                  ## all checks of CI; the editor tests come before the others because they install the browser
 	$(MAKE) --jobs=2 check torture MINUTES=2 SEED=19 BUSY=1
 	$(MAKE) test-editors
-	$(BIN)/python -m pytest -m "not (neovim or vscode or clients or release)"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile -m "not (neovim or vscode or clients or release)"
 
 test-editors: $(VENV)/.dev          ## tests in the real Neovim and VS Code, which are unpacked first
 	PYTHON=$(CURDIR)/$(BIN)/python scripts/test_editors.sh

@@ -32,14 +32,26 @@ def prompt_of(loaded: LoadedModel, request: CompletionRequest) -> Prompt:
     return planner.plan(request)
 
 
-def task_at(loaded: LoadedModel, cursor: int, settings: SessionSettings | None = None, **changes: object) -> LocalTask:
-    """Return a request at a cursor in DOCUMENT, with its prompt in a session of its own."""
+Sessions = dict[tuple[int, ...], KVSession]
+"""Sessions by their prompts' tokens, for tests with the same prompts: the default model takes a second for one."""
+
+
+def task_at(
+    loaded: LoadedModel,
+    cursor: int,
+    settings: SessionSettings | None = None,
+    sessions: Sessions | None = None,
+    **changes: object,
+) -> LocalTask:
+    """Return a request at a cursor in DOCUMENT, with its prompt in a session of its own, or in that of `sessions`."""
     request = CompletionRequest(
         DOCUMENT[:cursor], DOCUMENT[cursor:], "python", mode=Mode.BLOCK, max_tokens=16, filters=False, suggestions=4
     )
     request = dataclasses.replace(request, **changes)
     prompt = prompt_of(loaded, request)
     session = KVSession(loaded.model, settings or SessionSettings(capacity=1024))
+    if sessions is not None:
+        session = sessions.setdefault(tuple(prompt.tokens), session)
     session.prepare(prompt, CacheMode.EXACT, CancelToken())
     context = cursor_context(request)
     return LocalTask(

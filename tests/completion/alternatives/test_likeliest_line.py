@@ -23,7 +23,7 @@ from completion.engine import Engine
 from completion.errors import CancelledError
 from completion.model.loading import load_model
 from completion.request import CompletionRequest, GrammarMode, Mode, Sampling, StopReason, Suggestion
-from tests.completion.tasks import task_at
+from tests.completion.tasks import Sessions, task_at
 
 ENDS = {StopReason.LINE_END, StopReason.STOP_TOKEN}
 DOCUMENT = '''"""Reads orders of a shop and sends invoices."""
@@ -64,9 +64,13 @@ CURSORS = [*UNSURE, *range(70, len(DOCUMENT), 300)]
 pytestmark = pytest.mark.real_model
 
 
+SESSIONS: Sessions = {}
+
+
 @pytest.fixture(scope="module")
 def loaded():
-    return load_model("default")
+    yield load_model("default")
+    SESSIONS.clear()
 
 
 def line_task(loaded, cursor, **changes):
@@ -79,7 +83,7 @@ def line_task(loaded, cursor, **changes):
         "max_tokens": 24,
         "grammar": GrammarMode.OFF,
     }
-    return task_at(loaded, cursor, **{**defaults, **changes})
+    return task_at(loaded, cursor, sessions=SESSIONS, **{**defaults, **changes})
 
 
 def streamed(task):
