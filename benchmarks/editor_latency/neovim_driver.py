@@ -15,6 +15,7 @@ import msgpack
 
 TIMEOUT_S = 30.0
 GHOST_GROUP = "ComplHint"  # the highlight group that all groups of a suggestion link to
+COUNT_GROUP = "DraftlineGhostCount"  # that of the number of suggestions, unless it links to another one
 
 # Redraw events that change the screen. Each one is a method of `Screen`.
 DRAWN = frozenset({
@@ -81,6 +82,14 @@ class Screen:
         """Return the rows of the screen without trailing blanks."""
         return ["".join(row).rstrip() for row in self.characters]
 
+    def cursor_line(self) -> str:
+        """Return the cursor's row without the suggestion, the number of suggestions and blanks after the cursor."""
+        row, column = self.cursor
+        drawn = {GHOST_GROUP, COUNT_GROUP}
+        cells = zip(self.characters[row], self.highlights[row], strict=True)
+        shown = [character if drawn.isdisjoint(self._groups(highlight)) else "" for character, highlight in cells]
+        return "".join(shown[:column]) + "".join(shown[column:]).rstrip()
+
     def ghost_text(self) -> str:
         """Return the suggestion on the screen, its lines joined by newlines."""
         rows: list[str] = []
@@ -92,7 +101,10 @@ class Screen:
         return "\n".join(rows)
 
     def _is_ghost(self, highlight: int) -> bool:
-        return GHOST_GROUP in self.styles.get(highlight, ({}, set()))[1]
+        return GHOST_GROUP in self._groups(highlight)
+
+    def _groups(self, highlight: int) -> set[str]:
+        return self.styles.get(highlight, ({}, set()))[1]
 
 
 class Neovim:

@@ -7,7 +7,7 @@ import json
 import psutil
 import pytest
 
-from benchmarks.vscode_screen.seen import State, seen
+from benchmarks.screen.seen import State, seen
 from tests.e2e.sample_documents import CART, LIBRARY, MULTIPLY
 
 pytestmark = [pytest.mark.vscode, pytest.mark.real_model]

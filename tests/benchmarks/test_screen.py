@@ -1,9 +1,11 @@
-"""Figures of what VS Code showed, on written states."""
+"""Figures of what an editor showed, on written states."""
 
 import pytest
 
-from benchmarks.vscode_screen.__main__ import keys_of
-from benchmarks.vscode_screen.seen import State, seen
+from benchmarks.editor_latency.neovim_driver import COUNT_GROUP, GHOST_GROUP, Screen
+from benchmarks.screen.neovim import States
+from benchmarks.screen.seen import State, seen
+from benchmarks.screen.typist import keys_of
 
 
 def test_text_counts_from_the_key_after_which_it_came():
@@ -36,3 +38,20 @@ def test_a_flicker_is_a_text_that_comes_back(before, hidden, again, is_flicker):
 
 def test_a_line_end_comes_with_its_indentation():
     assert list(keys_of("\tif a:\n\t\tb\n")) == ["\t", *"if a:", "\n\t\t", "b", "\n"]
+
+
+def test_a_state_of_neovim_is_kept_when_the_cursors_line_or_the_suggestion_changes():
+    screen, states = Screen(20, 2), States()
+    screen.grid_resize(1, 20, 2)
+    screen.hl_attr_define(7, {}, {}, [{"hi_name": GHOST_GROUP}])
+    states.note(screen)
+    screen.grid_line(1, 0, 0, [["f"], ["o"], ["o", 7], ["(", 7], [")", 0]])
+    states.note(screen)
+    screen.hl_attr_define(8, {}, {}, [{"hi_name": COUNT_GROUP}])
+    screen.grid_line(1, 0, 17, [["1", 8], ["/"], ["2"]])
+    screen.grid_line(1, 1, 0, [["x"]])
+    states.note(screen)
+    screen.grid_line(1, 0, 2, [[" "] for _ in range(18)])
+    screen.grid_cursor_goto(1, 0, 3)
+    states.note(screen)
+    assert [(state.line, state.text) for state in states] == [("", ""), ("fo)", "o("), ("fo ", "")]

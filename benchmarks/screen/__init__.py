@@ -1,0 +1,1 @@
+"""What a real editor shows while someone types."""

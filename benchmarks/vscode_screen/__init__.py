@@ -1,1 +1,0 @@
-"""What a real VS Code shows while someone types."""
