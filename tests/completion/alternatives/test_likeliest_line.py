@@ -59,12 +59,10 @@ UNSURE = [DOCUMENT.index(text) for text in _UNSURE_AT]
 ORDERS = [found.start() for found in re.finditer(r"orders\b", DOCUMENT)]
 """Cursors before a name."""
 CURSORS = [*UNSURE, *range(70, len(DOCUMENT), 300)]
+SESSIONS: Sessions = {}
 
 
 pytestmark = pytest.mark.real_model
-
-
-SESSIONS: Sessions = {}
 
 
 @pytest.fixture(scope="module")
