@@ -50,7 +50,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
 
 async function onSettingsChanged(event: vscode.ConfigurationChangeEvent, server: Server): Promise<void> {
   if (RESTARTING_SETTINGS.some((name) => event.affectsConfiguration(`${SECTION}.${name}`))) {
-    await server.restart();
+    await server.start();
   } else if (event.affectsConfiguration(SECTION)) {
     await server.tellSettings();
   }
@@ -73,7 +73,7 @@ function commands(
     "draftline.toggleWorkspace": switching("workspace"),
     "draftline.snoozeFor": snooze,
     "draftline.endSnooze": endSnooze,
-    "draftline.restart": () => server.restart(),
+    "draftline.restart": () => server.start(),
     "draftline.showLog": () => { log.show(); },
     "draftline.showReport": () => runInTerminal(server, "report"),
     "draftline.runDoctor": () => runInTerminal(server, "doctor"),

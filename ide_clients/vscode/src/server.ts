@@ -1,5 +1,6 @@
 // Starts, restarts and stops the language server, and passes its notifications on.
 
+import { setTimeout as pause } from "node:timers/promises";
 import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, RevealOutputChannelOn } from "vscode-languageclient/node";
 import { serverCommand } from "./launch.js";
@@ -11,9 +12,15 @@ import { serverSettings, setting } from "./settings.js";
 import type { ServerStatus, StatusItem } from "./status.js";
 import type { Suggestions } from "./suggestions.js";
 
+/** Longest wait for a server that is starting before another one is started, in milliseconds. */
+const START_MS = 10_000;
+
 export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined;
   private readonly python: PythonFinder;
+  private starts = 0; // a start that another one follows ends without a server
+  private starting: Promise<void> = Promise.resolve();
+  private stopping: Promise<void> = Promise.resolve();
 
   constructor(
     context: vscode.ExtensionContext,
@@ -31,36 +38,33 @@ export class Server implements vscode.Disposable {
     return this.client;
   }
 
-  /** Find a Python that has the server and start it. Offer to install one if there is none. */
+  /** Stop the running server and start one with a Python that has it. Offer to install one if there is none. */
   async start(): Promise<void> {
+    const start = ++this.starts;
+    await this.stop();
+    if (start !== this.starts) {
+      return;
+    }
     this.status.update({ kind: "starting" });
     const command = await this.command();
+    const cwd = await this.workingFolder();
+    if (start !== this.starts) {
+      return;
+    }
     if (!command) {
       this.status.update({ kind: "error", message: "no Python with draftline was found; set “draftline.python” or run “draftline: Restart the Server” to install it" });
       return;
     }
     const [program = "", ...words] = command;
-    const cwd = await this.workingFolder();
     const client = new LanguageClient("draftline", "draftline", { command: program, args: words, options: { cwd } }, this.options());
-    client.onNotification("draftline/status", (status: ServerStatus) => { this.onStatus(status); });
+    client.onNotification("draftline/status", (status: ServerStatus) => { this.onStatus(client, status); });
     client.onNotification("draftline/partialCompletion", (partial: PartialCompletion) => {
       this.suggestions().onPartial(partial);
     });
     client.onNotification("draftline/partialEdit", this.onPartialEdit);
     this.client = client;
-    try {
-      await client.start();
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      this.log.error(reason);
-      this.status.update({ kind: "error", message: `the language server did not start (${reason}); “draftline: Show Log” says more` });
-    }
-  }
-
-  /** Restart the server. */
-  async restart(): Promise<void> {
-    await this.stop();
-    await this.start();
+    this.starting = this.bringUp(client);
+    await this.starting;
   }
 
   /** Send changed settings to the server. */
@@ -82,10 +86,24 @@ export class Server implements vscode.Disposable {
   }
 
   dispose(): void {
+    this.starts += 1;
     void this.stop();
   }
 
-  private onStatus(status: ServerStatus): void {
+  private async bringUp(client: LanguageClient): Promise<void> {
+    try {
+      await client.start();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.log.error(reason);
+      this.onStatus(client, { kind: "error", message: `the language server did not start (${reason}); “draftline: Show Log” says more` });
+    }
+  }
+
+  private onStatus(client: LanguageClient, status: ServerStatus): void {
+    if (client !== this.client) {
+      return;
+    }
     const before = this.status.update(status);
     if (status.quiet && status.quiet !== before.quiet) {
       void this.suggestions().silence();
@@ -97,11 +115,24 @@ export class Server implements vscode.Disposable {
   }
 
   private async stop(): Promise<void> {
-    const client = this.client;
+    const { client, starting } = this;
     this.client = undefined;
     this.suggestions().reset();
     this.hideNextEdit();
-    await client?.dispose();
+    this.stopping = this.stopping.then(() => this.end(client, starting));
+    await this.stopping;
+  }
+
+  /** End a server. Only one that is up can be stopped. */
+  private async end(client: LanguageClient | undefined, starting: Promise<void>): Promise<void> {
+    await Promise.race([starting, pause(START_MS, undefined, { ref: false })]);
+    try {
+      if (client?.isRunning()) {
+        await client.dispose();
+      }
+    } catch (error) {
+      this.log.error(String(error));
+    }
   }
 
   private async command(): Promise<string[] | undefined> {

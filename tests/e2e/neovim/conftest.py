@@ -31,8 +31,8 @@ vim.api.nvim_create_autocmd({{ "LspRequest", "LspNotify" }}, {{
 """
 
 # A language server in Lua. `answers[text before the cursor]` has the items for an automatic request, `more[...]` those
-# for a manual request. `tell` sends a notification. A request with its text in `held` waits until `waiting[text]` runs.
-# `started` has the parameters of each start.
+# for a manual request. `tell` sends a notification, `crash` ends the server. A request with its text in `held` waits
+# until `waiting[text]` runs. `started` has the parameters of each start.
 SERVER = """
 answers, more, held, accepted, waiting, started = ANSWERS, MORE, HELD, {}, {}, {}
 version, versions = 0, {} -- of the document: the current one, and that of the last request at each column
@@ -47,6 +47,7 @@ local function items_at(list, position)
   end):totable()
 end
 local function server(dispatchers)
+  crash = function() dispatchers.on_exit(0, 0) end
   tell = function(method, params)
     params.version = params.version or versions[params.position.character]
     dispatchers.notification(method, params)

@@ -90,6 +90,20 @@ def test_an_edit_off_the_screen_is_a_hint_with_its_line(edit):
     neovim.wait_for_lua("vim.fn.line('.') == 1", "jump back")
 
 
+def test_an_edit_in_a_closed_fold_is_a_hint_and_tab_opens_the_fold(edit):
+    neovim = edit("import jsonlib\n" + USES)
+    neovim.type(":4,6fold<CR>")
+    neovim.type("gg0wciwfastjson<Esc>")
+    wait_for_edit(neovim, 1)
+    neovim.wait_for(lambda: "→ line 5: return fastjson.load(path)" in neovim.screen.lines()[0], "hint")
+    neovim.type("<Tab>")
+    neovim.wait_for_lua("vim.fn.line('.') == 5 and vim.fn.foldclosed(5) == -1", "open fold")
+    wait_for_edit(neovim, 5)
+    assert "fastjson" not in neovim.lines()[4]
+    neovim.type("<Tab>")
+    neovim.wait_for_lua("vim.fn.getline(5):match('fastjson')", "applied edit")
+
+
 def test_the_suggestion_at_the_cursor_goes_first(renamed):
     renamed.type("Godef multiply(a, b):<CR>")
     ghost = renamed.wait_for_ghost(lambda text: "return" in text)

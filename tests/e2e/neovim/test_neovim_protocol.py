@@ -239,6 +239,24 @@ def test_the_completion_menu_hides_the_suggestion_until_it_closes(serve):
     neovim.wait_for_ghost(lambda ghost: ghost == "y + z")
 
 
+def test_a_key_typed_right_before_tab_leaves_tab_to_the_user(serve):
+    neovim = serve({"x": [{"text": "y + z"}]})
+    neovim.command("inoremap <buffer> <Tab> own")
+    neovim.type("ix")
+    neovim.wait_for_ghost(lambda ghost: ghost == "y + z")
+    neovim.type("q<Tab>w")  # Neovim tells of the change only once all keys are read
+    neovim.wait_for_lua("vim.api.nvim_get_current_line() == 'xqownw'", "the user's own Tab")
+
+
+def test_a_manual_request_draws_nothing_where_a_file_type_gets_no_suggestions(serve):
+    without = 'require("draftline").setup({ filetypes = { text = false } })'
+    neovim = serve({}, more={"x": [{"text": "y + z"}]}, start=without)
+    neovim.type("ix<M-\\>q")
+    neovim.wait_for_lua("vim.api.nvim_get_current_line() == 'xq'", "typed text")
+    assert "textDocument/inlineCompletion" not in neovim.lua("return sent")
+    assert not any(neovim.ghosts)
+
+
 def test_plug_mappings_and_switching_off_and_on(serve):
     neovim = serve({"x = ": [{"text": "one"}]}, options="vim.keymap.set('i', '<C-y>', '<Plug>(draftline-accept)')")
     neovim.command("Draftline disable")

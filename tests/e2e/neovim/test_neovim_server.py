@@ -26,6 +26,16 @@ def test_a_restart_keeps_the_workspace_of_each_buffer(serve, tmp_path):
     neovim.wait_for_lua(f"{CLIENT} and {CLIENT}.root_dir == {json.dumps(str(folders[1]))}", "a client for the folder")
 
 
+def test_a_restart_starts_a_server_that_has_crashed(serve):
+    neovim = serve({"x": [{"text": "y"}]})
+    neovim.lua("crash()")
+    neovim.wait_for_lua(f"not {CLIENT}", "end of the server")
+    neovim.command("Draftline restart")
+    neovim.wait_for_lua(CLIENT, "a new server")
+    neovim.type("ix")
+    neovim.wait_for_ghost(lambda ghost: ghost == "y")
+
+
 # Neovim 0.11 has no inline completion of its own and does not announce it.
 LIKE_NEOVIM_0_11 = """
 local make = vim.lsp.protocol.make_client_capabilities

@@ -219,14 +219,16 @@ end
 """
 
 
-@pytest.mark.parametrize(
-    ("plugin", "lua", "show"), [("blink.cmp", BLINK, ""), ("nvim-cmp", NVIM_CMP, "require('cmp').complete()")]
-)
-def test_a_suggestion_is_an_item_of_a_completion_menu(edit, plugin, lua, show):
+MENUS = [("blink.cmp", BLINK, "require('blink.cmp')"), ("nvim-cmp", NVIM_CMP, "require('cmp')")]
+
+
+@pytest.mark.parametrize(("plugin", "lua", "menu"), MENUS)
+def test_a_suggestion_is_an_item_of_a_completion_menu(edit, plugin, lua, menu):
     neovim = edit(MULTIPLY, lua=lua.format(folder=plugin_folder(plugin)) + MENU_ONLY)
     neovim.type("Are")
     poll(neovim, "vim.fn.mode() == 'i' and vim.api.nvim_get_current_line() == '    re'")
-    neovim.lua(show)
+    if plugin == "nvim-cmp":
+        neovim.lua(f"{menu}.complete()")
     poll(neovim, "menu_item()")
     item = neovim.lua("return menu_item()")
     assert item["label"] == "return a * b"
@@ -241,3 +243,16 @@ def test_a_suggestion_is_an_item_of_a_completion_menu(edit, plugin, lua, show):
     poll(neovim, "vim.api.nvim_get_current_line() == '    return a * b'")
     assert neovim.lines() == (MULTIPLY + "return a * b").splitlines()
     poll(neovim, "vim.list_contains(sent, 'workspace/executeCommand')")
+
+
+@pytest.mark.parametrize(("plugin", "lua", "menu"), MENUS)
+def test_the_menu_of_a_plugin_hides_the_suggestion_until_it_closes(serve, plugin, lua, menu):
+    neovim = serve({"x": [{"text": "y + z"}]}, options=lua.format(folder=plugin_folder(plugin)))
+    neovim.type("ix")
+    neovim.wait_for_ghost(lambda ghost: ghost == "y + z")
+    neovim.lua(f"{menu}.{'show' if plugin == 'blink.cmp' else 'complete'}()")
+    poll(neovim, "menu_item()")
+    neovim.wait_for_no_ghost()
+    assert neovim.lua("return vim.fn.maparg('<Tab>', 'i', false, true).desc") != "draftline"
+    neovim.lua(f"{menu}.{'hide' if plugin == 'blink.cmp' else 'close'}()")
+    neovim.wait_for_ghost(lambda ghost: ghost == "y + z")

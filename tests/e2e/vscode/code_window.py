@@ -118,6 +118,16 @@ class CodeServer:
                 self.address = found.group(1)
                 self._listening.set()
 
+    def language_servers(self) -> set[int]:
+        """Return the processes of draftline's server in all windows."""
+        assert self._process is not None
+        found = set()
+        for process in psutil.Process(self._process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if {"lsp_server", "--stdio"} <= set(process.cmdline()):
+                    found.add(process.pid)
+        return found
+
     def close(self) -> None:
         """End code-server and its child processes."""
         if self._process is not None and self._process.poll() is None:

@@ -211,6 +211,18 @@ def test_the_next_key_restarts_a_killed_engine(edit, engine_room):
     assert window.page.locator(".notification-toast .codicon-error").count() == 0
 
 
+def test_restarts_that_overlap_leave_one_server(edit, code_server):
+    window = edit(MULTIPLY)
+    before = code_server.language_servers()
+    for _ in range(3):
+        window.command("draftline: Restart the Server")
+    window.page.wait_for_selector("[aria-label*='draftline: starting']")
+    window.wait_for_ready()
+    assert len(code_server.language_servers() - before) == 1
+    window.type("re")
+    window.wait_for_ghost(r"turn a \* b")
+
+
 def test_the_server_is_restarted_and_switched_off_and_on(edit):
     window = edit(MULTIPLY)
     window.command("draftline: Restart the Server")

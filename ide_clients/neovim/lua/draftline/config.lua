@@ -19,7 +19,7 @@ local M = {}
 ---@field streaming boolean whether text appears while it is generated
 ---@field read_delay_ms integer time on the screen after which a suggestion counts as shown
 ---@field rest_delay_ms integer pause of the cursor after which the server learns its position
----@field hide_with_popup_menu boolean whether the completion menu hides suggestions
+---@field hide_with_popup_menu boolean whether an open completion menu hides suggestions
 ---@field settings table<string, any> the server's settings; the server checks their values
 
 ---@type draftline.Options

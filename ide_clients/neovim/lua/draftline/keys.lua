@@ -54,7 +54,10 @@ function M.map(bufnr)
     local key = config.options.keys[action]
     if key then
       wanted[key] = function()
-        require("draftline")[action]()
+        if require("draftline")[action]() == false then -- the keys came before Neovim told that the text has changed
+          M.restore(bufnr)
+          vim.api.nvim_feedkeys(vim.keycode(key), "mi", false)
+        end
       end
     end
   end

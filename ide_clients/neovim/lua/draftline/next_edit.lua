@@ -95,9 +95,10 @@ end
 
 local function draw(edit)
   vim.api.nvim_buf_clear_namespace(edit.bufnr, namespace, 0, -1)
-  local is_visible = vim.fn.line("w0") <= edit.first + 1 and edit.first + 1 <= vim.fn.line("w$")
+  local line = edit.first + 1
+  local is_visible = vim.fn.line("w0") <= line and line <= vim.fn.line("w$") and vim.fn.foldclosed(line) == -1
   if not is_visible then
-    local hint = (" → line %d: %s"):format(edit.first + 1, vim.trim(edit.new[1]))
+    local hint = (" → line %d: %s"):format(line, vim.trim(edit.new[1]))
     mark(edit, vim.fn.line(".") - 1, 0, { virt_text = { { hint, "DraftlineEditNew" } } })
   elseif #edit.old == 1 and #edit.new == 1 then
     draw_line(edit)
@@ -143,9 +144,10 @@ function M.accept()
   local edit = shown
   if not edit or not is_current(edit) then
     M.hide()
-  elseif vim.fn.line(".") ~= edit.first + 1 then
+  elseif vim.fn.line(".") ~= edit.first + 1 or vim.fn.foldclosed(".") ~= -1 then
     vim.cmd("normal! m'")
     vim.api.nvim_win_set_cursor(0, { edit.first + 1, 0 })
+    vim.cmd("normal! zv")
     draw(edit)
   else
     M.hide()

@@ -74,7 +74,7 @@ function M.client(bufnr)
   return vim.lsp.get_clients({ name = M.NAME, bufnr = bufnr })[1]
 end
 
---- Restart the server for every buffer that it serves, with the same workspaces.
+--- Restart the server for every buffer that it serves, with the same workspaces. Start it if none runs.
 function M.restart()
   local roots = {} ---@type table<integer, string|false> buffer -> root of its workspace
   for _, client in ipairs(vim.lsp.get_clients({ name = M.NAME })) do
@@ -82,6 +82,9 @@ function M.restart()
       roots[bufnr] = client.root_dir or false
     end
     client:stop()
+  end
+  if next(roots) == nil then
+    return vim.lsp.enable(M.NAME) -- it has crashed
   end
   local function start()
     for bufnr, root in pairs(roots) do

@@ -6,6 +6,7 @@ local edits = require("draftline.edits")
 local ghost = require("draftline.ghost")
 local keys = require("draftline.keys")
 local offers = require("draftline.offer")
+local popup = require("draftline.popup")
 local requests = require("draftline.requests")
 local server = require("draftline.server")
 local signals = require("draftline.signals")
@@ -17,6 +18,15 @@ local METHOD = "textDocument/inlineCompletion"
 
 local offer = nil ---@type draftline.Offer?
 local wants_next = false -- the running request was made to show its second suggestion
+
+local function group_of(bufnr)
+  return "draftline.buffer." .. bufnr
+end
+
+-- Nothing removes what is drawn in another buffer: its type gets no suggestions.
+local function is_watched(bufnr)
+  return vim.fn.exists("#" .. group_of(bufnr)) == 1
+end
 
 local function is_inserting()
   return vim.api.nvim_get_mode().mode:sub(1, 1) == "i"
@@ -42,16 +52,8 @@ local function drop(reason)
   end
 end
 
-local function position_in(list, value)
-  for i, one in ipairs(list) do
-    if one == value then
-      return i
-    end
-  end
-end
-
 local function count_of(one, fitting)
-  return #fitting > 1 and ("%d/%d"):format(position_in(fitting, one.index), #fitting) or nil
+  return #fitting > 1 and ("%d/%d"):format(vim.fn.index(fitting, one.index) + 1, #fitting) or nil
 end
 
 local function is_spent(remainder)
@@ -70,7 +72,7 @@ local function show()
   if not remainder then
     return false
   end
-  local is_covered = config.options.hide_with_popup_menu and vim.fn.pumvisible() == 1
+  local is_covered = config.options.hide_with_popup_menu and popup.is_open()
   if remainder.text == "" or is_covered or not is_inserting() then
     hide()
   else
@@ -135,7 +137,7 @@ end
 local function send_request(kind)
   local bufnr = vim.api.nvim_get_current_buf()
   local client = server.client(bufnr)
-  if not client or not config.is_enabled or not client:supports_method(METHOD, bufnr) then
+  if not client or not config.is_enabled or not is_watched(bufnr) or not client:supports_method(METHOD, bufnr) then
     return
   end
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
@@ -208,12 +210,12 @@ function M.cycle(step)
     return
   end
   local fitting = offers.fitting(offer, offers.cursor())
-  local shown = position_in(fitting, offer.index)
-  if not shown or #fitting == 1 then
+  local shown = vim.fn.index(fitting, offer.index) -- counts from 0
+  if shown < 0 or #fitting == 1 then
     wants_next = true
     return send_request(INVOKED)
   end
-  offer.index = fitting[(shown - 1 + step) % #fitting + 1]
+  offer.index = fitting[(shown + step) % #fitting + 1]
   show()
 end
 
@@ -269,7 +271,7 @@ end
 --- Watch a buffer and request suggestions in it.
 ---@param bufnr integer
 function M.attach(bufnr)
-  local group = vim.api.nvim_create_augroup("draftline.buffer." .. bufnr, {})
+  local group = vim.api.nvim_create_augroup(group_of(bufnr), {})
   local function on(events, callback)
     vim.api.nvim_create_autocmd(events, { group = group, buffer = bufnr, callback = callback })
   end
@@ -277,9 +279,6 @@ function M.attach(bufnr)
   on({ "CursorMovedI", "CursorMoved" }, on_cursor_moved)
   on("InsertEnter", M.request_automatically)
   on({ "InsertLeave", "BufLeave" }, M.dismiss)
-  on("CompleteDone", function()
-    vim.schedule(show)
-  end)
   -- Keys that were pressed while the model was loading got no suggestion.
   vim.api.nvim_create_autocmd("User", {
     group = group,
@@ -295,5 +294,7 @@ function M.attach(bufnr)
     vim.api.nvim_del_augroup_by_id(group) -- the autocommand above is not the buffer's
   end)
 end
+
+popup.watch(show)
 
 return M
