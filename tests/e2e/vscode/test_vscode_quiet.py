@@ -152,3 +152,15 @@ def test_switching_on_changes_the_value_of_the_workspace_that_counts(edit, tmp_p
     assert json.loads(settings.read_text()) == {"draftline.enabled": True}
     window.type("re")
     window.wait_for_ghost(r"turn a \* b")
+
+
+def test_a_setting_that_is_removed_no_longer_counts(edit, tmp_path):
+    settings = tmp_path / ".vscode" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"draftline.languagesOff": ["python"]}')
+    window = edit()
+    wait_for_status(window, "off for this language")
+    settings.write_text("{}")
+    window.page.wait_for_selector(f'{STATUS_ITEM}:not([aria-label*="off for this language"])')
+    window.type("re")
+    window.wait_for_ghost(r"turn a \* b")
