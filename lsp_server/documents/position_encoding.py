@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
+
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+"""Lone surrogates, each of which stands for one byte that is not UTF-8 (PEP 383, "surrogateescape")."""
 
 
 class PositionEncoding(StrEnum):
@@ -23,7 +27,7 @@ def column_from_units(line: str, units: int, encoding: PositionEncoding) -> int:
         if 0 < cut < len(data) and _is_high(data[cut - 1]) and _is_low(data[cut + 1]):
             cut -= 2
         return len(data[:cut].decode("utf-16-le", "surrogatepass"))
-    data = line.encode("utf-8", "surrogatepass")
+    data = _utf8(line)
     cut = min(units, len(data))
     while 0 < cut < len(data) and data[cut] & 0xC0 == 0x80:
         cut -= 1
@@ -37,7 +41,15 @@ def units_from_column(line: str, column: int, encoding: PositionEncoding) -> int
         return len(before)
     if encoding is PositionEncoding.UTF16:
         return len(before.encode("utf-16-le", "surrogatepass")) // 2
-    return len(before.encode("utf-8", "surrogatepass"))
+    return len(_utf8(before))
+
+
+def _utf8(text: str) -> bytes:
+    """Return as many bytes as the client has for a text, with "?" for each byte that is not UTF-8."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # it contains surrogates
+        return _NOT_UTF8.sub("?", text).encode("utf-8", "surrogatepass")
 
 
 def _is_high(high_byte: int) -> bool:

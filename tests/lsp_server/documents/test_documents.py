@@ -12,7 +12,9 @@ from lsp_server.documents.text_lines import Place, TextLines
 from lsp_server.empty_reason import EmptyReason
 
 ENCODINGS = list(PositionEncoding)
-CHARACTERS = st.sampled_from([*"ab \t\n\r\f\v\x85\u2028\u2029é漢😀👩‍💻", "\r\n", "\ud83d", "\ude00", "\x1c"])
+CHARACTERS = st.sampled_from(
+    [*"ab \t\n\r\f\v\x85\u2028\u2029é漢😀👩‍💻", "\r\n", "\ud83d", "\ude00", "\udc80", "\udce9", "\x1c"]
+)
 TEXTS = st.lists(CHARACTERS, max_size=30).map("".join)
 
 
@@ -34,6 +36,8 @@ def naive_units(character, encoding):
         return 1
     if encoding == "utf-16":
         return 2 if ord(character) > 0xFFFF else 1
+    if "\udc80" <= character <= "\udcff":  # one byte that is not UTF-8
+        return 1
     return len(character.encode("utf-8", "surrogatepass"))
 
 
@@ -133,6 +137,15 @@ def test_a_carriage_return_and_a_newline_that_become_neighbours_are_one_line_end
 def test_the_position_after_an_emoji_in_each_encoding(encoding, units):
     place = TextLines("x😀y").place_at(0, units, PositionEncoding(encoding))
     assert place == Place(0, 2)
+
+
+@pytest.mark.parametrize(("first_byte", "left"), [(5, "é =  + 1  # ü\n"), (0, " + 1  # ü\n")])
+def test_a_client_that_counts_bytes_deletes_a_byte_that_is_not_utf8_and_nothing_else(first_byte, left):
+    """`wire/protocol.py` reads such a byte as a lone surrogate."""
+    document = Document("file:///a", "python", 0, TextLines("é = \udc80 + 1  # ü\n"))
+    document.apply([change((0, first_byte), (0, 6), "")], 1, PositionEncoding.UTF8)
+    assert document.lines.text() == left
+    assert document.unfit(1000) is None
 
 
 def test_the_window_before_the_cursor_stays_the_same_while_a_few_lines_are_typed():
