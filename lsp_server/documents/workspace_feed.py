@@ -84,13 +84,15 @@ class WorkspaceFeed:
         limit = self._settings().index_files
         for policy in self._policies.values():
             policy.forget_rules()
-        opened = [file for document in self._documents if (file := self._folders.document_file_of(document.uri))]
-        near = {file.path.parent for file in opened}
+        sent_before = frozenset(self._sent)
+        near = {file.path.parent for file in self._opened()}
         policies = {folder: self._policy(folder) for folder in self._folders}
         found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan)
         if number != self._scan:
             return
-        wanted = [*opened, *found] if limit else []
+        newer = [file for file in self._sent if file not in sent_before]  # the search may have missed them
+        chosen = list(dict.fromkeys([*newer, *found]))[:limit]
+        wanted = [*self._opened(), *chosen] if limit else []
         self._enqueue(self._sent.difference(wanted), pause_s=0, wanted=False)
         self._enqueue(wanted, pause_s=0)
 
@@ -245,9 +247,13 @@ class WorkspaceFeed:
     def _is_loose(self, file: FolderFile) -> bool:
         return self._folders.folder_of(file.path) is None
 
+    def _opened(self) -> list[FolderFile]:
+        """Return the files of the open documents."""
+        return [file for document in self._documents if (file := self._folders.document_file_of(document.uri))]
+
     def _homes(self) -> set[Folder]:
         """Return the folders that open documents are in."""
-        return {file.folder for document in self._documents if (file := self._folders.document_file_of(document.uri))}
+        return {file.folder for file in self._opened()}
 
     def _policy(self, folder: Folder) -> FilePolicy:
         return self._policies.setdefault(folder.path, FilePolicy(folder.path))

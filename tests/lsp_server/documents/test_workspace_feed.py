@@ -3,6 +3,7 @@
 import asyncio
 import os
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from lsprotocol import types
 from completion.errors import EngineSilentError, EngineUnavailableError
 from completion.host.errors import QueueFullError
 from completion.request import Closing, WorkspaceUpdate
-from lsp_server.documents import workspace_search
+from lsp_server.documents import workspace_feed, workspace_search
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.file_policy import FilePolicy, may_hold_secrets
 from lsp_server.documents.workspace_feed import WorkspaceFeed
@@ -486,6 +487,60 @@ async def test_a_newer_scan_replaces_an_older_one(tmp_path):
     await asyncio.gather(*(feed.scan() for _ in range(5)))
     await feed.idle()
     assert len(recorder.messages) == 1
+
+
+def return_late(monkeypatch, name):
+    """Let a function of the feed return only when the test sets an event. Return an event that it is done, and that."""
+    real, done, may_return = getattr(workspace_feed, name), threading.Event(), threading.Event()
+
+    def late(*arguments):
+        result = real(*arguments)
+        done.set()
+        may_return.wait(30)
+        return result
+
+    monkeypatch.setattr(workspace_feed, name, late)
+    return done, may_return
+
+
+async def test_a_scan_keeps_what_was_opened_or_created_while_it_ran(tmp_path, monkeypatch):
+    """An editor restores its tabs during the first scan."""
+    write(tmp_path, {"project/a.py": "a", "project/big.py": "x" * (MAX_FILE_BYTES + 1), "loose.py": "disk"})
+    feed, documents, engine = make_feed(tmp_path / "project")
+    searched, may_return = return_late(monkeypatch, "search")
+    scan = asyncio.create_task(feed.scan())
+    await asyncio.to_thread(searched.wait)
+    write(tmp_path, {"project/new.py": "new"})
+    for name in ("loose.py", "project/big.py"):
+        feed.changed(open_document(documents, tmp_path / name, "typed"))
+    await feed.files_changed([changed(tmp_path / "project/new.py")])
+    await feed.idle()
+    may_return.set()
+    await scan
+    await feed.idle()
+    assert engine.sent == {"a.py": "a", "big.py": "typed", "loose.py": "typed", "new.py": "new"}
+    assert not engine.removed
+
+
+async def test_a_scan_withdraws_what_was_read_before_it_and_sent_while_it_ran_although_it_is_ignored(
+    tmp_path, monkeypatch
+):
+    write(tmp_path, {"a.log": "a"})
+    feed, _, engine = make_feed(tmp_path)
+    searched, may_finish = return_late(monkeypatch, "search")
+    read, may_send = return_late(monkeypatch, "_read")
+    await feed.files_changed([changed(tmp_path / "a.log")])
+    await asyncio.to_thread(read.wait)
+    write(tmp_path, {".draftlineignore": "*.log"})
+    scan = asyncio.create_task(feed.scan())
+    await asyncio.to_thread(searched.wait)
+    may_send.set()
+    await feed.idle()
+    assert engine.sent == {"a.log": "a"}
+    may_finish.set()
+    await scan
+    await feed.idle()
+    assert engine.removed == ["a.log"]
 
 
 def open_document(documents, path, text, version=1):
