@@ -92,7 +92,7 @@ class WorkspaceFeed:
             return
         newer = [file for file in self._sent if file not in sent_before]  # the search may have missed them
         chosen = list(dict.fromkeys([*newer, *found]))[:limit]
-        wanted = [*self._opened(), *chosen] if limit else []
+        wanted = dict.fromkeys([*self._opened(), *chosen] if limit else [])
         self._enqueue(self._sent.difference(wanted), pause_s=0, wanted=False)
         self._enqueue(wanted, pause_s=0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -17,6 +18,7 @@ MAX_SCAN_BYTES = 20_000_000
 """Maximum total size of the files that one scan chooses."""
 
 _MAX_VISITS_PER_FILE = 20  # entries of folders that a scan looks at for each file that it may send
+_SHARES = 8  # of these entries, one folder has at most this fraction before all other folders are visited
 
 
 def search(
@@ -32,7 +34,7 @@ def search(
     """
     found: list[tuple[bool, float, int, FolderFile]] = []
     for folder, policy in policies.items():
-        for entry in _walk(folder, policy, limit * _MAX_VISITS_PER_FILE, is_current):
+        for entry in _walk(folder, policy, near, limit * _MAX_VISITS_PER_FILE, is_current):
             try:
                 facts = entry.stat()
             except OSError:  # deleted since its folder was listed
@@ -43,11 +45,10 @@ def search(
     found.sort(key=lambda one: one[:2])
     chosen: list[FolderFile] = []
     total = 0
-    for _, _, size, file in found[:limit]:
-        total += size
-        if total > MAX_SCAN_BYTES:
-            break
-        chosen.append(file)
+    for _, _, size, file in found:
+        if len(chosen) < limit and total + size <= MAX_SCAN_BYTES:
+            total += size
+            chosen.append(file)
     return chosen
 
 
@@ -57,14 +58,23 @@ def has_entries(path: Path) -> bool:
 
 
 def _walk(
-    folder: Folder, policy: FilePolicy, visits: int, is_current: Callable[[], bool]
+    folder: Folder, policy: FilePolicy, near: set[Path], visits: int, is_current: Callable[[], bool]
 ) -> Iterator[os.DirEntry[str]]:
-    """Yield the files below a folder that the policy allows, level by level, without following links."""
-    queue = [folder.path]
-    for current in queue:  # the loop appends subfolders: breadth first
-        if visits <= 0:
-            return
-        entries = _entries(current, visits)
+    """Yield the files below a folder that the policy allows, without following links.
+
+    The search goes level by level, but first to the folders `near`. What a folder has beyond its share comes last.
+    """
+    ways = {above for path in near for above in (path, *path.parents)}
+    share = -(-visits // _SHARES)
+    queue = deque([folder.path])
+    rest: list[os.DirEntry[str]] = []
+    while visits > 0 and (queue or rest):
+        if queue:
+            listed = _entries(queue.popleft(), visits)
+            entries = listed[:share]
+            rest += listed[share:]
+        else:
+            entries, rest = rest[:visits], []
         visits -= len(entries)
         for entry in entries:
             if not is_current():
@@ -75,15 +85,19 @@ def _walk(
             if is_noise(name, is_folder=is_folder) or policy.refusal(path, is_folder=is_folder):
                 continue
             if is_folder:
-                queue.append(path)
+                (queue.appendleft if path in ways else queue.append)(path)
             elif entry.is_file(follow_symlinks=False):
                 yield entry
 
 
 def _entries(folder: Path, max_entries: int) -> list[os.DirEntry[str]]:
-    """Return at most `max_entries` entries of a folder, sorted by name."""
+    """Return at most `max_entries` entries of a folder: its folders, then the others, each sorted by name."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(islice(entries, max_entries), key=lambda entry: entry.name)
+            return sorted(islice(entries, max_entries), key=_folders_first)
     except OSError:
         return []
+
+
+def _folders_first(entry: os.DirEntry[str]) -> tuple[bool, str]:
+    return not entry.is_dir(follow_symlinks=False), entry.name

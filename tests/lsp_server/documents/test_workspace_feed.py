@@ -266,6 +266,62 @@ async def test_a_scan_withdraws_what_is_more_than_index_files(tmp_path):
         documents.open(types.TextDocumentItem((tmp_path / recorder.updates[0].changed[0].path).as_uri(), "", 1, "new"))
 
 
+async def test_newer_binary_files_take_no_room_from_source_files(tmp_path):
+    write(tmp_path, {f"src/{number}.py": "x" for number in range(10)})
+    for number in range(20):
+        (tmp_path / f"{number}.PNG").write_bytes(b"\x89PNG\0")
+        os.utime(tmp_path / f"{number}.PNG", (4e9, 4e9))
+    feed, _, recorder = make_feed(tmp_path, index_files=10)
+    await feed.scan()
+    await feed.idle()
+    assert len(recorder.sent) == 10
+    await feed.files_changed([changed(tmp_path / f"{number}.PNG") for number in range(20)])
+    await feed.idle()
+    assert not recorder.removed
+
+
+async def test_a_file_that_does_not_fit_into_the_total_size_does_not_keep_smaller_ones_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(workspace_search, "MAX_SCAN_BYTES", 100)
+    write(tmp_path, {"a.py": "a" * 60, "b.py": "b" * 60, "c.py": "c" * 30})
+    for age, name in enumerate(("a.py", "b.py", "c.py")):
+        os.utime(tmp_path / name, (1e9 - age, 1e9 - age))
+    feed, _, recorder = make_feed(tmp_path)
+    await feed.scan()
+    await feed.idle()
+    assert recorder.sent.keys() == {"a.py", "c.py"}
+
+
+async def test_a_folder_with_very_many_files_does_not_keep_the_others_out(tmp_path):
+    write(tmp_path, {f"{number}.txt": "x" for number in range(200)})
+    write(tmp_path, {f"data/{number}.txt": "x" for number in range(200)})
+    write(tmp_path, {"src/deep/a.py": "a"})
+    feed, _, recorder = make_feed(tmp_path, index_files=10)  # a scan looks at 200 entries
+    os.utime(tmp_path / "src/deep/a.py", (4e9, 4e9))
+    await feed.scan()
+    await feed.idle()
+    assert "src/deep/a.py" in recorder.sent
+
+
+async def test_a_folder_with_many_files_is_searched_whole_if_there_is_nothing_else(tmp_path):
+    write(tmp_path, {f"{number}.txt": "x" for number in range(190)})
+    write(tmp_path, {"newest.txt": "x"})
+    feed, _, recorder = make_feed(tmp_path, index_files=10)  # a scan looks at 200 entries
+    os.utime(tmp_path / "newest.txt", (4e9, 4e9))
+    await feed.scan()
+    await feed.idle()
+    assert "newest.txt" in recorder.sent
+
+
+async def test_the_folders_of_open_documents_are_searched_before_all_others(tmp_path):
+    write(tmp_path, {f"data/{part}/{number}.txt": "x" for part in range(20) for number in range(20)})
+    write(tmp_path, {"src/far/a.py": "a", "src/near/b.py": "b", "src/near/c.py": "c"})
+    feed, documents, recorder = make_feed(tmp_path, index_files=10)  # a scan looks at 200 entries
+    open_document(documents, tmp_path / "src/near/b.py", "typed")
+    await feed.scan()
+    await feed.idle()
+    assert list(recorder.sent)[:2] == ["src/near/b.py", "src/near/c.py"]
+
+
 async def test_files_that_become_ignored_or_are_deleted_are_withdrawn(tmp_path):
     write(tmp_path, {"a.py": "a", "b.py": "b"})
     feed, _, recorder = make_feed(tmp_path)
