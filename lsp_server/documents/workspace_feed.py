@@ -14,9 +14,10 @@ from completion.host.errors import QueueFullError
 from completion.request import Closing, WorkspaceFile, WorkspaceUpdate
 from completion.workspace.secret_files import is_secret
 from lsp_server.documents.documents import Document, DocumentStore
-from lsp_server.documents.file_policy import FilePolicy, is_noise, is_rule_file, may_hold_secrets
+from lsp_server.documents.file_changes import read_changes
+from lsp_server.documents.file_policy import FilePolicy, may_hold_secrets
 from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of
-from lsp_server.documents.workspace_search import MAX_FILE_BYTES, has_entries, search
+from lsp_server.documents.workspace_search import MAX_FILE_BYTES, search
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
 from lsp_server.workspace_reader import read_inside
@@ -65,6 +66,7 @@ class WorkspaceFeed:
         self._worker: asyncio.Task[None] | None = None
         self._scan = 0  # number of the newest scan; older ones stop
         self._rescan: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
         """Return why a document's file may not be read; None if it may."""
@@ -121,27 +123,18 @@ class WorkspaceFeed:
     async def files_changed(self, events: Sequence[types.FileEvent]) -> None:
         """Send the files that changed on disk, after a pause; withdraw those that are gone, alone or with their folder.
 
-        Scan all folders if an ignore file changed, or if a folder appeared: a client may not report the files in it.
+        Scan all folders if an ignore file changed or a folder appeared.
         """
-        files = {file: event.type for event in events if (file := self._folders.file_of(event.uri))}
-        created = [file for file, kind in files.items() if kind is types.FileChangeType.Created]
-        paths = [path for event in events if (path := path_of(event.uri))]  # a repository's may lie above its folder
-        if any(is_rule_file(path) for path in paths) or any(self._is_new_folder(file) for file in created):
+        changes = await asyncio.to_thread(read_changes, events, self._folders, self._policy, frozenset(self._sent))
+        if changes.needs_scan:
             await self.scan()
             return
-        deleted = {file.path for file, kind in files.items() if kind is types.FileChangeType.Deleted}
-        gone = [file for file in self._sent if not deleted.isdisjoint(file.path.parents)]
         room = max(0, self._settings().index_files - len(self._sent))
-        new = [file for file in files if file not in self._sent and not is_noise(file.name)]
-        self._enqueue([*self._sent.intersection(files), *gone, *new[:room]], pause_s=self._pause_s)
-
-    def _is_new_folder(self, file: FolderFile) -> bool:
-        """Return whether a path that appeared is a folder with files that may be sent."""
-        refusal = self._policy(file.folder).refusal(file.path, is_folder=True)
-        return refusal is None and not is_noise(file.name, is_folder=True) and has_entries(file.path)
+        self._enqueue([*changes.known, *changes.new[:room]], pause_s=self._pause_s)
 
     async def close(self) -> None:
-        """Stop scanning and sending."""
+        """Stop scanning and sending. Later changes have no effect."""
+        self._is_closed = True
         self._scan += 1
         tasks = self._tasks()
         for task in tasks:
@@ -178,7 +171,7 @@ class WorkspaceFeed:
             self._start(pause_s)
 
     def _start(self, pause_s: float) -> None:
-        if self._worker is None or self._worker.done():
+        if not self._is_closed and (self._worker is None or self._worker.done()):
             self._worker = asyncio.create_task(self._work(pause_s))
 
     async def _work(self, pause_s: float) -> None:
@@ -256,7 +249,8 @@ class WorkspaceFeed:
         return {file.folder for file in self._opened()}
 
     def _policy(self, folder: Folder) -> FilePolicy:
-        return self._policies.setdefault(folder.path, FilePolicy(folder.path))
+        policy = self._policies.get(folder.path)
+        return policy or self._policies.setdefault(folder.path, FilePolicy(folder.path))
 
 
 def _updates(batch: Mapping[FolderFile, WorkspaceFile | None]) -> Iterator[WorkspaceUpdate]:

@@ -74,11 +74,10 @@ class WorkspaceFolders:
         holding = [folder for folder in self if path.is_relative_to(folder.path)]
         return max(holding, key=lambda folder: len(folder.path.parts), default=None)
 
-    def file_of(self, uri: str) -> FolderFile | None:
-        """Return the file of a URI in the deepest root that contains it; None if no root does."""
-        path = path_of(uri)
-        folder = self.folder_of(path) if path else None
-        return FolderFile(folder, path) if folder and path else None
+    def file_at(self, path: Path) -> FolderFile | None:
+        """Return a file in the deepest root that contains it; None if no root does."""
+        folder = self.folder_of(path)
+        return FolderFile(folder, path) if folder else None
 
     def home_of(self, path: Path) -> Folder:
         """Return the deepest root that contains a file; of a loose file its own folder, without a name for prompts."""

@@ -4,6 +4,7 @@ import asyncio
 import os
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -383,6 +384,29 @@ async def test_the_files_of_a_folder_are_withdrawn_with_it_and_sent_with_it_alth
         await feed.idle()
         assert sorted(recorder.removed) == ["old/a.py", "old/deep/b.py"]
     assert recorder.sent.keys() == {"old/a.py", "old/deep/b.py", "older.py", "new/a.py", "new/deep/b.py"}
+
+
+async def test_thousands_of_created_files_take_little_of_the_event_loops_time(tmp_path):
+    """Whoever checks out a branch goes on typing. docs/security.md: a turn may use 200 ms of processor time."""
+    write(tmp_path, {"pkg/sub/a.py": "a", ".git/HEAD": "", ".gitignore": "*.log\n/build\n"})
+    feed, _, _ = make_feed(tmp_path)
+    names = [f"pkg/sub/{number}.py" for number in range(5000)] + ["pkg/sub/a.py"]
+    events = [types.FileEvent((tmp_path / name).as_uri(), types.FileChangeType.Created) for name in names]
+    before = time.thread_time()
+    await feed.files_changed(events)
+    assert time.thread_time() - before < 0.2
+    await feed.close()
+
+
+async def test_changes_after_close_send_nothing(tmp_path):
+    write(tmp_path, {"a.py": "a"})
+    feed, _, recorder = make_feed(tmp_path)
+    changes = asyncio.create_task(feed.files_changed([changed(tmp_path / "a.py")]))
+    await asyncio.sleep(0)  # the changes' thread has started
+    await feed.close()
+    await changes
+    await feed.idle()
+    assert recorder.messages == []
 
 
 async def test_a_closed_document_is_sent_as_it_is_on_disk(tmp_path):

@@ -1,0 +1,66 @@
+"""Reads from a client's events which files on disk the engine must get again, lose or get for the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsprotocol import types
+
+from lsp_server.documents.file_policy import FilePolicy, is_noise, is_rule_file
+from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of
+from lsp_server.documents.workspace_search import has_entries
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """What events of files on disk mean for the engine.
+
+    Attributes:
+        needs_scan: Whether the workspace must be searched: an ignore file changed, or a folder with files appeared. A
+            client may not report the files in it.
+        known: Files that the engine has and that changed or are gone, alone or with their folder.
+        new: Files that the engine may get.
+    """
+
+    needs_scan: bool
+    known: tuple[FolderFile, ...] = ()
+    new: tuple[FolderFile, ...] = ()
+
+
+def read_changes(
+    events: Sequence[types.FileEvent],
+    folders: WorkspaceFolders,
+    policy: Callable[[Folder], FilePolicy],
+    sent: frozenset[FolderFile],
+) -> FileChanges:
+    """Return what events mean. It may run on a thread: whoever checks out a branch causes thousands of them.
+
+    Args:
+        events: The client's events.
+        folders: The workspace folders.
+        policy: Returns the policy that decides on a folder's files.
+        sent: Files that the engine has.
+    """
+    paths = {path: event.type for event in events if (path := path_of(event.uri))}
+    files = {file: kind for path, kind in paths.items() if (file := folders.file_at(path))}
+    created = [file for file, kind in files.items() if kind is types.FileChangeType.Created]
+    is_rule_changed = any(map(is_rule_file, paths))  # a repository's may lie above its folder
+    if is_rule_changed or any(_is_new_folder(file, policy) for file in created):
+        return FileChanges(needs_scan=True)
+    deleted = {file.path for file, kind in files.items() if kind is types.FileChangeType.Deleted}
+    new = [file for file in files if file not in sent and not is_noise(file.name)]
+    return FileChanges(needs_scan=False, known=(*sent.intersection(files), *_below(deleted, sent)), new=tuple(new))
+
+
+def _is_new_folder(file: FolderFile, policy: Callable[[Folder], FilePolicy]) -> bool:
+    """Return whether a path that appeared is a folder with files that may be sent."""
+    if not has_entries(file.path) or is_noise(file.name, is_folder=True):
+        return False
+    return policy(file.folder).refusal(file.path, is_folder=True) is None
+
+
+def _below(paths: set[Path], files: Iterable[FolderFile]) -> list[FolderFile]:
+    """Return the files in folders that are among some paths."""
+    return [file for file in files if paths and not paths.isdisjoint(file.path.parents)]
