@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from lsprotocol import types
 
 from lsp_server.client_settings import ClientSettings
 from lsp_server.documents.workspace_feed import WorkspaceFeed
-from lsp_server.documents.workspace_folders import WorkspaceFolders
+from lsp_server.documents.workspace_folders import WorkspaceFolders, path_of
 from lsp_server.engine.link import EngineLink
-from lsp_server.settings.config import PROJECT_FILE
+from lsp_server.settings.config import PROJECT_FILE, user_file
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.telemetry.schema import usable_store_path
+from lsp_server.workspace_reader import real_path
 
 
 class WorkspaceChanges:
@@ -76,7 +78,7 @@ class WorkspaceChanges:
 
     async def change_files(self, params: types.DidChangeWatchedFilesParams) -> None:
         """Handle changes of files on disk."""
-        if any(change.uri.endswith(f"/{PROJECT_FILE}") for change in params.changes):
+        if _any_has_settings(params.changes):
             before = self._settings.now
             self._settings.load()
             await self._settings_changed(before)
@@ -107,3 +109,11 @@ class WorkspaceChanges:
                 await self._recorder.switch(usable_store_path() if self._is_recording else None)
             self._quiet.update()
             await self._engine.use(self._settings.now)
+
+
+def _any_has_settings(changes: Sequence[types.FileEvent]) -> bool:
+    """Return whether a file that changed is a project's settings file, or the user's own or the one it links to."""
+    paths = {user_file(), real_path(user_file())}
+    names = tuple(f"/{name}" for name in (PROJECT_FILE, *(path.name for path in paths)))
+    likely = [change.uri for change in changes if change.uri.endswith(names)]  # `path_of` is slow for thousands
+    return any(uri.endswith(f"/{PROJECT_FILE}") or path_of(uri) in paths for uri in likely)

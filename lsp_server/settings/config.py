@@ -79,7 +79,7 @@ def read_file(path: Path, project: Path | None) -> tuple[Source | None, list[str
     """
     try:
         content = read_inside(project, path, _MAX_FILE_BYTES) if project else read_named(path, _MAX_FILE_BYTES)
-        return Source(str(path), tomllib.loads(content.decode("utf-8")), trusted=project is None), []
+        return Source(str(path), tomllib.loads(content.decode("utf-8-sig")), trusted=project is None), []
     except FileNotFoundError:
         return None, []
     except RecursionError:

@@ -6,6 +6,7 @@ import psutil
 import pytest
 from lsprotocol import types
 
+from lsp_server.empty_reason import EmptyReason
 from lsp_server.telemetry.schema import open_store, store_path
 from tests.lsp_server.real_client import steps
 
@@ -57,6 +58,24 @@ async def test_the_users_file_is_read_again_when_a_folder_is_added_and_applies_a
     recorded = store.execute("SELECT count(*) FROM suggestions").fetchone()
     store.close()
     assert recorded == (0,)
+
+
+@pytest.mark.parametrize("saved", ["config/draftline/config.toml", "dotfiles/draftline.toml"])
+async def test_the_users_file_applies_as_soon_as_the_editor_saves_it_or_the_file_that_it_links_to(
+    paced, start_client, runtime, saved
+):
+    for folder in ("config/draftline", "dotfiles"):
+        (runtime / folder).mkdir(parents=True)
+    (runtime / "dotfiles/draftline.toml").write_text("")
+    (runtime / "config/draftline/config.toml").symlink_to(runtime / "dotfiles/draftline.toml")
+    client = await start_client()
+    await client.ready()
+    client.open(URI, "x =")
+    (runtime / saved).write_text("trigger = 'manual'\n")
+    named = types.TextDocumentIdentifier((runtime / saved).as_uri())
+    client.lsp.text_document_did_save(types.DidSaveTextDocumentParams(named))
+    await client.until(lambda: client.statuses[-1].quiet == EmptyReason.MANUAL.sentence)
+    assert await client.complete(URI, 0, 3) == []
 
 
 @pytest.mark.parametrize("by_file", [False, True])

@@ -73,6 +73,14 @@ def test_a_malformed_file_is_reported_and_the_other_sources_apply(tmp_path):
     assert "config.toml" in problems[0]
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
+    """Windows PowerShell 5 writes one."""
+    for name, text in (("config.toml", "max_tokens = 5\r\n"), (PROJECT_FILE, "debounce_ms = 7\r\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8-sig")
+    settings, problems = load(tmp_path / "config.toml", [tmp_path], [])
+    assert (settings.max_tokens, settings.debounce_ms, problems) == (5, 7, [])
+
+
 @pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "pipe", "real.toml"])
 def test_defect_6_a_projects_file_that_is_a_link_is_reported_and_ignored(tmp_path, target):
     """A link to a device would fill the memory, and a link to a pipe would block the server."""
