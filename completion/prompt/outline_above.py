@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import OrderedDict
 
 from completion.errors import ParseLimitError
@@ -15,7 +16,10 @@ MAX_HEAD_CHARACTERS = 200
 """Maximum number of characters in a head after its indentation; a longer line is cut."""
 
 _NO_HEADS = ("#", "//", "/*", "*", ")", "]", "}", "@")
-
+_BRACE = re.compile(r"\{\s*(?:$|//|/\*)")
+_LABEL = re.compile(
+    r"case\s.*:|(?:default|(?:public|private|protected|signals|Q_SIGNALS)(?:\s+(?:slots|Q_SLOTS))?)\s*:"
+)
 
 _CACHE_SIZE = 16
 """Number of outlines in the cache; the window moves in steps, so one outline serves many keystrokes."""
@@ -56,7 +60,7 @@ def outline_above(above: str, below: str, language: str, parsing: Parsing = IN_P
     Returns:
         Whole lines with their line ends; "" for no lines.
     """
-    heads = _open_heads(above, _indent(below))
+    heads = _open_heads(above, below)
     room = MAX_CHARACTERS - sum(map(len, heads))
     kept: list[str] = []
     for statement in reversed(_import_statements(above, language, parsing)):
@@ -79,23 +83,46 @@ def _import_statements(above: str, language: str, parsing: Parsing) -> list[str]
         return []
 
 
-def _open_heads(above: str, indent: int) -> list[str]:
-    """Return the heads of the scopes around an indentation, the outermost first."""
+def _open_heads(above: str, below: str) -> list[str]:
+    """Return the heads of the scopes around a line, the outermost first; a brace on its own line follows its head."""
     heads: list[str] = []
-    room = MAX_CHARACTERS
+    room, indent, lower = MAX_CHARACTERS, _indent(below), _second_line(below.strip())
     for line in reversed(above.splitlines(keepends=True)):
-        if indent == 0:
+        if indent == 0 and not lower:
             break
-        text = line.strip()
-        if text and not text.startswith(_NO_HEADS) and _indent(line) < indent:
-            longest = _indent(line) + MAX_HEAD_CHARACTERS
-            head = line if len(line) <= longest else line[: longest - 1] + "\n"
-            room -= len(head)
-            if room < 0:
-                break
-            heads.append(head)
-            indent = _indent(line)
+        text, column = line.strip(), _indent(line)
+        if not text or column > indent or (column == indent and not lower):
+            continue
+        if column == indent and _is_outside(text, lower):
+            lower = ""
+            continue
+        if text.startswith(_NO_HEADS) or (column == indent and _LABEL.match(lower) and _LABEL.match(text)):
+            continue
+        head = _cut(line, column + MAX_HEAD_CHARACTERS)
+        room -= len(head)
+        if room < 0:
+            break
+        heads.append(head)
+        indent, lower = column, _second_line(text)
     return heads[::-1]
+
+
+def _second_line(text: str) -> str:
+    """Return the text if it is a brace or a label, whose scope is opened by another line at its column; else ""."""
+    return text if _BRACE.match(text) or _LABEL.match(text) else ""
+
+
+def _is_outside(text: str, lower: str) -> bool:
+    """Return whether a line above a brace or a label, at its column, shows that no line there opens their scope."""
+    if text.startswith("}"):
+        return True
+    if _BRACE.match(lower):
+        return text.endswith(("{", ";"))
+    return not (text.endswith("{") or _LABEL.match(text) or text.startswith(_NO_HEADS))
+
+
+def _cut(line: str, length: int) -> str:
+    return line if len(line) <= length else line[: length - 1] + "\n"
 
 
 def _indent(line: str) -> int:

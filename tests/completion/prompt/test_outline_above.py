@@ -70,6 +70,96 @@ def test_imports_and_heads(language, above, below, outline):
     assert outline_above(above, below, language) == outline
 
 
+CSHARP = """namespace Shop
+{
+    public class Cart : ICart
+    {
+        private int count;
+
+        public decimal Total(IList<Item> items,
+                             decimal rate)
+        {
+            Check(items);
+            foreach (var item in items)
+            { // each
+"""
+CSHARP_OUTLINE = """namespace Shop
+{
+    public class Cart : ICart
+    {
+        public decimal Total(IList<Item> items,
+        {
+            foreach (var item in items)
+            { // each
+"""
+BARE_BRACES = """int f(
+    int a
+)
+{
+    g();
+    {
+        int rows[] =
+        {
+            {
+                1,
+            },
+            {
+"""
+BARE_BRACES_OUTLINE = """int f(
+{
+    {
+        int rows[] =
+        {
+            {
+"""
+QT = """class Parser : public Base {
+public:
+    Parser();
+private slots:
+    void run()
+    {
+        done();
+    }
+
+    void stop(int rows) {
+        switch (rows)
+        {
+        case 1:
+            go();
+            break;
+        case 2: {
+"""
+QT_OUTLINE = """class Parser : public Base {
+private slots:
+    void stop(int rows) {
+        switch (rows)
+        {
+        case 2: {
+"""
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "outline"),
+    [
+        (CSHARP, "                sum += item.Price;", CSHARP_OUTLINE),
+        ("int f(int a)\n", "{", "int f(int a)\n"),
+        ("int f(int a)\n{\n}\n", "{", ""),
+        ("f(\n    a\n);\n{\n", "    int b;", "{\n"),
+        (BARE_BRACES, "                2,", BARE_BRACES_OUTLINE),
+        (QT, "            go();", QT_OUTLINE),
+        ("func f() {\n\tselect {\n\tcase <-a:\n", "\t\tgo()", "func f() {\n\tselect {\n\tcase <-a:\n"),
+        ("a: {\n    b: 1\n}\ndefault: {\n", "    b: 2", "default: {\n"),
+        ("kind: b\npublic:\n", "    c: 2", "public:\n"),
+    ],
+    ids=[
+        "after each head", "first in the window", "after another function", "after a call", "without a head",
+        "labels of a class and a switch", "cases of Go", "a key named like a label", "a key without braces",
+    ],
+)  # fmt: skip
+def test_a_brace_or_label_at_the_column_of_its_head_does_not_hide_the_head(above, below, outline):
+    assert outline_above(above, below, "plaintext") == outline
+
+
 def test_an_outline_is_bounded_and_keeps_the_last_imports():
     above = "".join(f"import module_{number}\n" for number in range(500))
     outline = outline_above(above, "x = 1", "python")
