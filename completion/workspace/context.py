@@ -140,11 +140,9 @@ class WorkspaceContext:
             budget_tokens: Approximate number of tokens for all snippets; similar code and recent edits get at most
                 half of it.
         """
-        found = self._imports(request.prefix[:_IMPORT_CHARACTERS], request.language)
         key = ChoiceKey(
             path=request.path,
-            imported=found.names,
-            modules=found.modules,
+            imports=self._imports(request.prefix[:_IMPORT_CHARACTERS], request.language),
             above=request.prefix[: request.prefix.rfind("\n") + 1],
             suffix=request.suffix,
             budget_tokens=budget_tokens,
@@ -156,7 +154,7 @@ class WorkspaceContext:
     def _imports(self, head: str, language: str) -> Imports:
         """Return the imports in a document's head; the last result is cached."""
         if self._last_imports is None or self._last_imports[:2] != (head, language):
-            found = Imports(frozenset(), frozenset())
+            found = Imports()
             with suppress(ParseLimitError):
                 found = self.parsing(imports, head, language)
             self._last_imports = head, language, found

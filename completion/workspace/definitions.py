@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from completion.syntax.file_endings import language_of
 from completion.syntax.trees import parse
 from completion.workspace.outlines import outline, text_of, whole_lines
 
@@ -38,6 +40,8 @@ _IMPORTS = frozenset(
     {"import_statement", "import_from_statement", "use_declaration", "import_declaration", "preproc_include"}
 )
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
+_QUOTED_PATH = re.compile(r"""["'`<]([^"'`<>\s]+)["'`>]""")
+_PACKAGES = re.compile(r"\b\w+\.(?=\w)")  # in a dotted name, only the last part names the file
 _MAX_CONTAINERS = 100  # maximum number of nodes around a definition
 
 
@@ -73,11 +77,13 @@ class Imports:
 
     Attributes:
         names: All words: names, aliases, modules and parts of paths.
-        modules: Words of statements that import a whole module, such as `import * as a from "./b"` or `import a`.
+        files: Possible names of imported files and folders: the last parts of quoted paths, and words outside quotes.
+        modules: The files of statements that import a whole module, such as `import * as a from "./b"` or `import a`.
     """
 
-    names: frozenset[str]
-    modules: frozenset[str]
+    names: frozenset[str] = frozenset()
+    files: frozenset[str] = frozenset()
+    modules: frozenset[str] = frozenset()
 
 
 def imports(text: str, language: str) -> Imports:
@@ -85,8 +91,20 @@ def imports(text: str, language: str) -> Imports:
     statements = import_statements(text, language)
     whole = [line for line in statements if "{" not in line and not line.startswith("from ")]
     return Imports(
-        *(frozenset(word for line in lines for word in _WORD.findall(line)) for lines in (statements, whole))
+        frozenset(word for line in statements for word in _WORD.findall(line)),
+        *(frozenset(name for line in lines for name in _file_names(line, language)) for lines in (statements, whole)),
     )
+
+
+def _file_names(statement: str, language: str) -> Iterator[str]:
+    """Yield the last part of each quoted path, with and without a known ending, and the words outside quotes."""
+    for path in _QUOTED_PATH.findall(statement):
+        name = posixpath.basename(path.rstrip("/"))
+        yield name
+        if language_of(name):
+            yield posixpath.splitext(name)[0]
+    unquoted = _QUOTED_PATH.sub(" ", statement)
+    yield from _WORD.findall(_PACKAGES.sub("", unquoted) if language == "python" else unquoted)
 
 
 def import_statements(text: str, language: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass
 
+from completion.workspace.definitions import Imports
 from completion.workspace.similar_snippets import words_of
 
 BLOCK_LINES = 16
@@ -13,8 +14,9 @@ BLOCK_LINES = 16
 IMPORTED_SCORE = 4.0
 """Score of a definition whose name or file the document imports."""
 
-_UNUSED_SO_FAR, _NEAR, _SAME_STEM = 1.0, 1.5, 1.0
+_UNUSED_SO_FAR, _NEAR, _IMPORTED_FILE = 1.0, 1.5, 1.0
 _MAX_DEFINERS = 3  # files that define a name; more make the name ambiguous
+_NAMED_BY_FOLDER = frozenset({"index", "mod", "__init__"})
 _SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 
 
@@ -24,16 +26,14 @@ class ChoiceKey:
 
     Attributes:
         path: Path of the document.
-        imported: Words of the document's imports.
-        modules: Words of imports that import whole modules.
+        imports: Words of the document's imports.
         above: Lines above the cursor's line.
         suffix: Text after the cursor.
         budget_tokens: Approximate number of tokens for all snippets.
     """
 
     path: str
-    imported: frozenset[str]
-    modules: frozenset[str]
+    imports: Imports
     above: str
     suffix: str
     budget_tokens: int
@@ -45,16 +45,14 @@ class DocumentWords:
 
     Attributes:
         path: Path of the document.
-        imported: Words of the document's imports.
-        modules: Words of imports that import whole modules.
+        imports: Words of the document's imports.
         words: All words.
         near: Words near the cursor.
         used: Words outside imports.
     """
 
     path: str
-    imported: frozenset[str]
-    modules: frozenset[str]
+    imports: Imports
     words: frozenset[str]
     near: frozenset[str]
     used: frozenset[str]
@@ -62,18 +60,18 @@ class DocumentWords:
     @classmethod
     def of(cls, key: ChoiceKey) -> DocumentWords:
         """Return the words of the document that a choice is for."""
-        imported, near = key.imported, words_of(_surroundings(key.above))
-        words = imported | words_of(key.above + key.suffix)
-        body = _without_imports(key.above) + key.suffix
-        return cls(key.path, imported, key.modules, words, near, words_of(body))
+        words = key.imports.names | words_of(key.above + key.suffix)
+        near = words_of(_surroundings(key.above))
+        used = words_of(_without_imports(key.above) + key.suffix)
+        return cls(key.path, key.imports, words, near, used)
 
     def imports_file(self, path: str) -> bool:
         """Return whether an import names the file."""
-        return _stem(path) in self.imported
+        return not _names_of(path).isdisjoint(self.imports.files)
 
     def imports_all_of(self, path: str) -> bool:
         """Return whether an import makes all definitions of the file available."""
-        return _stem(path) in self.modules
+        return not _names_of(path).isdisjoint(self.imports.modules)
 
     @property
     def names_only(self) -> bool:
@@ -93,15 +91,20 @@ class DocumentWords:
         if definers > _MAX_DEFINERS and not fits:
             return 0.0
         score = _NEAR if name in self.near else 0.0
-        if name in self.imported:
+        if name in self.imports.names:
             score += IMPORTED_SCORE + (_UNUSED_SO_FAR if name not in self.used else 0.0)
         elif not fits and not same_folder:
             return 0.0
-        return (score + (_SAME_STEM if fits else 0.0)) / definers
+        return (score + (_IMPORTED_FILE if fits else 0.0)) / definers
 
 
-def _stem(path: str) -> str:
-    return posixpath.splitext(posixpath.basename(path))[0]
+def _names_of(path: str) -> set[str]:
+    """Return the names that imports use for a file; a package of Go is named by its folder, without its tests."""
+    folder, name = posixpath.split(path)
+    if folder and name.endswith(".go"):
+        return set() if name.endswith("_test.go") else {posixpath.basename(folder)}
+    stem = posixpath.splitext(name)[0].removesuffix(".d")
+    return {name, stem, posixpath.basename(folder)} if stem in _NAMED_BY_FOLDER else {name, stem}
 
 
 def _without_imports(text: str) -> str:

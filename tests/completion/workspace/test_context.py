@@ -11,6 +11,7 @@ from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from completion.workspace import context as workspace_context
 from completion.workspace.context import WorkspaceContext, edited_region
 from completion.workspace.definitions import definitions, imports
+from completion.workspace.document_words import ChoiceKey, DocumentWords
 from completion.workspace.secret_files import is_secret
 
 
@@ -91,6 +92,51 @@ def test_a_script_file_shows_the_imported_definitions(statement, shown):
     files = workspace(**{"p/a.ts": "export function wanted(x) { return x; }\nexport function other() {}\n"})
     request = CompletionRequest(f"{statement}\n\nconst x = wanted(", language="typescript", path="p/c.ts")
     assert [piece.text for piece in files.choose(request, 100)] == [shown]
+
+
+TEXTS = {
+    "python": ("def open_db(path):\n    return path\n", "def open_db(path):"),
+    "typescript": ("export function openDb(path) { return path; }\n", "function openDb(path)"),
+    "rust": ("pub fn open_db(path: &str) {}\n", "pub fn open_db(path: &str)"),
+    "go": ("package store\n\nfunc OpenDB(path string) {\n}\n", "func OpenDB(path string)"),
+    "c": ("int open_db(const char *path);\n", "int open_db(const char *path);"),
+}
+WHOLE_MODULES = [
+    ("typescript", 'import * as api from "../user-api";', "lib/user-api.ts"),
+    ("typescript", 'import api from "../lib/user.api.js";', "lib/user.api.ts"),
+    ("typescript", 'import * as api from "../api/";', "api/index.ts"),
+    ("typescript", 'import * as api from "../api";', "api/index.d.ts"),
+    ("python", "from app import store", "app/store/__init__.py"),
+    ("python", "import app.store", "app/store/__init__.py"),
+    ("rust", "use crate::store;", "src/store/mod.rs"),
+    ("go", 'package main\n\nimport (\n\t"fmt"\n\n\t"a.com/app/store"\n)', "store/db.go"),
+    ("go", 'package main\n\nimport "a.com/store"', "store.go"),
+    ("c", '#include "my-store.h"', "include/my-store.h"),
+    ("c", "#include <lib/my-store.h>", "include/my-store.h"),
+]
+
+
+@pytest.mark.parametrize(("language", "statement", "path"), WHOLE_MODULES, ids=[row[2] for row in WHOLE_MODULES])
+def test_a_file_is_imported_by_any_name_that_its_language_has_for_it(language, statement, path):
+    text, outline = TEXTS[language]
+    request = CompletionRequest(f"{statement}\n\nvalue = ", language=language, path="cmd/main")
+    assert [(piece.path, piece.text) for piece in workspace(**{path: text}).choose(request, 200)] == [(path, outline)]
+
+
+@pytest.mark.parametrize(
+    ("language", "statement", "path"),
+    [
+        ("typescript", 'import * as users from "../api/users";', "api/index.ts"),
+        ("typescript", 'import * as api from "../user.service";', "lib/service.ts"),
+        ("python", "from app.store import connect", "app/__init__.py"),
+        ("go", 'package main\n\nimport "a.com/app/store/sqlite"', "store/db.go"),
+        ("go", 'package main\n\nimport "a.com/app/store"', "store/db_test.go"),
+        ("go", 'package main\n\nimport "errors"', "net/errors.go"),
+    ],
+)
+def test_only_the_last_part_of_a_path_names_a_file(language, statement, path):
+    key = ChoiceKey("cmd/main", imports(statement, language), f"{statement}\n\n", "", 200)
+    assert not DocumentWords.of(key).imports_file(path)
 
 
 def test_the_choice_stays_the_same_while_a_line_is_typed():
