@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from tree_sitter import Node
 
 _MAX_MEMBER_CHARACTERS = 200  # maximum characters of a member, and of a type without public members that is shown whole
 _PRIVATE = re.compile(r"(?:(?:static|async|readonly|final|get|set)\s+)*(?:private\b|#\w|def _(?!_)|_(?!_)\w*\s*[:=])")
+_CALLED_AS = re.compile(r"@(?:[\w.]*property|staticmethod|classmethod)$")  # decorators that change how a method is used
+_SETTER = re.compile(r"\.(?:setter|deleter)$")  # of a property that the outline has
+_OPEN_DECORATORS = re.compile(r"(?:\n *@[\w.]+)+$")
 _LOOSE = re.compile(r"(?<=[(\[]) | (?=[)\]])|,(?= ?[)\]])")
 _COMMENT_START = re.compile(r"^[ \t]*(?://[^\n]*\n|/\*)", re.MULTILINE)
 _COMMENT_END = re.compile(r"\*/[ \t]*\n")
@@ -37,11 +41,14 @@ def outline(node: Node) -> str:
 
 
 def whole_lines(text: str, length: int) -> str:
-    """Return the whole lines of a text that fit into `length` characters; cut a longer first line."""
+    """Return the whole lines of a text that fit into `length` characters, without decorators at their end.
+
+    A longer first line is cut.
+    """
     if len(text) <= length:
         return text
     cut = text.rfind("\n", 0, length)
-    return text[: cut if cut > 0 else length]
+    return _OPEN_DECORATORS.sub("", text[:cut]) if cut > 0 else text[:length]
 
 
 def text_of(node: Node) -> str:
@@ -82,21 +89,42 @@ def _members(owner: Node, body: Node) -> list[str]:
     """Return the signatures and fields of a class, struct, trait or interface, without private ones."""
     if body.type == "ordered_field_declaration_list":  # of a tuple struct, which is short
         return []
-    inherent = owner.type == "impl_item" and owner.child_by_field_name("trait") is None
-    hidden_by_default = inherent or owner.type == "struct_item"  # in Rust
     lines = []
-    for child in body.named_children:
-        member = child.named_children[-1] if child.type == "decorated_definition" and child.named_children else child
-        if "comment" in member.type or member.type == "attribute_item" or _is_docstring(member):
-            continue
-        if hidden_by_default and not any(part.type == "visibility_modifier" for part in member.named_children):
-            continue
+    for member, mark in _marked_members(owner, body):
         inner = None if member.type == "enum_variant" else member.child_by_field_name("body")
-        line = _one_line(_head(member, inner))
-        if not _PRIVATE.match(line) and len(line) <= _MAX_MEMBER_CHARACTERS:
-            lines.append("    " + line)
+        line = "" if _is_remark(member) else _one_line(_head(member, inner))
+        if line and not _PRIVATE.match(line) and len(line) <= _MAX_MEMBER_CHARACTERS:
+            lines.append("    " + mark + line)
     return lines
 
 
-def _is_docstring(member: Node) -> bool:
-    return member.type == "expression_statement" and any(child.type == "string" for child in member.named_children)
+def _marked_members(owner: Node, body: Node) -> Iterator[tuple[Node, str]]:
+    """Yield the members that are not hidden by a label or by default, each with the text that its line begins with."""
+    access = "private" if owner.type == "class_specifier" else "public"  # of C++, which has labels
+    for child in body.named_children:
+        if child.type == "access_specifier":
+            access = text_of(child)
+        elif child.type == "enum_body_declarations":  # of Java, after the constants
+            yield from ((each, "") for each in child.named_children if each.type != "constructor_declaration")
+        elif child.type == "decorated_definition":
+            *decorators, member = child.named_children
+            marks = [text_of(each) for each in decorators]
+            if not any(_SETTER.search(mark) for mark in marks):
+                yield member, "".join(f"{mark}\n    " for mark in marks if _CALLED_AS.match(mark))
+        elif access != "private" and not _is_hidden_by_default(owner, child):
+            yield child, "protected: " if access == "protected" else ""
+
+
+def _is_hidden_by_default(owner: Node, member: Node) -> bool:
+    """Return whether Rust hides a member because it is not marked as public."""
+    inherent = owner.type == "impl_item" and owner.child_by_field_name("trait") is None
+    if not inherent and owner.type != "struct_item":
+        return False
+    return not any(part.type == "visibility_modifier" for part in member.named_children)
+
+
+def _is_remark(member: Node) -> bool:
+    """Return whether a part of a body is a comment, an attribute of the next member or a docstring."""
+    if member.type == "expression_statement":
+        return any(child.type == "string" for child in member.named_children)
+    return "comment" in member.type or member.type == "attribute_item"

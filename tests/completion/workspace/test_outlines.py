@@ -60,8 +60,50 @@ class Table(Base):
     @property
     def rows(self): return self._rows
 
+    @rows.setter
+    def rows(self, rows): self._rows = rows
+
+    @classmethod
+    @traced("load")
+    def load(cls, path): return cls(path)
+
     def _find(self): pass
 '''
+
+CPP = """
+class Box {
+  int secret_;
+  void hidden();
+ public:
+  explicit Box(int w);
+  int width() const { return width_; }
+ protected:
+  virtual void draw();
+ private:
+  int width_;
+  void recompute();
+};
+struct Pair {
+  int first;
+private:
+  int second;
+};
+class Key { int value; };
+"""
+
+JAVA = """
+public enum Level {
+    LOW(1), HIGH(10) { int weight() { return 2; } };
+
+    private final int weight;
+    // why
+    Level(int weight) { this.weight = weight; }
+
+    public int weight() { return weight; }
+    public static Level of(int weight) { return LOW; }
+}
+enum Mark { ONE; Mark(int... x) {} }
+"""
 
 SHOWN = [
     ("rust", RUST, "Table", ("pub struct Table<'a>\n    pub rows: u8\nimpl Iterator for Table<'_>\n"
@@ -77,7 +119,15 @@ SHOWN = [
     ("typescript", SCRIPT, "double", "double = (a: number) => a * 2"),
     ("typescript", SCRIPT, "Options", 'type Options = {\n  a: string\n  b: "x // y"\n}'),
     ("python", PYTHON, "Table", ("class Table(Base):\n    size: int = 1\n"
-     "    def __init__(self, a, *, b=1) -> None:\n    def rows(self):")),
+     "    def __init__(self, a, *, b=1) -> None:\n    @property\n    def rows(self):\n"
+     "    @classmethod\n    def load(cls, path):")),
+    ("cpp", CPP, "Box", ("class Box\n    explicit Box(int w);\n    int width() const\n"
+     "    protected: virtual void draw();")),
+    ("cpp", CPP, "Pair", "struct Pair\n    int first;"),
+    ("cpp", CPP, "Key", "class Key { int value; }"),
+    ("java", JAVA, "Level", ("public enum Level\n    LOW(1)\n    HIGH(10)\n    public int weight()\n"
+     "    public static Level of(int weight)")),
+    ("java", JAVA, "Mark", "enum Mark\n    ONE"),
 ]  # fmt: skip
 
 
@@ -91,6 +141,12 @@ def test_a_long_type_without_public_members_is_shown_as_its_head():
     body = "\n".join(f"    def _step_{i}(self):\n        return {i}\n" for i in range(9))
     (found,) = definitions(f"class Machine(Base):\n{body}", "python")
     assert found.outline == "class Machine(Base):"
+
+
+def test_an_outline_is_not_cut_between_a_decorator_and_its_method():
+    fields = "".join(f"    field_{number:02}: int\n" for number in range(20))
+    (found,) = definitions(f"class A:\n{fields}    @property\n    def rows(self): return 1\n", "python")
+    assert found.outline == f"class A:\n{fields}".rstrip("\n")
 
 
 def test_modules_compiled_only_for_tests_have_no_definitions():
