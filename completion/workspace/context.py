@@ -177,11 +177,12 @@ class WorkspaceContext:
         scored.sort(key=lambda row: (-row[0], row[1], row[2]))
         chosen = _ChosenOutlines(budget)
         for _, path, index, definition in scored:
-            chosen.add(path, index, definition.outline)
+            chosen.add(path, index, definition.outline, definition.outline)
         chosen.reserve(chosen.budget // 2)
         for path in self._related(document):
             for index, definition in enumerate(self.files[path].definitions):
-                chosen.add(path, index, definition.outline.partition("\n")[0][:MAX_HEAD_CHARACTERS])
+                head = definition.outline.partition("\n")[0][:MAX_HEAD_CHARACTERS]
+                chosen.add(path, index, definition.outline, head)
         return chosen.pieces()
 
     def _related(self, document: DocumentWords) -> list[str]:
@@ -234,19 +235,19 @@ class _ChosenOutlines:
 
     Attributes:
         budget: Characters remaining.
-        chosen: Outlines by path and by index of the definition in its file.
+        chosen: The text shown for each outline, and the index of its definition in the file, by path and by outline.
     """
 
     budget: int
-    chosen: dict[str, dict[int, str]] = field(default_factory=dict)
+    chosen: dict[str, dict[str, tuple[int, str]]] = field(default_factory=dict)
 
-    def add(self, path: str, index: int, text: str) -> None:
-        """Add a definition unless it is present or does not fit."""
+    def add(self, path: str, index: int, outline: str, text: str) -> None:
+        """Add the text for an outline, unless it does not fit or the outline is present, perhaps by another name."""
         size = len(text) + 1 + (0 if path in self.chosen else len(path) + 4)
-        if size > self.budget or not text or index in self.chosen.get(path, {}):
+        if size > self.budget or not text or outline in self.chosen.get(path, {}):
             return
         self.budget -= size
-        self.chosen.setdefault(path, {})[index] = text
+        self.chosen.setdefault(path, {})[outline] = index, text
 
     def reserve(self, characters: int) -> None:
         """Reduce the budget."""
@@ -255,7 +256,7 @@ class _ChosenOutlines:
     def pieces(self) -> list[ContextFile]:
         """Return one snippet for each file, with definitions in the file's order; the most useful file is last."""
         return [
-            ContextFile(path, "\n".join(text for _, text in sorted(texts.items())))
+            ContextFile(path, "\n".join(text for _, text in sorted(texts.values())))
             for path, texts in reversed(self.chosen.items())
         ]
 

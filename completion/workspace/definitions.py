@@ -20,8 +20,8 @@ _CONTAINERS = frozenset(
     {
         "export_statement", "decorated_definition", "namespace_definition", "template_declaration", "mod_item",
         "linkage_specification", "declaration_list", "preproc_ifdef", "preproc_if", "ambient_declaration",
-        "type_declaration", "const_declaration", "var_declaration", "preproc_else", "internal_module", "module",
-        "statement_block", "if_statement", "try_statement", "block",
+        "type_declaration", "const_declaration", "var_declaration", "var_spec_list", "preproc_else", "internal_module",
+        "module", "statement_block", "if_statement", "try_statement", "block",
     }
 )  # fmt: skip
 _DEFINITIONS = frozenset(
@@ -33,12 +33,16 @@ _DEFINITIONS = frozenset(
         "type_item", "const_item", "static_item", "macro_definition", "method_declaration", "type_spec", "const_spec",
         "var_spec", "struct_specifier", "class_specifier", "enum_specifier", "type_definition", "preproc_def",
         "preproc_function_def", "variable_declarator", "assignment", "function_signature", "declaration",
+        "type_alias_statement", "type_alias", "alias_declaration", "concept_definition", "union_item",
+        "union_specifier", "annotation_type_declaration",
     }
 )  # fmt: skip
 _WRAPPERS = frozenset({"lexical_declaration", "variable_declaration", "expression_statement"})
 _IMPORTS = frozenset(
     {"import_statement", "import_from_statement", "use_declaration", "import_declaration", "preproc_include"}
 )
+_PATTERNS = frozenset({"pattern_list", "tuple_pattern", "list_pattern"})
+_BARE_DECLARATORS = frozenset({"parenthesized_declarator", "reference_declarator"})  # without a named field
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
 _QUOTED_PATH = re.compile(r"""["'`<]([^"'`<>\s]+)["'`>]""")
 _PACKAGES = re.compile(r"\b\w+\.(?=\w)")  # in a dotted name, only the last part names the file
@@ -63,11 +67,10 @@ def definitions(text: str, language: str) -> tuple[Definition, ...]:
         return ()
     outlines: dict[str, str] = {}
     for node in _walk(tree.root_node):
-        name = _name(node)
-        if name is None or len(outlines.get(name, "")) > MAX_OUTLINE_CHARACTERS:
-            continue
-        if "require(" not in text_of(node)[:MAX_OUTLINE_CHARACTERS]:
-            outlines[name] = "\n".join(filter(None, (outlines.get(name), outline(node))))
+        names = [name for name in _names(node) if len(outlines.get(name, "")) <= MAX_OUTLINE_CHARACTERS]
+        if names and "require(" not in text_of(node)[:MAX_OUTLINE_CHARACTERS]:
+            shown = outline(node)[: MAX_OUTLINE_CHARACTERS + 1]  # enough to see that it is too long
+            outlines |= {name: "\n".join(filter(None, (outlines.get(name), shown))) for name in names}
     return tuple(Definition(name, whole_lines(whole, MAX_OUTLINE_CHARACTERS)) for name, whole in outlines.items())
 
 
@@ -136,14 +139,25 @@ def _is_for_tests(node: Node) -> bool:
     return attribute is not None and attribute.type == "attribute_item" and "cfg(test)" in text_of(attribute)
 
 
-def _name(node: Node) -> str | None:
-    """Return the name of a definition; for an implementation block, the name of the type."""
+def _names(node: Node) -> list[str]:
+    """Return the names that a definition defines; for an implementation block, the name of the type."""
     for field in ("name", "type", "left", "declarator"):
-        inner = node.child_by_field_name(field)
         if field == "type" and node.type != "impl_item":
             continue
-        while inner is not None and (deeper := inner.child_by_field_name("declarator")) is not None:
-            inner = deeper
-        if inner is not None and (match := _WORD.match(text_of(inner))):
-            return match.group()
-    return None
+        targets = [_innermost(each) for each in node.children_by_field_name(field)]
+        parts = [part for each in targets for part in (each.named_children if each.type in _PATTERNS else [each])]
+        names = [match.group() for part in parts if (match := _WORD.match(text_of(part)))]
+        if names:
+            return list(dict.fromkeys(names))
+    return []
+
+
+def _innermost(declarator: Node) -> Node:
+    """Return the name inside the declarators of C and C++, such as `*name[2]`; any other node as it is."""
+    while True:
+        deeper = declarator.child_by_field_name("declarator")
+        if deeper is None and declarator.type in _BARE_DECLARATORS and declarator.named_children:
+            deeper = declarator.named_children[-1]
+        if deeper is None:
+            return declarator
+        declarator = deeper

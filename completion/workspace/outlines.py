@@ -118,7 +118,7 @@ def _marked_members(owner: Node, body: Node) -> Iterator[tuple[Node, str]]:
 def _is_hidden_by_default(owner: Node, member: Node) -> bool:
     """Return whether Rust hides a member because it is not marked as public."""
     inherent = owner.type == "impl_item" and owner.child_by_field_name("trait") is None
-    if not inherent and owner.type != "struct_item":
+    if not inherent and owner.type not in ("struct_item", "union_item"):
         return False
     return not any(part.type == "visibility_modifier" for part in member.named_children)
 

@@ -81,6 +81,18 @@ def test_the_definition_of_an_imported_name_comes_last_within_the_budget():
 
 
 @pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("FIRST, SECOND = 1, 2\n", "FIRST, SECOND = 1, 2"),
+        ("FIRST, SECOND = (\n  1, 2)\n", "FIRST, SECOND = (\n  1, 2)"),
+    ],
+)
+def test_a_definition_of_two_names_is_shown_once(text, shown):
+    request = CompletionRequest("from p.a import FIRST\n\nx = FIRST, SECOND", language="python", path="p/c.py")
+    assert [piece.text for piece in workspace(**{"p/a.py": text}).choose(request, 100)] == [shown]
+
+
+@pytest.mark.parametrize(
     ("statement", "shown"),
     [
         ('import { wanted } from "./a";', "function wanted(x)"),

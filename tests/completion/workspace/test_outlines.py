@@ -125,6 +125,9 @@ SHOWN = [
      "    protected: virtual void draw();")),
     ("cpp", CPP, "Pair", "struct Pair\n    int first;"),
     ("cpp", CPP, "Key", "class Key { int value; }"),
+    ("java", "@interface Route { String path(); int port() default 80; }", "Route",
+     "@interface Route\n    String path();\n    int port() default 80;"),
+    ("rust", "pub union Word { pub whole: u32, real: f32 }", "Word", "pub union Word\n    pub whole: u32"),
     ("java", JAVA, "Level", ("public enum Level\n    LOW(1)\n    HIGH(10)\n    public int weight()\n"
      "    public static Level of(int weight)")),
     ("java", JAVA, "Mark", "enum Mark\n    ONE"),
@@ -135,6 +138,32 @@ SHOWN = [
 def test_an_outline_shows_the_public_parts_of_a_definition(language, text, name, outline):
     found = {definition.name: definition.outline for definition in definitions(text, language)}
     assert found[name] == outline
+
+
+KINDS = [
+    ("python", "type UserId = int\n", ["UserId"]),
+    ("python", "type Pair[T] = tuple[T, T]\n", ["Pair"]),
+    ("python", "A, B = 1, 2\n", ["A", "B"]),
+    ("python", "[A, B] = f()\n", ["A", "B"]),
+    ("c", "typedef int (*compare_fn)(const void *, const void *);", ["compare_fn"]),
+    ("c", "int a, *b[2], (*c[3])(int);", ["a", "b", "c"]),
+    ("c", "union Value { int whole; float real; };", ["Value"]),
+    ("cpp", "using Id = std::uint64_t;", ["Id"]),
+    ("cpp", "template <class T> using Rows = std::vector<T>;", ["Rows"]),
+    ("cpp", "template <class T> concept Shape = requires(T t) { t.area(); };", ["Shape"]),
+    ("cpp", "const std::string &name(int a);", ["name"]),
+    ("go", "package a\n\ntype ID = string\n", ["ID"]),
+    ("go", "package a\n\nvar X, Y = 1, 2\n", ["X", "Y"]),
+    ("go", "package a\n\nconst (\n\tX, Y = 1, 2\n)\n", ["X", "Y"]),
+    ("go", "package a\n\nvar (\n\tErrClosed = errors.New(s)\n)\n", ["ErrClosed"]),
+    ("rust", "pub union Value { pub whole: u32, real: f32 }", ["Value"]),
+    ("java", "public @interface Route { String value(); }", ["Route"]),
+]
+
+
+@pytest.mark.parametrize(("language", "text", "names"), KINDS, ids=[f"{kind[0]} {kind[1].split()}" for kind in KINDS])
+def test_a_definition_of_any_kind_is_found_by_each_of_its_names(language, text, names):
+    assert [definition.name for definition in definitions(text, language)] == names
 
 
 def test_a_long_type_without_public_members_is_shown_as_its_head():
