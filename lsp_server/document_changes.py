@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lsprotocol import types
 
 from lsp_server.documents.documents import Document, DocumentStore
+from lsp_server.documents.edit_places import last_insertion
 from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.suggesting.inline_completion import InlineCompleter
@@ -81,7 +82,7 @@ class DocumentChanges:
         self.recorder.text_changed(document, edits)
         self.feed.changed(document)
         if edits:
-            last = edits[-1]
+            last = last_insertion(edits)
             self.preparer.paused_at(document, document.lines.advance(last.start, len(last.inserted)))
 
     def _closed(self, document: Document) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from completion.request import CompletionRequest
@@ -14,8 +14,8 @@ from lsp_server.empty_reason import EmptyReason
 from lsp_server.suggesting.ahead import Ahead
 from lsp_server.suggesting.document_state import DocumentState, Turn
 from lsp_server.suggesting.generation import CompletionSource, Generation
-from lsp_server.suggesting.narrowing import CLOSERS, MAX_CLOSERS, Remainder, Situation
-from lsp_server.suggesting.query import Answer, Query, answer_from, situation_at
+from lsp_server.suggesting.narrowing import Remainder, Situation
+from lsp_server.suggesting.query import Answer, Query, answer_from, likely_situations, situation_at
 from lsp_server.suggesting.request_policy import RequestPolicy, is_inside_word
 from lsp_server.suggesting.typing_rhythm import TypingRhythm
 from lsp_server.suggesting.visibility import Visibility
@@ -84,7 +84,7 @@ class InlineCompleter:
         if state is None or not edits:
             return
         state.changed_s = self.clock()
-        likely = [situation_at(document, place) for place in _likely_cursors(document, edits[-1])]
+        likely = likely_situations(document, edits)
         if state.move_on(likely if len(edits) == 1 else ()):  # others may be outside of what a situation shows
             return
         generation = state.generation
@@ -282,16 +282,6 @@ class InlineCompleter:
     def _drop_unclaimed(self, state: DocumentState, turn: Turn) -> None:
         if state.turn is turn:
             state.clear()
-
-
-def _likely_cursors(document: Document, edit: Edit) -> Iterator[Place]:
-    """Yield the likely cursor positions after an edit: after the inserted text, and before closers at its end."""
-    typed = len(edit.inserted)
-    while True:
-        yield document.lines.advance(edit.start, typed)
-        if typed == 0 or edit.inserted[typed - 1] not in CLOSERS or len(edit.inserted) - typed >= MAX_CLOSERS:
-            return
-        typed -= 1
 
 
 def _new_id() -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lsprotocol import types
 
 from lsp_server.documents.documents import Document
-from lsp_server.documents.text_lines import Place
+from lsp_server.documents.edit_places import last_insertion
+from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.experiment import Arm
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.generation import Generation
-from lsp_server.suggesting.narrowing import Remainder, Situation
+from lsp_server.suggesting.narrowing import CLOSERS, MAX_CLOSERS, Remainder, Situation
 
 EXTRA_WHEN_INVOKED = 2
 """Number of suggestions that a manual request asks for beyond the setting: the user wants others to choose from."""
@@ -82,6 +84,18 @@ def situation_at(document: Document, place: Place) -> Situation:
     prefix, suffix = lines.last_before(place, SITUATION_CHARACTERS), lines.first_after(place, SITUATION_CHARACTERS)
     offset = lines.offset(place)
     return Situation(prefix, suffix, offset - len(prefix), len(lines) - offset - len(suffix))
+
+
+def likely_situations(document: Document, edits: Sequence[Edit]) -> list[Situation]:
+    """Return the text around the likely cursors after the edits of an event.
+
+    These are after the text that was inserted last, and before closers at its end.
+    """
+    edit = last_insertion(edits)
+    typed = len(edit.inserted)
+    fewest = typed - min(MAX_CLOSERS, typed - len(edit.inserted.rstrip("".join(CLOSERS))))
+    places = [document.lines.advance(edit.start, count) for count in range(typed, fewest - 1, -1)]
+    return [situation_at(document, place) for place in places]
 
 
 def answer_from(query: Query, generation: Generation) -> Answer | None:

@@ -72,12 +72,16 @@ class RequestPolicy:
         self._keep_quiet(uri, EmptyReason.AFTER_REJECTION)
 
     def note_edits(self, uri: str, edits: Sequence[Edit]) -> None:
-        """Note edits. A deletion begins a quiet period, any other edit ends the quiet period of a deletion."""
+        """Note the edits of one event. Only deletions begin a quiet period, inserted text ends that of a deletion.
+
+        With the key that inserts text, an editor may delete other text, such as the blanks of a line that was left.
+        """
         quiet = self._periods.get(uri)
-        if any(edit.removed and not edit.inserted for edit in edits):
+        if any(edit.inserted for edit in edits):
+            if quiet is not None and quiet.reason is EmptyReason.DELETING:
+                del self._periods[uri]
+        elif any(edit.removed for edit in edits):
             self._keep_quiet(uri, EmptyReason.DELETING)
-        elif quiet is not None and quiet.reason is EmptyReason.DELETING:
-            del self._periods[uri]
 
     def forget(self, uri: str) -> None:
         """Forget a closed document."""

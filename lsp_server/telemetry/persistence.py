@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lsp_server.documents.documents import Document
-from lsp_server.documents.text_lines import Edit, Place, split_lines
+from lsp_server.documents.edit_places import moved, place_after
+from lsp_server.documents.text_lines import Edit, Place
 
 CHECKPOINTS_S = (30, 120, 300, 600)
 
@@ -69,14 +70,14 @@ class _Accepted:
 
     def follow(self, edit: Edit) -> None:
         """Move the range with an edit. If an edit restores a text that was deleted (undo, redo), find it again."""
-        old_end, new_end = _end_of(edit.start, edit.removed), _end_of(edit.start, edit.inserted)
+        old_end, new_end = place_after(edit.start, edit.removed), place_after(edit.start, edit.inserted)
         if self.start == self.end == edit.start and self.text in edit.inserted:
             head = edit.inserted[: edit.inserted.index(self.text)]
-            self.start = _end_of(edit.start, head)
-            self.end = _end_of(self.start, self.text)
+            self.start = place_after(edit.start, head)
+            self.end = place_after(self.start, self.text)
             return
-        self.start = _moved(self.start, edit.start, old_end, new_end, after_insertion=True)
-        self.end = max(self.start, _moved(self.end, edit.start, old_end, new_end, after_insertion=False))
+        self.start = moved(self.start, edit.start, old_end, new_end, after_insertion=True)
+        self.end = max(self.start, moved(self.end, edit.start, old_end, new_end, after_insertion=False))
 
 
 class PersistenceTracker:
@@ -133,19 +134,3 @@ class PersistenceTracker:
     def next_due(self) -> float | None:
         """Return the time of the next checkpoint by the clock, None if no text is followed."""
         return min((accepted.due for accepted in self._accepted.values()), default=None)
-
-
-def _end_of(start: Place, text: str) -> Place:
-    """Return the position at the end of a text that begins at `start`."""
-    *full, last = split_lines(text)
-    return Place(start.line + len(full), len(last) + (0 if full else start.column))
-
-
-def _moved(place: Place, start: Place, old_end: Place, new_end: Place, *, after_insertion: bool) -> Place:
-    """Return where an edit of start..old_end to start..new_end moves a position; from inside, it moves to an edge."""
-    if place < start or (place == start and (start != old_end or not after_insertion)):
-        return place
-    if place >= old_end:
-        column = place.column + (new_end.column - old_end.column if place.line == old_end.line else 0)
-        return Place(place.line + new_end.line - old_end.line, column)
-    return new_end if after_insertion else start

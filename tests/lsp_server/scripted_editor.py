@@ -142,13 +142,22 @@ class ScriptedEditor:
 
     def edit(self, start, end, text):
         """Replace a range of offsets, as `didChange` does, without moving the cursor."""
-        lines = self.document.lines
-        positions = [
-            self.document.position(lines.advance(Place(0, 0), at), PositionEncoding.UTF32) for at in (start, end)
-        ]
-        change = types.TextDocumentContentChangePartial(types.Range(*positions), text)
-        edits = self.document.apply([change], self.document.version + 1, PositionEncoding.UTF32)
-        self.edited(edits)
+        self.edit_together((start, end, text))
+
+    def edit_together(self, *replacements):
+        """Replace ranges of offsets in one event, as `didChange` does: the last range of the text first."""
+        changes = []
+        for start, end, text in replacements:
+            places = [self.document.lines.advance(Place(0, 0), at) for at in (start, end)]
+            span = types.Range(*(self.document.position(place, PositionEncoding.UTF32) for place in places))
+            changes.append(types.TextDocumentContentChangePartial(span, text))
+        self.edited(self.document.apply(changes, self.document.version + 1, PositionEncoding.UTF32))
+
+    def break_line(self, indentation):
+        """Break the line at the cursor as VS Code does: what the line has of the same indentation alone is removed."""
+        at = self.cursor
+        self.edit_together((at, at, "\n" + indentation), (at - len(indentation), at, ""))
+        self.cursor += 1
 
     def edited(self, edits):
         """Pass edits on to the policy and the completer, as the session does."""

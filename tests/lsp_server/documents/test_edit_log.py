@@ -69,6 +69,15 @@ def test_only_what_was_deleted_at_the_cursor_counts_as_deleted_there():
     assert not log.has_deleted(60)
 
 
+def test_trimmed_blanks_do_not_count_as_deleted():
+    editor = Editor("x = 1\n")
+    editor.write(0, 5, "\n    ")
+    editor.edit((1, 4), (1, 4), "\n    ")
+    editor.edit((1, 0), (1, 4), "")
+    assert not editor.document.edits.has_deleted(2)
+    assert editor.history(2) == ""
+
+
 def test_taking_back_what_was_typed_deletes_nothing():
     editor = Editor()
     editor.write(5, 6, "00")

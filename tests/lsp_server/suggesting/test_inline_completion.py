@@ -178,6 +178,23 @@ async def test_an_edit_elsewhere_cancels_the_generation():
     await editor.close()
 
 
+@pytest.mark.parametrize("asks_between", [True, False])
+async def test_line_breaks_whose_blanks_the_editor_trims_keep_the_generation_that_may_begin_with_them(asks_between):
+    editor = ScriptedEditor("def f():\n    x = 1")
+    editor.ask()
+    await editor.engine.wait_for_request(1)
+    editor.type("\n    ")
+    if asks_between:
+        editor.ask()
+        await settle()
+    editor.break_line("    ")
+    assert editor.document.lines.text() == "def f():\n    x = 1\n\n    "
+    task = editor.ask()
+    await editor.engine.say("\n\n    return x", done=True)
+    assert texts(await task) == ["return x"]
+    assert len(editor.engine.requests) == 1
+
+
 async def test_a_closer_that_the_editor_added_is_replaced_once_the_suggestion_contains_it():
     editor = ScriptedEditor("print")
     first = editor.ask()

@@ -32,6 +32,38 @@ def test_a_replaced_text_is_no_deletion_and_ends_the_quiet_after_one():
     assert refusal(editor) is None
 
 
+BLANK_LINE = "def f():\n    x = 1\n    "
+
+
+def test_blanks_that_the_editor_trims_with_a_line_break_are_no_deletion():
+    editor = ScriptedEditor(BLANK_LINE, quiet_ms=1000 * QUIET_S)
+    editor.break_line("    ")
+    assert editor.document.lines.text() == "def f():\n    x = 1\n\n    "
+    assert refusal(editor) is None
+    editor.delete(1)
+    assert refusal(editor) is EmptyReason.DELETING
+    editor.type(" ")
+    editor.break_line("    ")
+    assert refusal(editor) is None
+
+
+def test_several_cursors_that_only_delete_keep_quiet():
+    editor = ScriptedEditor("x = 12\ny = 12", quiet_ms=1000 * QUIET_S)
+    editor.edit_together((12, 13, ""), (5, 6, ""))
+    assert refusal(editor) is EmptyReason.DELETING
+    editor.edit_together((11, 12, "3"), (4, 5, "3"))
+    assert refusal(editor) is None
+
+
+def test_an_event_without_changes_neither_begins_nor_ends_the_quiet():
+    editor = ScriptedEditor("x = 12", quiet_ms=1000 * QUIET_S)
+    editor.edit_together()
+    assert refusal(editor) is None
+    editor.delete(1)
+    editor.edit_together()
+    assert refusal(editor) is EmptyReason.DELETING
+
+
 def test_typing_does_not_end_the_quiet_after_a_rejection():
     editor = ScriptedEditor("x = ", quiet_ms=1000 * QUIET_S)
     editor.policy.note_rejection(URI)
