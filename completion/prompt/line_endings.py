@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from completion.request import CompletionRequest, Suggestion
+
+_LINE_END = re.compile(r"\r?\n")
 
 
 def normalised(request: CompletionRequest) -> CompletionRequest:
@@ -15,9 +18,16 @@ def normalised(request: CompletionRequest) -> CompletionRequest:
 
 def restored(suggestion: Suggestion, request: CompletionRequest) -> Suggestion:
     """Return the suggestion with the line ends of the document in `request`."""
-    if "\n" not in suggestion.text or not _has_crlf(request):
+    text = suggestion.text
+    if "\n" not in text or not _has_crlf(request):
         return suggestion
-    return replace(suggestion, text=suggestion.text.replace("\n", "\r\n"), ends=())
+    ends = tuple(
+        (end + text.count("\n", 0, end) - text.count("\r\n", 0, end), log_probability)
+        for end, log_probability in suggestion.ends
+        if text[end - 1 : end + 1] != "\r\n"  # no end lies inside a line end
+    )
+    pieces = tuple((drafter, _with_crlf(piece)) for drafter, piece in suggestion.pieces)
+    return replace(suggestion, text=_with_crlf(text), ends=ends, pieces=pieces)
 
 
 def _has_crlf(request: CompletionRequest) -> bool:
@@ -27,6 +37,10 @@ def _has_crlf(request: CompletionRequest) -> bool:
         return request.prefix[before - 1 : before] == "\r"
     after = request.suffix.find("\n")
     return after > 0 and request.suffix[after - 1] == "\r"
+
+
+def _with_crlf(text: str) -> str:
+    return _LINE_END.sub("\r\n", text)
 
 
 def _clean(text: str) -> str:

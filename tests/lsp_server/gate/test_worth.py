@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion.request import CompletionEvent, Statistics, Suggestion
+from completion.prompt.line_endings import restored
+from completion.request import CompletionEvent, CompletionRequest, Statistics, Suggestion
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.gate.worth import WRONG_COST, worthwhile_end
@@ -69,6 +70,16 @@ def test_no_other_end_at_a_word_is_worth_more(suggestion):
         assert worth_of(suggestion, 0, found) == pytest.approx(best)
     else:
         assert found == 0
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize(("sure", "shown"), [(1, "value"), (5, "value\n    y ="), (8, "value\n    y = guess(z)")])
+def test_with_every_line_end_the_sure_start_of_several_lines_is_shown(line_end, sure, shown):
+    words = ("value", "\n", "    ", "y", " =", " guess", "(", "z)", "\n", "w = 1")
+    probabilities = [0.99] * sure + [0.1] * (len(words) - sure)
+    suggestion = scored(*probabilities, text="".join(words), ends=tuple(accumulate(map(len, words))))
+    found = restored(suggestion, CompletionRequest(f"a = 1{line_end}x = "))
+    assert found.text[: worthwhile_end(found, 0, grows=False)] == shown.replace("\n", line_end)
 
 
 @given(suggestions())
