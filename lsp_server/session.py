@@ -212,8 +212,7 @@ class Session:
     def _send_partial(self, query: Query, answer: Answer, done: bool) -> None:  # noqa: FBT001 - callbacks are called by position
         if not self.settings.streaming:
             return
-        if not self.signals.knows(answer.id):
-            self.recorder.answered(query, answer)  # the client may report an acceptance before the answer is complete
+        self.recorder.streamed(query, answer)
         self.signals.offered(query, answer)
         params = items.partial_params(query, answer, self.documents.encoding, done=done)
         self._server.protocol.notify(PARTIAL_COMPLETION, params)

@@ -41,10 +41,6 @@ class ClientEvents:
         self._recorder = recorder
         self._offers: OrderedDict[str, _Offer] = OrderedDict()
 
-    def knows(self, id_: str) -> bool:
-        """Return whether the client received this completion and has not yet accepted or rejected it."""
-        return id_ in self._offers
-
     def offered(self, query: Query, answer: Answer) -> None:
         """Remember a completion that the client received; a later answer of it replaces an earlier one."""
         self._offers[answer.id] = _Offer(

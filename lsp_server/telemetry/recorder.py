@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from completion.request import Statistics
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Edit, Place
+from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import COMPARABLE, DEFAULTS, Settings
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.query import Answer, Query
@@ -20,6 +21,17 @@ from lsp_server.telemetry.store import SuggestionRecord, Telemetry
 
 _MAX_WRITTEN_CHARACTERS = 2000
 """Maximum length of an insertion that counts as writing. A longer one is a reload, a paste or a formatter's edit."""
+
+_QUERY_ENDED = frozenset(
+    {
+        EmptyReason.SUPERSEDED,
+        EmptyReason.OUTDATED,
+        EmptyReason.CANCELLED,
+        EmptyReason.MANUAL,
+        EmptyReason.SNOOZED,
+    }
+)
+"""Empty reasons that say why a query waits no longer, not what became of its suggestion."""
 
 _EDIT_DELAY_S = 2.0
 """Maximum seconds from the report of an acceptance to its edit."""
@@ -33,19 +45,6 @@ class _Announced:
     place: Place
     text: str
     until: float
-
-
-@dataclass(slots=True)
-class _Recorded:
-    """How a generation with text is recorded.
-
-    Attributes:
-        asked: The first query that got text of it. Its times count, since later ones find the text ready.
-        answered: The query whose answer is recorded; None if it ended without text.
-    """
-
-    asked: Query
-    answered: Query | None
 
 
 class SuggestionRecorder:
@@ -66,7 +65,8 @@ class SuggestionRecorder:
         self._telemetry: Telemetry | None = None
         self._persistence = PersistenceTracker(self._remains, clock)
         self._announced: dict[str, list[_Announced]] = {}
-        self._recorded: WeakKeyDictionary[Generation, _Recorded] = WeakKeyDictionary()
+        self._asked: WeakKeyDictionary[Generation, Query] = WeakKeyDictionary()  # the first query that got text of it
+        self._answered: WeakSet[Generation] = WeakSet()  # a query got its text as the answer
         self._timer: asyncio.TimerHandle | None = None
 
     async def switch(self, path: Path | None) -> None:
@@ -83,11 +83,17 @@ class SuggestionRecorder:
         if telemetry is not None:
             await asyncio.to_thread(telemetry.close)
 
-    def answered(self, query: Query, answer: Answer) -> None:
-        """Record an answer to a query, or a part of it that was streamed.
+    def streamed(self, query: Query, answer: Answer) -> None:
+        """Record what a query has got so far: the client may report what becomes of it before the answer."""
+        generation = answer.generation
+        if self._telemetry is not None and generation is not None and generation not in self._answered:
+            self._save(self._telemetry, query, answer, generation)
 
-        Once a query has got text of a generation, the answers of other queries to it are not recorded: they repeat what
-        the user has not typed yet. If that query ends without text after all, the next one is recorded.
+    def answered(self, query: Query, answer: Answer) -> None:
+        """Record an answer to a query.
+
+        Once a query has got text of a generation, an answer says nothing more of it if the query only ended. After an
+        answer with text, those of other queries are not recorded: they repeat what the user has not typed yet.
         """
         if self._telemetry is None:
             return
@@ -95,13 +101,11 @@ class SuggestionRecorder:
         if generation is None:
             self.refused(query.document.language, answer.reason or "")
             return
-        recorded = self._recorded.get(generation)
-        if recorded is None and answer.remainders:
-            recorded = self._recorded[generation] = _Recorded(query, query)
-        if recorded is None or recorded.answered is None or recorded.answered is query:
-            self._telemetry.save(self._record(query, answer, generation, recorded.asked if recorded else query))
-            if recorded is not None:
-                recorded.answered = query if answer.remainders else None
+        is_told = generation in self._answered or (generation in self._asked and answer.reason in _QUERY_ENDED)
+        if not is_told:
+            self._save(self._telemetry, query, answer, generation)
+        if answer.remainders:
+            self._answered.add(generation)
 
     def refused(self, language: str, reason: str) -> None:
         """Record a request that was refused without asking the engine."""
@@ -163,9 +167,17 @@ class SuggestionRecorder:
         self._persistence.tick()
         self._wait_for_checkpoint()
 
-    def _record(self, query: Query, answer: Answer, generation: Generation, asked: Query) -> SuggestionRecord:
-        """Return the record of an answer. Its times count from the arrival of `asked`."""
-        now = self._clock()
+    def _save(self, telemetry: Telemetry, query: Query, answer: Answer, generation: Generation) -> None:
+        if answer.remainders:
+            self._asked.setdefault(generation, query)
+        telemetry.save(self._record(query, answer, generation))
+
+    def _record(self, query: Query, answer: Answer, generation: Generation) -> SuggestionRecord:
+        """Return the record of an answer.
+
+        Its times count from the first query that got text: later ones find the text ready.
+        """
+        now, asked = self._clock(), self._asked.get(generation, query)
         first_text = answer.remainders[0].text if answer.remainders else ""
         last = generation.last
         return SuggestionRecord(

@@ -117,7 +117,7 @@ class ScriptedEditor:
             source=lambda: self.source,
             policy=self.policy,
             build_request=self._request,
-            on_partial=lambda query, answer, done: self.partials.append((query, answer, done)),
+            on_partial=self.note_partial,
             on_answer=self.note,
             clock=self.clock,
         )
@@ -132,6 +132,10 @@ class ScriptedEditor:
         return CompletionRequest(
             text.prefix, text.suffix, suggestions=query.wanted, invoked=query.invoked, max_lines=lines
         )
+
+    def note_partial(self, query, answer, done):
+        """Record a part of an answer that is streamed."""
+        self.partials.append((query, answer, done))
 
     def note(self, query, answer):
         """Record an answer."""

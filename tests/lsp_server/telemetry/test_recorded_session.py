@@ -21,6 +21,11 @@ class RecordedEditor(ScriptedEditor):
         self.recorder = SuggestionRecorder(lambda: "model", self.clock, lambda: WALL)
         self.signals = ClientEvents(self.policy, self.completer, self.recorder)
 
+    def note_partial(self, query, answer, done):
+        super().note_partial(query, answer, done)
+        self.recorder.streamed(query, answer)
+        self.signals.offered(query, answer)
+
     def note(self, query, answer):
         super().note(query, answer)
         self.recorder.answered(query, answer)
@@ -170,7 +175,6 @@ async def test_a_query_that_was_superseded_before_any_text_is_replaced_in_the_re
 
 
 async def test_times_count_from_the_first_query_that_got_text_although_typing_superseded_it(editor, tmp_path):
-    editor.completer._on_partial = lambda query, answer, _done: editor.recorder.answered(query, answer)
     first = editor.ask()
     await editor.engine.wait_for_request(1)
     editor.clock.now += 0.5
@@ -184,6 +188,52 @@ async def test_times_count_from_the_first_query_that_got_text_although_typing_su
     await editor.engine.say("value", done=True)
     await second
     assert await rows(editor, tmp_path, ANSWERS) == [(4, 1, "", 500, 1000)]
+
+
+@pytest.mark.parametrize("outcome", ["accepted", "partly", "dismissed", "typedOver", "cursorMoved"])
+async def test_a_suggestion_whose_fate_is_decided_while_it_streams_is_recorded_with_its_text(editor, tmp_path, outcome):
+    task = editor.ask()
+    await editor.engine.wait_for_request(1)
+    for text in ("value", "value + other"):
+        await editor.engine.say(text)
+    item = ItemName(editor.partials[-1][1].id, 0)
+    editor.signals.shown(item)
+    if outcome == "accepted":
+        editor.insert("value + other")
+        editor.signals.accepted(item)
+    elif outcome == "partly":
+        editor.insert("value")
+        editor.signals.partly_accepted(PartAccepted(item, len("value")))
+        task.cancel()
+    else:
+        if outcome == "typedOver":
+            editor.type("q")
+        editor.signals.rejected(Rejected(item.id, Rejection(outcome)))
+    await settle()
+    accepted = {"accepted": 13, "partly": 5}.get(outcome, 0)
+    assert await rows(editor, tmp_path, OUTCOMES) == [(1, outcome, accepted, 13, "")]
+
+
+async def test_a_streamed_suggestion_that_the_engine_takes_back_is_recorded_without_text(editor, tmp_path):
+    task = editor.ask()
+    await editor.engine.wait_for_request(1)
+    await editor.engine.say("value")
+    await editor.engine.say(None, done=True, dropped="repeats_suffix")
+    await task
+    assert await rows(editor, tmp_path, OUTCOMES) == [(0, "", 0, 0, "filtered")]
+
+
+async def test_typing_along_a_streamed_suggestion_records_what_the_last_query_got(editor, tmp_path):
+    editor.ask()
+    await editor.engine.wait_for_request(1)
+    await editor.engine.say("value")
+    editor.type("v")
+    second = editor.ask()
+    await settle()
+    assert await rows(editor, tmp_path, OUTCOMES) == [(0, "", 0, 4, "")]
+    await editor.engine.say("value + other", done=True)
+    await second
+    assert await rows(editor, tmp_path, OUTCOMES) == [(0, "", 0, 12, "")]
 
 
 async def test_the_store_contains_no_word_of_a_document_or_of_its_name(editor, tmp_path):
