@@ -80,6 +80,7 @@ class DocumentChanges:
         self.policy.note_edits(document.uri, edits)
         self.completer.document_changed(document, edits)
         self.recorder.text_changed(document, edits)
+        self.signals.text_changed(document, edits)
         self.feed.changed(document)
         if edits:
             last = last_insertion(edits)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from completion.syntax.changed_span import common_length
 from lsp_server.documents.documents import Document
+from lsp_server.documents.edit_places import last_insertion
 from lsp_server.documents.position_encoding import PositionEncoding, column_from_units
-from lsp_server.documents.text_lines import Place
+from lsp_server.documents.text_lines import Edit, Place, split_lines
 from lsp_server.messages import ItemName, PartAccepted, Rejected, Rejection
 from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.query import Answer, Query
@@ -20,16 +22,60 @@ MAX_REMEMBERED_OFFERS = 200
 
 
 @dataclass(frozen=True, slots=True)
+class _Change:
+    """The latest change of a text: it has inserted `added` characters, which end at `end`."""
+
+    document: Document
+    end: Place
+    added: int
+
+
+@dataclass(slots=True)
 class _Offer:
-    """A completion that the client received.
+    """A completion that the client received, and how much of it the document contains.
 
     Attributes:
+        document: The document.
+        version: The document's version at the completion's query.
+        place: The position of the query.
         texts: Text of each suggestion by its index. Clients may send events with an index that it does not have.
+        line_breaks: Maximum number of line breaks in a text.
+        contained: Number of characters of a text that the document contains from `place` on.
+        contained_before: The same, before the latest change there.
+        inserted: Number of characters that acceptances of the completion have inserted.
     """
 
     document: Document
+    version: int
     place: Place
     texts: Mapping[int, str]
+    line_breaks: int
+    contained: int = 0
+    contained_before: int = 0
+    inserted: int = 0
+
+    def follow(self, change: _Change) -> None:
+        """Note a change of the document."""
+        if not 0 <= change.end.line - self.place.line <= self.line_breaks or change.end < self.place:
+            return
+        text = self.document.lines.between(self.place, change.end)
+        if any(one.startswith(text) for one in self.texts.values()):
+            self.contained, self.contained_before = len(text), max(0, len(text) - change.added)
+
+    def go_on(self, earlier: _Offer) -> None:
+        """Take over what is known of an earlier text of the completion."""
+        self.inserted = earlier.inserted
+        if (self.version, self.place) == (earlier.version, earlier.place):
+            self.contained, self.contained_before = earlier.contained, earlier.contained_before
+
+    def accept(self, text: str) -> int:
+        """Note the acceptance of a text or its start; return how many characters acceptances have inserted so far.
+
+        What the user typed does not count. The report may come before the edit, or after it.
+        """
+        is_edited = self.contained >= len(text)
+        self.inserted += max(0, len(text) - (self.contained_before if is_edited else self.contained))
+        return self.inserted
 
 
 class ClientEvents:
@@ -40,18 +86,37 @@ class ClientEvents:
         self._completer = completer
         self._recorder = recorder
         self._offers: OrderedDict[str, _Offer] = OrderedDict()
+        self._changed: _Change | None = None
 
     def offered(self, query: Query, answer: Answer) -> None:
         """Remember a completion that the client received; a later answer of it replaces an earlier one."""
-        self._offers[answer.id] = _Offer(
-            query.document, query.place, {remainder.index: remainder.text for remainder in answer.remainders}
-        )
+        texts = {remainder.index: remainder.text for remainder in answer.remainders}
+        line_breaks = max(len(split_lines(text)) for text in texts.values()) - 1
+        offer = _Offer(query.document, query.version, query.place, texts, line_breaks)
+        if (known := self._offers.get(answer.id)) is not None:
+            offer.go_on(known)
+        if offer.version != offer.document.version and self._changed and self._changed.document is offer.document:
+            offer.follow(self._changed)  # the user types while the text is generated
+        self._offers[answer.id] = offer
         self._offers.move_to_end(answer.id)
         while len(self._offers) > MAX_REMEMBERED_OFFERS:
             self._offers.popitem(last=False)
 
+    def text_changed(self, document: Document, edits: Sequence[Edit]) -> None:
+        """Note how much of its completions a document contains after the edits of an event."""
+        if not edits:
+            return
+        edit = last_insertion(edits)
+        end = document.lines.advance(edit.start, len(edit.inserted))
+        added = len(edit.inserted) - common_length(edit.removed, edit.inserted)
+        self._changed = _Change(document, end, added)
+        for offer in self._offers.values():
+            if offer.document is document:
+                offer.follow(self._changed)
+
     def forget(self, document: Document) -> None:
         """Forget the completions of a document that was closed."""
+        self._changed = None
         for id_ in [id_ for id_, offer in self._offers.items() if offer.document is document]:
             del self._offers[id_]
 
@@ -67,14 +132,13 @@ class ClientEvents:
         if offer is not None:
             text = offer.texts.get(event.item.index, "")
             part = text[: column_from_units(text, event.length, PositionEncoding.UTF16)]
-            self._recorder.accepted(offer.document, offer.place, event.item.id, part, whole=False)
+            self._accepted(offer, event.item.id, part, whole=False)
 
     def accepted(self, item: ItemName) -> None:
         """Handle the acceptance of a whole suggestion."""
         offer = self._offers.pop(item.id, None)
         if offer is not None:
-            self._recorder.accepted(offer.document, offer.place, item.id, offer.texts.get(item.index, ""), whole=True)
-            self._policy.acceptance.accepted(item.id)
+            self._accepted(offer, item.id, offer.texts.get(item.index, ""), whole=True)
             self._completer.accepted(offer.document.uri, item.id)
 
     def rejected(self, event: Rejected) -> None:
@@ -94,3 +158,8 @@ class ClientEvents:
             self._completer.clear(uri)
         else:
             self._completer.discard(uri, event.id)
+
+    def _accepted(self, offer: _Offer, id_: str, text: str, *, whole: bool) -> None:
+        inserted = offer.accept(text)
+        self._recorder.accepted(offer.document, offer.place, id_, text, inserted=inserted, whole=whole)
+        self._policy.acceptance.accepted(id_)

@@ -117,11 +117,14 @@ class SuggestionRecorder:
         if self._telemetry is not None:
             self._telemetry.shown(id_)
 
-    def accepted(self, document: Document, place: Place, id_: str, text: str, *, whole: bool) -> None:
-        """Record the acceptance of a text at a position. Its edit may arrive shortly before or after."""
+    def accepted(self, document: Document, place: Place, id_: str, text: str, *, inserted: int, whole: bool) -> None:
+        """Record the acceptance of a text at a position. Its edit may arrive shortly before or after.
+
+        `inserted` is the number of characters that were inserted by accepting, and not typed.
+        """
         if self._telemetry is None:
             return
-        self._telemetry.accepted(id_, len(text), whole=whole)
+        self._telemetry.accepted(id_, inserted, whole=whole)
         if not self._persistence.accepted(id_, document, place, text):
             announced = _Announced(id_, place, text, self._clock() + _EDIT_DELAY_S)
             self._announced.setdefault(document.uri, []).append(announced)

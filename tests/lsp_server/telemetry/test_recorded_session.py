@@ -35,6 +35,7 @@ class RecordedEditor(ScriptedEditor):
     def edited(self, edits):
         super().edited(edits)
         self.recorder.text_changed(self.document, edits)
+        self.signals.text_changed(self.document, edits)
 
     def insert(self, text):
         """Change the document as an acceptance does."""
@@ -97,6 +98,94 @@ async def test_the_store_has_the_outcome_of_every_suggestion(editor, tmp_path):
     assert await rows(editor, tmp_path, "SELECT DISTINCT language, model, variant FROM suggestions") == [
         ("python", "model", "debounce_ms=0,gate=off,ahead=False")
     ]
+
+
+@pytest.fixture(params=["edit first", "report first"])
+def accept(request):
+    """Return a function that inserts a text, and reports the acceptance of the whole suggestion or its start."""
+
+    def inserts(editor, answer, text, length=None):
+        item = ItemName(answer.id, 0)
+        if request.param == "edit first":
+            editor.insert(text)
+        if length is None:
+            editor.signals.accepted(item)
+        else:
+            editor.signals.partly_accepted(PartAccepted(item, length))
+        if request.param == "report first":
+            editor.insert(text)
+
+    return inserts
+
+
+async def test_what_was_typed_along_does_not_count_as_inserted_by_accepting(editor, tmp_path, accept):
+    answer = await editor.suggest("value + other")
+    for key in "value + oth":
+        editor.type(key)
+    accept(editor, answer, "er")
+    editor.clock.now += 30
+    editor.recorder.checkpoint()
+    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "accepted", 2, 13, "")]
+    assert await rows(editor, tmp_path, "SELECT share, characters FROM persistence") == [(1.0, 13)]
+
+
+async def test_what_is_typed_between_accepted_parts_does_not_count(editor, tmp_path, accept):
+    answer = await editor.suggest("value + other")
+    editor.type("va")
+    accept(editor, answer, "lue", len("value"))
+    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "partly", 3, 13, "")]
+    editor.type(" ")
+    accept(editor, answer, "+", len("value +"))
+    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "partly", 4, 13, "")]
+    narrowed = await editor.ask()
+    assert narrowed.id == answer.id
+    editor.type(" ")
+    accept(editor, narrowed, "other")
+    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "accepted", 9, 13, "")]
+
+
+async def test_what_was_typed_while_the_text_streams_does_not_count(editor, tmp_path, accept):
+    task = editor.ask()
+    await editor.engine.wait_for_request(1)
+    editor.type("va")
+    await editor.engine.say("val")
+    editor.type("lue ")
+    await editor.engine.say("value + other")
+    accept(editor, editor.partials[-1][1], "+ other")
+    await task
+    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "accepted", 7, 13, "")]
+
+
+async def test_what_an_acceptance_replaces_with_itself_does_not_count(editor, tmp_path):
+    answer = await editor.suggest("value(other)")
+    editor.type("val")
+    editor.edit(4, 7, "value(other)")
+    editor.signals.accepted(ItemName(answer.id, 0))
+    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "accepted", 9, 12, "")]
+
+
+async def test_keys_after_a_deletion_and_edits_elsewhere_change_nothing_of_what_an_acceptance_inserts(
+    editor, tmp_path, accept
+):
+    answer = await editor.suggest("value + other")
+    editor.type("valu")
+    editor.delete(2)
+    editor.edit(0, 1, "y")
+    editor.type("l")
+    accept(editor, answer, "ue + other")
+    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "accepted", 10, 13, "")]
+
+
+async def test_the_gate_learns_an_acceptance_from_an_accepted_part_whatever_follows(editor):
+    answer = await editor.suggest("value + other")
+    editor.signals.shown(ItemName(answer.id, 0))
+    editor.insert("value")
+    editor.signals.partly_accepted(PartAccepted(ItemName(answer.id, 0), len("value")))
+    editor.type("q")
+    editor.signals.rejected(Rejected(answer.id, Rejection.TYPED_OVER))
+    behaviour = editor.policy.acceptance._model.behaviour
+    assert behaviour.accepted == [True]
+    assert editor.policy.acceptance._model.user_bias > 0
 
 
 async def test_the_remains_of_accepted_text_are_recorded_at_every_checkpoint(editor, tmp_path):
