@@ -68,7 +68,7 @@ class Ahead:
     @property
     def _is_usable(self) -> bool:
         one = self.generation
-        return not (one.cancelled or one.error or (one.last is not None and one.last.dropped == SUPERSEDED))
+        return not (one.cancelled or one.error or was_superseded(one))
 
     async def _start_after(self, shown: Generation) -> None:
         await asyncio.sleep(LOOK_S)
@@ -82,3 +82,8 @@ class Ahead:
     def _end_pause(self) -> None:
         if self._pause is not None:
             self._pause.cancel()
+
+
+def was_superseded(generation: Generation) -> bool:
+    """Return whether the engine has ended a generation that began in advance, because it got another request."""
+    return bool(generation.follows) and generation.last is not None and generation.last.dropped == SUPERSEDED

@@ -91,15 +91,20 @@ class DocumentState:
         self.ahead = None
 
     def end_accepted(self, id_: str) -> None:
-        """Drop an accepted suggestion, but not the one that was generated for the text after it."""
-        if self.generation is not None and self.generation.follows == id_:
+        """Drop an accepted suggestion, but not the one that was generated for the text after it, nor a newer query.
+
+        A query that waits and has got no text of the accepted suggestion came after its edit.
+        """
+        current = self.generation
+        if current is not None and current.follows == id_:
             return
-        kept, self.ahead = self.ahead, None
-        self.next_turn()
-        self.clear()
-        self.ahead = kept
-        if kept is not None and kept.generation.follows != id_:
+        if self.ahead is not None and self.ahead.generation.follows != id_:
             self.drop_ahead()
+        is_newer = self.turn.waits and current is not None and self.query not in current.told[:1]
+        if current is not None and current.id == id_ and not is_newer:
+            self.next_turn()
+            current.cancel()
+            self.generation = None
 
     def move_on(self, likely: Sequence[Situation]) -> bool:
         """Make the generation in advance the current one if it fits a likely cursor; return whether it did.

@@ -43,7 +43,7 @@ class Generation:
         is_visible: Whether the client has received a part of it.
         max_lines: Maximum number of its lines, 0 for no bound.
         follows: Id of the suggestion whose acceptance it was generated in advance for; "" for a request's generation.
-        told: The latest that was streamed of it to the client.
+        told: The query that the latest of it was streamed for, and what; empty before the first.
         is_streamed: Whether the client gets alternatives after its answer. If not, they are generated only for a manual
             request.
     """
@@ -62,7 +62,7 @@ class Generation:
         self.max_lines = 0
         self.follows = ""
         self.is_streamed = is_streamed
-        self.told: object = None
+        self.told: tuple[object, ...] = ()
         self._typed = ""
         self._used = asyncio.Event()
         self._all_wanted = asyncio.Event()

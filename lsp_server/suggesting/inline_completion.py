@@ -11,7 +11,7 @@ from completion.request import CompletionRequest
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Edit, Place, split_lines
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.suggesting.ahead import Ahead
+from lsp_server.suggesting.ahead import Ahead, was_superseded
 from lsp_server.suggesting.document_state import DocumentState, Turn
 from lsp_server.suggesting.generation import CompletionSource, Generation
 from lsp_server.suggesting.narrowing import Remainder, Situation
@@ -115,7 +115,7 @@ class InlineCompleter:
         return state.generation is not None
 
     def accepted(self, uri: str, id_: str) -> None:
-        """Cancel all work in a document after a suggestion was accepted, except the suggestion that follows it."""
+        """Cancel a suggestion that was accepted, but neither what follows it nor a query that came after its edit."""
         state = self._states.get(uri)
         if state is not None:
             state.end_accepted(id_)
@@ -186,7 +186,7 @@ class InlineCompleter:
             await turn.wait_for(ready)
             if reason := await self._end_before_answer(query, state, turn):
                 return Answer(generation, reason=reason)
-            answer = answer_from(query, generation)
+            answer = None if was_superseded(generation) else answer_from(query, generation)
             if answer is not None and answer.remainders:
                 answer = replace(answer, remainders=self._visibility.offered(query, generation, answer.remainders))
                 if not answer.remainders:
@@ -198,7 +198,7 @@ class InlineCompleter:
                 return answer
             if query.document.version != query.version:
                 return Answer(generation, reason=EmptyReason.OUTDATED)
-            state.clear()  # the user typed ahead of the text, which then did not fit
+            state.clear()  # the user typed ahead of text that then did not fit, or the engine ended what was in advance
 
     async def _end_before_answer(self, query: Query, state: DocumentState, turn: Turn) -> EmptyReason | None:
         """Wait until a complete suggestion may appear; return None then, else why it does not."""

@@ -209,10 +209,53 @@ async def test_nothing_is_generated_in_advance_where_it_is_off(pass_time, settin
     assert len(editor.engine.requests) == 1
 
 
-async def test_the_next_request_after_an_acceptance_is_answered_where_it_is_off():
+@pytest.mark.parametrize("is_reported_first", [True, False])
+async def test_the_next_request_after_an_acceptance_is_answered_where_it_is_off(is_reported_first):
     editor = editor_with(ahead=False)
-    accept(editor, await editor.ask_and_hear("value"))
-    assert texts(await editor.ask_and_hear(" + 1")) == [" + 1"]
+    shown = await editor.ask_and_hear("value")
+    editor.type("value")
+    if is_reported_first:
+        editor.completer.accepted(URI, shown.id)
+    following = editor.ask()
+    await editor.engine.wait_for_request(2)
+    if not is_reported_first:
+        editor.completer.accepted(URI, shown.id)
+    await editor.engine.say(" + 1", done=True)
+    assert texts(await following) == [" + 1"]
+
+
+async def test_the_acceptance_of_an_alternative_may_be_reported_after_the_next_request():
+    editor = editor_with(suggestions=2)
+    shown = await editor.ask_and_be_offered("value", "other", invoked=True)
+    editor.type("other")
+    following = editor.ask()
+    await editor.engine.wait_for_request(2)
+    editor.completer.accepted(URI, shown.id)
+    await editor.engine.say(" + 2", done=True)
+    assert texts(await following) == [" + 2"]
+    await editor.close()
+
+
+@pytest.mark.parametrize("is_asked_first", [True, False])
+async def test_after_the_acceptance_of_text_that_still_grows_the_next_request_is_answered(is_asked_first):
+    editor = editor_with(quiet_ms=0)
+    first = editor.ask()
+    await editor.engine.wait_for_request(1)
+    await editor.engine.say("value")
+    id_ = editor.partials[-1][1].id
+    editor.type("value")
+    if is_asked_first:
+        following = editor.ask()
+        await settle()
+        editor.completer.accepted(URI, id_)
+    else:
+        editor.completer.accepted(URI, id_)
+        following = editor.ask()
+        await editor.engine.wait_for_request(2)
+    assert not (await first).remainders
+    await editor.engine.say("value + 1" if is_asked_first else " + 1", done=True)
+    assert texts(await following) == [" + 1"]
+    await editor.close()
 
 
 async def test_nothing_is_generated_in_advance_while_snoozed(pass_time):
@@ -250,6 +293,24 @@ async def test_another_users_request_that_ends_it_leaves_the_usual_way(pass_time
     await settle()
     accept(editor, shown)
     assert texts(await editor.ask_and_hear(" + 2")) == [" + 2"]
+
+
+@pytest.mark.parametrize("said", [None, " +"], ids=["no text yet", "text on the screen"])
+async def test_a_query_that_waits_for_it_gets_an_ordinary_request_if_another_request_ends_it(pass_time, said):
+    editor = editor_with(quiet_ms=0)
+    shown = await editor.ask_and_hear("value")
+    await pass_time(LOOK_S)
+    await editor.engine.wait_for_request(2)
+    accept(editor, shown)
+    following = editor.ask()
+    await settle()
+    if said:
+        await editor.engine.say(said)
+    await editor.engine.say(None, done=True, dropped=SUPERSEDED)
+    await editor.engine.wait_for_request(3)
+    assert (editor.engine.requests[2].prefix, editor.engine.requests[2].ahead) == ("x = value", False)
+    await editor.engine.say(" + 1", done=True)
+    assert texts(await following) == [" + 1"]
 
 
 @pytest.mark.parametrize("act", ["dismiss", "close", "move"])
