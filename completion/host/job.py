@@ -45,9 +45,10 @@ class Job:
         withdrawn: Whether its client has gone.
         shown: Whether an event was delivered.
         received: Time of its receipt by `time.perf_counter`, in seconds.
-        turn: Number of its owner's jobs of this urgency that waited at its receipt; of a workspace's job, when the last
+        turn: Number of its owner's jobs of this urgency that will begin before it; of a workspace's job, when the last
             one of its owner ran.
-        number: Number of its receipt, which orders jobs of the same rank. A long answer gets new ones.
+        number: Number of its receipt, which orders jobs of the same rank. A long answer gets new ones, and so does a
+            job that moves up a turn.
         queue_s: Time between its receipt and its start, in seconds.
         remaining: Events of a completion or pieces of a workspace update that are still to come; None before the start.
     """

@@ -96,13 +96,14 @@ class JobQueue:
                 if not self._has_more(job, job.payload):
                     return
             waiting = [other for other in self._waiting() if other.urgency is job.urgency]
-            own = sum(other.owner == job.owner for other in waiting)
+            own = [other for other in waiting if other.owner == job.owner]
             limit = self._limit * (_WORKSPACE_FACTOR if job.urgency is Urgency.WORKSPACE else 1)
-            if not isinstance(job.payload, Closing) and (own >= limit or len(waiting) >= _OWNERS * limit):
-                whose = f"{own} of your requests" if own >= limit else f"{len(waiting)} requests of all users"
+            if not isinstance(job.payload, Closing) and (len(own) >= limit or len(waiting) >= _OWNERS * limit):
+                whose = f"{len(own)} of your requests" if len(own) >= limit else f"{len(waiting)} requests of all users"
                 raise QueueFullError(f"{whose} already wait for the model. Try again in a second.")
             job.number = next(self._numbers)
-            job.turn = own if job.urgency is not Urgency.WORKSPACE else 0
+            is_update = job.urgency is Urgency.WORKSPACE
+            job.turn = 0 if is_update else sum(other.remaining is None for other in own)
             self._push(job)
             self._changed.notify()
 
@@ -170,9 +171,11 @@ class JobQueue:
             if not free:
                 return None
             chosen = min(free, key=lambda job: job.rank)
+            self._jobs.remove(chosen)
             if chosen.urgency is Urgency.WORKSPACE:
                 self._updating_s = self._clock()
-            self._jobs.remove(chosen)
+            elif chosen.remaining is None:
+                self._move_up(chosen)
             self._running.append(chosen)
             self._note_length(len(self._jobs))
             return chosen
@@ -202,6 +205,14 @@ class JobQueue:
             self._running.remove(job)
             if job.urgency is Urgency.WORKSPACE:
                 self._note_piece(job.owner)
+
+    def _move_up(self, begun: Job) -> None:
+        """Give the owner's other jobs that wait to begin earlier turns, each after what already waits in that turn."""
+        waiting = [job for job in self._waiting() if job.remaining is None and job.urgency is begun.urgency]
+        own = sorted((job for job in waiting if job.owner == begun.owner), key=lambda job: (job.turn, job.number))
+        for turn, job in enumerate(own):
+            if turn < job.turn:
+                job.turn, job.number = turn, next(self._numbers)
 
     def _note_piece(self, owner: str) -> None:
         """Note that a piece of an owner's update has run: the others' turns come, and its time counts if jobs wait."""
