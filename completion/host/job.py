@@ -10,7 +10,7 @@ from typing import Any
 
 from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, NextEdits
-from completion.host.process.clients import document_of, owner_of
+from completion.host.process.clients import is_shared, owner_of
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
 WHOLE_S = 0.2
@@ -124,7 +124,7 @@ def supersedes(newer: Job, older: Job) -> bool:
         return False
     if newer.urgency is Urgency.COMPLETE and older.urgency in {Urgency.PREPARE, Urgency.AHEAD}:
         return newer.owner == older.owner
-    if newer.document != older.document or document_of(newer.document) == "":
+    if newer.document != older.document or is_shared(newer.document):
         return False
     if isinstance(newer.payload, CompletionRequest) and isinstance(older.payload, NextEditRequest):
         return newer.urgency is Urgency.COMPLETE and _has_changed(older.payload, newer.payload)

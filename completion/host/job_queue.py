@@ -181,7 +181,7 @@ class JobQueue:
             return chosen
 
     def put_back(self, job: Job) -> None:
-        """Queue a running job again, for its next piece; a long answer after all that wait."""
+        """Queue a running job again, for its next piece; a long answer after all whose turn it is."""
         with self._changed:
             if job.urgency is Urgency.COMPLETE and self._clock() - job.received - job.queue_s > LONG_S:
                 job.number = next(self._numbers)

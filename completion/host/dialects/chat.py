@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter
@@ -18,6 +19,7 @@ from completion.host.dialects.openai import GenerationBody, stop_list, usage
 from completion.host.dialects.reply_text import Answer, reply_with
 from completion.host.dialects.schema import parse_body
 from completion.host.errors import BodyInvalidError
+from completion.host.process.clients import conversation_key
 from completion.host.services import Host
 from completion.host.stream import sse_message
 from completion.instruct import instruct_request
@@ -80,8 +82,9 @@ def chat_request(body: ChatBody) -> CompletionRequest:
     if (body.n or 1) != 1:
         raise BodyInvalidError(f"n is {body.n}; a conversation has one reply. Leave it out.")
     limits = (body.max_completion_tokens, body.max_tokens, MAX_TOKENS_LIMIT)
-    return instruct_request(
-        (turn.message() for turn in body.messages),
+    messages = tuple(turn.message() for turn in body.messages)
+    request = instruct_request(
+        messages,
         max_tokens=next(limit for limit in limits if limit is not None),
         sampling=Sampling(
             temperature=body.temperature or 0.0,
@@ -89,6 +92,7 @@ def chat_request(body: ChatBody) -> CompletionRequest:
             seed=body.seed or 0,
         ),
     )
+    return replace(request, document=conversation_key(messages))
 
 
 class _Reply:

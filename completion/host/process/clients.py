@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from completion.request import Closing, CompletionRequest
+from completion.request import Closing, CompletionRequest, Message
 
 CLIENT_HEADER = "Draftline-Client"
 """Header with the client's name. The client is connected while it holds a lease with the same name."""
+KEPT_CONVERSATIONS = 4
+"""Number of a user's last conversations that the engine keeps: chat programs also ask for titles meanwhile."""
 _BETWEEN = "\0"
 """Separator between a key and its owner's name; neither headers nor users' names can contain it."""
+_CONVERSATION = "conversation:"
+"""Start of the key of a conversation."""
+
+
+def conversation_key(messages: Sequence[Message]) -> str:
+    """Return the document of a conversation: its next question has the same one, and so finds what is cached.
+
+    It depends on the messages up to the user's first one.
+    """
+    end = next((number for number, message in enumerate(messages, 1) if message.role == "user"), len(messages))
+    return _CONVERSATION + hashlib.blake2b(repr(messages[:end]).encode(), digest_size=16).hexdigest()
+
+
+def is_shared(key: str) -> bool:
+    """Return whether independent requests may have a document's key, so that none makes another one needless."""
+    return document_of(key) == "" or key.startswith(_CONVERSATION)
 
 
 def document_of(key: str) -> str:
@@ -71,6 +90,7 @@ class HostClients:
     def __init__(self, forget: Callable[[Closing], None]) -> None:
         self._forget = forget
         self._clients: dict[Client, _Used] = {}
+        self._conversations: dict[str, list[str]] = {}  # keys of each user's last ones, the latest at the end
 
     @contextmanager
     def connected(self, client: Client) -> Iterator[None]:
@@ -92,6 +112,8 @@ class HostClients:
         KV session. No user's text serves another user.
         """
         document, workspace = self.document(client, request.document), self.workspace(client, request.workspace)
+        if request.document.startswith(_CONVERSATION):
+            self._keep(document, client.user)
         return replace(request, document=document, workspace=workspace)
 
     def document(self, client: Client, document: str) -> str:
@@ -116,6 +138,13 @@ class HostClients:
             used.documents -= closed.documents
             used.workspaces -= closed.workspaces
         self._forget_unused(closed.documents, closed.workspaces)
+
+    def _keep(self, conversation: str, user: str) -> None:
+        """Note a conversation of a user as the last one, and forget those that are too many now."""
+        others = [key for key in self._conversations.get(user, ()) if key != conversation]
+        known = [*others, conversation]
+        self._conversations[user] = known[-KEPT_CONVERSATIONS:]
+        self._forget_unused(known[:-KEPT_CONVERSATIONS], ())
 
     def _forget_unused(self, documents: Iterable[str], workspaces: Iterable[str]) -> None:
         others = self._clients.values()

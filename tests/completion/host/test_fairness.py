@@ -10,7 +10,7 @@ import httpx
 import pytest
 from httpx_sse import aconnect_sse
 
-from completion.host import job
+from completion.host import job, job_queue
 from completion.host.process.clients import CLIENT_HEADER
 from completion.host.server import HostSettings
 from completion.request import StopReason
@@ -63,6 +63,24 @@ async def test_a_first_text_waits_for_one_step_of_another_documents_answer(start
         texts = [await long.reads_text() for _ in range(49)]
         assert texts[-1] == "".join(f" {number}" for number in range(50))
         assert [await short.reads_text() for _ in range(2)] == [" 0 1"] * 2
+
+
+async def test_a_suggestion_without_a_document_does_not_wait_for_the_end_of_a_conversation(start_host, monkeypatch):
+    monkeypatch.setattr(job_queue, "LONG_S", 0.0)
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    talk = {"messages": [{"role": "user", "content": "Explain."}], "max_tokens": 50, "stream": True}
+    async with client.stream("POST", "/v1/chat/completions", json=talk) as conversation:
+        lines = conversation.aiter_lines()
+        engine.permits.release()
+        assert '" 0"' in await anext(lines)
+        completion = asyncio.create_task(client.post("/infill", json={"input_prefix": "x", "n_predict": 2}))
+        await until_waiting(client, 1)
+        engine.permits.release(10)  # for the suggestion, and for a fifth of the conversation
+        async with asyncio.timeout(10):
+            assert (await completion).json()["content"] == " 0 1"
+        engine.permits.release(100)
+        assert [line async for line in lines if line][-1] == "data: [DONE]"
 
 
 async def test_an_old_answer_is_completed_before_another_one_begins(start_host, monkeypatch):

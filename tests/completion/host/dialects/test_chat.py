@@ -1,5 +1,6 @@
 """OpenAI's chat: whole and streamed replies, fields, and clear errors."""
 
+import asyncio
 import json
 
 import openai
@@ -7,14 +8,16 @@ import pytest
 
 from completion.engine import Engine
 from completion.host.engine_protocol import LoadedEngine
+from completion.host.process.clients import KEPT_CONVERSATIONS
 from completion.host.process.sockets import TcpAddress, tcp_socket
 from completion.host.server import HostSettings
 from completion.model.loading import load_model
-from completion.request import MAX_TOKENS_LIMIT, Message
+from completion.request import MAX_TOKENS_LIMIT, Closing, Message
 from tests.completion.chat_models import chat_model
 from tests.completion.host.dialects.test_ollama import RecordingEngine
 from tests.completion.host.dialects.test_replays import StandIn
 from tests.completion.host.paced_engine import PacedEngine
+from tests.completion.host.test_requests import acquire, until_waiting
 
 ADDRESS = "/v1/chat/completions"
 HELLO = {"messages": [{"role": "user", "content": "Hello"}]}
@@ -106,6 +109,50 @@ async def test_a_model_replies_whole_and_streamed_alike(start_host, tiny_qwen2, 
     assert data[-1] == "[DONE]"
     assert whole
     assert "".join(json.loads(each)["choices"][0]["delta"]["content"] for each in data[:-1]) == whole
+
+
+async def test_a_follow_up_question_computes_only_what_is_new_also_after_a_suggestion(
+    start_host, tiny_qwen2, tmp_path
+):
+    loaded = load_model(str(chat_model(tiny_qwen2, tmp_path / "chat")), backend="fp32")
+    client = await start_host(StandIn(LoadedEngine(Engine(loaded), "tiny", "cpu", 4096)))
+    first = (await client.post(ADDRESS, json=HELLO | {"max_tokens": 8})).json()
+    assert (await client.post("/infill", json={"input_prefix": "x = ", "n_predict": 2})).status_code == 200
+    follow_up = [*HELLO["messages"], first["choices"][0]["message"], {"role": "user", "content": "And now?"}]
+    assert await kept_tokens(client) == 0
+    assert (await client.post(ADDRESS, json={"messages": follow_up, "max_tokens": 2})).status_code == 200
+    assert await kept_tokens(client) >= first["usage"]["prompt_tokens"] - 1
+
+
+async def kept_tokens(client):
+    served = 'draftline_prompt_tokens_total{served="kept"} '
+    lines = (await client.get("/metrics")).text.splitlines()
+    return float(next((line.removeprefix(served) for line in lines if line.startswith(served)), 0))
+
+
+async def test_two_requests_of_one_conversation_do_not_end_each_other(start_host):
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    first = asyncio.create_task(client.post(ADDRESS, json=HELLO | {"max_tokens": 3}))
+    await acquire(engine.began)
+    second = asyncio.create_task(client.post(ADDRESS, json=HELLO | {"max_tokens": 3}))
+    await until_waiting(client, 1)
+    engine.permits.release(6)
+    texts = [(await reply).json()["choices"][0]["message"]["content"] for reply in (first, second)]
+    assert texts == [" 0 1 2"] * 2
+
+
+async def test_the_engine_keeps_a_users_last_conversations_only(start_host):
+    engine = PacedEngine()
+    client = await start_host(engine)
+    for name in ("oldest", "older", *map(str, range(KEPT_CONVERSATIONS - 2)), "oldest", "newest"):
+        for question in (name, name + " once more"):
+            system = {"role": "system", "content": "Be brief."}
+            talk = [system, {"role": "user", "content": name}, {"role": "user", "content": question}]
+            assert (await client.post(ADDRESS, json={"messages": talk, "max_tokens": 1})).status_code == 200
+    await acquire(engine.forgot)
+    assert len(set(engine.started)) == KEPT_CONVERSATIONS + 1
+    assert engine.forgotten == [Closing(documents=(engine.started[2],))]
 
 
 @pytest.mark.parametrize("stream", [False, True])
