@@ -179,12 +179,12 @@ class CountedEngine:
         Raises:
             DocumentRefusedError: Too many hosts ended on the document.
         """
-        key, version = _digest(lasting_key(request.document)), _digest(request.prefix, request.suffix)
+        key, version = _digest(lasting_key(request.document)), _digest(*_texts(request))
         yield from self._counted(self._engine.complete(request, cancel), key, version)
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Prepare the engine. The errors are those of `complete`."""
-        with self._serving(request.document, request.prefix, request.suffix):
+        with self._serving(request.document, *_texts(request)):
             self._engine.prepare(request, cancel)
 
     def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:
@@ -226,6 +226,11 @@ def counted(loaded: LoadedEngine, fatal: FatalWork) -> LoadedEngine:
     """Return an engine whose work is counted, and whose requests run one by one for a while after a host ended."""
     engine, requests = CountedEngine(loaded.engine, fatal), CountedRequests(loaded.requests, fatal)
     return replace(loaded, engine=engine, requests=requests)
+
+
+def _texts(request: CompletionRequest) -> tuple[str, ...]:
+    """Return what makes a version of a document or conversation."""
+    return (request.prefix, request.suffix, *(message.content for message in request.messages))
 
 
 def _digest(*parts: str) -> str:

@@ -2,9 +2,12 @@
 
 import pytest
 
+from completion.cancellation import CancelToken
 from completion.errors import DocumentRefusedError
 from completion.host.engine_protocol import LoadedEngine
-from completion.host.process.fatal_work import ALONE_S, REFUSED_S, FatalWork, counted
+from completion.host.process.fatal_work import ALONE_S, REFUSED_S, CountedEngine, FatalWork, counted
+from completion.instruct import instruct_request
+from completion.request import Message
 from tests.completion.host.paced_engine import PacedEngine
 
 
@@ -116,6 +119,47 @@ def test_a_file_that_ends_hosts_at_its_second_piece_is_left_out(hosts):
         hosts.blocks.append(fatal.serving("file", "text"))
         hosts.blocks[-1].__enter__()
     assert not is_served(hosts.start(), "file", "text")
+
+
+class DoomedEngine(PacedEngine):
+    """An engine that keeps the record as it is at its work: that of a host that ends there."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = path
+
+    def complete(self, request, cancel):
+        self.record = self.path.read_bytes()
+        yield from super().complete(request, cancel)
+
+    def prepare(self, request, cancel):
+        self.record = self.path.read_bytes()
+
+
+def conversation(question):
+    return instruct_request([Message("system", "Be brief."), Message("user", question)], max_tokens=2)
+
+
+def complete(engine, request):
+    return list(engine.complete(request, CancelToken()))
+
+
+def prepare(engine, request):
+    engine.prepare(request, CancelToken())
+
+
+@pytest.mark.parametrize("work", [complete, prepare])
+def test_after_two_hosts_ended_on_conversations_only_these_are_refused(hosts, work):
+    for question in ("one", "two"):
+        engine = DoomedEngine(hosts.path)
+        work(CountedEngine(engine, hosts.start()), conversation(question))
+        hosts.path.write_bytes(engine.record)
+    fatal = CountedEngine(PacedEngine(), hosts.start())
+    hosts.now += REFUSED_S
+    for question in ("one", "two"):
+        with pytest.raises(DocumentRefusedError):
+            complete(fatal, conversation(question))
+    assert complete(fatal, conversation("another question"))[-1].done
 
 
 @pytest.mark.parametrize(
