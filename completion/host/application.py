@@ -111,6 +111,7 @@ def application(host: Host, *, tokens: Mapping[str, str], allow_local: bool, bod
             Exception: _internal_error,
         },
     )
+    app.router.redirect_slashes = False  # the address of a redirection would lack the token before the path
     app.state.host = host
     return app
 

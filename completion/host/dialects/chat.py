@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.openai import GenerationBody, stop_list, usage
 from completion.host.dialects.reply_text import Answer, reply_with
 from completion.host.dialects.schema import parse_body
@@ -23,7 +24,7 @@ from completion.host.process.clients import conversation_key
 from completion.host.services import Host
 from completion.host.stream import sse_message
 from completion.instruct import instruct_request
-from completion.request import MAX_TOKENS_LIMIT, CompletionRequest, Message, Sampling
+from completion.request import MAX_TOKENS_LIMIT, CompletionRequest, Message
 
 _UNSUPPORTED = ("tools", "tool_choice", "functions", "response_format", "logprobs", "audio", "modalities")
 
@@ -86,11 +87,7 @@ def chat_request(body: ChatBody) -> CompletionRequest:
     request = instruct_request(
         messages,
         max_tokens=next(limit for limit in limits if limit is not None),
-        sampling=Sampling(
-            temperature=body.temperature or 0.0,
-            top_p=1.0 if body.top_p is None else body.top_p,
-            seed=body.seed or 0,
-        ),
+        sampling=sampling_of(body.temperature, body.top_p, seed=body.seed),
     )
     return replace(request, document=conversation_key(messages))
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
 from completion.host.dialects.openai import single_prompt
 from completion.host.dialects.reply_text import Answer, IsOver, reply_with
@@ -125,12 +126,7 @@ async def _complete(request: Request, body: _Options, parts: PromptParts) -> Res
 def _sampling(body: _Options) -> Sampling:
     # Samplers without "temperature" select greedy decoding, whatever the temperature is; llama.vim relies on this.
     is_sampled = body.samplers is None or "temperature" in body.samplers
-    return Sampling(
-        temperature=body.temperature if is_sampled else 0.0,
-        top_p=body.top_p,
-        min_p=body.min_p,
-        seed=max(0, body.seed),
-    )
+    return sampling_of(body.temperature if is_sampled else 0.0, body.top_p, body.min_p, body.seed)
 
 
 def _time_limit(limit_ms: float) -> IsOver:

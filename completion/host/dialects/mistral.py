@@ -14,13 +14,13 @@ from pydantic import BaseModel, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.marked_prompt import request_of
 from completion.host.dialects.openai import DEFAULT_MAX_TOKENS, Stops, parts_of, stop_list, usage
 from completion.host.dialects.reply_text import Answer, reply_with
 from completion.host.dialects.schema import parse_body
 from completion.host.services import Host
 from completion.host.stream import sse_message
-from completion.request import Sampling
 
 
 class FimBody(BaseModel):
@@ -46,11 +46,7 @@ async def fim_completions(request: Request) -> Response:
     completion_request = request_of(
         parts_of(body.prompt, body.suffix),
         max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
-        sampling=Sampling(
-            temperature=body.temperature or 0.0,
-            top_p=1.0 if body.top_p is None else body.top_p,
-            seed=body.random_seed or 0,
-        ),
+        sampling=sampling_of(body.temperature, body.top_p, seed=body.random_seed),
     )
     reply = _Reply(host.state.status.model)
     chunk = reply.chunk if body.stream else None

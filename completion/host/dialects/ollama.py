@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.llama_cpp import token_limit
 from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
 from completion.host.dialects.openai import Stops, stop_list
@@ -20,7 +21,6 @@ from completion.host.dialects.reply_text import Answer, reply_with
 from completion.host.dialects.schema import parse_body
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
-from completion.request import Sampling
 
 _VERSION = "0.32.15"
 """Version of Ollama whose interface this is; clients compare it with the one that they need."""
@@ -81,12 +81,7 @@ async def generate(request: Request) -> Response:
     completion_request = request_of(
         _parts_of(body),
         max_tokens=token_limit(options.num_predict),
-        sampling=Sampling(
-            temperature=options.temperature or 0.0,
-            top_p=1.0 if options.top_p is None else options.top_p,
-            min_p=options.min_p or 0.0,
-            seed=max(0, options.seed or 0),
-        ),
+        sampling=sampling_of(options.temperature, options.top_p, options.min_p, options.seed),
     )
     return await reply_with(
         request,

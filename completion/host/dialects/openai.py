@@ -15,13 +15,14 @@ from pydantic import BaseModel, Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
 from completion.host.dialects.reply_text import Answer, reply_with
 from completion.host.dialects.schema import MAX_STOPS, parse_body
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
 from completion.host.stream import sse_message
-from completion.request import CompletionRequest, Sampling, Statistics
+from completion.request import CompletionRequest, Statistics
 
 DEFAULT_MAX_TOKENS = 128
 """Maximum number of generated tokens where a client names none."""
@@ -89,12 +90,7 @@ def completion_request(body: CompletionBody) -> CompletionRequest:
         parts_of(single_prompt(body.prompt), body.suffix),
         suggestions=body.n or 1,
         max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
-        sampling=Sampling(
-            # Greedy decoding is best for code, so it is the default.
-            temperature=body.temperature or 0.0,
-            top_p=1.0 if body.top_p is None else body.top_p,
-            seed=body.seed or 0,
-        ),
+        sampling=sampling_of(body.temperature, body.top_p, seed=body.seed),
     )
 
 

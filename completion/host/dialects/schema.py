@@ -45,6 +45,8 @@ NEXT_EDIT: TypeAdapter[NextEditRequest] = TypeAdapter(NextEditRequest)
 
 MAX_STOPS = 64
 """Maximum number of stop strings in a request; the event loop searches the text for each of them."""
+SMALLEST_TOP_P = 1e-6
+"""Minimum of `top_p`: with it, only the likeliest token is in the nucleus."""
 _MAX_SUGGESTIONS = 16
 
 
@@ -117,7 +119,7 @@ def check_request(request: CompletionRequest, names: Mapping[str, str] = Mapping
         ("time_budget_ms", request.time_budget_ms, 0, 600_000),
         ("the length of history", len(request.history), 0, MAX_HISTORY_CHARACTERS),
         ("sampling.temperature", sampling.temperature, 0, 10),
-        ("sampling.top_p", sampling.top_p, 1e-6, 1),
+        ("sampling.top_p", sampling.top_p, SMALLEST_TOP_P, 1),
         ("sampling.min_p", sampling.min_p, 0, 1),
         ("sampling.seed", sampling.seed, 0, (1 << 63) - 1),
     )

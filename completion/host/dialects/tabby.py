@@ -15,10 +15,11 @@ from pydantic import BaseModel, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.reply_text import Answer, reply_with
 from completion.host.dialects.schema import parse_body
 from completion.host.services import Host
-from completion.request import CompletionRequest, ContextFile, Sampling
+from completion.request import CompletionRequest, ContextFile
 from completion.version import version
 
 _EVENT_TYPES = frozenset({"view", "select", "dismiss"})
@@ -105,7 +106,7 @@ def _request_of(body: TabbyBody) -> CompletionRequest:
         path=segments.filepath or "",
         repository=PurePosixPath(segments.git_url or "").name.removesuffix(".git"),
         context=tuple(ContextFile(snippet.filepath, snippet.body) for snippet in reversed(snippets)),
-        sampling=Sampling(temperature=body.temperature or 0.0, seed=body.seed or 0),
+        sampling=sampling_of(body.temperature, seed=body.seed),
     )
 
 

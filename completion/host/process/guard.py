@@ -45,37 +45,37 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        headers, scope = Headers(scope=scope), {**scope, "user": ""}
+        is_tcp = not _came_over_unix_socket(scope)
+        token, scope = _without_token(scope) if is_tcp else (None, scope)
         try:
-            headers, scope = Headers(scope=scope), {**scope, "user": ""}
-            if not _came_over_unix_socket(scope):
-                scope = self._admitted(scope, headers)
+            if is_tcp:
+                scope["user"] = self._sender(scope, token, headers)
             self._check_length(int(headers.get("content-length", "0")))
         except DraftlineError as error:
             await error_response(error, scope["path"])(scope, receive, send)
             return
         await self._app(scope, self._limited(receive), send)
 
-    def _admitted(self, scope: Scope, headers: Headers) -> Scope:
-        """Return the request with its user, and without the token in its path.
+    def _sender(self, scope: Scope, token: bytes | None, headers: Headers) -> str:
+        """Return the name of a request's user.
+
+        Args:
+            scope: The request, without the token in its path.
+            token: That token; None if there was none.
+            headers: The request's headers.
 
         Raises:
             UnauthorizedError: The token is missing or wrong, and the path is not open.
             WebPageError: The token is missing, and a web page may have sent the request.
         """
-        path = scope["raw_path"]
-        if path.startswith(_TOKEN_PREFIX):
-            token, slash, rest = path.removeprefix(_TOKEN_PREFIX).partition(b"/")
-            inner = slash + rest
-            scope = {**scope, "raw_path": inner, "path": unquote_to_bytes(inner).decode("utf-8", "replace")}
-            if (user := self._user(unquote_to_bytes(token))) is not None:
-                return {**scope, "user": user}
-        else:
-            scheme, _, bearer = headers.get("authorization", "").partition(" ")
-            if scheme.lower() == "bearer" and (user := self._user(bearer.strip().encode())) is not None:
-                return {**scope, "user": user}
-            if scope["path"] in self._open_paths:
-                _check_no_web_page(scope["method"], headers)
-                return scope
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        given = bearer.strip().encode() if token is None and scheme.lower() == "bearer" else token
+        if given is not None and (user := self._user(given)) is not None:
+            return user
+        if token is None and scope["path"] in self._open_paths:
+            _check_no_web_page(scope["method"], headers)
+            return ""
         raise UnauthorizedError(
             "The token is missing or wrong. Send `Authorization: Bearer TOKEN` with the host's token, or put /t/TOKEN "
             "before the path."
@@ -99,6 +99,17 @@ class Guard:
             return message
 
         return limited
+
+
+def _without_token(scope: Scope) -> tuple[bytes | None, Scope]:
+    """Return the token before a request's path, None if there is none, and the request without it."""
+    path = scope["raw_path"]
+    if not path.startswith(_TOKEN_PREFIX):
+        return None, scope
+    token, slash, rest = path.removeprefix(_TOKEN_PREFIX).partition(b"/")
+    inner = slash + rest
+    path = unquote_to_bytes(inner).decode("utf-8", "replace")
+    return unquote_to_bytes(token), {**scope, "raw_path": inner, "path": path}
 
 
 def _check_no_web_page(method: str, headers: Headers) -> None:

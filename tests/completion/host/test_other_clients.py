@@ -4,13 +4,16 @@ import asyncio
 import json
 
 import httpx
+import numpy as np
 import openai
 import pytest
 
+from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.openai import CompletionBody, completion_request
 from completion.host.dialects.reply_text import cut_at_stops, plain_text
 from completion.host.process.sockets import TcpAddress, tcp_socket
 from completion.host.server import HostSettings
+from completion.model.sampling import draw
 from completion.request import Layout, Suggestion
 from tests.completion.host.paced_engine import PacedEngine
 
@@ -214,6 +217,43 @@ async def test_tabbys_events_are_counted_by_known_type(start_host):
     assert 'draftline_client_events_total{type="other"} 1.0' in metrics
     assert "secret_source" not in metrics
     assert (await client.get("/v1/health")).json()["model"] == "paced"
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "seed"),
+    [
+        ("/infill", {"input_prefix": "x"}, "seed"),
+        ("/completion", {"prompt": "x"}, "seed"),
+        ("/v1/completions", {"prompt": "x"}, "seed"),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}, "seed"),
+        ("/v1/fim/completions", {"prompt": "x"}, "random_seed"),
+        ("/v1/completions", {"segments": {"prefix": "x"}}, "seed"),
+    ],
+)
+async def test_any_seed_and_the_smallest_nucleus_are_accepted_as_other_servers_do(start_host, path, fields, seed):
+    client = await start_host(PacedEngine())
+    reply = await client.post(path, json={**fields, "temperature": 0.5, "top_p": 0, seed: -1})
+    assert reply.status_code == 200, reply.text
+
+
+async def test_ollamas_options_may_name_any_seed_and_the_smallest_nucleus(start_host):
+    client = await start_host(PacedEngine())
+    options = {"temperature": 0.5, "top_p": 0, "seed": -1}
+    reply = await client.post("/api/generate", json={"prompt": "x", "stream": False, "options": options})
+    assert reply.status_code == 200, reply.text
+
+
+@pytest.mark.parametrize("wrong", [{"top_p": -0.5}, {"top_p": 1.5}])
+async def test_a_nucleus_out_of_every_servers_range_is_refused_by_name(start_host, wrong):
+    client = await start_host(PacedEngine())
+    reply = await client.post("/v1/completions", json={"prompt": "x", **wrong})
+    assert (reply.status_code, reply.json()["error"]["message"].startswith("top_p is")) == (400, True)
+
+
+def test_with_the_smallest_nucleus_the_likeliest_token_is_drawn():
+    sampling = sampling_of(temperature=1.0, top_p=0.0, seed=-1)
+    row = np.linspace(0, 1, 700, dtype=np.float32)
+    assert {draw(row, sampling, position) for position in range(20)} == {699}
 
 
 async def test_errors_have_the_status_and_the_form_of_their_interface(start_host):

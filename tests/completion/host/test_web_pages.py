@@ -44,6 +44,27 @@ async def test_a_token_before_the_path_admits_every_address(start_host, allow_lo
         assert TOKEN not in missing.text
 
 
+async def test_a_wrong_token_in_the_path_is_refused_in_the_form_of_the_interface(start_host):
+    async with tcp_client(start_host, allow_local=False) as client:
+        for path, form in (
+            ("/api/generate", {"error"}),
+            ("/v1/completions", {"error"}),
+            ("/infill", {"error"}),
+            ("/v1/fim/completions", {"object", "message", "type", "param", "code"}),
+            ("/v1/complete", {"code", "message"}),
+        ):
+            for reply in (await client.post(f"/t/wrong{path}", json=BODY), await client.post(path, json=BODY)):
+                assert (reply.status_code, set(reply.json())) == (401, form), path
+                assert "The token is missing or wrong" in reply.text
+
+
+async def test_a_path_with_a_final_slash_is_refused_with_a_sentence_and_not_redirected(start_host):
+    async with tcp_client(start_host, allow_local=False) as client:
+        reply = await client.post(f"/t/{TOKEN}/api/generate/", json=BODY)
+        assert reply.status_code == 404
+        assert "no endpoint POST /api/generate/. See docs/http-api.md" in reply.json()["error"]
+
+
 async def test_a_token_in_the_path_is_never_logged(start_host, caplog):
     caplog.set_level(logging.DEBUG)
     async with tcp_client(start_host, allow_local=False) as client:

@@ -111,9 +111,7 @@ async def test_a_model_replies_whole_and_streamed_alike(start_host, tiny_qwen2, 
     assert "".join(json.loads(each)["choices"][0]["delta"]["content"] for each in data[:-1]) == whole
 
 
-async def test_a_follow_up_question_computes_only_what_is_new_also_after_a_suggestion(
-    start_host, tiny_qwen2, tmp_path
-):
+async def test_a_follow_up_question_computes_only_what_is_new_also_after_a_suggestion(start_host, tiny_qwen2, tmp_path):
     loaded = load_model(str(chat_model(tiny_qwen2, tmp_path / "chat")), backend="fp32")
     client = await start_host(StandIn(LoadedEngine(Engine(loaded), "tiny", "cpu", 4096)))
     first = (await client.post(ADDRESS, json=HELLO | {"max_tokens": 8})).json()

@@ -44,7 +44,7 @@ async def test_fields_reach_the_engine(start_host):
 @pytest.mark.parametrize(
     ("path", "body", "words"),
     [
-        ("/v1/fim/completions", {"random_seed": -1}, "random_seed is -1;"),
+        ("/v1/fim/completions", {"random_seed": 1 << 63}, "random_seed is 9.22337e+18;"),
         ("/v1/completions", {"n": 200}, "n is 200; it must be between 1 and 16."),
         ("/v1/completions", {"temperature": -1}, "temperature is -1;"),
         ("/completion", {"n_cmpl": 0}, "n_cmpl is 0;"),
