@@ -62,9 +62,10 @@ class RemoteAddress:
         """
         try:
             parts = urlsplit(self.url)
-            host, _ = parts.hostname, parts.port
+            host, _ = parts.hostname or "", parts.port
+            host.encode("idna")  # as the resolver does: its UnicodeError of a wrong name is a ValueError
         except ValueError as error:
-            raise ConfigurationError(f"The engine's url {self.url!r} is malformed ({error}).") from error
+            raise ConfigurationError(f"The engine's url {self.shown()!r} is malformed ({error}).") from error
         if parts.scheme not in {"http", "https"} or not host or parts.username or parts.query or parts.fragment:
             raise ConfigurationError(
                 f"The engine's url {self.shown()!r} is not of the form https://HOST:PORT. A token belongs into a file."

@@ -234,7 +234,18 @@ def test_another_kind_of_server(server, tiny_gguf):
 
 
 @pytest.mark.parametrize(
-    "url", ["gpu:8080", "ftp://gpu", "https://", "http://[::1", "https://user:pass@gpu", "https://gpu?a=1"]
+    "url",
+    [
+        "gpu:8080",
+        "ftp://gpu",
+        "https://",
+        "http://[::1",
+        "https://user:pass@gpu",
+        "https://user:pass@[::1",
+        "https://gpu?a=1",
+        "https://gpu..example:8080",
+        f"https://{'a' * 64}.example",
+    ],
 )
 def test_a_malformed_address(url):
     with pytest.raises(ConfigurationError) as raised:
