@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from rich.console import Console
+from rich.control import strip_control_codes
+from rich.segment import Segment, Segments
 from rich.text import Text
 
 from completion.request import CompletionEvent, CompletionRequest, Suggestion
@@ -37,7 +40,9 @@ class ShownCompletion:
 
 
 async def stream_completion(client: EngineClient, request: CompletionRequest, console: Console) -> ShownCompletion:
-    """Send a request and print the text of its first suggestion as it arrives.
+    """Send a request, print the text of its first suggestion, and return it.
+
+    A terminal shows the text as it grows, on a new line if another one takes its place. Other files get the last text.
 
     Raises:
         DraftlineError: No engine is available, or the request failed.
@@ -52,19 +57,32 @@ async def stream_completion(client: EngineClient, request: CompletionRequest, co
             text = event.suggestions[0].text if event.suggestions else ""
             if text and not first_text_ms:
                 first_text_ms = _since(started)
-            console.print(Text(text[len(printed) :], style=MODEL_STYLE), end="", soft_wrap=True)
-            printed = max(printed, text, key=len)
-    return ShownCompletion(last, first_text_ms, _since(started))
+            if console.is_terminal and text != printed:
+                grown = text[len(printed) :] if text.startswith(printed) else f"\n{text}"
+                _print_code(console, grown, MODEL_STYLE)
+                printed = text
+    shown = ShownCompletion(last, first_text_ms, _since(started))
+    if not console.is_terminal:
+        write_code(console, shown.suggestion.text)
+    return shown
 
 
 def print_before(console: Console, before: str, lines: int) -> None:
     """Print the last lines before the cursor dimmed, without a final line break."""
-    console.print(Text("".join(split_lines(before)[-lines:]), style="dim"), end="", soft_wrap=True)
+    _print_code(console, "".join(split_lines(before)[-lines:]), "dim")
 
 
 def print_after(console: Console, after: str, lines: int) -> None:
     """Print the first lines after the cursor dimmed."""
-    console.print(Text("".join(split_lines(after)[:lines]).rstrip("\r\n"), style="dim"), soft_wrap=True)
+    _print_code(console, "".join(split_lines(after)[:lines]).rstrip("\r\n"), "dim")
+    console.print()
+
+
+def write_code(console: Console, code: str) -> None:
+    """Write a code to a console's file as it is, with its own line ends on Windows, too."""
+    if isinstance(console.file, io.TextIOWrapper):
+        console.file.reconfigure(newline="")
+    console.file.write(code)
 
 
 def coloured_pieces(suggestion: Suggestion) -> tuple[Text, Text]:
@@ -77,6 +95,12 @@ def coloured_pieces(suggestion: Suggestion) -> tuple[Text, Text]:
     for name, style in styles.items():
         legend.append(f"■ {name}  ", style=style)
     return text, legend
+
+
+def _print_code(console: Console, code: str, style: str) -> None:
+    """Print a code with its tabs, which a `Text` would replace by spaces."""
+    segment = Segment(strip_control_codes(code), console.get_style(style))
+    console.print(Segments([segment]), end="", soft_wrap=True)
 
 
 def _since(started: float) -> float:

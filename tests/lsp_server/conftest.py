@@ -1,7 +1,7 @@
 """Fixtures: a clock that tests advance, a paced engine behind a real host socket, and real server processes."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -31,18 +31,25 @@ async def pass_time(monkeypatch):
     return later
 
 
-@pytest.fixture
-async def paced(runtime):
-    """Start a host where a server looks for the model "paced", and yield its engine. Each step needs a permit."""
-    engine = PacedEngine(gated=True)
+@asynccontextmanager
+async def host_with(engine):
+    """Run a host with an engine within the block, where a server looks for the model "paced"."""
     own = own_socket(host_address("paced", "auto").endpoint_path)
     server = HostServer(HostSettings(model="paced"), engine.load, own.token)
     task = asyncio.create_task(server.run([own.listener]))
-    yield engine
+    yield
     engine.gated = False
     engine.permits.release(1000)
     server.stop()
     await task
+
+
+@pytest.fixture
+async def paced(runtime):
+    """Start a host where a server looks for the model "paced", and yield its engine. Each step needs a permit."""
+    engine = PacedEngine(gated=True)
+    async with host_with(engine):
+        yield engine
 
 
 @pytest.fixture

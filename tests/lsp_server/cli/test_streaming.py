@@ -1,0 +1,78 @@
+"""What `draftline complete` prints while a suggestion grows, in a terminal and in a pipe."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from completion.request import CompletionEvent, CompletionRequest, Suggestion
+from lsp_server.cli.streaming import print_after, print_before, stream_completion, write_code
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.launcher import EngineOptions
+from tests.completion.host.paced_engine import PacedEngine
+from tests.lsp_server.conftest import host_with
+
+GO = "for i := range x {\n\t\tf(i,\tx)\n\t}\n"
+CRLF = "if x:\r\n\treturn\r\n"
+
+
+class SpeakingEngine(PacedEngine):
+    """An engine that shows one text after the other."""
+
+    def __init__(self, texts):
+        super().__init__()
+        self.texts = texts
+
+    def complete(self, request, cancel):
+        for number, text in enumerate(self.texts, 1):
+            yield CompletionEvent((Suggestion(text),) if text else (), done=number == len(self.texts))
+
+
+async def printed(texts, console):
+    """Return what is printed of a completion with these texts."""
+    async with host_with(SpeakingEngine(texts)):
+        client = EngineClient(EngineOptions(model="paced"))
+        shown = await stream_completion(client, CompletionRequest("x"), console)
+        await client.close()
+    assert shown.suggestion.text == texts[-1]
+    return console.file.getvalue()
+
+
+@pytest.fixture
+def pipe(runtime):
+    return Console(file=io.StringIO(), highlight=False)
+
+
+@pytest.fixture
+def terminal(runtime):
+    return Console(file=io.StringIO(), highlight=False, force_terminal=True, color_system=None)
+
+
+@pytest.mark.parametrize("texts", [["for", GO], ["len(items)", "sum(prices)\n"], [CRLF], ["len", ""]])
+async def test_a_pipe_gets_the_suggestion_and_nothing_else(pipe, texts):
+    assert await printed(texts, pipe) == texts[-1]
+
+
+async def test_a_pipe_gets_the_line_ends_of_the_suggestion_where_files_have_others():
+    written = io.BytesIO()
+    with io.TextIOWrapper(written, "utf-8", newline="\r\n") as file:
+        write_code(Console(file=file), CRLF + GO)
+        file.flush()
+        assert written.getvalue() == (CRLF + GO).encode()
+
+
+async def test_a_terminal_gets_the_text_as_it_grows(terminal):
+    assert await printed(["for i", GO[:20], GO[:22], GO], terminal) == GO
+
+
+@pytest.mark.parametrize(
+    ("texts", "shown"), [(["len(items)", "sum(pr", "sum(prices)"], "len(items)\nsum(prices)"), (["len", ""], "len\n")]
+)
+async def test_a_terminal_shows_a_text_that_replaces_another_on_a_new_line(terminal, texts, shown):
+    assert await printed(texts, terminal) == shown
+
+
+def test_the_lines_around_the_cursor_are_printed_as_they_are(terminal):
+    print_before(terminal, "a\n\tb(\t", 1)
+    print_after(terminal, "\tc)\n\td\n", 1)
+    assert terminal.file.getvalue() == "\tb(\t\tc)\n"
