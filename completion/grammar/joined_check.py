@@ -11,6 +11,8 @@ from typing import Protocol
 
 from tree_sitter import Node, Tree
 
+from completion.grammar.newer_syntax import without_newer_syntax
+
 _MAX_AST_BYTES = 200_000
 _BLOCKS = frozenset({"function_definition", "class_definition", "decorated_definition"})
 
@@ -114,11 +116,12 @@ class PythonJoinedCheck(JoinedCheck):
         start, end = self._start, self._start + len(middle)
         first, last = _block_around(tree.root_node, start, end)
         first = text.rfind(b"\n", 0, first) + 1
-        source = text[first:last]
-        if len(source) > _MAX_AST_BYTES:
+        if last - first > _MAX_AST_BYTES:
             return True
-        wrapper = b"if 1:\n" if source[:1] in (b" ", b"\t") else b""
-        line = error_line(wrapper + source)
+        wrapper = b"if 1:\n" if text[first : first + 1] in (b" ", b"\t") else b""
+        line = error_line(wrapper + text[first:last])
+        if line is not None:
+            line = error_line(wrapper + without_newer_syntax(tree, text, first, last))
         begin = text.count(b"\n", first, start) + 1 + len(wrapper[:1])
         return line is None or not begin <= line <= begin + middle.count(b"\n")
 

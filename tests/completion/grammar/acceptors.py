@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
+from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.grammar import Grammars
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.compiled_lexer import CompiledLexer
 from completion.grammar.lr.tables import Tables
+from completion.request import GrammarMode
 from completion.syntax.languages import LANGUAGES, language_address
 from tests.completion.grammar.lr.python_lexer import PythonLexer
 
@@ -24,3 +26,9 @@ def tables_of(language):
 @cache
 def acceptor_of(language, lexer="compiled"):
     return Acceptor(tables_of(language), LEXERS[lexer](tables_of(language)))
+
+
+def kept_of(language, prefix, middle, suffix):
+    """Return what is kept of a finished completion."""
+    constraint = GrammarConstraint.open(GRAMMARS, language, prefix, suffix, GrammarMode.STRICT)
+    return middle[: constraint.longest_passing_cut(middle.encode())]
