@@ -22,7 +22,8 @@ class _Joined:
     """A parsed document with a completion.
 
     Attributes:
-        errors: Number of tree-sitter's errors.
+        errors: Number of tree-sitter's ERROR and MISSING nodes.
+        is_sound: Whether there is no error, not even one without a node, such as Go's missing line end.
         passes: Verdict of the language's own parser; None until it is needed.
     """
 
@@ -31,6 +32,7 @@ class _Joined:
     text: bytes
     tree: Tree
     errors: int
+    is_sound: bool
     passes: bool | None = None
 
 
@@ -77,24 +79,32 @@ class JoinedCheck:
 
     def sound(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has no error with `middle` in place of `replaced` bytes after the cursor."""
-        return self._join(middle, replaced).errors == 0 and self._passes_joined(middle, replaced)
+        return self._join(middle, replaced).is_sound and self._passes_joined(middle, replaced)
 
     def mends(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has no error with `middle`, or fewer than without it."""
-        errors = self._join(middle, replaced).errors
-        return (errors == 0 or errors < self.errors_before) and self._passes_joined(middle, replaced)
+        joined = self._join(middle, replaced)
+        mended = (joined.errors == 0 and not self._breaks(joined)) or joined.errors < self.errors_before
+        return mended and self._passes_joined(middle, replaced)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with `middle` than without it."""
-        errors = self._join(middle, replaced).errors
-        return (errors > 0 and errors > self.errors_before) or not self._passes_joined(middle, replaced)
+        joined = self._join(middle, replaced)
+        added = self._breaks(joined) or (joined.errors > 0 and joined.errors > self.errors_before)
+        return added or not self._passes_joined(middle, replaced)
+
+    def _breaks(self, joined: _Joined) -> bool:
+        """Return whether the document is sound without the completion and has an error with it."""
+        return not joined.is_sound and not self._document.tree.root_node.has_error
 
     def _join(self, middle: bytes, replaced: int) -> _Joined:
         """Return the document with `middle`; the last result is cached."""
         if self._last is None or self._last.middle != middle or self._last.replaced != replaced:
             text, tree = self._document.parse_with(self._start, self._end + replaced, middle)
-            errors = self._count_errors(tree) if tree.root_node.has_error else 0
-            self._last = _Joined(middle, replaced, text, tree, errors)
+            errors = self._count_errors(tree)
+            # what is missing can be the end of the file's last line (after C's `#include`), which compilers do not need
+            is_sound = errors == 0 and not (tree.root_node.has_error and text.endswith(b"\n"))
+            self._last = _Joined(middle, replaced, text, tree, errors, is_sound)
         return self._last
 
     def _passes_joined(self, middle: bytes, replaced: int) -> bool:

@@ -1,11 +1,13 @@
-"""The incremental joined parse gives the same result as a parse from scratch."""
+"""The incremental joined parse gives the same result as a parse from scratch, and counts errors without a node."""
 
 import random
 
 import pytest
 
+from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.joined_check import JoinedCheck
-from tests.completion.grammar.acceptors import GRAMMARS
+from completion.request import GrammarMode
+from tests.completion.grammar.acceptors import GRAMMARS, kept_of
 from tests.completion.grammar.samples import SAMPLES
 
 
@@ -46,9 +48,39 @@ def test_added_errors_equal_those_of_a_parse_from_scratch(language):
     text = SAMPLES[language].encode()
     rng = random.Random(12)
     for _ in range(30):
-        at = rng.randrange(len(text) + 1)
+        at = rng.randrange(len(text))
         middle = rng.choice([b")", b"x", b" {", b"\n", b'"', b"1 1", b"\xc3\xa9"])
         check = JoinedCheck(grammar.document(text), grammar.errors_of, at, at)
-        scratch = grammar.errors_of(grammar.parse(text[:at] + middle + text[at:]))
-        assert check.adds_errors(middle) == (scratch > 0)
-        assert check.sound(middle) == (scratch == 0)
+        is_broken = grammar.parse(text[:at] + middle + text[at:]).root_node.has_error
+        assert check.adds_errors(middle) == is_broken
+        assert check.mends(middle) == check.sound(middle) == (not is_broken)
+
+
+def test_a_missing_line_end_is_an_error_although_the_tree_has_no_node_for_it():
+    before, after = "package a\n\nvar x = 1\n", "func f() {}\n"
+    assert kept_of("go", before, "var y = 2", after) == ""
+    assert kept_of("go", before, "var y = 2\n", after) == "var y = 2\n"
+    assert kept_of("go", before, "var y = 2\nvar z = 3", after) == "var y = 2\n"
+
+
+@pytest.mark.parametrize("lines_between", [0, 200], ids=["near", "beyond the horizon"])
+def test_right_text_stays_whole_in_a_file_in_which_a_line_end_is_missing_elsewhere(lines_between):
+    before = "package a\n\nfunc f() {\n\t"
+    after = "\n}\n" + "var c = 3\n" * lines_between + "var a = 1 var b = 2\n"
+    assert kept_of("go", before, "x := g()\n\ty := h(x)", after) == "x := g()\n\ty := h(x)"
+    constraint = GrammarConstraint.open(GRAMMARS, "go", before, after, GrammarMode.STRICT)
+    assert constraint.sound_when_closed(b"if x {", ["\n\t}"])
+    assert constraint.growing_cut(b"if x {", 0, lambda: ["\n\t}"]) == len(b"if x {")
+
+
+@pytest.mark.parametrize(
+    ("language", "before", "middle"),
+    [
+        ("c", "int x;\n", "#include <stdio.h>"),
+        ("cpp", "", "#define N 1"),
+        ("go", "package a\n\n", "var x = 1"),
+        ("python", "def f():\n    ", "return 1"),
+    ],
+)
+def test_the_last_line_of_a_file_needs_no_line_end(language, before, middle):
+    assert kept_of(language, before, middle, "") == middle
