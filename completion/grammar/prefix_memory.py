@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from completion.errors import CancelledError, PrefixTooLargeError
 from completion.grammar.lr.acceptor import Acceptor
@@ -14,6 +15,7 @@ from completion.syntax.changed_span import common_length
 
 _KEPT_TEXTS = 8
 MAX_READ_BYTES = 200_000  # bytes read for one prefix: about a second for an unknown text
+_NEAR_BYTES = 2000  # unread bytes that are read rather than searched for parts to skip: about 15 ms
 _PIECE_BYTES = 1024  # bytes read between two checks of the cancel token
 _CHUNK_BYTES = 512  # distance between snapshots far from the cursor
 _SNAPSHOT_BYTES = 800  # of a snapshot without the stacks, which the acceptor counts
@@ -22,11 +24,66 @@ _FINE_LINES = 8  # lines before the cursor with a snapshot each, so that a keyst
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
-    """A text whose beginning was read: snapshot i belongs to offset i, a line's start or a piece's end."""
+    """A text whose beginning was read.
+
+    Attributes:
+        text: The whole text.
+        offsets: The file's start, then starts of lines and ends of pieces, ascending.
+        snapshots: The snapshot at each offset.
+        whole: Number of snapshots before which no part was skipped.
+    """
 
     text: bytes
     offsets: list[int]
     snapshots: list[Snapshot]
+    whole: int
+
+    def until(self, count: int) -> _Known:
+        """Return the first `count` snapshots."""
+        return _Known(self.text, self.offsets[:count], self.snapshots[:count], min(self.whole, count))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Route:
+    """A way to read a text.
+
+    Attributes:
+        known: Snapshots of the text's beginning.
+        index: Index of the snapshot to read on from.
+        skipped: Parts that are skipped, all after that snapshot.
+    """
+
+    known: _Known
+    index: int
+    skipped: Sequence[tuple[int, int]] = ()
+
+    @property
+    def offset(self) -> int:
+        """Offset of the snapshot to read on from."""
+        return self.known.offsets[self.index]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no part of the text is skipped, nor was one."""
+        return not self.skipped and self.known.whole == len(self.known.offsets)
+
+    @property
+    def last_start(self) -> int:
+        """Offset from which the text is read to its end."""
+        return self.skipped[-1][1] if self.skipped else self.offset
+
+    def unread_bytes(self, text: bytes) -> int:
+        """Return the number of bytes to read."""
+        return len(text) - self.offset - sum(end - start for start, end in self.skipped)
+
+    def pieces(self, text: bytes) -> Iterator[tuple[int, int]]:
+        """Yield start and end of the pieces to read, without the rest of the last line."""
+        offset = self.offset
+        for start, end in self.skipped:
+            if offset < start:
+                yield from pairwise((offset, *_chunk_ends(text[:start], offset), start))
+            offset = end
+        yield from pairwise((offset, *_chunk_ends(text, offset)))
 
 
 class PrefixMemory:
@@ -50,7 +107,7 @@ class PrefixMemory:
 
         Args:
             text: Text before the cursor.
-            skippable: Returns the parts of it that can be skipped; called if no beginning of the text is cached.
+            skippable: Returns the parts of it that can be skipped; called if much of the text is unknown.
             check: Called between pieces of the text; can raise `CancelledError`, which keeps the snapshots so far.
 
         Raises:
@@ -60,67 +117,75 @@ class PrefixMemory:
         self._acceptor.trim()
         if any(text.startswith(beginning) for beginning in self._broken):
             return None
-        offsets, snapshots = self._resume(text) or self._begin(text, skippable(), check)
-        after = self._read_on(text, offsets, snapshots, check)
-        if after is None and offsets[0] > 0:
-            after = self._read_on(text, [0], [self._acceptor.start()], check)
-        return after
+        cached, known = self._resume(text)
+        for route in _routes(text, known, skippable):
+            after = self._read_on(text, route, cached, check)
+            if after is not None:
+                return after
+        return None
 
-    def _resume(self, text: bytes) -> tuple[list[int], list[Snapshot]] | None:
-        """Return the snapshots of the cached text with the longest common beginning, up to its end."""
-        best, kept = None, 0
+    def _resume(self, text: bytes) -> tuple[_Known | None, _Known]:
+        """Return the cached text with the longest common beginning, and its snapshots up to there; else the start."""
+        best, kept = None, 1
         for known in self._known:
             count = bisect_right(known.offsets, common_length(known.text, text))
-            if count > 1 and (best is None or known.offsets[count - 1] > best.offsets[kept - 1]):
+            if known.offsets[count - 1] > (best.offsets[kept - 1] if best else 0):
                 best, kept = known, count
-        if best is None:
-            return None
-        self._known.remove(best)
-        return best.offsets[:kept], best.snapshots[:kept]
+        return best, best.until(kept) if best else _Known(text, [0], [self._acceptor.start()], 1)
 
-    def _begin(
-        self, text: bytes, skippable: Sequence[tuple[int, int]], check: Callable[[], None]
-    ) -> tuple[list[int], list[Snapshot]]:
-        """Return the snapshot after the last skippable part; the file's start if the text between is rejected."""
-        offset, snapshot = 0, self._acceptor.start()
-        for start, end in skippable:
-            for piece in (*range(offset + _PIECE_BYTES, start, _PIECE_BYTES), start):
-                check()
-                self._acceptor.trim()
-                after = self._acceptor.read(snapshot, text[offset:piece])
-                if after is None:
-                    return [0], [self._acceptor.start()]
-                offset, snapshot = piece, after
-            offset = end
-        return [offset], [snapshot]
-
-    def _read_on(
-        self, text: bytes, offsets: list[int], snapshots: list[Snapshot], check: Callable[[], None]
-    ) -> Snapshot | None:
-        offset, snapshot = offsets[-1], snapshots[-1]
-        if len(text) - offset > MAX_READ_BYTES:
-            raise PrefixTooLargeError(f"The prefix has {len(text) - offset} bytes to read, more than {MAX_READ_BYTES}.")
-        for end in _chunk_ends(text, offset):
+    def _read_on(self, text: bytes, route: _Route, cached: _Known | None, check: Callable[[], None]) -> Snapshot | None:
+        """Return the snapshot after `text`, which replaces the cached text; None if it is rejected."""
+        unread = len(text) - route.last_start
+        if unread > MAX_READ_BYTES:
+            raise PrefixTooLargeError(f"The prefix has {unread} bytes to read, more than {MAX_READ_BYTES}.")
+        longer = route.known.until(len(route.known.offsets))
+        snapshot, offset = route.known.snapshots[route.index], route.last_start
+        for start, end in route.pieces(text):
             self._acceptor.trim()
             try:
                 check()
             except CancelledError:
-                self._known.append(_Known(text, offsets, snapshots))
+                self._keep(text, longer, route, cached)
                 raise
-            after = self._acceptor.read(snapshot, text[offset:end])
+            after = self._acceptor.read(snapshot, text[start:end])
             if after is None:
-                self._reject(text[:end], offsets[0])
+                if route.is_whole:
+                    self._broken.append(text[:end])
                 return None
-            offset, snapshot = end, after
-            offsets.append(offset)
-            snapshots.append(snapshot)
-        self._known.append(_Known(text, offsets, snapshots))
-        return self._acceptor.read(snapshot, text[offset:])
+            snapshot, offset = after, max(offset, end)
+            if end > longer.offsets[-1]:
+                longer.offsets.append(end)
+                longer.snapshots.append(snapshot)
+        after = self._acceptor.read(snapshot, text[offset:])
+        if after is not None or route.is_whole:  # else what was skipped can be why it is rejected
+            self._keep(text, longer, route, cached)
+        return after
 
-    def _reject(self, beginning: bytes, start: int) -> None:
-        """Cache a rejected beginning if it was read from the file's start."""
-        if start == 0:
-            self._broken.append(beginning)
+    def _keep(self, text: bytes, longer: _Known, route: _Route, cached: _Known | None) -> None:
+        """Cache the snapshots of a text in place of a cached text that they continue."""
+        if cached is not None:
+            self._known.remove(cached)
+        whole = len(longer.offsets) if route.is_whole else longer.whole
+        self._known.append(_Known(text, longer.offsets, longer.snapshots, whole))
+
+
+def _routes(text: bytes, known: _Known, skippable: Callable[[], Sequence[tuple[int, int]]]) -> Iterator[_Route]:
+    """Yield the ways to read a text until one accepts it: the shortest, without skipping more, without skipping.
+
+    What is skipped can be what an `else` in the text after it belongs to, so only the last way rejects a text.
+    """
+    if len(known.offsets) == 1 or len(text) - known.offsets[-1] > _NEAR_BYTES:
+        parts = skippable()
+        shorter = [
+            _Route(known, index, [part for part in parts if part[0] >= offset])
+            for index, offset in enumerate(known.offsets)
+        ]
+        shortest = min(shorter, key=lambda route: route.unread_bytes(text))
+        if shortest.skipped:
+            yield shortest
+    yield _Route(known, len(known.offsets) - 1)
+    if known.whole < len(known.offsets):
+        yield _Route(known.until(known.whole), known.whole - 1)
 
 
 def _chunk_ends(text: bytes, offset: int) -> Iterator[int]:

@@ -32,3 +32,8 @@ def kept_of(language, prefix, middle, suffix):
     """Return what is kept of a finished completion."""
     constraint = GrammarConstraint.open(GRAMMARS, language, prefix, suffix, GrammarMode.STRICT)
     return middle[: constraint.longest_passing_cut(middle.encode())]
+
+
+def stacks_of(snapshot):
+    """Return the heads without the scanner's state, which in Rust keeps the unused length of a raw string's fence."""
+    return [(head.offset, head.stacks, head.layout) for head in snapshot.heads]

@@ -7,15 +7,10 @@ import pytest
 
 import completion
 from completion.grammar.enclosing_item import skippable_parts
-from tests.completion.grammar.acceptors import GRAMMARS
+from tests.completion.grammar.acceptors import GRAMMARS, stacks_of
 from tests.completion.grammar.samples import SAMPLES
 
 OWN_SOURCES = sorted(Path(completion.__file__).parent.rglob("*.py"))
-
-
-def stacks_of(snapshot):
-    """Return the heads without the scanner's state, which in Rust keeps the unused length of a raw string's fence."""
-    return [(head.offset, head.stacks, head.layout) for head in snapshot.heads]
 
 
 def skips_parts(grammar, text, cut):
