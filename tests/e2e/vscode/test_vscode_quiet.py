@@ -157,10 +157,10 @@ def test_switching_on_changes_the_value_of_the_workspace_that_counts(edit, tmp_p
 def test_a_setting_that_is_removed_no_longer_counts(edit, tmp_path):
     settings = tmp_path / ".vscode" / "settings.json"
     settings.parent.mkdir()
-    settings.write_text('{"draftline.languagesOff": ["python"]}')
+    settings.write_text('{"draftline.trigger": "manual"}')
     window = edit()
-    wait_for_status(window, "off for this language")
+    wait_for_status(window, "on request only")
     settings.write_text("{}")
-    window.page.wait_for_selector(f'{STATUS_ITEM}:not([aria-label*="off for this language"])')
+    window.page.wait_for_selector(f'{STATUS_ITEM}:not([aria-label*="on request only"])')
     window.type("re")
     window.wait_for_ghost(r"turn a \* b")
