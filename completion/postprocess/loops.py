@@ -12,22 +12,24 @@ from completion.syntax.changed_span import common_length
 MIN_LINE_REPEATS = 3
 """Minimum number of equal consecutive runs of lines that make a loop."""
 MIN_PHRASE_REPEATS = 4
-"""Minimum number of equal consecutive phrases within a line that make a loop."""
+"""Minimum number of equal consecutive phrases at the end of a line that make a loop."""
 
 _MAX_RUN_LINES = 8
 _MIN_PHRASE = 4
 _MAX_PHRASE = 60
 _WORD = re.compile(r"\w+")
-_PHRASE = re.compile(rf"(?=(\S.{{{_MIN_PHRASE - 1},{_MAX_PHRASE - 1}}}?)\1{{{MIN_PHRASE_REPEATS - 1}}})")
 
 
 def loops(suggestion: Suggestion, context: Context) -> Suggestion:  # noqa: ARG001  (a filter's signature)
-    """Cut the text after the first run of a loop of lines or phrases."""
+    """Cut the text after the first run of a loop of lines or phrases.
+
+    A loop of phrases has no end before its line's: `f(f(f(f(x))))` and a format such as `%02x:%02x:%02x:%02x` are none.
+    """
     text = suggestion.text
     lines = text.split("\n")
     offset = 0
     for index, line in enumerate(lines):
-        phrase = _phrase_end(line)
+        phrase = _phrase_end(line.removesuffix("\r"), MIN_PHRASE_REPEATS)
         if phrase is not None:
             return replace(suggestion, text=text[: offset + phrase])
         offset += len(line) + 1
@@ -40,7 +42,8 @@ def loops(suggestion: Suggestion, context: Context) -> Suggestion:  # noqa: ARG0
 def stable_length(text: str, _context: Context) -> int:
     """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
     lines = text.split("\n")
-    return min(_unlooped_lines(lines), len(text) - len(lines[-1]) + _unlooped_phrase(lines[-1]))
+    last = lines[-1]
+    return min(_unlooped_lines(lines), len(text) - len(last) + (_phrase_end(last) or len(last)))
 
 
 def _unlooped_lines(lines: list[str]) -> int:
@@ -56,15 +59,6 @@ def _unlooped_lines(lines: list[str]) -> int:
 def _repeats(lines: list[str], index: int, period: int) -> bool:
     line, before = lines[index].strip(), lines[index - period].strip()
     return before.startswith(line) if index == len(lines) - 1 else line == before
-
-
-def _unlooped_phrase(line: str) -> int:
-    first, backwards = len(line), line[::-1]
-    for length in range(_MIN_PHRASE, min(_MAX_PHRASE, len(line) - 1) + 1):
-        repeated = common_length(backwards, backwards[length:])
-        ends = range(len(line) - repeated, first)
-        first = next((end for end in ends if _may_loop(line[end - length : end])), first)
-    return first
 
 
 def _period(lines: list[str], start: int) -> int:
@@ -84,12 +78,19 @@ def _period(lines: list[str], start: int) -> int:
     return 0
 
 
-def _phrase_end(line: str) -> int | None:
-    """Return the offset after the first of MIN_PHRASE_REPEATS equal phrases in a row; None if there is no such loop."""
-    for match in _PHRASE.finditer(line):
-        if _may_loop(match.group(1)):
-            return match.end(1)
-    return None
+def _phrase_end(line: str, repeats: int = 1) -> int | None:
+    """Return the first end of a phrase that repeats up to the line's end, None if there is none.
+
+    Args:
+        line: A line, complete or not.
+        repeats: Minimum number of whole phrases. One more can be incomplete; of the second one, a character is enough.
+    """
+    first, backwards = len(line), line[::-1]
+    for length in range(_MIN_PHRASE, min(_MAX_PHRASE, len(line) // repeats) + 1):
+        repeated = common_length(backwards, backwards[length:])
+        ends = range(len(line) - repeated, min(first, len(line) - (repeats - 1) * length + 1))
+        first = next((end for end in ends if _may_loop(line[end - length : end])), first)
+    return first if first < len(line) else None
 
 
 def _may_loop(phrase: str) -> bool:
