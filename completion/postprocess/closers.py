@@ -116,10 +116,15 @@ def _before(text: str, cut: int) -> str:
 
 
 def _shared_punctuation(rest: str, tail: str) -> int:
-    """Return the length of the punctuation that the text and the document share after the replaced closer."""
+    """Return the length of the punctuation that the text and the document share after the replaced closer.
+
+    If both go on after it, the document needs its own: in `f(‸, x)`, the comma after `a), b` is another one.
+    """
     shared = 0
     for ours, theirs in zip(rest, tail, strict=False):
         if ours != theirs or ours not in _PUNCTUATION:
             break
         shared += 1
+    if rest[shared:].strip() and tail[shared:].strip():
+        return 0
     return len(tail[:shared].rstrip(" \t"))
