@@ -1,6 +1,7 @@
 """Ends a suggestion in line mode with its first complete line.
 
-A comment includes the line of code after it, a block's head its body, and an open bracket its closer.
+A comment includes the line of code after it, a block's head its body, an open bracket, string or comment its end, and
+a line that ends with a backslash the next one.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from dataclasses import replace
 
 from completion.postprocess.context import Context
 from completion.request import Mode, Suggestion
-from completion.syntax.brackets import scan
+from completion.syntax.brackets import LINE_CLOSERS, scan
 from completion.syntax.indent_style import depth
 from completion.syntax.literal_styles import style_of
 
 MAX_COMMENTS = 2
 """Maximum number of comment lines before the line of code."""
 MAX_CLOSING_LINES = 4
-"""Maximum number of further lines until a line's brackets are closed."""
+"""Maximum number of further lines until a line's brackets, strings and comments are closed."""
 
 _CLAUSE = re.compile(r"[ \t]*(else|elif|except|finally)\b")
 
@@ -63,25 +64,43 @@ def line_end(text: str, context: Context) -> int | None:
 
 
 def closed_end(text: str, context: Context) -> int | None:
-    """Return the offset where a line-mode suggestion ends with its brackets closed; None while it is undecided.
+    """Return the offset where a line-mode suggestion ends with nothing of its own open; None while it is undecided.
 
-    If `MAX_CLOSING_LINES` further lines do not close the brackets, the suggestion ends with its line, and
+    If `MAX_CLOSING_LINES` further lines do not close everything, the suggestion ends with its line, and
     `completion.stopping.opening_line` decides on it.
     """
     first = line_end(text, context)
-    if first is None or context.line_after.strip() or _goes_on_below(context.line_before or text, context):
+    if first is None or context.before.comment or context.line_after.strip(LINE_CLOSERS):
+        return first
+    if _goes_on_below(context.line_before or text, context):
         return first
     closed_below = {bracket.closed_at for bracket in context.open}
     free = sum(closer.offset not in closed_below for closer in context.after.unopened)
     end = first
     for _ in range(MAX_CLOSING_LINES + 1):
-        found = scan(text[:end], context.language, context.before.string)
-        if len(found.open) <= free or found.string or found.comment:
+        if not _needs_next_line(text[:end], free, context):
             return end
         end = text.find("\n", end + 1)
         if end < 0:
             return None
     return first
+
+
+def _needs_next_line(text: str, free: int, context: Context) -> bool:
+    """Return whether whole lines leave open what they begin: a bracket, a string, a comment, or the next line.
+
+    Args:
+        text: Lines of the text, without the last line's end.
+        free: Number of closers in the document that have no opener.
+        context: The document around the cursor.
+    """
+    line = text.removesuffix("\r")
+    if (len(line) - len(line.rstrip("\\"))) % 2:  # two backslashes are one that is escaped
+        return not scan(line, context.language, context.before.string).comment
+    found = scan(line + "\n", context.language, context.before.string)
+    if found.string:
+        return found.string_end > 0 or not context.before.string  # what the user has begun may stay open
+    return found.comment or len(found.open) > free
 
 
 def code_line(text: str, context: Context) -> tuple[int, int] | None:

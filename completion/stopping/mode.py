@@ -7,14 +7,13 @@ from contextlib import suppress
 from completion.errors import ParseLimitError
 from completion.postprocess import Context
 from completion.request import CompletionRequest, Mode
-from completion.syntax.brackets import CLOSERS, scan
+from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, scan
 from completion.syntax.enclosing_body import brace_opens_block, is_within_expression
 from completion.syntax.indent_style import depth
 from completion.syntax.parsing import IN_PROCESS, Parsing
 
 _MAX_CHARACTERS_BEFORE = 12_000  # of the prefix that are parsed
 _MAX_CHARACTERS_AFTER = 4_000  # of the suffix that are parsed
-_CLOSING = frozenset(")]}\"'`;,: \t")
 _BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")
 _PYTHON_CLAUSES = frozenset(
     ["def", "class", "if", "elif", "else", "for", "while", "with", "try", "except", "finally", "async", "match", "case"]
@@ -38,7 +37,7 @@ def decide(prefix: str, suffix: str, language: str, parsing: Parsing = IN_PROCES
     """
     line_before = prefix[prefix.rfind("\n") + 1 :]
     line_after = suffix.partition("\n")[0]
-    if not set(line_after) <= _CLOSING:
+    if line_after.strip(LINE_CLOSERS):
         return Mode.LINE
     before, after = prefix[-_MAX_CHARACTERS_BEFORE:], suffix[:_MAX_CHARACTERS_AFTER]
     if line_before.strip():

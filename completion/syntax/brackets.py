@@ -13,6 +13,8 @@ from completion.syntax.literal_styles import COMPLETE_STYLES, LiteralStyle, styl
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 OPENER_OF = {closer: opener for opener, closer in CLOSER_OF.items()}
 CLOSERS = frozenset(OPENER_OF)
+LINE_CLOSERS = ")]}\"'`;,: \t"
+"""Characters that may follow the cursor at the end of its line: closers that editors insert, and punctuation."""
 
 
 @dataclass(frozen=True, slots=True)
