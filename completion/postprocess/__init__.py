@@ -75,7 +75,8 @@ def stable_prefix(text: str, context: Context, limit: int | None = None) -> str:
     safe = cut.text[: min(limit, len(finished), *(length(finished, context) for length in _STABLE_LENGTHS))]
     safe = safe[: suffix_overlap_stable_length(safe, context)]  # `following_lines` may have cut a repeated line
     safe = safe[: closers_stable_length(safe, context)].rstrip()
-    shaped = _through(_SHAPES, replace(cut, text=safe), context)
+    # Brackets that were in a regular expression count as soon as a filter has cut its end off.
+    shaped = _through((closers, *_SHAPES), replace(cut, text=safe), context)
     return "" if isinstance(shaped, Dropped) else shaped.text
 
 

@@ -16,6 +16,10 @@ CLOSERS = frozenset(OPENER_OF)
 LINE_CLOSERS = ")]}\"'`;,: \t"
 """Characters that may follow the cursor at the end of its line: closers that editors insert, and punctuation."""
 
+_MAX_REGEX = 200  # characters of a regular expression's literal; it bounds the time for a line of many slashes
+_CLASS = r"\[[^\]\\\n]*+(?:\\.[^\]\\\n]*+)*+\]"  # of characters, in a regular expression
+_REGEX = re.compile(rf"(?:[^/\\\[\n]++|\\.|{_CLASS})++/")  # a regular expression from its first character to its last
+
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
@@ -90,11 +94,8 @@ def comments_and_strings(text: str, language: str) -> Iterator[tuple[int, int]] 
 
 def _comments_and_strings(text: str, style: LiteralStyle) -> Iterator[tuple[int, int]]:
     position = 0
-    while match := style.token.search(text, position):
-        position = match.end()
-        if match.group() in CLOSER_OF or match.group() in CLOSERS:
-            continue
-        end = _skip(style, text, position, match.group())
+    while match := style.prose.search(text, position):
+        end = _skip(style, text, match.end(), match.group())
         position = len(text) if end is None else end
         yield match.start(), position
 
@@ -128,6 +129,9 @@ def _skip(style: LiteralStyle, text: str, start: int, token: str) -> int | None:
     """Return the end of the comment or string that begins with `token` before `start`; None if it is unfinished."""
     if token in _comments(style):
         return _comment_end(text, start, token)
+    if token == "/":
+        regex = _REGEX.match(text, start, start + _MAX_REGEX)
+        return regex.end() if regex else start  # without an end on its line, a slash is code
     multi_line = token in style.multi_line_strings
     if len(token) == 1 or multi_line:
         return _string_end(text, start, token, multi_line=multi_line)

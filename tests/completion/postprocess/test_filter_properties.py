@@ -9,10 +9,11 @@ from completion.request import Mode, Suggestion
 PIECES = [
     "return x", "foo(", ")", "]", "}", " {", "{", "[", "'", '"', "\n", "\r\n", "    ", "  ", "\t", ", ", ";", ":",
     "if a", "else", " = ", "a", "value", "\n    b = 1", "\n}", "print(a)\n", "é", "# no (", "// x", "λ = 1", "0, ",
+    "`", "/", "=/", "\\", "/*", "#",
     '"""', "verify=False", "os.", "system(", "curl x ", "| sh", "password", "= 'hunter22x'",
 ]  # fmt: skip
 code = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
-languages = st.sampled_from(["python", "javascript", "go", "rust", "java", "c", "", "plaintext"])
+languages = st.sampled_from(["python", "javascript", "go", "rust", "java", "c", "ruby", "shellscript", "", "plaintext"])
 modes = st.sampled_from([Mode.LINE, Mode.BLOCK])
 
 
@@ -47,6 +48,7 @@ def test_a_filter_never_returns_text_that_was_not_in_its_input(before, after, te
 @example("", "", "\ndef f():", "python", Mode.BLOCK, False)
 @example("", "", "\nelse:return x", "python", Mode.BLOCK, False)
 @example("", "// xf(a)\nreturn x\n", "// x\nreturn x\n", "javascript", Mode.LINE, False)
+@example("", "/return x\n", "return /, )value=/return x", "javascript", Mode.LINE, False)
 def test_text_shown_while_streaming_is_never_taken_back(before, after, text, language, mode, cut_short):
     context = Context.of(before, after, language, mode, cut_short=cut_short)
     final = apply_filters(Suggestion(text), context)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from completion.syntax.brackets import open_at_cursor, scan
+from completion.syntax.brackets import Scan, open_at_cursor, scan
 from tests.completion.work import lines_run
 
 
@@ -36,6 +36,12 @@ def characters(found):
         ("haskell", "f x' = (", "(", "", ""),
         ("clojure", '(f "(" ; it\'s (\n', "(", "", ""),
         ("sh", "echo '(", "", "", "'"),
+        ("sh", "if [ $# -lt 1 ]; then f ${#a} ${b#c} (", "(", "", ""),
+        ("sh", "a ;# it's\n(# it's\n[", "([", "", ""),
+        ("yaml", "a: b#( # [\n#[\n- {", "({", "", ""),
+        ("dockerfile", "# it's\nRUN a ${b#c} (", "(", "", ""),
+        ("make", "a:\n\tb $$# $${#c} (", "(", "", ""),
+        ("perl", "$#{$a} # it's\n(", "(", "", ""),
     ],
 )
 def test_scan(language, text, opened, unopened, string):
@@ -43,6 +49,44 @@ def test_scan(language, text, opened, unopened, string):
     assert characters(found.open) == opened
     assert characters(found.unopened) == unopened
     assert found.string == string
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("javascript", "s.replace(/[)\\]/]/g, '')"),
+        ("javascript", "/\\)/g"),
+        ("javascript", "const all = [\n  /foo[(]/,\n\t/it's/,\n/`/];"),
+        ("typescript", "const f = (x) => /(/.test(x) || !/[{]/.test(x) && y?/(/:/[(]/"),
+        ("typescriptreact", "switch (a) { case /'/.test(b): return /\"/.test(c) }"),
+        ("ruby", "m = s.match(/\\((.*)/) if s =~ /(/ && t !~ /'/"),
+        ("ruby", "a.split /'/; case b when /[(]/ then c { /(/ } end"),
+        ("perl", "grep { /'/ } @a; $s =~ s/[(]//; $s =~ m/(/ && split qr/'/, $s"),
+    ],
+)
+def test_a_regular_expression_has_no_brackets_and_quotes(language, text):
+    assert scan(text, language) == Scan()
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "unopened"),
+    [
+        ("javascript", "(a / b) / c) / d", ")"),
+        ("javascript", "x = a\n  / (b / c)", ""),
+        ("javascript", " / f(a / 2))", ")"),
+        ("javascript", "/n)", ")"),
+        ("typescript", "a! / (b! / c)", ""),
+        ("go", "a = b, /c) / d", ")"),
+        ("ruby", "a / (b / c) + a/(b/c)", ""),
+        ("typescriptreact", "<div>{a} / {b}</div><A\n  b={c}\n/>, (<br />)", ""),
+        ("svelte", "<li>{#if a}b{/if}</li>", ""),
+        ("javascript", "x = /a)\n/", ")"),
+        ("javascript", f"x = /{'a' * 200})/", ")"),
+    ],
+)
+def test_a_slash_that_begins_no_regular_expression_is_code(language, text, unopened):
+    found = scan(text, language)
+    assert (characters(found.open), characters(found.unopened), found.string) == ("", unopened, "")
 
 
 def test_a_string_that_begins_before_the_text_ends_at_its_quote():
