@@ -7,6 +7,7 @@ from dataclasses import replace
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
 from completion.syntax.brackets import CLOSER_OF, CLOSERS, OPENER_OF, Scan, begun_delimiter, scan
+from completion.syntax.literal_styles import style_of
 
 _PUNCTUATION = frozenset(";,:. {\t")
 
@@ -15,8 +16,9 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     """Replace, keep or cut at each closer of the text whose opener is not in the text.
 
     The suggestion replaces a closer directly after the cursor (editors insert it automatically). The text ends before a
-    closer that the document has further on, and before one without an opener. A closer stays if its opener before the
-    cursor is unclosed, or if the document lacks a closer. Brackets in comments are ignored.
+    closer that the document has further on, and before one without an opener, unless the language has such closers. A
+    closer stays if its opener before the cursor is unclosed, or if the document lacks a closer. Brackets in comments
+    are ignored.
     """
     if context.before.comment:
         return suggestion
@@ -57,7 +59,11 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
         return 0, 0, cut, kept
     last = result.string_end if covered else 0
     waiting = list(context.open)
+    lone_closers = style_of(context.language).lone_closers
     for closer in result.unopened:
+        opener = OPENER_OF[closer.character]
+        if closer.character in lone_closers and not any(bracket.character == opener for bracket in waiting):
+            continue
         while waiting and CLOSER_OF[waiting[-1].character] != closer.character and waiting[-1].closed_at is None:
             waiting.pop()
         if not waiting or CLOSER_OF[waiting[-1].character] != closer.character:
@@ -67,7 +73,7 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
         if closed_at is None or (far and _is_lacking(text, closer.offset, context)):
             continue
         if far:
-            if any(bracket.character == OPENER_OF[closer.character] for bracket in result.open):
+            if any(bracket.character == opener for bracket in result.open):
                 kept = min(kept, closer.offset)
                 continue  # opened again, as in `} else {`: the document's closer closes the new bracket
             return covered, last, closer.offset, kept

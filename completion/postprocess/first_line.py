@@ -75,7 +75,9 @@ def closed_end(text: str, context: Context) -> int | None:
     if _goes_on_below(context.line_before or text, context):
         return first
     closed_below = {bracket.closed_at for bracket in context.open}
-    free = sum(closer.offset not in closed_below for closer in context.after.unopened)
+    lone = style_of(context.language).lone_closers
+    unopened = (closer for closer in context.after.unopened if closer.character not in lone)
+    free = sum(closer.offset not in closed_below for closer in unopened)
     end = first
     for _ in range(MAX_CLOSING_LINES + 1):
         if not _needs_next_line(text[:end], free, context):

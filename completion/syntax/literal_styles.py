@@ -15,12 +15,14 @@ class LiteralStyle:
         prose: What begins a comment or a string, wherever it stands: rather too much is prose than too little.
         line_comment: What begins a comment up to the line's end; "" if nothing does.
         multi_line_strings: Delimiters of strings that do not end with their line.
+        lone_closers: Closing brackets that need no opener.
     """
 
     token: re.Pattern[str]
     prose: re.Pattern[str]
     line_comment: str
     multi_line_strings: frozenset[str]
+    lone_closers: frozenset[str] = frozenset()
 
 
 def _style(
@@ -31,6 +33,7 @@ def _style(
     c_like: bool,
     comment: str = "",
     regex: str = "",
+    lone_closers: str = "",
 ) -> LiteralStyle:
     """Return a style; `comment` and `regex` are patterns of what begins a line comment and a regular expression."""
     # Only a complete character literal is skipped, because Rust's lifetimes have a single apostrophe.
@@ -38,7 +41,8 @@ def _style(
     literals = [r"/\*" if c_like else "", characters, *map(re.escape, strings)]
     everywhere = re.escape(line_comment)
     token = _any_of([comment or everywhere, *literals, regex, r"[()\[\]{}]"])
-    return LiteralStyle(token, _any_of([everywhere, *literals]), line_comment, frozenset(multi_line))
+    prose = _any_of([everywhere, *literals])
+    return LiteralStyle(token, prose, line_comment, frozenset(multi_line), frozenset(lone_closers))
 
 
 def _any_of(patterns: list[str]) -> re.Pattern[str]:
@@ -72,7 +76,8 @@ _WORD_REGEX = r"(?<=\w /)(?!\s)"  # `when /a/`, `split /,/`: a division has a bl
 _RUBY = _style("#", ('"', "'"), ('"', "'"), c_like=False, regex=_regex(r"(,=:\[&|?;{~", _WORD_REGEX))
 _PERL_REGEX = _regex(r"(,=:\[&|?;{~", _WORD_REGEX, r"(?<=[^\w$@%>][ms]/)", r"(?<=[^\w$@%>]qr/)")
 _PERL = _style("#", ('"', "'"), ('"', "'"), c_like=False, comment=r"#(?<!\$#)", regex=_PERL_REGEX)
-_SHELL = _style("#", ('"', "'"), ('"', "'"), c_like=False, comment=r"#(?<![^\s;&|()]#)")
+_SHELL_COMMENT = r"#(?<![^\s;&|()]#)"
+_SHELL = _style("#", ('"', "'"), ('"', "'"), c_like=False, comment=_SHELL_COMMENT, lone_closers=")")  # of `case`
 _CONFIGURATION = _style("#", ('"', "'"), c_like=False)  # with text that is not quoted, and its apostrophes
 _YAML = _style("#", ('"', "'"), c_like=False, comment=r"#(?<!\S#)")
 _CSS = _style("", ('"', "'"), c_like=True)
@@ -83,6 +88,8 @@ _HASKELL = _style("--", ('"',), c_like=False)  # names can end with an apostroph
 _ATTRIBUTE = r"""(?<==)["']"""  # in markup, only values of attributes are strings
 _MARKUP = LiteralStyle(_any_of([_ATTRIBUTE, r"[()\[\]{}]"]), _any_of([_ATTRIBUTE]), "", frozenset())
 _PLAIN = _style("", (), c_like=False)
+_NATURAL = _style("", (), c_like=False, lone_closers=")]}")  # lists have `1)`, faces `:)`
+_TEX = _style("", (), c_like=False, lone_closers=")]")  # half-open intervals, but braces are in pairs
 
 
 def _of_each(style: LiteralStyle, languages: str) -> dict[str, LiteralStyle]:
@@ -120,6 +127,12 @@ _PARTLY_KNOWN = {
 }
 """Styles of languages with other comments or with prose as well."""
 
+_MOSTLY_TEXT = {
+    **_of_each(_NATURAL, "markdown plaintext text restructuredtext rst asciidoc git-commit gitcommit mail"),
+    **_of_each(_TEX, "latex tex plaintex"),
+}
+"""Styles of documents that are mostly natural language."""
+
 
 def is_known(language: str) -> bool:
     """Return whether the language is one of code whose style is known, in full or in part."""
@@ -128,4 +141,4 @@ def is_known(language: str) -> bool:
 
 def style_of(language: str) -> LiteralStyle:
     """Return the style of a language; for an unknown one, every bracket counts and nothing is a comment or a string."""
-    return COMPLETE_STYLES.get(language) or _PARTLY_KNOWN.get(language, _PLAIN)
+    return COMPLETE_STYLES.get(language) or _PARTLY_KNOWN.get(language) or _MOSTLY_TEXT.get(language, _PLAIN)
