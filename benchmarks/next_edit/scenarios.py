@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.next_edit.replay import Later, State
+from completion.changed_span import changed_span
 from completion.edits import LineEdit
-from completion.syntax.changed_span import changed_span
 from completion.syntax.file_endings import language_of
 
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")

@@ -11,9 +11,9 @@ from functools import cache, lru_cache
 
 from tree_sitter import Language, Parser, Point, Query, QueryCursor, Tree
 
+from completion.changed_span import changed_span
 from completion.grammar.enclosing_item import skippable_parts
 from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
-from completion.syntax.changed_span import changed_span
 from completion.syntax.languages import LANGUAGES, LanguageRow, tree_sitter_language
 
 _KEPT_DOCUMENTS = 4

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from completion.changed_span import common_length
 from completion.errors import CancelledError, PrefixTooLargeError
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.advance import Snapshot
-from completion.syntax.changed_span import common_length
 
 _KEPT_TEXTS = 8
 MAX_READ_BYTES = 200_000  # bytes read for one prefix: about a second for an unknown text

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from completion.changed_span import common_length
 from completion.postprocess.context import Context
 from completion.request import Suggestion
-from completion.syntax.changed_span import common_length
 
 MIN_LINE_REPEATS = 3
 """Minimum number of equal consecutive runs of lines that make a loop."""

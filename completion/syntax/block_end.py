@@ -7,13 +7,26 @@ from typing import NamedTuple
 
 from completion.syntax.brackets import CLOSERS, open_at_cursor, scan
 from completion.syntax.indent_style import depth
+from completion.syntax.line_roles import (
+    closes_block,
+    continues_block,
+    is_preprocessed,
+    may_stay_in_block,
+    opens_element,
+)
 
 _PREFIX_CHARACTERS = 16_000
 _SUFFIX_CHARACTERS = 6_000
 _OPENERS = ("{", "(", "[", ":", "=>", "->")
 _CLOSING = ")]}\"'`;,: \t"
-_GOES_ON = frozenset({"else", "elif", "except", "finally", "catch", "while", "case", "default"})
-_WORD = re.compile(r"\w*")
+_SHELL_HEREDOC = re.compile(r"(?<![<(])<<-?[ \t]*\\?([\"']?)(?P<end>[A-Za-z_]\w*)\1")
+_HEREDOC = re.compile(r"(?:<<[-~]?|<<<)([\"'`]?)(?P<end>[A-Z_]\w*)\1")
+_HEREDOCS = {
+    **dict.fromkeys(["shellscript", "sh", "bash", "zsh", "dockerfile"], _SHELL_HEREDOC),
+    **dict.fromkeys(["ruby", "crystal", "perl", "php", "terraform", "hcl"], _HEREDOC),
+}
+"""By language, what begins a heredoc; in Ruby, `a << b` adds to a list."""
+_STATEMENT_END = re.compile(r";[ \t]*(?:--.*)?\Z")
 
 
 class _Progress(NamedTuple):
@@ -35,7 +48,9 @@ class BlockEnd:
 
     After an opener, the block is all lines indented deeper than the opener's line, and the closer if the document has
     none. On an empty line, it is all lines indented at least as far as the cursor, and deeper than the next line below
-    if its first line is. At the outermost level, it is one definition with its body, or the lines before a blank line.
+    if its first line is. At the outermost level, it is one statement or definition with its body, the comments and
+    decorators above it, and what continues and closes it (`else:`, a brace on its own line, `end`, `</ul>`); in SQL,
+    all lines up to a semicolon or a blank line. Preprocessor lines and the lines of a heredoc have any indentation.
     With text after the cursor on its line, the block has no end.
     """
 
@@ -47,11 +62,15 @@ class BlockEnd:
         before = scan(near_before, language)
         self._string = before.string
         self._waiting = open_at_cursor(before, scan(near_after, language), near_before, near_after)
-        self._opened = self._line_before.rstrip().endswith(_OPENERS)
-        self._cursor_depth = depth(self._line_before)
-        below = (line for line in near_after.split("\n")[1:] if line.strip())
-        self._max_floor = depth(next(below, "")) + 1
-        self._start = _Progress("", 0, self._cursor_depth + 1 if self._opened else self._cursor_depth)
+        element = opens_element(self._line_before)
+        opened = element or self._line_before.rstrip().endswith(_OPENERS)
+        own_depth = depth(self._line_before)
+        below = [line for line in near_after.split("\n")[1:] if line.strip()]
+        self._max_floor = depth(below[0] if below else "") + 1
+        outside = next((line for line in below if depth(line) <= own_depth), "")
+        self._lacks_end_tag = element and not closes_block(outside, self._line_before, language)
+        self._to_semicolon = language == "sql" and not own_depth and not opened
+        self._start = _Progress("", 0, own_depth + opened)
         self._processed = self._start
 
     def end(self, text: str) -> int | None:
@@ -81,33 +100,67 @@ class BlockEnd:
     def _cut(self, earlier: str, line: str, floor: int, kept_end: int, *, last: bool) -> int | None:
         """Return where the block ends if `line` after `earlier` is outside it; None if it is inside or undecided."""
         text = line.strip()
-        if self._inside(earlier):
+        if text and depth(line) >= max(floor, 1):
+            return None
+        code, in_heredoc = _without_heredocs(earlier, self._language)
+        if in_heredoc or self._within_expression(code):
             return None
         if not text:
-            return kept_end if floor == 0 and kept_end and not last else None
-        if not self._leaves(line, floor) or (last and any(word.startswith(line.lstrip()) for word in _GOES_ON)):
+            ends = self._to_semicolon or (floor == 0 and not code.rstrip().endswith(_OPENERS))
+            return kept_end if ends and kept_end and not last else None
+        head = self._head(code, line)
+        if not self._leaves(code, line, head, floor) or (last and head and may_stay_in_block(line, self._language)):
             return None
-        if not self._closes(earlier, text):
+        if not self._closes(code, text) and not (head and closes_block(line, head, self._language)):
             return kept_end
         return None if last or text.endswith(_OPENERS) else len(earlier) + len(line.rstrip())
 
-    def _inside(self, text: str) -> bool:
-        """Return whether a line after `text` continues an expression or a string."""
-        found = scan(text, self._language, self._string)
+    def _within_expression(self, code: str) -> bool:
+        """Return whether a line after `code` continues an expression or a string."""
+        found = scan(code, self._language, self._string)
         return bool(found.string) or any(bracket.character != "{" for bracket in found.open)
 
-    def _leaves(self, line: str, floor: int) -> bool:
-        if floor:
-            return depth(line) < floor
-        return not depth(line) and line[0] not in CLOSERS and _WORD.findall(line)[0] not in _GOES_ON
+    def _leaves(self, code: str, line: str, head: str, floor: int) -> bool:
+        """Return whether a line that is not indented deeper than `floor` is outside the block."""
+        if is_preprocessed(line, self._language) or (not floor and line[0] in CLOSERS):
+            return False
+        if self._to_semicolon and (begun := (self._line_before + code).rstrip()):
+            return _STATEMENT_END.search(begun) is not None
+        return not (head and continues_block(line, head, self._language))
 
-    def _closes(self, earlier: str, line: str) -> bool:
+    def _head(self, code: str, line: str) -> str:
+        """Return the line of the text that begins what a line at this depth can continue or close; "" for none."""
+        level = depth(line)
+        begun, _, further = code.partition("\n")
+        if not self._line_before.strip() or self._lacks_end_tag:
+            further = f"{self._line_before}{begun}\n{further}"
+        above = (each for each in reversed(further.split("\n")) if each.strip() and each.lstrip()[0] not in CLOSERS)
+        nearest = next((each for each in above if depth(each) <= level), "")
+        return nearest if depth(nearest) == level else ""
+
+    def _closes(self, code: str, line: str) -> bool:
         """Return whether `line` begins with the closer of a bracket that the text or the document leaves open."""
-        found = scan(earlier, self._language, self._string)
+        found = scan(code, self._language, self._string)
         if line[0] not in CLOSERS:
             return False
         waiting = bool(self._waiting) and self._waiting[-1].closed_at is None and not found.unopened
         return bool(found.open) or waiting
+
+
+def _without_heredocs(text: str, language: str) -> tuple[str, bool]:
+    """Return a text without the lines of its heredocs, and whether it ends within one."""
+    begins = _HEREDOCS.get(language)
+    if begins is None or "<<" not in text:
+        return text, False
+    kept, end = [], ""
+    for line in text.split("\n"):
+        if end:
+            end = "" if line.strip().rstrip(";,)") == end else end
+            continue
+        kept.append(line)
+        found = begins.search(line)
+        end = found["end"] if found else ""
+    return "\n".join(kept), bool(end)
 
 
 class BlockEnds:

@@ -20,13 +20,26 @@ LINES = [
     "    x {",
     "def f():",
     "e",
+    "end",
+    "endless",
+    "elsif",
+    "  when",
+    "do",
+    "#if",
+    "@a(",
+    "<b>",
+    "</b>",
+    "cat <<E",
+    "E",
+    "f;",
 ]
+LANGUAGES = ["python", "javascript", "ruby", "shellscript", "c", "sql", "html"]
 texts = st.lists(st.sampled_from(LINES), max_size=8).map("\n".join)
-prefixes = st.sampled_from(["", "def f():", "    ", "if (a) {", "    if (a) {\n        ", "\tfor {", "x = 1"])
+prefixes = st.sampled_from(["", "<b>", "def f():", "    ", "if (a) {", "    if (a) {\n        ", "\tfor {", "x = 1"])
 
 
-@given(prefixes, st.sampled_from(["", "\n", "\n}\n", "\n    }\n"]), texts, st.sampled_from(["python", "javascript"]))
-@settings(max_examples=500, deadline=None)
+@given(prefixes, st.sampled_from(["", "\n", "\n}\n", "\n    }\n", "\n</b>\n"]), texts, st.sampled_from(LANGUAGES))
+@settings(max_examples=1000, deadline=None)
 def test_a_returned_end_never_changes(prefix, suffix, text, language):
     end = BlockEnd(prefix, suffix, language)
     ends = [end.end(text[:length]) for length in range(len(text) + 1)]

@@ -1,0 +1,115 @@
+"""What a line is for the lines around it: it announces what follows, or it opens, continues or closes a block."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeVar
+
+from completion.syntax.literal_styles import style_of
+
+T = TypeVar("T")
+
+
+def _of_each(value: T, languages: str) -> dict[str, T]:
+    return dict.fromkeys(languages.split(), value)
+
+
+_ARGUMENTS = r"(?:\((?:[^()]|\([^()]*\))*\)?)?"  # to the line's end at most, where further lines may close them
+_ANNOTATION = rf"@(?!interface\b)[A-Za-z_][\w.:]*[ \t]*{_ARGUMENTS}"
+_ATTRIBUTE = r"#\[[^\[\]]*\]?"
+_BRACKETED = r"\[{1,2}[A-Za-z_][^\[\],]*\]{1,2}"
+_OF_TEMPLATE = r"template[ \t]*<.*>|\[\[.*\]\]"
+
+_PATTERNS = {
+    "python": "@.*",
+    **_of_each(_ANNOTATION, "java kotlin scala groovy dart swift vue svelte"),
+    **_of_each(_ANNOTATION, "javascript javascriptreact typescript typescriptreact"),
+    **_of_each(_ATTRIBUTE, "rust php"),
+    **_of_each(r"\[[A-Za-z][^\[\]]*\]?", "csharp cs"),
+    **_of_each(_BRACKETED, "powershell ps1 toml ini"),
+    **_of_each(_OF_TEMPLATE, "cpp cuda-cpp cuda objective-cpp objcpp"),
+}
+_DECORATORS = {language: re.compile(pattern) for language, pattern in _PATTERNS.items()}
+"""By language, whole lines that are incomplete without the code below: decorators, attributes, heads of tables."""
+
+_BLOCK_COMMENT = re.compile(r"/\*(?:(?!\*/).)*(?:\*/)?|\*(?:[ \t/].*)?|<!--.*")
+
+_ELEMENT = re.compile(r"<((?:[A-Za-z][\w.:-]*)?)(?:\s(?:[^<>]|=>)*)?(?<!/)>")
+
+_WORD = re.compile(r"\w*")
+_CONTINUING = (
+    *("else", "elif", "elsif", "elseif", "except", "finally", "catch", "rescue", "ensure"),
+    *("while", "until", "case", "default", "when", "then", "do"),
+)
+_ONLY_AFTER = {
+    "while": ("do",),
+    "until": ("repeat",),
+    "case": ("switch", "select", "match", "case", "default"),
+    "default": ("switch", "select", "match", "case"),
+    "when": ("case", "when"),
+    "then": ("if", "elif", "elsif"),
+    "do": ("for", "while", "until", "select"),
+}
+"""By word, the words that begin what it continues; elsewhere it begins a statement of its own."""
+
+_CLOSING = {
+    **_of_each(("end",), "ruby crystal lua luau julia elixir matlab octave fish"),
+    **_of_each(("done", "fi", "esac"), "shellscript sh bash zsh"),
+    **_of_each(("endif", "endef"), "makefile make"),
+    **_of_each(("endif", "endfor", "endwhile", "endfunction", "endtry"), "viml vim"),
+    "cmake": ("endif", "endforeach", "endwhile", "endfunction", "endmacro", "endblock"),
+}
+"""By language, the words that close a block."""
+_PREPROCESSED = _of_each("#", "c cpp cuda-cpp cuda objective-c objc objective-cpp objcpp csharp cs swift glsl")
+"""By language, what begins a line for the preprocessor."""
+
+
+def is_decorator(line: str, language: str) -> bool:
+    """Return whether a line belongs to the code below it: `@name`, `#[name]`, `[Name]`; of several, the first line."""
+    pattern = _DECORATORS.get(language)
+    return pattern is not None and pattern.fullmatch(line.strip()) is not None
+
+
+def announces(line: str, language: str) -> bool:
+    """Return whether a line is a decorator or only a comment: it says something of the code below it."""
+    text, mark = line.strip(), style_of(language).line_comment
+    is_comment = bool(mark) and text.startswith(mark)
+    return is_comment or is_decorator(text, language) or _BLOCK_COMMENT.fullmatch(text) is not None
+
+
+def opens_element(line: str) -> bool:
+    """Return whether a line is the opening tag of an element, of HTML or XML or JSX, and nothing else."""
+    return _ELEMENT.fullmatch(line.strip()) is not None
+
+
+def continues_block(line: str, head: str, language: str) -> bool:
+    """Return whether a line goes on with what the line `head` above it begins, at the same indentation."""
+    if announces(head, language) or line.lstrip().startswith("{"):
+        return True
+    word = _first_word(line)
+    return word in _CONTINUING and _first_word(head) in _ONLY_AFTER.get(word, (_first_word(head),))
+
+
+def closes_block(line: str, head: str, language: str) -> bool:
+    """Return whether a line closes, with a word or a tag, what the line `head` above it begins."""
+    element = _ELEMENT.fullmatch(head.strip())
+    if element is not None:
+        return line.lstrip().startswith(f"</{element.group(1)}>")
+    return _first_word(line) in _CLOSING.get(language, ())
+
+
+def may_stay_in_block(line: str, language: str) -> bool:
+    """Return whether an unfinished line can still become one that continues or closes a block."""
+    text = line.lstrip()
+    words = (*_CONTINUING, *_CLOSING.get(language, ()), "</")
+    return text.startswith("</") or any(word.startswith(text) for word in words)
+
+
+def is_preprocessed(line: str, language: str) -> bool:
+    """Return whether a line is one for the preprocessor, whose indentation says nothing."""
+    mark = _PREPROCESSED.get(language)
+    return mark is not None and line.lstrip().startswith(mark)
+
+
+def _first_word(line: str) -> str:
+    return _WORD.match(line.lstrip()).group()  # type: ignore[union-attr]
