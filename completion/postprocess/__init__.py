@@ -28,7 +28,7 @@ from completion.postprocess.unsafe import stable_length as unsafe_stable_length
 from completion.postprocess.unsafe import unsafe
 from completion.request import Suggestion
 
-_CUTS: tuple[Filter, ...] = (mid_word, first_line, code_fence, loops, following_lines, block, suffix_overlap, closers)
+_CUTS: tuple[Filter, ...] = (mid_word, first_line, block, code_fence, loops, following_lines, suffix_overlap, closers)
 _SHAPES: tuple[Filter, ...] = (indentation, blanks, empty)
 
 FILTERS: tuple[Filter, ...] = (unsafe, unfinished, *_CUTS, *_SHAPES)
@@ -73,6 +73,7 @@ def stable_prefix(text: str, context: Context, limit: int | None = None) -> str:
     if isinstance(cut, Dropped):
         return ""
     safe = cut.text[: min(limit, len(finished), *(length(finished, context) for length in _STABLE_LENGTHS))]
+    safe = safe[: following_lines_stable_length(safe, context)]  # what else ends the text may leave such a line last
     safe = safe[: suffix_overlap_stable_length(safe, context)]  # `following_lines` may have cut a repeated line
     safe = safe[: closers_stable_length(safe, context)].rstrip()
     # Brackets that were in a regular expression count as soon as a filter has cut its end off.

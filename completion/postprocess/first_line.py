@@ -1,7 +1,7 @@
 """Ends a suggestion in line mode with its first complete line.
 
-A comment includes the line of code after it, a block's head its body, an open bracket, string or comment its end, and
-a line that ends with a backslash the next one.
+A comment or decorator includes the line of code after it, a block's head its body, an open bracket, string or comment
+its end, and a line that ends with a backslash the next one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from completion.postprocess.context import Context
 from completion.request import Mode, Suggestion
 from completion.syntax.brackets import LINE_CLOSERS, scan
 from completion.syntax.indent_style import depth
+from completion.syntax.line_roles import is_decorator, opens_element
 from completion.syntax.literal_styles import style_of
 
 MAX_COMMENTS = 2
@@ -39,8 +40,8 @@ def line_end(text: str, context: Context) -> int | None:
     """Return the offset where a line-mode suggestion ends, brackets disregarded; None while it is undecided.
 
     On an empty line, a comment includes the line of code after it, unless the line above is a comment too: then the
-    user writes a comment. A block's head includes its body if the document has none below the cursor, and in Python
-    the clauses that continue the statement.
+    user writes a comment. A decorator always includes that line. The head of a block or an element includes its body
+    if the document has none below the cursor, and in Python the clauses that continue the statement.
     """
     code = code_line(text, context)
     if code is None or context.line_before.strip() or context.line_after.strip():
@@ -106,26 +107,37 @@ def _needs_next_line(text: str, free: int, context: Context) -> bool:
 
 
 def code_line(text: str, context: Context) -> tuple[int, int] | None:
-    """Return start and end of the first line of code, after comments that precede it; None while it is undecided."""
+    """Return start and end of the first line of code, after the comments and decorators of an empty line before it.
+
+    The result is None while it is undecided.
+    """
     mark = style_of(context.language).line_comment or "//"
-    announces = not context.line_before.strip() and not _line_above(context).startswith(mark)
+    announces = not context.line_before.strip()
+    comments = MAX_COMMENTS if announces and not _line_above(context).startswith(mark) else 0
     start = 0
-    for number, line in enumerate(text.split("\n")[:-1]):
-        end = start + len(line)
-        if not announces or number == MAX_COMMENTS or not line.lstrip().startswith(mark):
+    while (end := text.find("\n", start)) >= 0:
+        line = text[start:end]
+        if comments and line.lstrip().startswith(mark):
+            comments -= 1
+        elif announces and is_decorator(line, context.language):
+            while scan(text[start:end], context.language).open:
+                end = text.find("\n", end + 1)
+                if end < 0:
+                    return None
+        else:
             return start, end
         start = end + 1
     return None
 
 
 def _lacks_body(line: str, context: Context) -> bool:
-    """Return whether a whole line opens a block that has no body below the cursor."""
+    """Return whether a whole line opens a block or an element that has no body below the cursor."""
     head = line.rstrip()
     if context.language == "python":
         found = scan(head, "python")
         opens = head.endswith(":") and not (found.open or found.string or found.comment)
     else:
-        opens = head.endswith("{")
+        opens = head.endswith("{") or opens_element(head)
     return opens and not _goes_on_below(line, context)
 
 

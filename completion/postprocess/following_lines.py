@@ -3,52 +3,65 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise, takewhile
+from typing import NamedTuple
 
 from completion.postprocess.context import Context, Dropped, DropReason
-from completion.postprocess.suffix_overlap import before_rest
+from completion.postprocess.suffix_overlap import before_rest, repeatable_rest
 from completion.request import Suggestion
 from completion.syntax.brackets import scan
 from completion.syntax.indent_style import depth
+from completion.syntax.line_roles import announces, defines_name
 
 LOOK_AHEAD = 2
-"""Number of non-blank lines below the cursor that the text is compared with."""
+"""Number of non-blank lines below the cursor where a repetition may begin."""
+MAX_COMPARED = 4
+"""Maximum number of lines that the text must have in common with the document."""
 
 _BLANKS = re.compile(r"\s+")
 _LONG = 20
+
+
+class _Line(NamedTuple):
+    """A line as it would stand in the document, and its offset in the text."""
+
+    whole: str
+    offset: int
 
 
 def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     """Cut before the first line that repeats one of the next lines of the document.
 
     The comparison ignores blanks, case, the kind of quotes, and a comma or semicolon at the end. All other differences
-    count, because lines of code often differ in one name only. Lines without words are left to the `closers` filter.
+    count, because lines of code often differ in one name only. After a line that may also begin another item (`try:`, a
+    decorator, a comment), the lines that tell the items apart must be the same, as far as the text goes. Lines without
+    words are left to the `closers` filter.
     """
-    text = suggestion.text
-    targets = _targets(context)
-    offset = 0
-    for index, line in enumerate(text.split("\n") if targets else ()):
-        whole = context.line_before + line if index == 0 else line
-        if fold(whole) in targets and _may_cut(text, offset, context):
-            kept = _without_rest(text[: max(offset - 1, 0)].removesuffix("\r"), context)
-            return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.REPEATS_FOLLOWING)
-        offset += len(line) + 1
-    return suggestion
+    start = _repetition(suggestion.text, context, whole=False)
+    if start is None:
+        return suggestion
+    kept = _kept(suggestion.text, start, context)
+    return replace(suggestion, text=kept) if kept else Dropped(DropReason.REPEATS_FOLLOWING)
 
 
-def _without_rest(text: str, context: Context) -> str:
-    """Return the text without a repetition of the rest of the cursor's line at its end."""
-    rest = context.line_after.strip()
-    return before_rest(text, len(text.rstrip()) - len(rest), context) if rest and text.rstrip().endswith(rest) else text
+def certain_length(text: str, context: Context) -> int:
+    """Return the length of whole lines without a repetition that the filter cuts however the text continues."""
+    start = _repetition(text, context, whole=True)
+    return len(text) if start is None else len(_kept(text, start, context))
 
 
 def stable_length(text: str, context: Context) -> int:
     """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
+    targets = _targets(context)
     start = text.rfind("\n") + 1
-    whole = _folded((context.line_before if start == 0 else "") + text[start:])
-    if any(target.lstrip().startswith(whole) for target in _targets(context)):
-        return max(start - 1, 0)
+    last = _Line(text[start:] if start else context.line_before + text, start)
+    lines = [*_lines(text[:start], context), last] if targets else []
+    near = lines[-MAX_COMPARED:]
+    for index, line in enumerate(near):
+        if any(_may_repeat(near[index:], target) for target in targets):
+            return max(line.offset - 1, 0)
     return len(text)
 
 
@@ -67,14 +80,78 @@ def _folded(line: str) -> str:
     return _BLANKS.sub("", line).rstrip(",;").replace("'", '"').lower()
 
 
-def _targets(context: Context) -> list[str]:
-    """Return the folded next line, and the folded line after it if it is too long to match by chance."""
-    lines = [fold(line) for line in islice((line for line in context.following if line.strip()), LOOK_AHEAD)]
+def _targets(context: Context) -> list[tuple[str, ...]]:
+    """Return the folded next line, and the line after it if it is too long to match by chance.
+
+    Each comes with the lines below it that a repetition must have, too. A line within the block that the next line
+    opens is none: the text at the cursor does not begin in there.
+    """
+    below = list(islice((line for line in context.following if line.strip()), LOOK_AHEAD + MAX_COMPARED))
+    found = [_target(below[index : index + MAX_COMPARED], context) for index in range(min(LOOK_AHEAD, len(below)))]
     return [
-        line
-        for index, line in enumerate(lines)
-        if any(character.isalnum() for character in line) and (index == 0 or len(line.lstrip()) >= _LONG)
+        target
+        for index, target in enumerate(found)
+        if any(character.isalnum() for character in target[0])
+        and (index == 0 or (len(target[0].lstrip()) >= _LONG and depth(below[1]) <= depth(below[0])))
     ]
+
+
+def _target(lines: Sequence[str], context: Context) -> tuple[str, ...]:
+    """Return the first of the lines and those up to the first one that begins no other item, folded."""
+    compared = takewhile(lambda pair: _may_begin_another(*pair, context.language), pairwise(lines))
+    return fold(lines[0]), *(_folded(line) for _, line in compared)
+
+
+def _may_begin_another(line: str, below: str, language: str) -> bool:
+    """Return whether another item may begin with the same line: it opens or announces something without its name."""
+    opens = depth(below) > depth(line) or below.lstrip().startswith("{")
+    return (opens or announces(line, language)) and not defines_name(line)
+
+
+def _lines(text: str, context: Context) -> list[_Line]:
+    """Return the lines of the text that are not blank."""
+    lines, offset = [], 0
+    for line in text.split("\n"):
+        if line.strip():
+            lines.append(_Line(line if offset else context.line_before + line, offset))
+        offset += len(line) + 1
+    return lines
+
+
+def _repetition(text: str, context: Context, *, whole: bool) -> int | None:
+    """Return the offset of the first line that repeats a target, all of it if `whole`; None if there is none."""
+    targets = _targets(context)
+    lines = _lines(text, context) if targets else []
+    for index, line in enumerate(lines):
+        near = lines[index : index + MAX_COMPARED]
+        repeats = any(_repeats(near, target, whole=whole) for target in targets)
+        if repeats and _may_cut(text, line.offset, context):
+            return line.offset
+    return None
+
+
+def _repeats(lines: Sequence[_Line], target: Sequence[str], *, whole: bool) -> bool:
+    """Return whether the lines begin with the target, or are its beginning unless it must be whole."""
+    if fold(lines[0].whole) != target[0] or (whole and len(lines) < len(target)):
+        return False
+    return all(_folded(line.whole) == own for line, own in zip(lines[1:], target[1:], strict=False))
+
+
+def _may_repeat(lines: Sequence[_Line], target: Sequence[str]) -> bool:
+    """Return whether lines, the last of which is unfinished, may become the beginning of the target."""
+    *finished, last = lines
+    if len(finished) >= len(target) or not target[len(finished)].lstrip().startswith(_folded(last.whole)):
+        return False
+    return not finished or _repeats(finished, target, whole=False)
+
+
+def _kept(text: str, start: int, context: Context) -> str:
+    """Return the text before a repetition, without the rest of the cursor's line at its end; "" if it is blank."""
+    kept = text[: max(start - 1, 0)].removesuffix("\r")
+    rest = repeatable_rest(context)
+    if rest and kept.rstrip().endswith(rest):
+        kept = before_rest(kept, len(kept.rstrip()) - len(rest), context)
+    return kept if kept.strip() else ""
 
 
 def _may_cut(text: str, offset: int, context: Context) -> bool:

@@ -28,7 +28,7 @@ def suffix_overlap(suggestion: Suggestion, context: Context) -> Suggestion:
     A cut must not leave more brackets unmatched: `f(x)` before `)` keeps its closer. If only closers follow the cursor,
     also of the string around it, they are left to the `closers` filter.
     """
-    tail = _tail(context)
+    tail = repeatable_rest(context)
     if not tail:
         return suggestion
     text = suggestion.text
@@ -47,12 +47,12 @@ def before_rest(text: str, start: int, context: Context) -> str:
 
 def stable_length(text: str, context: Context) -> int:
     """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
-    tail = _tail(context)
+    tail = repeatable_rest(context)
     starts = (i for i in range(len(text)) if tail and tail.startswith(text[i : i + len(tail)].rstrip()))
     return next(starts, len(text))
 
 
-def _tail(context: Context) -> str:
+def repeatable_rest(context: Context) -> str:
     """Return the rest of the cursor's line that the text may repeat, "" if only closers follow the cursor."""
     tail = context.line_after.strip()
     return "" if set(tail) <= CLOSERS | set(context.before.string) else tail

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from completion.postprocess import Context, Dropped
+from completion.postprocess import Context
 from completion.postprocess.code_fence import fence_start
 from completion.postprocess.first_line import closed_end, line_end
-from completion.postprocess.following_lines import following_lines
+from completion.postprocess.following_lines import certain_length
 from completion.postprocess.loops import loops
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from completion.stopping.early_stop import EarlyStop
@@ -127,7 +127,5 @@ class StopRules:
         unlooped = loops(lines, self._context)
         if len(unlooped.text) < len(lines.text):
             return Stop(len(unlooped.text), StopReason.REPETITION)
-        kept = following_lines(lines, self._context)
-        if isinstance(kept, Dropped):
-            return Stop(0, StopReason.SUFFIX_OVERLAP)
-        return Stop(len(kept.text), StopReason.SUFFIX_OVERLAP) if len(kept.text) < len(lines.text) else None
+        kept = certain_length(lines.text, self._context)
+        return Stop(kept, StopReason.SUFFIX_OVERLAP) if kept < len(lines.text) else None

@@ -34,6 +34,13 @@ _DECORATORS = {language: re.compile(pattern) for language, pattern in _PATTERNS.
 
 _BLOCK_COMMENT = re.compile(r"/\*(?:(?!\*/).)*(?:\*/)?|\*(?:[ \t/].*)?|<!--.*")
 
+_MODIFIERS = (
+    r"(?:(?:abstract|async|const|data|declare|default|export|extern|final|inline|internal|local|open|override|partial"
+    r"|private|protected|pub(?:\(\w+\))?|public|sealed|static|unsafe)[ \t]+)*"
+)
+_KINDS = "class|def|defp|enum|fn|fun|func|function|interface|private|protected|public|record|struct|sub|trait|type"
+_DEFINITION = re.compile(rf"[ \t]*{_MODIFIERS}(?:{_KINDS})[ \t]+[\w$]")
+
 _ELEMENT = re.compile(r"<((?:[A-Za-z][\w.:-]*)?)(?:\s(?:[^<>]|=>)*)?(?<!/)>")
 
 _WORD = re.compile(r"\w*")
@@ -75,6 +82,11 @@ def announces(line: str, language: str) -> bool:
     text, mark = line.strip(), style_of(language).line_comment
     is_comment = bool(mark) and text.startswith(mark)
     return is_comment or is_decorator(text, language) or _BLOCK_COMMENT.fullmatch(text) is not None
+
+
+def defines_name(line: str) -> bool:
+    """Return whether a line begins a definition, whose name no other one beside it has."""
+    return _DEFINITION.match(line) is not None
 
 
 def opens_element(line: str) -> bool:
