@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from completion.syntax.brackets import CLOSERS, open_at_cursor, scan
+from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, open_at_cursor, scan
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import (
     closes_block,
@@ -18,7 +18,6 @@ from completion.syntax.line_roles import (
 _PREFIX_CHARACTERS = 16_000
 _SUFFIX_CHARACTERS = 6_000
 _OPENERS = ("{", "(", "[", ":", "=>", "->")
-_CLOSING = ")]}\"'`;,: \t"
 _SHELL_HEREDOC = re.compile(r"(?<![<(])<<-?[ \t]*\\?([\"']?)(?P<end>[A-Za-z_]\w*)\1")
 _HEREDOC = re.compile(r"(?:<<[-~]?|<<<)([\"'`]?)(?P<end>[A-Z_]\w*)\1")
 _HEREDOCS = {
@@ -56,7 +55,7 @@ class BlockEnd:
 
     def __init__(self, prefix: str, suffix: str, language: str) -> None:
         self._language = language
-        self._mid_line = bool(suffix.partition("\n")[0].strip(_CLOSING))
+        self._mid_line = bool(suffix.partition("\n")[0].strip(LINE_CLOSERS))
         self._line_before = prefix[prefix.rfind("\n") + 1 :]
         near_before, near_after = prefix[-_PREFIX_CHARACTERS:], suffix[:_SUFFIX_CHARACTERS]
         before = scan(near_before, language)
