@@ -75,5 +75,6 @@ async def connected_client(options: EngineOptions, console: Console) -> AsyncIte
             stack.push_async_callback(client.close)
             await client.connect()
         if options.remote.url:  # a command in a terminal asks for this itself
-            console.print(f"The text goes to {options.remote.shown()}.", highlight=False, soft_wrap=True)
+            where = f"The text goes to {options.remote.shown()}."
+            console.print(where, markup=False, highlight=False, soft_wrap=True)  # an address may have brackets
         yield client
