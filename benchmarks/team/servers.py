@@ -19,6 +19,7 @@ from completion.errors import CancelledError
 from completion.host.process.endpoint import Endpoint
 from completion.model.store.model_store import prepare
 from completion.progress import silent
+from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S
 from completion.remote.address import RemoteAddress
 from completion.remote.engine import RemoteEngine, RemoteModel
 from completion.request import Closing, CompletionEvent, CompletionRequest
@@ -133,7 +134,7 @@ class ModelServerRow:
 
     def desk(self, name: str) -> RemoteDesk:  # noqa: ARG002 - a model server knows no clients
         """See `Server`."""
-        return RemoteDesk(RemoteEngine(self.model))
+        return RemoteDesk(RemoteEngine(self.model, full_prompt_s=FULL_PROMPT_S, cold_prompt_s=COLD_PROMPT_S))
 
     async def stop(self) -> None:
         """See `Server`: it runs on."""

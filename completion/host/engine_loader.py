@@ -31,6 +31,7 @@ from completion.model.store.apart import run_apart
 from completion.model.transformer import has_int8_instructions
 from completion.paths import cache_dir, writing_to
 from completion.progress import Progress, report_if_slow, silent
+from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S
 from completion.request import WARM_UP, CompletionRequest
 from completion.version import version
 from drafting.compiled import use_image
@@ -193,7 +194,7 @@ def load_remote_engine(settings: HostSettings, progress: Progress) -> LoadedEngi
     from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
 
     remote, parsing = RemoteModel.connect(settings.remote, settings.model, progress, CancelToken()), ParserProcess()
-    engine = RemoteEngine(remote, parsing)
+    engine = RemoteEngine(remote, parsing, FULL_PROMPT_S, COLD_PROMPT_S)
     warm_up(engine)
     device, facts = f"{remote.facts.software} at {remote.address}", remote.facts
     where = f"The text around the cursor goes to {remote.address}."
@@ -217,7 +218,7 @@ def local_first(settings: HostSettings, loaded: LoadedEngine) -> LoadedEngine:
 
     def connect(cancel: CancelToken) -> RemoteEngine:
         remote = RemoteModel.connect(address, settings.model, silent, cancel, tokenizer())
-        return RemoteEngine(remote, parsing)
+        return RemoteEngine(remote, parsing, FULL_PROMPT_S, COLD_PROMPT_S)
 
     def rest() -> None:
         loaded.rest()

@@ -39,7 +39,7 @@ class RemoteDecoder:
         max_tokens: Maximum number of tokens.
         stop_ids: Stop tokens.
         state: State of the constraints after the tokens so far.
-        note_cached: Called with the number of cached tokens of the prompt when the first token arrives.
+        note_cached: Called with `Generated.cached` when the first token arrives.
         tokens: Emitted tokens so far.
     """
 
@@ -50,7 +50,7 @@ class RemoteDecoder:
     max_tokens: int
     stop_ids: frozenset[int]
     state: ConstraintState
-    note_cached: Callable[[int], None]
+    note_cached: Callable[[int | None], None]
     tokens: list[int] = field(default_factory=list)
 
     def steps(self, cancel: CancelToken) -> Generator[Step]:

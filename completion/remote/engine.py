@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,13 +25,14 @@ from completion.progress import Progress
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
 from completion.prompt.line_endings import normalised
-from completion.prompt.pace import PromptBudget
+from completion.prompt.pace import SHORT_BUDGET, PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.remote.address import RemoteAddress
 from completion.remote.connection import Connection
 from completion.remote.decoder import RemoteDecoder
 from completion.remote.llama_server import LlamaServer
 from completion.remote.model_server import ModelServer, ServerFacts
+from completion.remote.server_cache import ServerCache
 from completion.remote.vllm import Vllm
 from completion.request import CompletionRequest
 from completion.stopping.mode import cursor_context
@@ -39,7 +41,6 @@ from completion.workspace.workspaces import Workspaces
 
 _KINDS: Mapping[str, Callable[[Connection, CodeTokenizer], ModelServer]] = {"llama-server": LlamaServer, "vllm": Vllm}
 _MIN_GENERATED_TOKENS = 64  # positions of the server's context that a prompt leaves free
-_MAX_DOCUMENTS = 256  # whose languages are known: some clients close none
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class RemoteTask(Task):
     """A request in progress on a model server."""
 
     server: ModelServer
+    cache: ServerCache
 
     def source(
         self, constraints: Constraints, written: Sequence[int], state: ConstraintState, *, is_first: bool
@@ -60,13 +62,18 @@ class RemoteTask(Task):
             max_tokens=self.request.max_tokens - len(written),
             stop_ids=self.tokenizer.stop_ids,
             state=state,
-            note_cached=self._note_cached if is_first else lambda _: None,
+            note_cached=self._sent() if is_first else lambda _: None,
         )
 
-    def _note_cached(self, cached: int) -> None:
-        """Record how the server's cache served the prompt."""
-        slots = np.arange(len(self.prompt.tokens), dtype=np.int32)
-        self.record.prompt_ready(self.prompt, CachePlan(np.where(slots < cached, slots, -1), slots[cached:]), 0.0)
+    def _sent(self) -> Callable[[int | None], None]:
+        """Return a function that records how the server's cache served the prompt."""
+        computed = self.cache.sent(self.request.document, self.prompt.tokens)
+
+        def note_cached(told: int | None) -> None:
+            cached, slots = computed(told), np.arange(len(self.prompt.tokens), dtype=np.int32)
+            self.record.prompt_ready(self.prompt, CachePlan(np.where(slots < cached, slots, -1), slots[cached:]), 0.0)
+
+        return note_cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +148,29 @@ def read_tokenizer(spec: str, progress: Progress) -> tuple[Path, CodeTokenizer]:
 
 
 class RemoteEngine(Completer):
-    """Completes requests with the model of a server. Drafts, PIE and superposed alternatives need a local model."""
+    """Completes requests with the model of a server. Drafts, PIE and superposed alternatives need a local model.
 
-    def __init__(self, remote: RemoteModel, parsing: Parsing = IN_PROCESS) -> None:
+    Args:
+        remote: The server's model.
+        parsing: Way to call functions that parse text.
+        full_prompt_s: Maximum time of a prompt that is prepared in advance, in seconds.
+        cold_prompt_s: Maximum time of a prompt that a request waits for, in seconds; a shorter prompt takes its place.
+    """
+
+    def __init__(
+        self,
+        remote: RemoteModel,
+        parsing: Parsing = IN_PROCESS,
+        full_prompt_s: float = math.inf,
+        cold_prompt_s: float = math.inf,
+    ) -> None:
         self._server = remote.server
-        self._languages: dict[str, str] = {}  # of open documents, the one that was used last at the end
-        self._budget, self._capacity = PromptBudget(), remote.facts.context_tokens
+        self._capacity = remote.facts.context_tokens
+        self._cache = ServerCache(PromptBudget(), full_prompt_s, cold_prompt_s)
         fim_format = detect_format(remote.tokenizer.special, remote.facts.model)
         chat = ChatTemplate(remote.folder, remote.tokenizer.special)
         max_tokens = self._capacity - _MIN_GENERATED_TOKENS
-        planner = PromptPlanner(remote.tokenizer, fim_format, self._budget, max_tokens, parsing, chat)
+        planner = PromptPlanner(remote.tokenizer, fim_format, PromptBudget(), max_tokens, parsing, chat)
         workspaces = Workspaces(None, remote.tokenizer, parsing=parsing)
         super().__init__(planner, remote.tokenizer, workspaces, parsing)
 
@@ -164,7 +184,9 @@ class RemoteEngine(Completer):
         self._parsing.watch(cancel, request.document)
         planned, prompt = self._plan(request)
         open_grammar(planned, prompt.healed, self.grammars, self._parsing)
+        computed = self._cache.sent(request.document, prompt.tokens)
         self._server.prepare(prompt.tokens, cancel)
+        computed(None)
 
     def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:  # noqa: ARG002 - see `EngineLike`
         """Return nothing: judging an edit needs the log-probabilities of a given text, which a server does not tell."""
@@ -175,30 +197,36 @@ class RemoteEngine(Completer):
         self._parsing.close()
 
     def _close_documents(self, documents: Iterable[str]) -> set[str]:
-        for document in documents:
-            self._languages.pop(document, None)
-        return set(self._languages.values())
+        self._cache.close(documents)
+        return self._cache.languages
 
     def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> RemoteTask:
         self._parsing.watch(cancel, request.document)
         planned, prompt = self._plan(request)
+        if self._cache.is_cold(request.document, prompt.tokens):
+            prompt = self._planner.plan(replace(planned, context=(), outline=False), SHORT_BUDGET)
         planned = replace(planned, max_tokens=min(planned.max_tokens, self._capacity - len(prompt.tokens)))
         context = cursor_context(planned, self._parsing)
         grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)
-        return RemoteTask(self._tokenizer, planned, context, prompt, grammar, record, self._server)
+        return RemoteTask(self._tokenizer, planned, context, prompt, grammar, record, self._server, self._cache)
 
     def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt]:
-        self._note_language(request)
-        planned = self._with_snippets(normalised(request), self._budget.context_tokens)
-        prompt = self._planner.plan(planned)
+        """Return the request with plain line feeds and snippets, and its prompt.
+
+        Raises:
+            PromptTooLongError: The server has no room for it.
+        """
+        self._cache.open(request.document, request.language)
+        planned, prompt = self._laid_out(request)
+        if self._cache.renew_budget(request.document, prompt.tokens):
+            planned, prompt = self._laid_out(request)
         if len(prompt.tokens) >= self._capacity:
             raise PromptTooLongError(
                 f"The prompt has {len(prompt.tokens)} tokens; the server has room for {self._capacity}."
             )
         return planned, prompt
 
-    def _note_language(self, request: CompletionRequest) -> None:
-        self._languages.pop(request.document, None)
-        self._languages[request.document] = request.language
-        if len(self._languages) > _MAX_DOCUMENTS:
-            del self._languages[next(iter(self._languages))]
+    def _laid_out(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt]:
+        budget = self._cache.budget(request.document)
+        planned = self._with_snippets(normalised(request), budget.context_tokens)
+        return planned, self._planner.plan(planned, budget)

@@ -58,12 +58,12 @@ class Generated:
     Attributes:
         token: The token.
         log_probabilities: Log-probability of it and of the likeliest tokens at its position, before forced bytes.
-        cached: Number of tokens of the prompt that the server had computed before.
+        cached: Number of tokens of the prompt that the server had computed before; None if it does not tell.
     """
 
     token: int
     log_probabilities: dict[int, float]
-    cached: int
+    cached: int | None
 
 
 def is_text(data: bytes) -> bool:

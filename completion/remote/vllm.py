@@ -97,7 +97,7 @@ class Vllm:
                     choice = event["choices"][0]
                     scores = choice["logprobs"]["top_logprobs"] if choice["token_ids"] else []
                     found = [
-                        Generated(int(token), {_id(name): float(score) for name, score in top.items()}, 0)
+                        Generated(int(token), {_id(name): float(score) for name, score in top.items()}, None)
                         for token, top in zip(choice["token_ids"], scores, strict=True)
                     ]
                     is_last = choice.get("finish_reason") is not None
