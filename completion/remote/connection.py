@@ -53,7 +53,10 @@ class Connection:
     def __init__(self, address: RemoteAddress) -> None:
         parts = address.parts()
         self.shown = address.shown()
-        self._host, self._port, self._base = parts.hostname or "", parts.port, parts.path.rstrip("/")
+        usual_port = http.client.HTTPS_PORT if parts.scheme == "https" else http.client.HTTP_PORT
+        # Without a port, http.client would take the end of an IPv6 address for one.
+        self._host, self._port = parts.hostname or "", usual_port if parts.port is None else parts.port
+        self._base = parts.path.rstrip("/")
         self._context = _context(address) if parts.scheme == "https" else None
         token = address.token()
         self._headers = {"Content-Type": "application/json", _SESSION: secrets.token_urlsafe(16)}

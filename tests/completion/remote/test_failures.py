@@ -55,6 +55,20 @@ def test_a_server_that_is_not_there(server, tiny_gguf):
         connect(RemoteAddress(server.url), tiny_gguf)
 
 
+def test_an_ipv6_address_without_a_port_gets_the_usual_one(monkeypatch):
+    asked = []
+
+    def look_up(host, port, **_):
+        asked.append((host, port))
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    for url in ("http://[::1]", "https://[2001:db8::a]", "https://[2001:db8::5]/models", "https://[2001:db8::5]:8080"):
+        with pytest.raises(RemoteServerError, match=r"No server answers at http"):
+            Connection(RemoteAddress(url)).json("/props", None, CancelToken())
+    assert asked == [("::1", 80), ("2001:db8::a", 443), ("2001:db8::5", 443), ("2001:db8::5", 8080)]
+
+
 def test_a_wrong_token_and_the_right_one(server, tiny_gguf, tmp_path):
     server.token, file = "open", tmp_path / "token"
     with pytest.raises(RemoteServerError, match=r"refuses the token \(HTTP 401\). Correct the engine's token_file"):
