@@ -70,8 +70,10 @@ class Connection:
             RemoteServerError: The server cannot be reached, refuses the request, or its reply is no JSON.
         """
         with self._reply(path, body, cancel) as reply:
-            text = reply.read(_MAX_REPLY_BYTES)
+            text, lacks_bytes = reply.read(_MAX_REPLY_BYTES), bool(reply.length)
         cancel.raise_if_cancelled()
+        if lacks_bytes:
+            raise self._halved()
         return self._decoded(text)
 
     def events(self, path: str, body: object, cancel: CancelToken) -> Generator[dict[str, Any]]:
@@ -82,7 +84,7 @@ class Connection:
             RemoteServerError: As for `json`, or an event is an error, or the reply ends before its reader has enough.
         """
         with self._reply(path, body, cancel) as reply:
-            while line := reply.readline(_MAX_LINE_BYTES):
+            while (line := reply.readline(_MAX_LINE_BYTES)).endswith(b"\n"):  # the last one of half a reply does not
                 kind, _, data = line.partition(b":")
                 if kind not in {b"data", b"error"} or data.strip() == b"[DONE]":
                     continue

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from completion.cancellation import CancelToken
-from completion.errors import CancelledError, ConfigurationError, RemoteServerError
+from completion.errors import CancelledError, ConfigurationError, RemoteInterruptedError, RemoteServerError
 from completion.model.tokenizer import CodeTokenizer
 from completion.progress import silent
 from completion.remote import connection
@@ -192,6 +192,15 @@ def test_half_a_reply_and_none_to_the_request_that_goes_on_after_it(remote, serv
     assert next(parts, None) is None
     server.sends.clear()
     assert last(remote, REQUEST).suggestions
+
+
+def test_half_a_reply_of_a_known_length_and_half_an_event_of_an_unknown_one(remote, server, tiny_gguf):
+    server.sends["/props"] = lambda reply: reply.send(b'HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{"model_alias')
+    with pytest.raises(RemoteInterruptedError, match=r"ended in the middle of its reply"):
+        connect(RemoteAddress(server.url), tiny_gguf)
+    parts = iter([b'data: {"content": "x', b""])
+    server.sends["/completion"] = lambda reply: reply.send(b"HTTP/1.0 200 OK\r\n\r\n" + next(parts))
+    assert "ended in the middle of its reply" in failure(remote)
 
 
 def test_a_server_that_is_killed_while_it_generates(remote, server):
