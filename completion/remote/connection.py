@@ -31,6 +31,8 @@ _MAX_REPLY_BYTES = 64 << 20
 _MAX_LINE_BYTES = 1 << 20
 _MAX_MESSAGE_CHARACTERS = 200
 _OK = 200
+_REDIRECTED = range(300, 400)
+_UNKNOWN = 404
 _REFUSED = frozenset({401, 403})
 _LOADING = 503
 _FAILED = range(500, 600)
@@ -108,7 +110,7 @@ class Connection:
                 connection.request(method, self._base + path, data, self._headers)
                 with connection.getresponse() as reply:
                     if reply.status != _OK:
-                        raise self._refusal(reply)
+                        raise self._refusal(reply, path)
                     yield reply
         finally:
             connection.close()
@@ -150,15 +152,25 @@ class Connection:
                 ) from error
             raise self._halved() from error
 
-    def _refusal(self, reply: http.client.HTTPResponse) -> RemoteServerError:
+    def _refusal(self, reply: http.client.HTTPResponse, path: str) -> RemoteServerError:
         if reply.status in _REFUSED:
             return RemoteServerError(
                 f"The server at {self.shown} refuses the token (HTTP {reply.status}). Correct the engine's token_file "
                 "or token_env."
             )
+        if reply.status in _REDIRECTED:
+            return RemoteServerError(
+                f"The server at {self.shown} redirects to another address (HTTP {reply.status}), and redirections are "
+                "not followed. Correct the engine's url."
+            )
+        if reply.status == _UNKNOWN:
+            return RemoteServerError(
+                f"The server at {self.shown} has no {path} (HTTP {reply.status}). Correct the engine's kind, or its "
+                "url, to which this path is added."
+            )
         try:
             said = _message(json.loads(reply.read(_MAX_LINE_BYTES)))
-        except ValueError:
+        except (ValueError, RecursionError):
             said = "no explanation"
         if reply.status == _LOADING:
             return RemoteInterruptedError(f"The server at {self.shown} is not ready ({said}). Try again in a minute.")

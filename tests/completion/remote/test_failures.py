@@ -251,8 +251,21 @@ def test_another_kind_of_server(server, tiny_gguf):
     server.sends["/props"] = lambda reply: reply.send(b'HTTP/1.0 200 OK\r\n\r\n{"model": "x"}')
     with pytest.raises(RemoteServerError, match=r"is no llama-server"):
         connect(RemoteAddress(server.url), tiny_gguf)
-    server.sends["/props"] = lambda reply: reply.send(b"HTTP/1.0 302 Found\r\nLocation: http://x/\r\n\r\n")
-    with pytest.raises(RemoteServerError, match=r"refuses the request with HTTP 302: no explanation"):
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        (b"302 Found\r\nLocation: http://x/\r\n\r\n", r"redirects to another address \(HTTP 302\).* Correct .* url."),
+        (b'404 Not Found\r\n\r\n{"detail":"Not Found"}', r"has no /props \(HTTP 404\). Correct the engine's kind, or"),
+        (b"413 Content Too Large\r\n\r\n<html>", r"refuses the request with HTTP 413: no explanation"),
+        (b"400 Bad Request\r\n\r\n" + b"[" * 100_000, r"refuses the request with HTTP 400: no explanation"),
+    ],
+    ids=["moved", "missing", "large", "nested"],
+)
+def test_a_refusal_says_what_to_correct_as_far_as_it_is_known(server, tiny_gguf, reply, sentence):
+    server.sends["/props"] = lambda each: each.send(b"HTTP/1.0 " + reply)
+    with pytest.raises(RemoteServerError, match=sentence):
         connect(RemoteAddress(server.url), tiny_gguf)
 
 
