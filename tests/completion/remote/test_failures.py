@@ -154,6 +154,19 @@ def test_a_cancel_is_heard_while_a_server_does_not_shake_hands():
         assert not thread.is_alive()
 
 
+def test_the_tokens_of_a_usual_vocabulary_fit_what_a_proxy_takes_by_default(server):
+    lengths = []
+
+    def note_length(reply):
+        lengths.append(int(reply.headers["Content-Length"]))
+        reply.send(b"HTTP/1.0 200 OK\r\n\r\n{}")
+
+    server.sends["/detokenize"] = note_length
+    all_of_qwen = {"tokens": list(range(151_665))}
+    assert Connection(RemoteAddress(server.url)).json("/detokenize", all_of_qwen, CancelToken()) == {}
+    assert lengths[0] <= 1 << 20
+
+
 def swap_two_letters(tokenizer):
     vocabulary = tokenizer["model"]["vocab"]
     vocabulary["A"], vocabulary["B"] = vocabulary["B"], vocabulary["A"]
