@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from completion.host.dialects.client_sampling import sampling_of
-from completion.host.dialects.openai import GenerationBody, stop_list, usage
+from completion.host.dialects.openai import GenerationBody, max_tokens_of, stop_list, usage
 from completion.host.dialects.reply_text import Answer, reply_with
 from completion.host.dialects.schema import parse_body
 from completion.host.errors import BodyInvalidError
@@ -82,11 +82,11 @@ def chat_request(body: ChatBody) -> CompletionRequest:
         raise BodyInvalidError(f"{' and '.join(asked)} cannot be served: replies are plain text. Leave them out.")
     if (body.n or 1) != 1:
         raise BodyInvalidError(f"n is {body.n}; a conversation has one reply. Leave it out.")
-    limits = (body.max_completion_tokens, body.max_tokens, MAX_TOKENS_LIMIT)
+    requested = body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens
     messages = tuple(turn.message() for turn in body.messages)
     request = instruct_request(
         messages,
-        max_tokens=next(limit for limit in limits if limit is not None),
+        max_tokens=max_tokens_of(requested, default=MAX_TOKENS_LIMIT),
         sampling=sampling_of(body.temperature, body.top_p, seed=body.seed),
     )
     return replace(request, document=conversation_key(messages))
