@@ -208,6 +208,18 @@ async def test_tabbys_segments_are_completed(start_host):
     assert reply.json()["choices"][0]["text"].startswith(" 0 1 2")
 
 
+async def test_all_of_tabbys_snippets_reach_the_engine_the_best_at_the_end(start_host):
+    engine = RecordingEngine()
+    client = await start_host(engine)
+    kinds = ("declarations", "relevant_snippets_from_changed_files", "relevant_snippets_from_recently_opened_files")
+    snippets = {kind: [{"filepath": f"{kind}.py", "body": "x", "score": 1}] for kind in kinds}
+    for segments in (snippets, dict.fromkeys(kinds)):
+        reply = await client.post("/v1/completions", json={"segments": {"prefix": "y = ", **segments}})
+        assert reply.status_code == 200, reply.text
+    paths = [[file.path for file in request.context] for request in engine.requests]
+    assert paths == [[f"{kind}.py" for kind in reversed(kinds)], []]
+
+
 async def test_tabbys_events_are_counted_by_known_type(start_host):
     client = await start_host(PacedEngine())
     for kind in ("view", "select", "select", "secret_source"):
