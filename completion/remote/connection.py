@@ -60,9 +60,9 @@ class Connection:
         self._host, self._port = parts.hostname or "", usual_port if parts.port is None else parts.port
         self._base = parts.path.rstrip("/")
         self._context = _context(address) if parts.scheme == "https" else None
-        token = address.token()
+        address.token()  # so that one that cannot be read is noticed at once
+        self._address = address
         self._headers = {"Content-Type": "application/json", _SESSION: secrets.token_urlsafe(16)}
-        self._headers |= {"Authorization": f"Bearer {token}"} if token else {}
 
     def json(self, path: str, body: object, cancel: CancelToken) -> Any:  # noqa: ANN401 - the callers check it
         """Return the reply to a POST with a JSON body, or to a GET if the body is None.
@@ -102,19 +102,32 @@ class Connection:
     @contextmanager
     def _reply(self, path: str, body: object, cancel: CancelToken) -> Iterator[http.client.HTTPResponse]:
         cancel.raise_if_cancelled()
+        headers = self._headers | self._authorization()
         connection = self._connected(cancel)
         try:
             with self._failures(cancel), cancel.calling(partial(end, connection.sock)):
                 # Without blanks, all tokens of a usual vocabulary fit 1 MiB, which nginx takes by default.
                 data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
                 method = "GET" if body is None else "POST"
-                connection.request(method, self._base + path, data, self._headers)
+                connection.request(method, self._base + path, data, headers)
                 with connection.getresponse() as reply:
                     if reply.status != _OK:
                         raise self._refusal(reply, path)
                     yield reply
         finally:
             connection.close()
+
+    def _authorization(self) -> dict[str, str]:
+        """Return the header with the token. It is read for each request, because its user may replace it meanwhile.
+
+        Raises:
+            RemoteServerError: It cannot be read any more.
+        """
+        try:
+            token = self._address.token()
+        except ConfigurationError as error:
+            raise RemoteServerError(str(error)) from error
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
     def _connected(self, cancel: CancelToken) -> http.client.HTTPConnection:
         if self._context is None:

@@ -77,6 +77,18 @@ def test_a_wrong_token_and_the_right_one(server, tiny_gguf, tmp_path):
     assert connect(RemoteAddress(server.url, token_file=str(file)), tiny_gguf).facts.context_tokens == 4096
 
 
+def test_a_token_that_is_replaced_while_the_engine_runs(server, tiny_gguf, tmp_path):
+    server.token, file = "open", tmp_path / "token"
+    file.write_text("open")
+    engine = RemoteEngine(connect(RemoteAddress(server.url, token_file=str(file)), tiny_gguf))
+    server.token = "sesame"
+    assert "refuses the token (HTTP 401). Correct the engine's token_file" in failure(engine)
+    file.write_text("sesame")
+    assert last(engine, REQUEST).suggestions
+    file.unlink()
+    assert "token_file" in failure(engine)
+
+
 def test_an_unknown_certificate_and_the_known_one(tls_server, tiny_gguf):
     with pytest.raises(
         RemoteServerError, match=r"The certificate of https://.* is not trusted .self-signed certificate"
