@@ -22,6 +22,7 @@ from completion.remote.connection import Connection
 from completion.remote.engine import RemoteEngine, RemoteModel
 from completion.remote.llama_server import LlamaServer
 from completion.remote.model_server import Query
+from completion.remote.vllm import Vllm
 from completion.request import GrammarMode, Sampling
 from tests.completion.remote.replay_server import ReplayServer
 from tests.completion.remote.test_remote_engine import CURSORS, last, request_at
@@ -259,6 +260,37 @@ def test_an_error_inside_a_reply_that_began_well(server, tiny_gguf):
     assert next(generated).log_probabilities
     with pytest.raises(RemoteServerError, match=r"failed: The model produced output that does not match"):
         list(generated)
+
+
+def reply_with_event(event):
+    return lambda reply: reply.send(b"HTTP/1.0 200 OK\r\n\r\ndata: " + json.dumps(event).encode() + b"\n\n")
+
+
+def llama_event(token, top):
+    found = {"id": token, "logprob": -0.5, "top_logprobs": [{"id": each, "logprob": -2.0} for each in top]}
+    return {"content": "x", "tokens": [token], "completion_probabilities": [found], "timings": {"cache_n": 0}}
+
+
+def vllm_event(token, top):
+    scores = {f"token_id:{token}": -0.5} | {f"token_id:{each}": -2.0 for each in top}
+    choice = {"token_ids": [token], "logprobs": {"top_logprobs": [scores]}, "finish_reason": None}
+    return {"choices": [choice]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "event"),
+    [(LlamaServer, "/completion", llama_event), (Vllm, "/v1/completions", vllm_event)],
+)
+def test_tokens_that_only_a_larger_model_of_the_family_has(server, tiny_gguf, kind, path, event):
+    """Qwen2.5-Coder-7B has 152,064 rows, the default model 151,936; both have the same 151,665 tokens."""
+    tokenizer = CodeTokenizer.from_folder(Path(f"{tiny_gguf}.folder"))
+    model, [x] = kind(Connection(RemoteAddress(server.url)), tokenizer), tokenizer.encode("x")
+    further = tokenizer.vocabulary_size + 7
+    server.sends[path] = reply_with_event(event(x, [3, further]))
+    assert next(model.generate(Query([1], 4), CancelToken())).log_probabilities == {x: -0.5, 3: -2.0}
+    server.sends[path] = reply_with_event(event(further, [3]))
+    with pytest.raises(RemoteServerError, match="lacks tokens"):
+        next(model.generate(Query([1], 4), CancelToken()))
 
 
 def test_a_request_that_the_server_refuses(server, tiny_gguf):
