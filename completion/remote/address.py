@@ -66,7 +66,7 @@ class RemoteAddress:
             host.encode("idna")  # as the resolver does: its UnicodeError of a wrong name is a ValueError
         except ValueError as error:
             raise ConfigurationError(f"The engine's url {self.shown()!r} is malformed ({error}).") from error
-        if parts.scheme not in {"http", "https"} or not host or parts.username or parts.query or parts.fragment:
+        if parts.scheme not in {"http", "https"} or not host or not _is_plain(parts):
             raise ConfigurationError(
                 f"The engine's url {self.shown()!r} is not of the form https://HOST:PORT. A token belongs into a file."
             )
@@ -132,6 +132,12 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _is_plain(parts: SplitResult) -> bool:
+    """Return whether an address has no user, query or fragment, and its path can be sent as it is."""
+    can_be_sent = parts.path.isascii() and parts.path.isprintable() and " " not in parts.path
+    return can_be_sent and not ("@" in parts.netloc + parts.path or parts.query or parts.fragment)
 
 
 def _option(name: str) -> str:

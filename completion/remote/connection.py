@@ -31,6 +31,8 @@ _MAX_REPLY_BYTES = 64 << 20
 _MAX_LINE_BYTES = 1 << 20
 _MAX_MESSAGE_CHARACTERS = 200
 _OK = 200
+_REDIRECTED = range(300, 400)
+_UNKNOWN = 404
 _REFUSED = frozenset({401, 403})
 _LOADING = 503
 _FAILED = range(500, 600)
@@ -53,11 +55,14 @@ class Connection:
     def __init__(self, address: RemoteAddress) -> None:
         parts = address.parts()
         self.shown = address.shown()
-        self._host, self._port, self._base = parts.hostname or "", parts.port, parts.path.rstrip("/")
+        usual_port = http.client.HTTPS_PORT if parts.scheme == "https" else http.client.HTTP_PORT
+        # Without a port, http.client would take the end of an IPv6 address for one.
+        self._host, self._port = parts.hostname or "", usual_port if parts.port is None else parts.port
+        self._base = parts.path.rstrip("/")
         self._context = _context(address) if parts.scheme == "https" else None
-        token = address.token()
+        address.token()  # so that one that cannot be read is noticed at once
+        self._address = address
         self._headers = {"Content-Type": "application/json", _SESSION: secrets.token_urlsafe(16)}
-        self._headers |= {"Authorization": f"Bearer {token}"} if token else {}
 
     def json(self, path: str, body: object, cancel: CancelToken) -> Any:  # noqa: ANN401 - the callers check it
         """Return the reply to a POST with a JSON body, or to a GET if the body is None.
@@ -67,8 +72,10 @@ class Connection:
             RemoteServerError: The server cannot be reached, refuses the request, or its reply is no JSON.
         """
         with self._reply(path, body, cancel) as reply:
-            text = reply.read(_MAX_REPLY_BYTES)
+            text, lacks_bytes = reply.read(_MAX_REPLY_BYTES), bool(reply.length)
         cancel.raise_if_cancelled()
+        if lacks_bytes:
+            raise self._halved()
         return self._decoded(text)
 
     def events(self, path: str, body: object, cancel: CancelToken) -> Generator[dict[str, Any]]:
@@ -79,7 +86,7 @@ class Connection:
             RemoteServerError: As for `json`, or an event is an error, or the reply ends before its reader has enough.
         """
         with self._reply(path, body, cancel) as reply:
-            while line := reply.readline(_MAX_LINE_BYTES):
+            while (line := reply.readline(_MAX_LINE_BYTES)).endswith(b"\n"):  # the last one of half a reply does not
                 kind, _, data = line.partition(b":")
                 if kind not in {b"data", b"error"} or data.strip() == b"[DONE]":
                     continue
@@ -95,18 +102,32 @@ class Connection:
     @contextmanager
     def _reply(self, path: str, body: object, cancel: CancelToken) -> Iterator[http.client.HTTPResponse]:
         cancel.raise_if_cancelled()
+        headers = self._headers | self._authorization()
         connection = self._connected(cancel)
         try:
             with self._failures(cancel), cancel.calling(partial(end, connection.sock)):
-                data = None if body is None else json.dumps(body).encode()
+                # Without blanks, all tokens of a usual vocabulary fit 1 MiB, which nginx takes by default.
+                data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
                 method = "GET" if body is None else "POST"
-                connection.request(method, self._base + path, data, self._headers)
+                connection.request(method, self._base + path, data, headers)
                 with connection.getresponse() as reply:
                     if reply.status != _OK:
-                        raise self._refusal(reply)
+                        raise self._refusal(reply, path)
                     yield reply
         finally:
             connection.close()
+
+    def _authorization(self) -> dict[str, str]:
+        """Return the header with the token. It is read for each request, because its user may replace it meanwhile.
+
+        Raises:
+            RemoteServerError: It cannot be read any more.
+        """
+        try:
+            token = self._address.token()
+        except ConfigurationError as error:
+            raise RemoteServerError(str(error)) from error
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
     def _connected(self, cancel: CancelToken) -> http.client.HTTPConnection:
         if self._context is None:
@@ -145,15 +166,25 @@ class Connection:
                 ) from error
             raise self._halved() from error
 
-    def _refusal(self, reply: http.client.HTTPResponse) -> RemoteServerError:
+    def _refusal(self, reply: http.client.HTTPResponse, path: str) -> RemoteServerError:
         if reply.status in _REFUSED:
             return RemoteServerError(
                 f"The server at {self.shown} refuses the token (HTTP {reply.status}). Correct the engine's token_file "
                 "or token_env."
             )
+        if reply.status in _REDIRECTED:
+            return RemoteServerError(
+                f"The server at {self.shown} redirects to another address (HTTP {reply.status}), and redirections are "
+                "not followed. Correct the engine's url."
+            )
+        if reply.status == _UNKNOWN:
+            return RemoteServerError(
+                f"The server at {self.shown} has no {path} (HTTP {reply.status}). Correct the engine's kind, or its "
+                "url, to which this path is added."
+            )
         try:
             said = _message(json.loads(reply.read(_MAX_LINE_BYTES)))
-        except ValueError:
+        except (ValueError, RecursionError):
             said = "no explanation"
         if reply.status == _LOADING:
             return RemoteInterruptedError(f"The server at {self.shown} is not ready ({said}). Try again in a minute.")

@@ -97,7 +97,9 @@ class LlamaServer:
         try:
             token = int(event["tokens"][-1])
             found = event["completion_probabilities"][-1]
-            scores = {int(one["id"]): float(one["logprob"]) for one in (found, *found["top_logprobs"])}
+            rows = self._tokenizer.vocabulary_size  # the model of the server may have more
+            named = {int(one["id"]): float(one["logprob"]) for one in (found, *found["top_logprobs"])}
+            scores = {token: named[token]} | {each: score for each, score in named.items() if each < rows}
             text, cached = str(event["content"]), int(event["timings"]["cache_n"])
             own = self._tokenizer.token_bytes(token)
         except (LookupError, TypeError, ValueError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import unicodedata
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -97,8 +97,7 @@ class Vllm:
                     choice = event["choices"][0]
                     scores = choice["logprobs"]["top_logprobs"] if choice["token_ids"] else []
                     found = [
-                        Generated(int(token), {_id(name): float(score) for name, score in top.items()}, None)
-                        for token, top in zip(choice["token_ids"], scores, strict=True)
+                        self._generated(int(token), top) for token, top in zip(choice["token_ids"], scores, strict=True)
                     ]
                     is_last = choice.get("finish_reason") is not None
                 except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -108,6 +107,12 @@ class Vllm:
                 yield from found
                 if is_last:
                     return
+
+    def _generated(self, token: int, top: Mapping[str, float]) -> Generated:
+        """Return a token with the likeliest ones. The server's model may have more rows than the tokenizer."""
+        rows = self._tokenizer.vocabulary_size
+        known = {each: float(score) for name, score in top.items() if (each := _id(name)) < rows}
+        return Generated(token, {token: known[token]} | known, None)
 
 
 def _id(name: str) -> int:

@@ -75,7 +75,10 @@ class HostLease:
                         granted.set_result(True)
         except HostGoneError:
             if granted.done():
-                self._on_status(EngineStatus("gone", sentence="The engine ended. The next request starts a new one."))
+                sentence = "The engine ended. The next request starts a new one."
+                if self._text_goes_to:
+                    sentence = f"The engine at {self._text_goes_to} ended. The next request connects again."
+                self._on_status(EngineStatus("gone", sentence=sentence))
         except DraftlineError as error:
             if not granted.done():
                 granted.set_exception(error)

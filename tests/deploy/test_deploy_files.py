@@ -90,6 +90,12 @@ def test_all_objects_are_of_the_same_pods():
         assert container[probe]["httpGet"] == {"path": "/health", "port": port["name"], "scheme": "HTTPS"}
 
 
+def test_no_service_sets_a_variable_that_vllm_reads():
+    """Kubernetes names variables after services, VLLM_PORT=tcp://10.0.0.1:443 for example; vLLM ends at that one."""
+    [deployment] = of_kind("Deployment")
+    assert deployment["spec"]["template"]["spec"]["enableServiceLinks"] is False
+
+
 def test_the_team_reaches_the_service_and_pods_are_admitted_and_chosen_by_its_computers_addresses():
     [service], [policy] = of_kind("Service"), of_kind("NetworkPolicy")
     assert service["spec"]["type"] == "LoadBalancer"

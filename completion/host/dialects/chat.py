@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.client_sampling import sampling_of
-from completion.host.dialects.openai import GenerationBody, stop_list, usage
+from completion.host.dialects.openai import GenerationBody, max_tokens_of, stop_list, usage
 from completion.host.dialects.reply_text import Answer, reply_with
 from completion.host.dialects.schema import parse_body
 from completion.host.errors import BodyInvalidError
@@ -53,6 +53,7 @@ class ChatBody(GenerationBody, extra="allow"):
 
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     max_completion_tokens: int | None = None
+    n_predict: int | None = None  # llama.cpp's name of it
 
 
 _BODY: TypeAdapter[ChatBody] = TypeAdapter(ChatBody)
@@ -65,7 +66,10 @@ async def completions(request: Request) -> Response:
     with_usage = body.stream_options is not None and body.stream_options.include_usage
     reply = _Reply(host.state.status.model, with_usage=with_usage)
     chunk = reply.chunk if body.stream else None
-    return await reply_with(request, chat_request(body), reply.whole, chunk, stops=stop_list(body.stop))
+    completion_request = chat_request(body)
+    if body.n_predict == 0:  # llama.vim warms a cache so, but the question that follows is another conversation
+        return JSONResponse(reply.whole(Answer("", finish="length")))
+    return await reply_with(request, completion_request, reply.whole, chunk, stops=stop_list(body.stop))
 
 
 def chat_request(body: ChatBody) -> CompletionRequest:
@@ -82,11 +86,11 @@ def chat_request(body: ChatBody) -> CompletionRequest:
         raise BodyInvalidError(f"{' and '.join(asked)} cannot be served: replies are plain text. Leave them out.")
     if (body.n or 1) != 1:
         raise BodyInvalidError(f"n is {body.n}; a conversation has one reply. Leave it out.")
-    limits = (body.max_completion_tokens, body.max_tokens, MAX_TOKENS_LIMIT)
+    limits = (body.n_predict, body.max_completion_tokens, body.max_tokens)
     messages = tuple(turn.message() for turn in body.messages)
     request = instruct_request(
         messages,
-        max_tokens=next(limit for limit in limits if limit is not None),
+        max_tokens=max_tokens_of(next((each for each in limits if each is not None), None), MAX_TOKENS_LIMIT),
         sampling=sampling_of(body.temperature, body.top_p, seed=body.seed),
     )
     return replace(request, document=conversation_key(messages))

@@ -9,15 +9,15 @@ import json
 import time
 from typing import Any
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter, model_validator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
-from completion.host.dialects.openai import single_prompt
+from completion.host.dialects.openai import Stops, single_prompt, stop_list
 from completion.host.dialects.reply_text import Answer, IsOver, reply_with
-from completion.host.dialects.schema import MAX_STOPS, parse_body
+from completion.host.dialects.schema import parse_body
 from completion.host.services import Host, sender
 from completion.host.stream import sse_message
 from completion.request import ContextFile, Sampling
@@ -43,7 +43,7 @@ class _Options(BaseModel):
     n_predict: int | None = None
     max_tokens: int | None = None  # llama.cpp's other name for n_predict
     n_cmpl: int = 1
-    stop: list[str] = Field([], max_length=MAX_STOPS)
+    stop: Stops = None
     temperature: float = 0.0
     top_p: float = 1.0
     min_p: float = 0.0
@@ -52,6 +52,12 @@ class _Options(BaseModel):
     t_max_predict_ms: float = 0
     stream: bool = False
     response_fields: list[str] = Field([], max_length=_MAX_FIELDS)
+
+    @model_validator(mode="before")
+    @classmethod
+    def without_nulls(cls, body: object) -> object:
+        """Return the body without fields that are null, for which llama.cpp takes their defaults."""
+        return {name: value for name, value in body.items() if value is not None} if isinstance(body, dict) else body
 
 
 class InfillBody(_Options):
@@ -119,7 +125,7 @@ async def _complete(request: Request, body: _Options, parts: PromptParts) -> Res
     chunk = reply.chunk if body.stream else None
     is_over = _time_limit(body.t_max_predict_ms)
     return await reply_with(
-        request, completion_request, reply.whole, chunk, stops=body.stop, is_over=is_over, names=_NAMES
+        request, completion_request, reply.whole, chunk, stops=stop_list(body.stop), is_over=is_over, names=_NAMES
     )
 
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.marked_prompt import request_of
-from completion.host.dialects.openai import DEFAULT_MAX_TOKENS, Stops, parts_of, stop_list, usage
+from completion.host.dialects.openai import Stops, max_tokens_of, parts_of, stop_list, usage
 from completion.host.dialects.reply_text import Answer, reply_with
 from completion.host.dialects.schema import parse_body
 from completion.host.services import Host
@@ -45,7 +45,7 @@ async def fim_completions(request: Request) -> Response:
     body = parse_body(_BODY, await request.body())
     completion_request = request_of(
         parts_of(body.prompt, body.suffix),
-        max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
+        max_tokens=max_tokens_of(body.max_tokens),
         sampling=sampling_of(body.temperature, body.top_p, seed=body.random_seed),
     )
     reply = _Reply(host.state.status.model)

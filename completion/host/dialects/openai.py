@@ -22,7 +22,7 @@ from completion.host.dialects.schema import MAX_STOPS, parse_body
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
 from completion.host.stream import sse_message
-from completion.request import CompletionRequest, Statistics
+from completion.request import MAX_TOKENS_LIMIT, CompletionRequest, Statistics
 
 DEFAULT_MAX_TOKENS = 128
 """Maximum number of generated tokens where a client names none."""
@@ -89,7 +89,7 @@ def completion_request(body: CompletionBody) -> CompletionRequest:
     return request_of(
         parts_of(single_prompt(body.prompt), body.suffix),
         suggestions=body.n or 1,
-        max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
+        max_tokens=max_tokens_of(body.max_tokens),
         sampling=sampling_of(body.temperature, body.top_p, seed=body.seed),
     )
 
@@ -109,6 +109,14 @@ def single_prompt(prompt: str | list[str]) -> str:
 def parts_of(prompt: str, suffix: str | None) -> PromptParts:
     """Return the parts of a prompt. Beside a suffix, even an empty one, it is a document's text as it stands."""
     return prompt_parts(prompt) if suffix is None else PromptParts(prompt, suffix)
+
+
+def max_tokens_of(requested: int | None, default: int = DEFAULT_MAX_TOKENS) -> int:
+    """Return the maximum number of generated tokens for what a client requests; -1 stands for "no limit" in LM Studio.
+
+    More than the engine generates at most is no error: a reply that ends there says so ("length").
+    """
+    return default if requested is None or requested == -1 else min(requested, MAX_TOKENS_LIMIT)
 
 
 def stop_list(stops: Stops) -> list[str]:

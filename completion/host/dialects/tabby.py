@@ -41,6 +41,7 @@ class Segments(BaseModel):
     git_url: str | None = None
     declarations: list[Snippet] | None = None
     relevant_snippets_from_changed_files: list[Snippet] | None = None
+    relevant_snippets_from_recently_opened_files: list[Snippet] | None = None
 
 
 class TabbyBody(BaseModel):
@@ -98,7 +99,12 @@ async def health(request: Request) -> Response:
 
 def _request_of(body: TabbyBody) -> CompletionRequest:
     segments = body.segments
-    snippets = [*(segments.declarations or ()), *(segments.relevant_snippets_from_changed_files or ())]
+    by_worth = (
+        segments.declarations,
+        segments.relevant_snippets_from_changed_files,
+        segments.relevant_snippets_from_recently_opened_files,
+    )
+    snippets = [snippet for kind in by_worth for snippet in kind or ()]
     return CompletionRequest(
         prefix=segments.prefix,
         suffix=segments.suffix or "",

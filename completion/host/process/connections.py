@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 
 import h11
@@ -16,6 +17,18 @@ from completion.errors import DraftlineError
 from completion.host.errors import ConnectionsFullError, RequestSlowError, error_body
 
 _REQUEST_UNFINISHED = (h11.IDLE, h11.SEND_BODY)
+_MOST_CONNECTIONS = 1024
+"""Maximum number of TCP connections where more files may be open: a hundred people with two windows have a thousand."""
+
+
+def usual_connections() -> int:
+    """Return half of the number of files that this process may have open: 512 on Linux, 128 on macOS by default."""
+    if sys.platform == "win32":
+        return _MOST_CONNECTIONS
+    import resource  # noqa: PLC0415 - Windows has none
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(files // 2, _MOST_CONNECTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +36,14 @@ class ConnectionLimits:
     """Limits that keep one client from blocking the others.
 
     Attributes:
-        tcp_connections: Maximum number of open connections to one TCP port. A process has 256 file descriptors on macOS
-            and 1,024 on Linux, and the Unix socket needs some of them.
+        tcp_connections: Maximum number of open connections to one TCP port: each window has a lease and some more for a
+            few seconds after a request. The Unix socket and files need the other file descriptors.
         request_s: Maximum seconds from a request's first byte to its last; for a connection's first request, from the
             connection on, with its handshake.
         unread_s: Maximum seconds that a reply waits for a client that does not read it.
     """
 
-    tcp_connections: int = 128
+    tcp_connections: int = field(default_factory=usual_connections)
     request_s: float = 30.0
     unread_s: float = 60.0
 

@@ -141,7 +141,7 @@ def tcp_address(
     """
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or int(port) > 65535:
+    if not host or not port.isdecimal() or not 0 < int(port) <= 65535:
         raise ConfigurationError(f"--tcp {text} is not of the form HOST:PORT. Example: --tcp 127.0.0.1:8012")
     if allow_local and not is_loopback(host):
         raise ConfigurationError(f"Other machines can reach --tcp {text}. --allow-local needs 127.0.0.1 or [::1].")

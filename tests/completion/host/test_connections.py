@@ -5,6 +5,7 @@ import json
 import logging
 import socket
 import ssl
+import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -43,6 +44,19 @@ async def read_to_end(reader):
 def status_and_error(reply):
     head, _, body = reply.partition(b"\r\n\r\n")
     return int(head.split()[1]), json.loads(body)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems let a process have fewer files open")
+async def test_a_room_of_thirty_people_with_two_windows_each_is_let_in(start_host):
+    """Each window has a lease, and four connections of its last requests for a few seconds."""
+    room = settings()
+    await start_host(PacedEngine(), room)
+    streams = [await asyncio.open_connection(room.tcp.host, room.tcp.port) for _ in range(300)]
+    reader, writer = streams[-1]
+    writer.write(f"GET /health HTTP/1.1\r\n{HEADERS}\r\n".encode())
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    for _, writer in streams:
+        writer.close()
 
 
 async def test_defect_12_idle_tcp_connections_beyond_the_cap_are_refused_and_the_unix_socket_answers(start_host):

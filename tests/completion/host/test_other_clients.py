@@ -14,7 +14,8 @@ from completion.host.dialects.reply_text import cut_at_stops, plain_text
 from completion.host.process.sockets import TcpAddress, tcp_socket
 from completion.host.server import HostSettings
 from completion.model.sampling import draw
-from completion.request import Layout, Suggestion
+from completion.request import MAX_TOKENS_LIMIT, Layout, Suggestion
+from tests.completion.host.dialects.test_ollama import RecordingEngine
 from tests.completion.host.paced_engine import PacedEngine
 
 TOKEN = "a-token-of-enough-length"
@@ -207,6 +208,18 @@ async def test_tabbys_segments_are_completed(start_host):
     assert reply.json()["choices"][0]["text"].startswith(" 0 1 2")
 
 
+async def test_all_of_tabbys_snippets_reach_the_engine_the_best_at_the_end(start_host):
+    engine = RecordingEngine()
+    client = await start_host(engine)
+    kinds = ("declarations", "relevant_snippets_from_changed_files", "relevant_snippets_from_recently_opened_files")
+    snippets = {kind: [{"filepath": f"{kind}.py", "body": "x", "score": 1}] for kind in kinds}
+    for segments in (snippets, dict.fromkeys(kinds)):
+        reply = await client.post("/v1/completions", json={"segments": {"prefix": "y = ", **segments}})
+        assert reply.status_code == 200, reply.text
+    paths = [[file.path for file in request.context] for request in engine.requests]
+    assert paths == [[f"{kind}.py" for kind in reversed(kinds)], []]
+
+
 async def test_tabbys_events_are_counted_by_known_type(start_host):
     client = await start_host(PacedEngine())
     for kind in ("view", "select", "select", "secret_source"):
@@ -234,6 +247,26 @@ async def test_any_seed_and_the_smallest_nucleus_are_accepted_as_other_servers_d
     client = await start_host(PacedEngine())
     reply = await client.post(path, json={**fields, "temperature": 0.5, "top_p": 0, seed: -1})
     assert reply.status_code == 200, reply.text
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "usual"),
+    [
+        ("/v1/completions", {"prompt": "x"}, 128),
+        ("/v1/fim/completions", {"prompt": "x"}, 128),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}, MAX_TOKENS_LIMIT),
+    ],
+)
+async def test_twinnys_no_limit_and_one_beyond_the_engines_are_limits_as_in_other_servers(
+    start_host, path, fields, usual
+):
+    engine = RecordingEngine()
+    client = await start_host(engine)
+    for limit in (None, -1, 3, 100_000):
+        reply = await client.post(path, json={**fields, "max_tokens": limit, "stop": " 2"})
+        assert reply.status_code == 200, reply.text
+    assert [request.max_tokens for request in engine.requests] == [usual, usual, 3, MAX_TOKENS_LIMIT]
+    assert (await client.post(path, json={**fields, "max_tokens": -2})).status_code == 400
 
 
 async def test_ollamas_options_may_name_any_seed_and_the_smallest_nucleus(start_host):

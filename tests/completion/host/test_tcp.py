@@ -16,6 +16,7 @@ from completion.remote.address import RemoteAddress
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.http import EngineConnection
 from lsp_server.engine.launcher import EngineOptions, HostGoneError
+from tests.completion.host.conftest import running_host
 from tests.completion.host.paced_engine import PacedEngine
 
 TOKEN = "a-token-of-enough-length"
@@ -56,6 +57,17 @@ async def test_the_client_connects_to_a_host_by_its_url(start_host, tmp_path):
     client = EngineClient(options_of(address, tmp_path, TOKEN))
     events = [event async for event in client.complete(CompletionRequest("one", max_tokens=1))]
     assert events[-1].suggestions[0].text == " 0"
+    await client.close()
+
+
+async def test_the_end_of_a_host_on_another_machine_promises_no_new_one(runtime, tmp_path):
+    address, gone = free_address(), asyncio.Event()
+    client = EngineClient(options_of(address, tmp_path, TOKEN), lambda status: status.state == "gone" and gone.set())
+    async with running_host(runtime, PacedEngine().load, HostSettings(tcp=address)):
+        await client.connect()
+    await gone.wait()
+    where = f"http://localhost:{address.port}"
+    assert client.status.sentence == f"The engine at {where} ended. The next request connects again."
     await client.close()
 
 
@@ -106,7 +118,7 @@ def test_an_address_that_other_machines_can_reach_needs_a_token_file(tmp_path, t
     assert not (tmp_path / "own").exists()
 
 
-@pytest.mark.parametrize("text", ["127.0.0.1", ":8012", "127.0.0.1:http", "127.0.0.1:99999"])
+@pytest.mark.parametrize("text", ["127.0.0.1", ":8012", "127.0.0.1:http", "127.0.0.1:0", "127.0.0.1:99999"])
 def test_a_malformed_address_is_refused(tmp_path, text):
     with pytest.raises(ConfigurationError, match="HOST:PORT"):
         tcp_address(text, None, tmp_path / "own")

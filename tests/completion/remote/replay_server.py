@@ -33,10 +33,12 @@ class Reply:
 
     Attributes:
         recorded: The bytes that the real server sent.
+        headers: Those of the request.
     """
 
     def __init__(self, recorded: bytes, handler: BaseHTTPRequestHandler, gone: threading.Event) -> None:
         self.recorded = recorded
+        self.headers = handler.headers
         self._handler = handler
         self._gone = gone
 

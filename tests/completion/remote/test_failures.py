@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from completion.cancellation import CancelToken
-from completion.errors import CancelledError, ConfigurationError, RemoteServerError
+from completion.errors import CancelledError, ConfigurationError, RemoteInterruptedError, RemoteServerError
 from completion.model.tokenizer import CodeTokenizer
 from completion.progress import silent
 from completion.remote import connection
@@ -22,6 +22,7 @@ from completion.remote.connection import Connection
 from completion.remote.engine import RemoteEngine, RemoteModel
 from completion.remote.llama_server import LlamaServer
 from completion.remote.model_server import Query
+from completion.remote.vllm import Vllm
 from completion.request import GrammarMode, Sampling
 from tests.completion.remote.replay_server import ReplayServer
 from tests.completion.remote.test_remote_engine import CURSORS, last, request_at
@@ -55,12 +56,38 @@ def test_a_server_that_is_not_there(server, tiny_gguf):
         connect(RemoteAddress(server.url), tiny_gguf)
 
 
+def test_an_ipv6_address_without_a_port_gets_the_usual_one(monkeypatch):
+    asked = []
+
+    def look_up(host, port, **_):
+        asked.append((host, port))
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    for url in ("http://[::1]", "https://[2001:db8::a]", "https://[2001:db8::5]/models", "https://[2001:db8::5]:8080"):
+        with pytest.raises(RemoteServerError, match=r"No server answers at http"):
+            Connection(RemoteAddress(url)).json("/props", None, CancelToken())
+    assert asked == [("::1", 80), ("2001:db8::a", 443), ("2001:db8::5", 443), ("2001:db8::5", 8080)]
+
+
 def test_a_wrong_token_and_the_right_one(server, tiny_gguf, tmp_path):
     server.token, file = "open", tmp_path / "token"
     with pytest.raises(RemoteServerError, match=r"refuses the token \(HTTP 401\). Correct the engine's token_file"):
         connect(RemoteAddress(server.url), tiny_gguf)
     file.write_text("open\n")
     assert connect(RemoteAddress(server.url, token_file=str(file)), tiny_gguf).facts.context_tokens == 4096
+
+
+def test_a_token_that_is_replaced_while_the_engine_runs(server, tiny_gguf, tmp_path):
+    server.token, file = "open", tmp_path / "token"
+    file.write_text("open")
+    engine = RemoteEngine(connect(RemoteAddress(server.url, token_file=str(file)), tiny_gguf))
+    server.token = "sesame"
+    assert "refuses the token (HTTP 401). Correct the engine's token_file" in failure(engine)
+    file.write_text("sesame")
+    assert last(engine, REQUEST).suggestions
+    file.unlink()
+    assert "token_file" in failure(engine)
 
 
 def test_an_unknown_certificate_and_the_known_one(tls_server, tiny_gguf):
@@ -140,6 +167,19 @@ def test_a_cancel_is_heard_while_a_server_does_not_shake_hands():
         assert not thread.is_alive()
 
 
+def test_the_tokens_of_a_usual_vocabulary_fit_what_a_proxy_takes_by_default(server):
+    lengths = []
+
+    def note_length(reply):
+        lengths.append(int(reply.headers["Content-Length"]))
+        reply.send(b"HTTP/1.0 200 OK\r\n\r\n{}")
+
+    server.sends["/detokenize"] = note_length
+    all_of_qwen = {"tokens": list(range(151_665))}
+    assert Connection(RemoteAddress(server.url)).json("/detokenize", all_of_qwen, CancelToken()) == {}
+    assert lengths[0] <= 1 << 20
+
+
 def swap_two_letters(tokenizer):
     vocabulary = tokenizer["model"]["vocab"]
     vocabulary["A"], vocabulary["B"] = vocabulary["B"], vocabulary["A"]
@@ -180,6 +220,15 @@ def test_half_a_reply_and_none_to_the_request_that_goes_on_after_it(remote, serv
     assert last(remote, REQUEST).suggestions
 
 
+def test_half_a_reply_of_a_known_length_and_half_an_event_of_an_unknown_one(remote, server, tiny_gguf):
+    server.sends["/props"] = lambda reply: reply.send(b'HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{"model_alias')
+    with pytest.raises(RemoteInterruptedError, match=r"ended in the middle of its reply"):
+        connect(RemoteAddress(server.url), tiny_gguf)
+    parts = iter([b'data: {"content": "x', b""])
+    server.sends["/completion"] = lambda reply: reply.send(b"HTTP/1.0 200 OK\r\n\r\n" + next(parts))
+    assert "ended in the middle of its reply" in failure(remote)
+
+
 def test_a_server_that_is_killed_while_it_generates(remote, server):
     shares = iter([0.5, 0.0])
 
@@ -213,6 +262,37 @@ def test_an_error_inside_a_reply_that_began_well(server, tiny_gguf):
         list(generated)
 
 
+def reply_with_event(event):
+    return lambda reply: reply.send(b"HTTP/1.0 200 OK\r\n\r\ndata: " + json.dumps(event).encode() + b"\n\n")
+
+
+def llama_event(token, top):
+    found = {"id": token, "logprob": -0.5, "top_logprobs": [{"id": each, "logprob": -2.0} for each in top]}
+    return {"content": "x", "tokens": [token], "completion_probabilities": [found], "timings": {"cache_n": 0}}
+
+
+def vllm_event(token, top):
+    scores = {f"token_id:{token}": -0.5} | {f"token_id:{each}": -2.0 for each in top}
+    choice = {"token_ids": [token], "logprobs": {"top_logprobs": [scores]}, "finish_reason": None}
+    return {"choices": [choice]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "event"),
+    [(LlamaServer, "/completion", llama_event), (Vllm, "/v1/completions", vllm_event)],
+)
+def test_tokens_that_only_a_larger_model_of_the_family_has(server, tiny_gguf, kind, path, event):
+    """Qwen2.5-Coder-7B has 152,064 rows, the default model 151,936; both have the same 151,665 tokens."""
+    tokenizer = CodeTokenizer.from_folder(Path(f"{tiny_gguf}.folder"))
+    model, [x] = kind(Connection(RemoteAddress(server.url)), tokenizer), tokenizer.encode("x")
+    further = tokenizer.vocabulary_size + 7
+    server.sends[path] = reply_with_event(event(x, [3, further]))
+    assert next(model.generate(Query([1], 4), CancelToken())).log_probabilities == {x: -0.5, 3: -2.0}
+    server.sends[path] = reply_with_event(event(further, [3]))
+    with pytest.raises(RemoteServerError, match="lacks tokens"):
+        next(model.generate(Query([1], 4), CancelToken()))
+
+
 def test_a_request_that_the_server_refuses(server, tiny_gguf):
     tokenizer = CodeTokenizer.from_folder(Path(f"{tiny_gguf}.folder"))
     llama_server = LlamaServer(Connection(RemoteAddress(server.url)), tokenizer)
@@ -228,8 +308,21 @@ def test_another_kind_of_server(server, tiny_gguf):
     server.sends["/props"] = lambda reply: reply.send(b'HTTP/1.0 200 OK\r\n\r\n{"model": "x"}')
     with pytest.raises(RemoteServerError, match=r"is no llama-server"):
         connect(RemoteAddress(server.url), tiny_gguf)
-    server.sends["/props"] = lambda reply: reply.send(b"HTTP/1.0 302 Found\r\nLocation: http://x/\r\n\r\n")
-    with pytest.raises(RemoteServerError, match=r"refuses the request with HTTP 302: no explanation"):
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        (b"302 Found\r\nLocation: http://x/\r\n\r\n", r"redirects to another address \(HTTP 302\).* Correct .* url."),
+        (b'404 Not Found\r\n\r\n{"detail":"Not Found"}', r"has no /props \(HTTP 404\). Correct the engine's kind, or"),
+        (b"413 Content Too Large\r\n\r\n<html>", r"refuses the request with HTTP 413: no explanation"),
+        (b"400 Bad Request\r\n\r\n" + b"[" * 100_000, r"refuses the request with HTTP 400: no explanation"),
+    ],
+    ids=["moved", "missing", "large", "nested"],
+)
+def test_a_refusal_says_what_to_correct_as_far_as_it_is_known(server, tiny_gguf, reply, sentence):
+    server.sends["/props"] = lambda each: each.send(b"HTTP/1.0 " + reply)
+    with pytest.raises(RemoteServerError, match=sentence):
         connect(RemoteAddress(server.url), tiny_gguf)
 
 
@@ -243,6 +336,10 @@ def test_another_kind_of_server(server, tiny_gguf):
         "https://user:pass@gpu",
         "https://user:pass@[::1",
         "https://gpu?a=1",
+        "https://:pass@gpu",
+        "https://gpu/@model.example",
+        "https://gpu/modèle",
+        "https://gpu/a model",
         "https://gpu..example:8080",
         f"https://{'a' * 64}.example",
     ],

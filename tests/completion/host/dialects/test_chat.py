@@ -70,6 +70,16 @@ async def test_fields_reach_the_engine_and_a_stop_string_ends_the_reply(start_ho
     assert (request.sampling.temperature, request.sampling.top_p, request.sampling.seed) == (0.3, 0.8, 5)
 
 
+async def test_llama_vims_warm_up_is_answered_at_once_and_generates_nothing(start_host):
+    engine = RecordingEngine()
+    client = await start_host(engine)
+    warm_up = {"id_slot": 1, "samplers": [], "n_predict": 0, "stream": False, "cache_prompt": True}
+    reply = await client.post(ADDRESS, json=HELLO | warm_up | {"response_fields": [""]})
+    assert (reply.status_code, reply.json()["choices"][0]["message"]["content"]) == (200, "")
+    assert (await client.post(ADDRESS, json=HELLO | {"n_predict": 2})).json()["usage"]["completion_tokens"] == 2
+    assert [request.max_tokens for request in engine.requests] == [2]
+
+
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+from completion.request import Sampling
 from tests.completion.host.dialects.test_ollama import RecordingEngine
 from tests.completion.host.paced_engine import PacedEngine
 
@@ -40,3 +41,16 @@ async def test_no_prediction_only_warms_the_cache(start_host):
     assert (await client.post("/completion", json={"prompt": "x", "n_predict": 0})).json()["content"] == ""
     assert await asyncio.to_thread(engine.readied.acquire, timeout=10)
     assert len(engine.prepared) == 1
+
+
+async def test_options_that_are_null_have_their_defaults_and_one_stop_string_may_stand_alone(start_host):
+    engine = RecordingEngine()
+    client = await start_host(engine)
+    nulls = dict.fromkeys(("temperature", "top_p", "min_p", "seed", "stop", "stream", "n_cmpl", "response_fields"))
+    reply = await client.post("/completion", json={"prompt": "x", "n_predict": 3} | nulls)
+    assert (reply.status_code, reply.json()["content"]) == (200, " 0 1 2")
+    reply = await client.post("/infill", json={"input_prefix": "x", "input_extra": None, **nulls})
+    assert reply.status_code == 200, reply.text
+    reply = await client.post("/infill", json={"input_prefix": "x", "stop": " 2"})
+    assert reply.json()["content"] == " 0 1"
+    assert [request.sampling for request in engine.requests] == [Sampling()] * 3
