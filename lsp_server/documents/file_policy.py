@@ -40,11 +40,6 @@ _MAX_GLOBS = 1000
 _EVERYTHING = IgnoreRules(b"*", max_globs=1)
 
 
-def may_hold_secrets(path: Path, *, is_folder: bool = False) -> bool:
-    """Return whether the path of a file or folder suggests that it holds secrets, or the path that a link leads to."""
-    return _names_secret({path, real_path(path)}, is_folder=is_folder)
-
-
 def is_noise(path: str, *, is_folder: bool = False) -> bool:
     """Return whether a file or folder is useless for completion, judged by its path below the workspace's folder."""
     *folders, name = path.lower().split("/")

@@ -15,9 +15,10 @@ from lsprotocol import types
 from completion.errors import EngineSilentError, EngineUnavailableError
 from completion.host.errors import QueueFullError
 from completion.request import Closing, WorkspaceUpdate
+from completion.workspace.secret_files import is_secret
 from lsp_server.documents import workspace_feed, workspace_search
 from lsp_server.documents.documents import DocumentStore
-from lsp_server.documents.file_policy import FilePolicy, may_hold_secrets
+from lsp_server.documents.file_policy import FilePolicy
 from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.documents.workspace_search import MAX_FILE_BYTES
@@ -71,6 +72,10 @@ def write(root, files):
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+
+
+def may_hold_secrets(path):
+    return FilePolicy(path.parent).refusal(path) is EmptyReason.SECRET_FILE
 
 
 def changed(path):
@@ -129,7 +134,7 @@ async def test_secret_and_ignored_files_are_never_sent(files, rules):
         await feed.idle()
         policy = FilePolicy(root)
         for path in recorder.sent:
-            assert not may_hold_secrets(Path(path))
+            assert not is_secret(path)
             assert policy.refusal(root / path) is None
         for path in kept:
             allowed = policy.refusal(root / path) is None
@@ -681,3 +686,19 @@ async def test_a_loose_secret_file_is_not_sent(tmp_path, name):
     feed.changed(open_document(documents, tmp_path / name, "token\n"))
     await feed.idle()
     assert not engine.messages
+
+
+async def test_a_loose_document_that_its_folder_or_its_repository_ignores_is_refused_and_not_sent(tmp_path):
+    write(tmp_path, {"notes/.draftlineignore": "*.md\n", "notes/a.md": "", "notes/b.py": "", "project/a.py": ""})
+    write(tmp_path, {"other/.gitignore": "local/\n", "other/.git/HEAD": "", "other/local/c.py": "", "other/d.py": ""})
+    feed, documents, engine = make_feed(tmp_path / "project")
+    for name in ("notes/a.md", "notes/b.py", "other/local/c.py", "other/d.py"):
+        feed.changed(open_document(documents, tmp_path / name, "typed\n"))
+    await feed.idle()
+    assert engine.sent == {"b.py": "typed\n", "d.py": "typed\n"}
+    for name in ("notes/a.md", "other/local/c.py"):
+        assert feed.refusal_of((tmp_path / name).as_uri()) is EmptyReason.IGNORED_FILE
+    (tmp_path / "notes" / ".draftlineignore").write_text("b.py\n")
+    assert feed.refusal_of((tmp_path / "notes/b.py").as_uri()) is EmptyReason.IGNORED_FILE
+    await feed.idle()
+    assert engine.removed == ["b.py"]
