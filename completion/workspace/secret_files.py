@@ -95,11 +95,15 @@ _CODE_ENDINGS = frozenset({
 })  # fmt: skip
 """Endings of code. Shell scripts do not count as code: `secrets.sh` mostly exports values."""
 
+_COPY_ENDINGS = frozenset({".bak", ".backup", ".old", ".orig", ".save", ".tmp"})
+"""Endings that users and tools append to the name of a file for a copy of it. Editors write `name~` and `#name#`."""
+
 
 def is_secret(path: str) -> bool:
     """Return whether a file can hold secrets by its name or the name of a folder above it."""
     parts = _parts(path)
     is_code = PurePosixPath(parts[-1]).suffix in _CODE_ENDINGS
+    parts.append(_copied(parts[-1]))
     return _any_matches(_ALWAYS, parts) or (not is_code and _any_matches(_UNLESS_CODE, parts))
 
 
@@ -110,6 +114,13 @@ def is_secret_folder(path: str) -> bool:
 
 def _parts(path: str) -> list[str]:
     return path.replace("\\", "/").lower().split("/")
+
+
+def _copied(name: str) -> str:
+    """Return the name of the file that a file is a copy of; the name itself if it names no copy."""
+    name = name.strip("#~")
+    ending = PurePosixPath(name).suffix
+    return name.removesuffix(ending) if ending in _COPY_ENDINGS else name
 
 
 def _any_matches(names: re.Pattern[str], parts: list[str]) -> bool:

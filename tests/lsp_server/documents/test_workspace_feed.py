@@ -28,6 +28,7 @@ from lsp_server.settings.table import Settings
 SECRET_NAMES = [
     ".env", ".env.local", ".envrc", "prod.env", ".ENV", "server.pem", "private.key", "id_rsa", "id_ed25519",
     "credentials", "aws_credentials.json", "secrets.yaml", ".netrc", ".npmrc", "terraform.tfstate", "x.p12",
+    "server.pem~", "#server.pem#", ".npmrc.bak", "prod.env.old", "prod.tfvars.orig~",
 ]  # fmt: skip
 
 
@@ -89,7 +90,8 @@ def test_secret_files_are_recognised_by_name_in_any_folder(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["environment.py", "keys.py", "token.ts", "credit.py", "env.py", "Makefile", "a.gitkeep"]
+    "name",
+    ["environment.py", "keys.py", "token.ts", "credit.py", "env.py", "Makefile", "a.gitkeep", "a.py~", "a.py.bak"],
 )
 def test_source_files_are_not_secret(name):
     assert not may_hold_secrets(Path("/home/me/project") / name)
