@@ -57,3 +57,23 @@ def test_a_page_that_cannot_be_written_is_named(tmp_path, capsys):
     page = tmp_path / "missing" / "page.html"
     assert main(["report", "--html", str(page)]) == 1
     assert capsys.readouterr().err.startswith(f"draftline: The page {page} cannot be written (No such file")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["report"], ["telemetry", "export"], ["experiment", "status"], ["experiment", "start", "b", "mode=line,block"]],
+)
+def test_a_damaged_store_is_named_with_what_to_do(command, capsys):
+    telemetry = Telemetry(store_path())
+    for number in range(300):
+        telemetry.save(SuggestionRecord(f"s{number}", time.time(), model="model" * 20))
+    telemetry.close()
+    if command[1:] == ["status"]:
+        assert main(["experiment", "start", "a", "mode=line,block"]) == 0
+    with store_path().open("r+b") as file:
+        file.seek(8 * 4096)  # after the pages of the tables' definitions
+        file.write(b"x" * 20 * 4096)
+    assert main(command) == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"draftline: The telemetry store {store_path()} cannot be used (database disk image")
+    assert printed.endswith("To delete it, run: draftline telemetry clear\n")

@@ -179,6 +179,12 @@ def lock(store):
     connection.close()
 
 
+@pytest.mark.usefixtures("lock")
+def test_a_command_does_not_advise_to_delete_a_store_that_another_program_has_locked(store):
+    with pytest.raises(StorageError, match=r"Another program has it open: close that program, or try again\.$"):
+        open_store(store, timeout_s=0.01)
+
+
 def test_defect_14_a_locked_store_does_not_delay_the_start_and_gets_its_events_once_unlocked(store, lock):
     telemetry = Telemetry(store)
     telemetry.save(record("a"))
