@@ -1,5 +1,7 @@
 """`draftline report` with arguments that it cannot use."""
 
+import io
+import sys
 import time
 
 import pytest
@@ -77,3 +79,34 @@ def test_a_damaged_store_is_named_with_what_to_do(command, capsys):
     printed = capsys.readouterr().err
     assert printed.startswith(f"draftline: The telemetry store {store_path()} cannot be used (database disk image")
     assert printed.endswith("To delete it, run: draftline telemetry clear\n")
+
+
+def test_tables_that_leave_rows_out_have_the_most_used_languages_and_the_last_days_and_say_so(capsys):
+    telemetry, now = Telemetry(store_path()), time.time()
+    for number in range(26):
+        for again in range(1 + (number < 3)):
+            id_ = f"{number}.{again}"
+            telemetry.save(SuggestionRecord(id_, now - 86_400 * number, language=f"language{number}", characters=10))
+            telemetry.shown(id_)
+    telemetry.close()
+    assert main(["report"]) == 0
+    printed = capsys.readouterr().out
+    assert "By language, 10 of 26" in printed
+    for number in range(3):
+        assert f" language{number} " in printed
+    assert "By day, 10 of 26" in printed
+    assert day_of(now) in printed.partition("By day")[2]
+    assert day_of(now - 86_400 * 20) not in printed.partition("By day")[2]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_report_goes_to_a_file_of_any_encoding(encoding, monkeypatch):
+    telemetry = Telemetry(store_path())
+    telemetry.save(SuggestionRecord("s", time.time(), language="python", characters=10))
+    telemetry.accepted("s", 10, whole=True)
+    telemetry.close()
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", file)
+    assert main(["report"]) == 0
+    file.flush()
+    assert "#" * 19 in file.buffer.getvalue().decode(encoding)
