@@ -20,7 +20,7 @@ from lsp_server.documents import workspace_feed, workspace_search
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.file_policy import FilePolicy
 from lsp_server.documents.workspace_feed import WorkspaceFeed
-from lsp_server.documents.workspace_folders import WorkspaceFolders
+from lsp_server.documents.workspace_folders import Folder, WorkspaceFolders
 from lsp_server.documents.workspace_search import MAX_FILE_BYTES
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
@@ -318,6 +318,15 @@ async def test_a_folder_with_many_files_is_searched_whole_if_there_is_nothing_el
     await feed.scan()
     await feed.idle()
     assert "newest.txt" in recorder.sent
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="only Linux has such a folder")
+def test_the_folders_of_the_kernel_are_not_searched_with_the_root_folder(tmp_path):
+    root = Folder("file:///", Path("/"), "")
+    write(tmp_path, {"a.py": ""})
+    found = workspace_search.search({root: FilePolicy(root.path)}, {tmp_path}, 200, lambda: True)
+    assert tmp_path / "a.py" in [file.path for file in found]
+    assert not {"proc", "sys", "dev", "run"} & {file.path.parts[1] for file in found}
 
 
 async def test_the_folders_of_open_documents_are_searched_before_all_others(tmp_path):
