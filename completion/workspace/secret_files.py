@@ -30,7 +30,7 @@ ALWAYS = (
     SecretNames(
         "private keys and key stores",
         ("*.pem", "*.key", "*.keypair", "*.p8", "*.p12", "*.pfx", "*.pkcs12", "*.ppk", "*.jks", "*.keystore",
-         "*.keyring", "*.gpg", "*.asc", "otr.private_key", ".gnupg"),
+         "*.keyring", "key.properties", "*.gpg", "*.asc", "otr.private_key", ".gnupg"),
     ),
     SecretNames(
         "SSH keys and known hosts",
@@ -41,8 +41,13 @@ ALWAYS = (
         ("*.kdb", "*.kdbx", "*.psafe3", "*.kwallet", "*.keychain", "*.agilekeychain", ".password-store", "wallet.dat"),
     ),
     SecretNames("logins by host name", (".netrc", "_netrc", "authinfo*", ".authinfo*")),
-    SecretNames("tokens of package registries", (".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", "nuget.config")),
-    SecretNames("database passwords", (".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf")),
+    SecretNames(
+        "tokens of package registries",
+        (".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", "nuget.config", ".terraformrc", "terraform.rc", ".httr-oauth"),
+    ),
+    SecretNames(
+        "database passwords", (".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", "connectionstrings.config")
+    ),
     SecretNames("password hashes of a web or FTP server", (".htpasswd", "htpasswd", "proftpdpasswd")),
     SecretNames(
         "logins of file transfer and remote access",
@@ -57,7 +62,8 @@ ALWAYS = (
     ),
     SecretNames(
         "values of an infrastructure's secret variables",
-        ("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", ".vault-token", "vault_pass*", ".vault_pass*"),
+        ("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", "*.pkrvars.hcl", ".vault-token", "vault_pass*",
+         ".vault_pass*"),
     ),
     SecretNames("secrets that a framework keeps in code", ("secret_token.rb", "*.secret.exs", "wp-config.php",
                                                            "localsettings.php", "secrets.h", "arduino_secrets.h")),

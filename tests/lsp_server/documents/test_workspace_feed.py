@@ -28,6 +28,7 @@ from lsp_server.settings.table import Settings
 SECRET_NAMES = [
     ".env", ".env.local", ".envrc", "prod.env", ".ENV", "server.pem", "private.key", "id_rsa", "id_ed25519",
     "credentials", "aws_credentials.json", "secrets.yaml", ".netrc", ".npmrc", "terraform.tfstate", "x.p12",
+    "key.properties", "terraform.rc", ".terraformrc", "prod.pkrvars.hcl",
     "server.pem~", "#server.pem#", ".npmrc.bak", "prod.env.old", "prod.tfvars.orig~",
 ]  # fmt: skip
 
