@@ -14,6 +14,11 @@ class DraftlineError(Exception):
 
     code = "draftline_error"
 
+    @property
+    def logged(self) -> str:
+        """The message as a log has it: without what another program said, which may quote source text."""
+        return str(self)
+
 
 class ConfigurationError(DraftlineError):
     """A setting has a value that cannot be used."""
@@ -74,9 +79,17 @@ class EngineSilentError(EngineUnavailableError):
 
 
 class RemoteServerError(DraftlineError):
-    """The model server of the user's settings cannot be reached, refuses a request, or fails to answer it."""
+    """The model server of the user's settings cannot be reached, refuses a request, or fails to answer it.
+
+    In a message, what the server says comes last, after a colon.
+    """
 
     code = "remote_server"
+
+    @property
+    def logged(self) -> str:
+        """The message without what the server says."""
+        return str(self).partition(": ")[0]
 
 
 class RemoteInterruptedError(RemoteServerError):

@@ -105,7 +105,7 @@ class EngineWorker:
         try:
             loaded = self._load(self._on_progress)
         except DraftlineError as error:
-            logger.warning("Loading failed: %s", error)
+            logger.warning("Loading failed: %s", error.logged)
             self._on_loaded(error)
             return
         # The thread's outermost handler: whatever exception a model's files cause, clients must get an error.

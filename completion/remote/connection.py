@@ -187,7 +187,7 @@ class Connection:
         except (ValueError, RecursionError):
             said = "no explanation"
         if reply.status == _LOADING:
-            return RemoteInterruptedError(f"The server at {self.shown} is not ready ({said}). Try again in a minute.")
+            return RemoteInterruptedError(f"The server at {self.shown} is not ready, try again in a minute: {said}")
         kind = RemoteInterruptedError if reply.status in _FAILED else RemoteServerError
         return kind(f"The server at {self.shown} refuses the request with HTTP {reply.status}: {said}")
 

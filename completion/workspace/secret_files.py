@@ -30,7 +30,7 @@ ALWAYS = (
     SecretNames(
         "private keys and key stores",
         ("*.pem", "*.key", "*.keypair", "*.p8", "*.p12", "*.pfx", "*.pkcs12", "*.ppk", "*.jks", "*.keystore",
-         "*.keyring", "*.gpg", "*.asc", "otr.private_key", ".gnupg"),
+         "*.keyring", "key.properties", "*.gpg", "*.asc", "otr.private_key", ".gnupg"),
     ),
     SecretNames(
         "SSH keys and known hosts",
@@ -41,8 +41,13 @@ ALWAYS = (
         ("*.kdb", "*.kdbx", "*.psafe3", "*.kwallet", "*.keychain", "*.agilekeychain", ".password-store", "wallet.dat"),
     ),
     SecretNames("logins by host name", (".netrc", "_netrc", "authinfo*", ".authinfo*")),
-    SecretNames("tokens of package registries", (".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", "nuget.config")),
-    SecretNames("database passwords", (".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf")),
+    SecretNames(
+        "tokens of package registries",
+        (".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", "nuget.config", ".terraformrc", "terraform.rc", ".httr-oauth"),
+    ),
+    SecretNames(
+        "database passwords", (".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", "connectionstrings.config")
+    ),
     SecretNames("password hashes of a web or FTP server", (".htpasswd", "htpasswd", "proftpdpasswd")),
     SecretNames(
         "logins of file transfer and remote access",
@@ -57,7 +62,8 @@ ALWAYS = (
     ),
     SecretNames(
         "values of an infrastructure's secret variables",
-        ("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", ".vault-token", "vault_pass*", ".vault_pass*"),
+        ("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", "*.pkrvars.hcl", ".vault-token", "vault_pass*",
+         ".vault_pass*"),
     ),
     SecretNames("secrets that a framework keeps in code", ("secret_token.rb", "*.secret.exs", "wp-config.php",
                                                            "localsettings.php", "secrets.h", "arduino_secrets.h")),
@@ -95,11 +101,15 @@ _CODE_ENDINGS = frozenset({
 })  # fmt: skip
 """Endings of code. Shell scripts do not count as code: `secrets.sh` mostly exports values."""
 
+_COPY_ENDINGS = frozenset({".bak", ".backup", ".old", ".orig", ".save", ".tmp"})
+"""Endings that users and tools append to the name of a file for a copy of it. Editors write `name~` and `#name#`."""
+
 
 def is_secret(path: str) -> bool:
     """Return whether a file can hold secrets by its name or the name of a folder above it."""
     parts = _parts(path)
     is_code = PurePosixPath(parts[-1]).suffix in _CODE_ENDINGS
+    parts.append(_copied(parts[-1]))
     return _any_matches(_ALWAYS, parts) or (not is_code and _any_matches(_UNLESS_CODE, parts))
 
 
@@ -110,6 +120,13 @@ def is_secret_folder(path: str) -> bool:
 
 def _parts(path: str) -> list[str]:
     return path.replace("\\", "/").lower().split("/")
+
+
+def _copied(name: str) -> str:
+    """Return the name of the file that a file is a copy of; the name itself if it names no copy."""
+    name = name.strip("#~")
+    ending = PurePosixPath(name).suffix
+    return name.removesuffix(ending) if ending in _COPY_ENDINGS else name
 
 
 def _any_matches(names: re.Pattern[str], parts: list[str]) -> bool:

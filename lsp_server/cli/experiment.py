@@ -80,12 +80,9 @@ def _stop(_options: argparse.Namespace) -> int:
 
 def _recorded(name: str) -> dict[str, int]:
     """Return the number of recorded suggestions of each side of an experiment."""
-    from lsp_server.telemetry.schema import open_store, store_path
+    from lsp_server.telemetry.schema import read_store, store_path
 
     if not store_path().exists():
         return {}
-    store = open_store(store_path())
-    try:
+    with read_store(store_path()) as store:
         return dict(store.execute("SELECT arm, count(*) FROM suggestions WHERE experiment = ? GROUP BY 1", (name,)))
-    finally:
-        store.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -28,6 +29,8 @@ _INTERRUPTED = 130  # 128 + SIGINT, as in shells
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line. Return the exit status: 2 for wrong arguments or settings, 1 for any other failure."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a pipe or file may have an encoding that lacks characters
+        sys.stdout.reconfigure(errors="backslashreplace")
     options = _parser(arguments).parse_args(arguments)
     try:
         status: int = options.execute(options)

@@ -8,7 +8,7 @@ from pathlib import Path
 from completion.errors import ConfigurationError
 from completion.request import CompletionRequest
 from completion.syntax.file_endings import language_of
-from lsp_server.documents.file_policy import repository_top
+from lsp_server.documents.file_policy import FilePolicy, repository_top
 from lsp_server.documents.text_lines import split_lines
 from lsp_server.settings.config import users_remote_address
 from lsp_server.workspace_reader import read_named
@@ -48,9 +48,11 @@ def read_position(argument: str) -> SourcePosition:
     """Parse FILE:LINE:COL and read the file.
 
     Raises:
-        ConfigurationError: The argument is malformed, the file is not a readable text, or the position is out of range.
+        ConfigurationError: The argument is malformed, the file may hold secrets, is ignored or is not a readable text,
+            or the position is out of range.
     """
     path, line, column = _split(argument)
+    _check_policy(path)
     text = _read(path)
     lines = split_lines(text)
     if not 1 <= line <= len(lines):
@@ -85,6 +87,13 @@ def _split(argument: str) -> tuple[Path, int, int]:
     if not (path and line.isdecimal() and column.isdecimal()):
         raise ConfigurationError(f"{argument} is not of the form FILE:LINE:COL. Example: src/main.py:12:5")
     return Path(path), int(line), int(column)
+
+
+def _check_policy(path: Path) -> None:
+    """Check that the file is none of those that no editor's file may be, either: secret or ignored."""
+    refusal = FilePolicy(_workspace_root(path)).refusal(path.absolute())
+    if refusal is not None:
+        raise ConfigurationError(f"{path} gets no completion. {refusal.sentence}")
 
 
 def _read(path: Path) -> str:

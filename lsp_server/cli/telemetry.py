@@ -36,15 +36,14 @@ def execute(options: argparse.Namespace) -> int:
 
 def _export() -> None:
     """Print each row of the store as a JSON object on a line of its own. Only the table with the salt is left out."""
-    from lsp_server.telemetry.schema import open_store, store_path
+    from lsp_server.telemetry.schema import read_store, store_path
 
     if not store_path().exists():
         return
-    store = open_store(store_path())
-    for table in ("suggestions", "persistence", "refusals", "written"):
-        cursor = store.execute(f"SELECT * FROM {table}")  # noqa: S608 - names of our own tables
-        names = [column[0] for column in cursor.description]
-        for row in cursor:
-            json.dump({"table": table, **dict(zip(names, row, strict=True))}, sys.stdout)
-            print()
-    store.close()
+    with read_store(store_path()) as store:
+        for table in ("suggestions", "persistence", "refusals", "written"):
+            cursor = store.execute(f"SELECT * FROM {table}")  # noqa: S608 - names of our own tables
+            names = [column[0] for column in cursor.description]
+            for row in cursor:
+                json.dump({"table": table, **dict(zip(names, row, strict=True))}, sys.stdout)
+                print()

@@ -32,16 +32,12 @@ _BINARY_ENDINGS = frozenset({
 })  # fmt: skip
 """Endings of binary files. The feed discards every binary file once it is read; these take no room from others."""
 
-_RULE_FILES = (".draftlineignore", ".gitignore")  # the first overrides the second
+_RULE_FILES = (".draftlineignore", ".gitignore")
+"""Names of ignore files. Those of the first name override those of the second, in whatever folders they are."""
 _MAX_RULE_FILE_BYTES = 128 * 1024
 _MAX_GLOBS = 1000
 """Maximum number of rules with wildcards in all ignore files from a repository's top folder down to one folder."""
 _EVERYTHING = IgnoreRules(b"*", max_globs=1)
-
-
-def may_hold_secrets(path: Path, *, is_folder: bool = False) -> bool:
-    """Return whether the path of a file or folder suggests that it holds secrets, or the path that a link leads to."""
-    return _names_secret({path, real_path(path)}, is_folder=is_folder)
 
 
 def is_noise(path: str, *, is_folder: bool = False) -> bool:
@@ -63,25 +59,40 @@ _Identity = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
+class _RuleFile:
+    """One ignore file.
+
+    Attributes:
+        rank: Its kind: a file of a lower rank overrides those of a higher one.
+        depth: Depth of its folder. In one rank, a deeper file overrides those above.
+        rules: Its rules.
+    """
+
+    rank: int
+    depth: int
+    rules: IgnoreRules
+
+
+@dataclass(frozen=True, slots=True)
 class _Folder:
     """The ignore rules for the files in one folder.
 
     Attributes:
         is_ignored: Whether the folder, or a folder above it, is ignored.
-        rules: Rules of the ignore files in this folder and above, strongest first, each with the depth of its folder.
+        rules: The ignore files in this folder and above, strongest first.
         read: Identities of the folder's own ignore files before they were read; () if the folder is ignored.
     """
 
     is_ignored: bool
-    rules: tuple[tuple[int, IgnoreRules], ...]
+    rules: tuple[_RuleFile, ...]
     read: tuple[_Identity | None, ...] = ()
 
     def ignores(self, parts: tuple[str, ...], *, is_folder: bool) -> bool:
         """Return whether the folder is ignored, or the strongest rule that matches a path ignores it."""
         if self.is_ignored:
             return True
-        for depth, rules in self.rules:
-            verdict = rules.verdict(os.fsencode("/".join(parts[depth:])), is_folder=is_folder)
+        for file in self.rules:
+            verdict = file.rules.verdict(os.fsencode("/".join(parts[file.depth :])), is_folder=is_folder)
             if verdict is not None:
                 return verdict
         return False
@@ -157,24 +168,26 @@ class _Repository:
         if above.ignores(parts, is_folder=True):
             return _Folder(is_ignored=True, rules=())
         read = self._identities(parts)  # before the rules: a file that changes in between is another one
-        return _Folder(is_ignored=False, rules=(*self._read_rules(parts, above), *above.rules), read=read)
+        rules = (*self._read_rules(parts, above), *above.rules)
+        strongest_first = tuple(sorted(rules, key=lambda file: (file.rank, -file.depth)))
+        return _Folder(is_ignored=False, rules=strongest_first, read=read)
 
     def _rule_files(self, parts: tuple[str, ...]) -> list[Path]:
-        """Return the paths at which a folder may have ignore files, the strongest first."""
+        """Return the paths at which a folder may have ignore files, each at the position of its rank."""
         names = _RULE_FILES if parts else (*_RULE_FILES, ".git/info/exclude")
         return [self._top.joinpath(*parts, name) for name in names]
 
     def _identities(self, parts: tuple[str, ...]) -> tuple[_Identity | None, ...]:
         return tuple(_identity(path) for path in self._rule_files(parts))
 
-    def _read_rules(self, parts: tuple[str, ...], above: _Folder) -> Iterator[tuple[int, IgnoreRules]]:
-        """Yield the rules of a folder's own ignore files with the folder's depth, strongest first."""
-        globs = sum(rules.globs for _, rules in above.rules)
-        for path in self._rule_files(parts):
+    def _read_rules(self, parts: tuple[str, ...], above: _Folder) -> Iterator[_RuleFile]:
+        """Yield a folder's own ignore files."""
+        globs = sum(file.rules.globs for file in above.rules)
+        for rank, path in enumerate(self._rule_files(parts)):
             rules = self._rules_of(path, _MAX_GLOBS - globs)
             if rules is not None:
                 globs += rules.globs
-                yield len(parts), rules
+                yield _RuleFile(rank, len(parts), rules)
 
     def _rules_of(self, path: Path, max_globs: int) -> IgnoreRules | None:
         """Return the rules of one file, None without one. A file that is too large ignores everything."""

@@ -15,7 +15,7 @@ from completion.request import Closing, WorkspaceFile, WorkspaceUpdate
 from completion.workspace.secret_files import is_secret
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.file_changes import read_changes
-from lsp_server.documents.file_policy import FilePolicy, may_hold_secrets
+from lsp_server.documents.file_policy import FilePolicy
 from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of
 from lsp_server.documents.workspace_search import MAX_FILE_BYTES, search
 from lsp_server.empty_reason import EmptyReason
@@ -110,6 +110,7 @@ class WorkspaceFeed:
         file = self._folders.document_file_of(document.uri)
         if file is not None and self._is_loose(file) and file.folder not in self._homes():
             self.folders_closed([file.folder.uri])
+            self._policies.pop(file.folder.path, None)
         else:
             self.changed(document)
         self._start(self._pause_s)
@@ -154,8 +155,6 @@ class WorkspaceFeed:
 
         Not every client says which files change on disk.
         """
-        if self._is_loose(file):
-            return EmptyReason.SECRET_FILE if may_hold_secrets(file.path) else None
         policy = self._policy(file.folder)
         if policy.refresh(file.path):
             if self._rescan is not None:

@@ -17,6 +17,9 @@ MAX_FILE_BYTES = 300_000
 MAX_SCAN_BYTES = 20_000_000
 """Maximum total size of the files that one scan chooses."""
 
+_KERNEL_FOLDERS = frozenset({"/proc", "/sys", "/dev", "/run"})
+"""Folders that the operating system makes up. Their files are always new, so of "/" they would take all the room."""
+
 _MAX_VISITS_PER_FILE = 20  # entries of folders that a scan looks at for each file that it may send
 _SHARES = 8  # of these entries, one folder has at most this fraction before all other folders are visited
 
@@ -82,7 +85,8 @@ def _walk(
             is_folder = entry.is_dir(follow_symlinks=False)
             path = Path(entry.path)
             name = FolderFile(folder, path).name
-            if is_noise(name, is_folder=is_folder) or policy.refusal(path, is_folder=is_folder):
+            is_made_up = is_folder and entry.path in _KERNEL_FOLDERS
+            if is_made_up or is_noise(name, is_folder=is_folder) or policy.refusal(path, is_folder=is_folder):
                 continue
             if is_folder:
                 (queue.appendleft if path in ways else queue.append)(path)

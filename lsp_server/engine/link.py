@@ -64,14 +64,14 @@ class EngineLink:
             if self.source is not None:
                 await self.source.prepare(request)
         except DraftlineError as error:
-            _log.info("The engine did not prepare its cache: %s", error)
+            _log.info("The engine did not prepare its cache: %s", error.logged)
 
     async def next_edits(self, request: NextEditRequest) -> NextEdits:
         """Return what the user's last edits imply for the rest of a document. Errors are only logged."""
         try:
             return await self.source.next_edits(request) if self.source is not None else NextEdits()
         except DraftlineError as error:
-            _log.info("The engine did not look for next edits: %s", error)
+            _log.info("The engine did not look for next edits: %s", error.logged)
             return NextEdits()
 
     async def send(self, message: WorkspaceUpdate | Closing) -> None:
@@ -107,7 +107,7 @@ class EngineLink:
         try:
             await client.connect()
         except DraftlineError as error:
-            _log.warning("%s", error)
+            _log.warning("%s", error.logged)
 
     def _note(self, engine: EngineStatus) -> None:
         kinds = {"ready": StatusKind.READY, "error": StatusKind.ERROR}

@@ -204,7 +204,7 @@ class Generation:
                 await self._add_alternatives(source, replace(request, ahead=False), on_event)
         except DraftlineError as error:
             self.error = error
-            _log.warning("The engine failed to complete: %s", error)
+            _log.warning("The engine failed to complete: %s", error.logged)
         finally:
             if not (self.cancelled or self.error or (self.last and self.last.done)):
                 self.error = EngineUnavailableError("The engine's stream ended before the completion was done.")
@@ -286,7 +286,7 @@ class Generation:
                         self.last = known
                         on_event(self)
         except DraftlineError as error:
-            _log.warning("The engine failed to generate alternatives: %s", error)
+            _log.warning("The engine failed to generate alternatives: %s", error.logged)
         self.last = replace(known, done=True)
         self._end()
         on_event(self)

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from completion.errors import StorageError
@@ -126,10 +127,22 @@ def open_store(path: Path, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connect
             _migrate(connection, path)
             on_failure.pop_all()
     except (OSError, sqlite3.Error) as error:
-        raise StorageError(
-            f"The telemetry store {path} cannot be opened ({error}). To delete it, run: draftline telemetry clear"
-        ) from error
+        raise _unusable(path, error) from error
     return connection
+
+
+@contextlib.contextmanager
+def read_store(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the store for a command, and close it.
+
+    Raises:
+        StorageError: The store cannot be opened, or the block cannot read it.
+    """
+    with contextlib.closing(open_store(path)) as store:
+        try:
+            yield store
+        except sqlite3.Error as error:
+            raise _unusable(path, error) from error
 
 
 def files_of(path: Path) -> list[Path]:
@@ -148,9 +161,23 @@ def _make_private(path: Path) -> None:
 
 def is_locked(error: BaseException) -> bool:
     """Return whether an error occurred because another process has locked the store; a later attempt may succeed."""
+    return _code_of(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _code_of(error: BaseException) -> int:
+    """Return SQLite's code of an error, without what extends it."""
     cause = error.__cause__ if isinstance(error, StorageError) else error
-    code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_OK)
-    return (code & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)  # the low byte of an extended code
+    return int(getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_OK)) & 0xFF
+
+
+def _unusable(path: Path, error: Exception) -> StorageError:
+    if is_locked(error):
+        advice = "Another program has it open: close that program, or try again."
+    elif _code_of(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        advice = "To delete it, run: draftline telemetry clear"
+    else:
+        advice = "Check the permissions of its folder, and the free space there."
+    return StorageError(f"The telemetry store {path} cannot be used ({error}). {advice}")
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

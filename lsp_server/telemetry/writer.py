@@ -16,7 +16,7 @@ from lsp_server.telemetry.schema import is_locked, open_store
 _log = logging.getLogger(__name__)
 
 _SIZE_CHECK_ROWS = 5000
-"""Number of writes between two checks of the store's size."""
+"""Number of writes between two checks of the store's size. The first write is followed by a check, too."""
 _DROPPED_SHARE = 0.2
 """Share of the suggestions that is deleted when the store exceeds its limit."""
 _SECONDS_PER_HOUR = 3600
@@ -59,7 +59,7 @@ class StoreWriter:
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._salt = ""
-        self._committed = 0
+        self._until_check = 0
         self._last_warning = ""
 
     def write(self, batch: Sequence[Write]) -> Outcome:
@@ -72,8 +72,9 @@ class StoreWriter:
                 return Outcome.LOCKED
             self._warn(len(batch), str(error))
             return Outcome.FAILED
-        before, self._committed = self._committed, self._committed + len(batch)
-        if before // _SIZE_CHECK_ROWS != self._committed // _SIZE_CHECK_ROWS:
+        self._until_check -= len(batch)
+        if self._until_check < 0:
+            self._until_check = _SIZE_CHECK_ROWS
             self._shrink(connection)
         return Outcome.WRITTEN
 

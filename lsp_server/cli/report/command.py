@@ -45,20 +45,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command."""
-    from lsp_server.telemetry.schema import open_store, store_path
+    from lsp_server.telemetry.schema import read_store, store_path
 
     if options.compare and options.experiment is not None:
         raise ConfigurationError("--compare has no effect with --experiment, which compares its two values. Give one.")
     path = store_path()
     if not path.exists():
         raise StorageError(f"No telemetry is recorded yet: {path} does not exist. Use completion in an editor first.")
-    store = open_store(path)
-    try:
+    with read_store(path) as store:
         _present(*_reports(store, _selections(store, options, time.time())), options)
         if not (options.compare or options.json or options.html) and options.experiment is None:
             _present_latest_experiment(store)
-    finally:
-        store.close()
     return 0
 
 

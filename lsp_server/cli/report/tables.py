@@ -12,6 +12,7 @@ from lsp_server.telemetry.report_figures import QUANTILES, STAGES, Group, Report
 from lsp_server.telemetry.report_statistics import Estimate
 
 _MAX_ROWS = 10
+_MAX_GROUPS = 24  # as many as there are hours
 _BAR_CHARACTERS = 20
 _VERDICT_COLOURS = {"better": "green", "worse": "red"}
 
@@ -27,12 +28,13 @@ def print_report(name: str, report: Report) -> None:
     since, until = day_of(report.selection.since), day_of(report.selection.until)
     console.print(f"[bold]draftline, {name}[/] ({since} to {until})\n")
     console.print(_summary(report))
+    mark = "#" if console.options.ascii_only else "█"
     if report.offered:
         console.print(_latency(report))
     for group, title in (("language", "By language"), ("length", "By length"), ("drafter", "By main drafter"),
                          ("hour", "By hour of the day"), ("day", "By day")):  # fmt: skip
-        if report.groups[group]:
-            console.print(_groups(title, report.groups[group]))
+        if found := report.groups[group]:
+            console.print(_groups(title, found, from_last=group == "day", mark=mark))
     if report.reasons:
         console.print(_counts("Why nothing was shown", report.reasons))
     if report.quiet:
@@ -89,24 +91,34 @@ def _latency(report: Report) -> Table:
     return table
 
 
-def _groups(title: str, groups: tuple[Group, ...]) -> Table:
-    table = Table(title=title, title_justify="left")
+def _groups(title: str, groups: tuple[Group, ...], *, from_last: bool, mark: str) -> Table:
+    """Return the table of some groups. `mark` is repeated to a bar that shows the accepted share.
+
+    If there are too many, it has the first ones, or the last ones with `from_last`.
+    """
+    shown = groups if len(groups) <= _MAX_GROUPS else groups[-_MAX_ROWS:] if from_last else groups[:_MAX_ROWS]
+    table = Table(title=_part(title, len(shown), len(groups)), title_justify="left")
     for heading in ("", "shown", "accepted"):
         table.add_column(heading, no_wrap=True, overflow="fold")  # the bar and the interval give way to the name
     table.add_column("share (95 % interval)")
     table.add_column("", no_wrap=True, overflow="crop")
-    rows = groups if len(groups) <= 24 else groups[-_MAX_ROWS:]
-    for group in rows:
-        bar = "█" * round(_BAR_CHARACTERS * group.acceptance.value)
+    for group in shown:
+        bar = mark * round(_BAR_CHARACTERS * group.acceptance.value)
         table.add_row(group.name, str(group.shown), str(group.accepted), _percent(group.acceptance), f"[green]{bar}[/]")
     return table
 
 
 def _counts(title: str, counts: Mapping[str, int]) -> Table:
-    table = Table("reason", "requests", title=title, title_justify="left")
-    for reason, count in list(counts.items())[:_MAX_ROWS]:
+    shown = list(counts.items())[:_MAX_ROWS]
+    table = Table("reason", "requests", title=_part(title, len(shown), len(counts)), title_justify="left")
+    for reason, count in shown:
         table.add_row(reason, str(count))
     return table
+
+
+def _part(title: str, shown: int, all_: int) -> str:
+    """Return a table's title, which says if rows are left out."""
+    return title if shown == all_ else f"{title}, {shown} of {all_}"
 
 
 def _of_shown(estimate: Estimate) -> str:

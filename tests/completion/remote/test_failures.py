@@ -371,3 +371,16 @@ def test_a_token_that_cannot_be_read(tmp_path, monkeypatch):
             Connection(RemoteAddress("https://gpu.example", **given))
     monkeypatch.setenv("GPU_TOKEN", "sesame")
     assert RemoteAddress("https://gpu.example", token_env="GPU_TOKEN").token() == "sesame"
+
+
+@pytest.mark.parametrize("head", ["HTTP/1.0 400 no", "HTTP/1.0 500 no", "HTTP/1.0 503 no", "HTTP/1.0 200 OK"])
+def test_what_a_server_says_of_a_request_is_in_the_message_but_in_no_log(remote, server, head):
+    """It may quote the prompt."""
+    said = json.dumps({"error": {"message": f"cannot read: {REQUEST.prefix[-20:]}"}})
+    data = f"data: {said}\n\n" if head.endswith("OK") else said
+    server.sends["/completion"] = lambda reply: reply.send(f"{head}\r\n\r\n{data}".encode())
+    with pytest.raises(RemoteServerError) as raised:
+        last(remote, REQUEST)
+    assert "cannot read" in str(raised.value)
+    assert raised.value.logged.startswith(f"The server at {server.url} ")
+    assert "cannot read" not in raised.value.logged

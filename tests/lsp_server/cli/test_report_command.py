@@ -1,5 +1,7 @@
 """`draftline report` with arguments that it cannot use."""
 
+import io
+import sys
 import time
 
 import pytest
@@ -57,3 +59,54 @@ def test_a_page_that_cannot_be_written_is_named(tmp_path, capsys):
     page = tmp_path / "missing" / "page.html"
     assert main(["report", "--html", str(page)]) == 1
     assert capsys.readouterr().err.startswith(f"draftline: The page {page} cannot be written (No such file")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["report"], ["telemetry", "export"], ["experiment", "status"], ["experiment", "start", "b", "mode=line,block"]],
+)
+def test_a_damaged_store_is_named_with_what_to_do(command, capsys):
+    telemetry = Telemetry(store_path())
+    for number in range(300):
+        telemetry.save(SuggestionRecord(f"s{number}", time.time(), model="model" * 20))
+    telemetry.close()
+    if command[1:] == ["status"]:
+        assert main(["experiment", "start", "a", "mode=line,block"]) == 0
+    with store_path().open("r+b") as file:
+        file.seek(8 * 4096)  # after the pages of the tables' definitions
+        file.write(b"x" * 20 * 4096)
+    assert main(command) == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"draftline: The telemetry store {store_path()} cannot be used (database disk image")
+    assert printed.endswith("To delete it, run: draftline telemetry clear\n")
+
+
+def test_tables_that_leave_rows_out_have_the_most_used_languages_and_the_last_days_and_say_so(capsys):
+    telemetry, now = Telemetry(store_path()), time.time()
+    for number in range(26):
+        for again in range(1 + (number < 3)):
+            id_ = f"{number}.{again}"
+            telemetry.save(SuggestionRecord(id_, now - 86_400 * number, language=f"language{number}", characters=10))
+            telemetry.shown(id_)
+    telemetry.close()
+    assert main(["report"]) == 0
+    printed = capsys.readouterr().out
+    assert "By language, 10 of 26" in printed
+    for number in range(3):
+        assert f" language{number} " in printed
+    assert "By day, 10 of 26" in printed
+    assert day_of(now) in printed.partition("By day")[2]
+    assert day_of(now - 86_400 * 20) not in printed.partition("By day")[2]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_report_goes_to_a_file_of_any_encoding(encoding, monkeypatch):
+    telemetry = Telemetry(store_path())
+    telemetry.save(SuggestionRecord("s", time.time(), language="python", characters=10))
+    telemetry.accepted("s", 10, whole=True)
+    telemetry.close()
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", file)
+    assert main(["report"]) == 0
+    file.flush()
+    assert "#" * 19 in file.buffer.getvalue().decode(encoding)

@@ -39,6 +39,22 @@ def test_an_invalid_position_is_refused_with_exit_status_2(tmp_path, capsys, dat
     assert words in capsys.readouterr().err
 
 
+def test_files_of_secrets_and_ignored_files_are_refused_also_through_a_link(tmp_path, monkeypatch, capsys):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("build/\n")
+    (tmp_path / "build").mkdir()
+    write(tmp_path / "build", b"x = 1")
+    write(tmp_path, b"KEY=1", ".env")
+    (tmp_path / "link.py").symlink_to(".env")
+    monkeypatch.chdir(tmp_path)
+    for name, words in ((".env", "secrets"), ("link.py", "secrets"), ("build/a.py", "ignored")):
+        for path in (name, f"{tmp_path}/{name}"):
+            assert main(["complete", f"{path}:1:1"]) == 2
+            printed = capsys.readouterr().err
+            assert printed.startswith(f"draftline: {path} gets no completion. The file")
+            assert words in printed
+
+
 def test_missing_files_and_folders_are_refused(tmp_path):
     with pytest.raises(ConfigurationError, match="cannot be read"):
         read_position(f"{tmp_path}/missing.py:1:1")

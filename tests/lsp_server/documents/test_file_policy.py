@@ -38,3 +38,13 @@ def test_the_ignore_files_above_a_folder_that_is_opened_by_a_link_count(reposito
     assert policy.refresh(link / "b.py")
     assert policy.refusal(link / "b.py") is EmptyReason.IGNORED_FILE
     assert policy.refusal(link / "private" / "c.py") is None
+
+
+def test_no_gitignore_includes_again_what_a_draftlineignore_above_it_ignores(tmp_path):
+    write(tmp_path, {".draftlineignore": "*.md\n!open.md\n", "notes/.gitignore": "*\n!*.md\n", "notes/a/b.md": "x"})
+    write(tmp_path, {"kept/.gitignore": "*.md\n", "kept/.draftlineignore": "!own.md\n"})
+    policy = FilePolicy(tmp_path)
+    for name in ("notes/a.md", "notes/a/b.md", "kept/a.md"):
+        assert policy.refusal(tmp_path / name) is EmptyReason.IGNORED_FILE, name
+    for name in ("notes/open.md", "kept/own.md", "notes.py"):
+        assert policy.refusal(tmp_path / name) is None, name

@@ -15,11 +15,12 @@ from lsprotocol import types
 from completion.errors import EngineSilentError, EngineUnavailableError
 from completion.host.errors import QueueFullError
 from completion.request import Closing, WorkspaceUpdate
+from completion.workspace.secret_files import is_secret
 from lsp_server.documents import workspace_feed, workspace_search
 from lsp_server.documents.documents import DocumentStore
-from lsp_server.documents.file_policy import FilePolicy, may_hold_secrets
+from lsp_server.documents.file_policy import FilePolicy
 from lsp_server.documents.workspace_feed import WorkspaceFeed
-from lsp_server.documents.workspace_folders import WorkspaceFolders
+from lsp_server.documents.workspace_folders import Folder, WorkspaceFolders
 from lsp_server.documents.workspace_search import MAX_FILE_BYTES
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
@@ -27,6 +28,8 @@ from lsp_server.settings.table import Settings
 SECRET_NAMES = [
     ".env", ".env.local", ".envrc", "prod.env", ".ENV", "server.pem", "private.key", "id_rsa", "id_ed25519",
     "credentials", "aws_credentials.json", "secrets.yaml", ".netrc", ".npmrc", "terraform.tfstate", "x.p12",
+    "key.properties", "terraform.rc", ".terraformrc", "prod.pkrvars.hcl",
+    "server.pem~", "#server.pem#", ".npmrc.bak", "prod.env.old", "prod.tfvars.orig~",
 ]  # fmt: skip
 
 
@@ -73,6 +76,10 @@ def write(root, files):
         path.write_text(text)
 
 
+def may_hold_secrets(path):
+    return FilePolicy(path.parent).refusal(path) is EmptyReason.SECRET_FILE
+
+
 def changed(path):
     return types.FileEvent(path.as_uri(), types.FileChangeType.Changed)
 
@@ -84,7 +91,8 @@ def test_secret_files_are_recognised_by_name_in_any_folder(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["environment.py", "keys.py", "token.ts", "credit.py", "env.py", "Makefile", "a.gitkeep"]
+    "name",
+    ["environment.py", "keys.py", "token.ts", "credit.py", "env.py", "Makefile", "a.gitkeep", "a.py~", "a.py.bak"],
 )
 def test_source_files_are_not_secret(name):
     assert not may_hold_secrets(Path("/home/me/project") / name)
@@ -129,7 +137,7 @@ async def test_secret_and_ignored_files_are_never_sent(files, rules):
         await feed.idle()
         policy = FilePolicy(root)
         for path in recorder.sent:
-            assert not may_hold_secrets(Path(path))
+            assert not is_secret(path)
             assert policy.refusal(root / path) is None
         for path in kept:
             allowed = policy.refusal(root / path) is None
@@ -311,6 +319,15 @@ async def test_a_folder_with_many_files_is_searched_whole_if_there_is_nothing_el
     await feed.scan()
     await feed.idle()
     assert "newest.txt" in recorder.sent
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="only Linux has such a folder")
+def test_the_folders_of_the_kernel_are_not_searched_with_the_root_folder(tmp_path):
+    root = Folder("file:///", Path("/"), "")
+    write(tmp_path, {"a.py": ""})
+    found = workspace_search.search({root: FilePolicy(root.path)}, {tmp_path}, 200, lambda: True)
+    assert tmp_path / "a.py" in [file.path for file in found]
+    assert not {"proc", "sys", "dev", "run"} & {file.path.parts[1] for file in found}
 
 
 async def test_the_folders_of_open_documents_are_searched_before_all_others(tmp_path):
@@ -681,3 +698,19 @@ async def test_a_loose_secret_file_is_not_sent(tmp_path, name):
     feed.changed(open_document(documents, tmp_path / name, "token\n"))
     await feed.idle()
     assert not engine.messages
+
+
+async def test_a_loose_document_that_its_folder_or_its_repository_ignores_is_refused_and_not_sent(tmp_path):
+    write(tmp_path, {"notes/.draftlineignore": "*.md\n", "notes/a.md": "", "notes/b.py": "", "project/a.py": ""})
+    write(tmp_path, {"other/.gitignore": "local/\n", "other/.git/HEAD": "", "other/local/c.py": "", "other/d.py": ""})
+    feed, documents, engine = make_feed(tmp_path / "project")
+    for name in ("notes/a.md", "notes/b.py", "other/local/c.py", "other/d.py"):
+        feed.changed(open_document(documents, tmp_path / name, "typed\n"))
+    await feed.idle()
+    assert engine.sent == {"b.py": "typed\n", "d.py": "typed\n"}
+    for name in ("notes/a.md", "other/local/c.py"):
+        assert feed.refusal_of((tmp_path / name).as_uri()) is EmptyReason.IGNORED_FILE
+    (tmp_path / "notes" / ".draftlineignore").write_text("b.py\n")
+    assert feed.refusal_of((tmp_path / "notes/b.py").as_uri()) is EmptyReason.IGNORED_FILE
+    await feed.idle()
+    assert engine.removed == ["b.py"]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from completion.errors import EngineUnavailableError
+from completion.errors import EngineUnavailableError, RemoteServerError
 from completion.request import CompletionEvent
 from lsp_server.documents.text_lines import Place
 from lsp_server.empty_reason import EmptyReason
@@ -267,6 +267,17 @@ async def test_a_failed_generation_is_not_reused():
     await editor.engine.fail(EngineUnavailableError("gone"))
     assert (await first).detail == "engine_unavailable"
     assert texts(await editor.ask_and_hear("1")) == ["1"]
+
+
+async def test_the_log_has_a_model_servers_failure_without_its_words_which_may_quote_the_document(caplog):
+    editor = ScriptedEditor("x = ")
+    request = editor.ask()
+    await editor.engine.wait_for_request(1)
+    words = "The server at http://gpu:80 refuses the request with HTTP 400: {'input': 'canary = 1'}"
+    await editor.engine.fail(RemoteServerError(words))
+    assert (await request).detail == "remote_server"
+    assert "http://gpu:80 refuses the request with HTTP 400" in caplog.text
+    assert "canary" not in caplog.text
 
 
 async def test_a_stream_that_ends_early_is_an_error_and_is_not_repeated():

@@ -179,6 +179,12 @@ def lock(store):
     connection.close()
 
 
+@pytest.mark.usefixtures("lock")
+def test_a_command_does_not_advise_to_delete_a_store_that_another_program_has_locked(store):
+    with pytest.raises(StorageError, match=r"Another program has it open: close that program, or try again\.$"):
+        open_store(store, timeout_s=0.01)
+
+
 def test_defect_14_a_locked_store_does_not_delay_the_start_and_gets_its_events_once_unlocked(store, lock):
     telemetry = Telemetry(store)
     telemetry.save(record("a"))
@@ -211,13 +217,13 @@ def test_defect_14_a_lock_while_the_store_shrinks_neither_ends_the_writer_nor_re
             other.execute("BEGIN IMMEDIATE")
 
     writer._connection.set_trace_callback(lock_before_shrinking)
-    assert writer.write([one] * 4999) is Outcome.WRITTEN
+    assert writer.write([one] * 5001) is Outcome.WRITTEN
     assert other.in_transaction
     other.close()
     writer._connection.set_trace_callback(None)
     assert writer.write([one]) is Outcome.WRITTEN
     writer.close()
-    assert rows(store, "SELECT requests FROM refusals") == [(5001,)]
+    assert rows(store, "SELECT requests FROM refusals") == [(5003,)]
 
 
 @pytest.mark.parametrize("value", ["lone \udce9", 1 << 70], ids=["no UTF-8", "no 64-bit number"])
@@ -241,6 +247,16 @@ def test_the_oldest_rows_of_a_store_over_its_limit_are_deleted(store, telemetry)
     assert connection.execute("SELECT count(*), min(at) FROM suggestions").fetchone() == (1600, NOW + 400)
     assert connection.execute("SELECT count(*) FROM persistence").fetchone() == (0,)
     connection.close()
+
+
+def test_sessions_of_few_events_keep_the_store_under_its_limit(store):
+    for number in range(100):
+        writer = Telemetry(store, size_limit_bytes=150_000)
+        for each in range(10):
+            writer.save(record(f"{number}.{each}", at=NOW + number, model="m" * 1000))
+        writer.close()
+    assert store.stat().st_size < 300_000
+    assert rows(store, "SELECT count(*) FROM suggestions WHERE id LIKE '99.%'") == [(10,)]
 
 
 def test_clear_deletes_everything(store):
