@@ -29,7 +29,7 @@ from completion.model.int8.block_sums import (
     unsealed,
 )
 from completion.model.int8.packing import FORMAT, ROWS, Form, pack, packed_target
-from completion.model.store.converted_models import packed_forms
+from completion.model.store.converted_models import lock_held, packed_forms
 from completion.model.store.disk import storage_errors
 from completion.model.worker_threads import usable_threads
 from completion.progress import Progress, silent
@@ -118,10 +118,10 @@ def load_packed(
     Raises:
         UnsupportedModelError: The kernels do not support the model's sizes, or its blocks.
         ModelError: The model's files are missing or damaged.
-        StorageError: The packed file cannot be written.
+        StorageError: The packed file cannot be written, or another process makes no progress for half an hour.
     """
     target = packed_target(folder, cache_folder, form)
-    with storage_errors(cache_folder), FileLock(cache_folder / f"{target.name}.lock"):
+    with storage_errors(cache_folder), lock_held(target, progress, expected_bytes=0):
         if target.is_dir():
             try:
                 return read_packed(target, mapped=mapped)

@@ -5,8 +5,10 @@ import shutil
 import pytest
 from filelock import FileLock
 
+from completion.errors import StorageError
 from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.packing import FORMAT, packed_target
+from completion.model.store import converted_models
 from completion.model.store.converted_models import packed_forms, packed_name
 from completion.model.transformer import has_int8_instructions
 
@@ -75,3 +77,12 @@ def test_packing_deletes_the_forms_of_models_that_are_gone(model, tiny_qwen, pac
     shutil.rmtree(model)
     load_packed(tiny_qwen[0], packed)
     assert folders(packed) == set(packed_forms(tiny_qwen[0], packed))
+
+
+def test_a_process_that_holds_the_weights_without_progress_is_not_waited_for_without_end(model, packed, monkeypatch):
+    monkeypatch.setattr(converted_models, "WAIT_LIMIT_S", 0.0)
+    target = packed_target(model, packed, "int8")
+    sentences = []
+    with FileLock(packed / f"{target.name}.lock"), pytest.raises(StorageError, match="End that process"):
+        load_packed(model, packed, progress=lambda sentence, _: sentences.append(sentence))
+    assert sentences == ["Waiting for another draftline process that prepares the model"]
