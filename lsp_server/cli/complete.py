@@ -54,7 +54,7 @@ async def _print_json(options: argparse.Namespace, request: CompletionRequest) -
         async with aclosing(client.complete(request)) as events:
             async for event in events:
                 last = event
-        print(json.dumps(_json_of(last, client.status.model, client.status.device), ensure_ascii=False))
+        print(json.dumps(_json_of(last, client.status.model, client.status.device)))
 
 
 def _client(options: argparse.Namespace, request: CompletionRequest) -> AbstractAsyncContextManager[EngineClient]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -28,6 +29,8 @@ _INTERRUPTED = 130  # 128 + SIGINT, as in shells
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line. Return the exit status: 2 for wrong arguments or settings, 1 for any other failure."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a character shows another one
     options = _parser(arguments).parse_args(arguments)
     try:
         status: int = options.execute(options)
