@@ -8,7 +8,6 @@ import mmap
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -16,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from filelock import FileLock
 
 from completion.errors import ModelDamagedError
 from completion.memory import large_memory
@@ -28,8 +26,8 @@ from completion.model.int8.block_sums import (
     sums_of,
     unsealed,
 )
-from completion.model.int8.packing import FORMAT, ROWS, Form, pack, packed_target
-from completion.model.store.converted_models import lock_held, packed_forms
+from completion.model.int8.packing import FORMAT, ROWS, Form, files_digest, pack, packed_target
+from completion.model.store.converted_models import PARTIAL, delete_unless_held, lock_held, packed_forms
 from completion.model.store.disk import storage_errors
 from completion.model.worker_threads import usable_threads
 from completion.progress import Progress, silent
@@ -134,16 +132,24 @@ def load_packed(
 
 
 def _delete_stale(folder: Path, target: Path) -> None:
-    """Delete a model's packed forms of older formats, and those of models whose folder is gone.
+    """Delete a model's packed forms of older formats and files, those of models whose folder is gone, unfinished ones.
 
     A form that another process holds or the system keeps (Windows, while it is mapped) stays until the next packing.
     """
     formats = packed_forms(folder, target.parent)
     for form in target.parent.glob("*/"):
-        if formats.get(form, FORMAT) < FORMAT or _is_orphan(form):
-            lock = target.parent / f"{form.name.removesuffix('.partial')}.lock"
-            with suppress(OSError), FileLock(lock, timeout=0):
-                shutil.rmtree(form)
+        is_old = formats.get(form, FORMAT) < FORMAT or (form in formats and _is_superseded(form, folder))
+        if is_old or form.suffix == PARTIAL or _is_orphan(form):
+            delete_unless_held(form)
+
+
+def _is_superseded(form: Path, folder: Path) -> bool:
+    """Return whether a form was packed from a model's files before they changed; not if that is unknown."""
+    try:
+        files = _header(form).get("files")
+    except ModelDamagedError:
+        return False
+    return files is not None and files not in {files_digest(folder, "int8"), files_digest(folder, "q4")}
 
 
 def _is_orphan(form: Path) -> bool:

@@ -15,6 +15,7 @@ from completion.model.store.converted_models import (
     GGUF_NAME,
     Source,
     convert_once,
+    delete_superseded,
     is_complete,
 )
 from completion.model.store.disk import require_free
@@ -181,14 +182,15 @@ def _convert(path: Path, folder: Path, progress: Progress) -> None:
 
 def _prepare_gguf(path: Path, progress: Progress) -> PreparedModel:
     digest = _fingerprint([path])
-    size = path.stat().st_size
+    size, origin = path.stat().st_size, str(path.resolve())
     source = Source(re.sub(r"[^\w.-]", "-", path.stem), digest, round(size * _CONVERTED_GROWTH))
 
     def fill(folder: Path, progress: Progress) -> str:
         _convert(path, folder, progress)
-        return str(path.resolve())
+        return origin
 
     folder = convert_once(source, fill, progress)
+    delete_superseded(folder, origin)
     return PreparedModel(source.name, digest, folder)
 
 

@@ -295,3 +295,26 @@ def test_verify_names_an_altered_file(tmp_path):
     content[-1] ^= 1
     (prepared.folder / "model.safetensors").write_bytes(content)
     assert model_list.verify("mine") == ["model.safetensors"]
+
+
+def test_a_changed_file_replaces_what_was_made_of_it_before_and_nothing_of_other_files(tmp_path, cache):
+    path, other = (write_tiny_gguf(tmp_path / f"{name}.gguf") for name in ("mine", "other"))
+    first, kept = prepare(str(path)), prepare(str(other))
+    packed = cache / "packed" / f"{converted_models.packed_name(first.folder)}5-{16 * '0'}"
+    packed.mkdir(parents=True)
+    path.write_bytes(path.read_bytes() + b"\0")
+    second = prepare(str(path))
+    assert {folder for folder in (cache / "models").iterdir() if folder.is_dir()} == {second.folder, kept.folder}
+    assert not packed.exists()
+
+
+def test_an_unfinished_conversion_of_a_killed_process_is_deleted_by_the_next_start_with_another_model(tmp_path, cache):
+    path = write_tiny_gguf(tmp_path / "mine.gguf")
+    prepare(str(path))
+    abandoned, going_on = cache / "models" / "large-0123.partial", cache / "models" / "other-4567.partial"
+    for folder in (abandoned, going_on):
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(b"half")
+    with converted_models.lock_held(cache / "models" / "other-4567", silent, expected_bytes=0):
+        prepare(str(path))
+    assert (abandoned.exists(), going_on.exists()) == (False, True)
