@@ -1,8 +1,11 @@
 """Models are found, checked and converted once, and every failure has a plain error message."""
 
 import base64
+import errno
 import hashlib
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -318,3 +321,35 @@ def test_an_unfinished_conversion_of_a_killed_process_is_deleted_by_the_next_sta
     with converted_models.lock_held(cache / "models" / "other-4567", silent, expected_bytes=0):
         prepare(str(path))
     assert (abandoned.exists(), going_on.exists()) == (False, True)
+
+
+def test_a_file_with_the_longest_name_that_a_file_may_have_is_converted(tmp_path):
+    assert prepare(str(write_tiny_gguf(tmp_path / "m.gguf").rename(tmp_path / f"{83 * '模'}.gguf"))).folder.is_dir()
+
+
+def test_a_file_of_another_kind_is_an_error_that_does_not_say_that_it_is_missing(tmp_path):
+    path = tmp_path / "sha256-0123"
+    path.write_bytes(b"GGUF")
+    with pytest.raises(ModelNotFoundError, match=r"sha256-0123 is no \.gguf file"):
+        prepare(str(path))
+
+
+def test_a_divided_model_that_lacks_a_part_is_an_error_that_names_it(tiny_qwen2, tmp_path):
+    folder = shutil.copytree(tiny_qwen2, tmp_path / "divided")
+    parts = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+    (folder / "model.safetensors").rename(folder / parts[0])
+    index = {"weight_map": {"model.norm.weight": parts[0], "lm_head.weight": parts[1]}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ModelNotFoundError, match=f"lacks {parts[1]};"):
+        prepare(str(folder))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other locks")
+def test_a_disk_without_locks_is_a_storage_error_that_says_so(tmp_path, monkeypatch):
+    def flock(_file, _operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    path = write_tiny_gguf(tmp_path / "mine.gguf")
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(StorageError, match=r"has no locks for files \(No locks available\).*DRAFTLINE_CACHE_DIR"):
+        prepare(str(path))
