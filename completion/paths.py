@@ -71,7 +71,10 @@ def _own_runtime_dir() -> Path:
 
 
 def _folder(variable: str, default: Callable[[], Path]) -> Path:
-    path = Path(os.environ.get(variable) or default())
+    given = os.environ.get(variable)
+    path = expanded(given) if given else default()
+    if not path.is_absolute():  # each process of draftline would take another folder
+        raise StorageError(f"The folder {path} depends on where draftline starts. Set {variable} to a whole path.")
     with writing_to(path, variable):
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
     return path

@@ -69,11 +69,12 @@ def write_gguf(
     """Write a model folder as GGUF with the tiny tokenizer; arguments as in `write_tiny_gguf`."""
     writer = gguf.GGUFWriter(path, family)
     _add_sizes(writer, json.loads((folder / "config.json").read_text()))
+    tensors = load_file(folder / "model.safetensors")
     if tokenizer == "llama":
         _add_sentencepiece(writer)
     else:
-        _add_byte_level(writer, tokenizer)
-    for name, tensor in load_file(folder / "model.safetensors").items():
+        _add_byte_level(writer, tokenizer, len(tensors["model.embed_tokens.weight"]))
+    for name, tensor in tensors.items():
         values, kind = tensor.to(torch.float32).numpy(), gguf.GGMLQuantizationType[quantisation]
         add_tensor(writer, name, values, family, kind, kv_heads)
     writer.write_header_to_file()
@@ -127,16 +128,17 @@ def _add_rope_scaling(writer: gguf.GGUFWriter, parameters: dict) -> None:
             add(parameters[name])
 
 
-def _add_byte_level(writer: gguf.GGUFWriter, splitting: str) -> None:
+def _add_byte_level(writer: gguf.GGUFWriter, splitting: str, size: int) -> None:
     model = json.loads(tiny_tokenizer().to_str())
     added = {token["id"]: token["content"] for token in model["added_tokens"]}
     ids = {index: token for token, index in model["model"]["vocab"].items()} | added
-    tokens = [ids.get(index, f"[PAD{index}]") for index in range(VOCABULARY_SIZE)]
+    tokens = [ids.get(index, f"[PAD{index}]") for index in range(size)]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(splitting)
     writer.add_token_list(tokens)
-    writer.add_token_types([3 if i in added else 1 if i in ids else 5 for i in range(VOCABULARY_SIZE)])
-    writer.add_token_merges([" ".join(merge) for merge in model["model"]["merges"]])
+    writer.add_token_types([3 if i in added else 1 if i in ids else 5 for i in range(size)])
+    merges = [merge for merge in model["model"]["merges"] if "".join(merge) in tokens]
+    writer.add_token_merges([" ".join(merge) for merge in merges])
 
 
 def _add_sentencepiece(writer: gguf.GGUFWriter) -> None:

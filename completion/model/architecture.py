@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from completion.errors import ModelDamagedError, ModelNotFoundError, UnsupportedModelError
+from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError, UnsupportedModelError
 from completion.model.causal_model import ModelShape
 from completion.model.families import Family, family_of
 
@@ -121,6 +121,7 @@ def read_architecture(folder: Path) -> Architecture:
 
     Raises:
         ModelNotFoundError: The folder does not exist or has no config.
+        ModelError: The config cannot be read.
         ModelDamagedError: The config is no JSON, lacks a size, or has one that is no number.
         UnsupportedModelError: The family, its activation or its attention is not supported.
     """
@@ -129,6 +130,8 @@ def read_architecture(folder: Path) -> Architecture:
         raise ModelNotFoundError(f"The folder {folder} holds no config.json. Name a converted model's folder.")
     try:
         return architecture_of(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read ({error.strerror}). Make it readable.") from error
     except (KeyError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
         raise ModelDamagedError(f"{path} is damaged or incomplete ({error!r}). Download the model again.") from error
 

@@ -72,11 +72,11 @@ class CodeTokenizer:
         try:
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             tokenizer = _read_tokenizer(folder / "tokenizer.json")
-        except (OSError, ValueError) as error:
+            found = cls(tokenizer, int(config.get("vocab_size", 0)))
+        except (OSError, ValueError, KeyError) as error:
             raise ModelDamagedError(
                 f"The tokenizer in {folder} cannot be read ({error}). Convert or download the model again."
             ) from error
-        found = cls(tokenizer, int(config.get("vocab_size", 0)))
         write_tables(folder, found.tables)
         return found
 

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from completion.errors import ModelDamagedError, ModelNotFoundError, UnsupportedModelError
+from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError, UnsupportedModelError
 from drafting.arrays import FloatArray
 
 Bits = npt.NDArray[np.uint16]
+_INDEX = "model.safetensors.index.json"
+"""Name of the file that says in which of a divided model's files each tensor is."""
 _KINDS: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 
 
@@ -47,6 +49,7 @@ class StoredTensors:
     Raises:
         ModelNotFoundError: The folder has no safetensors file.
         ModelDamagedError: A file is truncated or no safetensors file, or their index is damaged.
+        ModelError: A file cannot be read.
         UnsupportedModelError: A tensor has another format than float32, float16 and bfloat16.
     """
 
@@ -56,7 +59,7 @@ class StoredTensors:
             raise ModelNotFoundError(
                 f"The folder {folder} holds no .safetensors file. Name a converted model's folder."
             )
-        index = folder / "model.safetensors.index.json"
+        index = folder / _INDEX
         if index.is_file():
             named = _named_in(index)
             files = [file for file in files if file.name in named]
@@ -94,6 +97,18 @@ class StoredTensors:
         return weights[0] if len(weights) == 1 else np.concatenate(weights), np.concatenate(filled)
 
 
+def missing_files(folder: Path) -> list[str]:
+    """Return the names of the files that a folder lacks to be a model; the index of a divided model names its parts.
+
+    Raises:
+        ModelDamagedError: The index is damaged.
+    """
+    index = folder / _INDEX
+    parts = sorted(_named_in(index)) if index.is_file() else []
+    missing = [name for name in ("config.json", "tokenizer.json", *parts) if not (folder / name).is_file()]
+    return missing if parts or any(folder.glob("*.safetensors")) else [*missing, "*.safetensors"]
+
+
 def head_name(tensors: StoredTensors, *, tied: bool) -> str:
     """Return the name of the matrix from hidden states to logits."""
     return "model.embed_tokens.weight" if tied or tensors.get("lm_head.weight") is None else "lm_head.weight"
@@ -108,7 +123,7 @@ def bfloat16_bits(values: FloatArray) -> Bits:
 def _named_in(index: Path) -> set[str]:
     """Return the names of the files that the index of a divided model names."""
     try:
-        return set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        return set(map(str, json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelDamagedError(f"{index} is truncated or damaged ({error!r}). Download it again.") from error
 
@@ -121,7 +136,9 @@ def _read(file: Path) -> dict[str, StoredTensor]:
         table: Mapping[str, Any] = json.loads(data[8:start].tobytes())
         entries = {name: entry for name, entry in table.items() if name != "__metadata__"}
         return {name: _tensor(file, name, data[start:], entry) for name, entry in entries.items()}
-    except (ValueError, IndexError, KeyError) as error:
+    except OSError as error:
+        raise ModelError(f"{file} cannot be read ({error.strerror}). Make it readable.") from error
+    except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
         raise ModelDamagedError(f"{file} is truncated or damaged ({error!r}). Convert or download it again.") from error
 
 

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -20,12 +21,13 @@ import psutil
 from completion.backend import Backend
 from completion.cancellation import CancelToken
 from completion.errors import DraftlineError
-from completion.host.process.address import host_address
+from completion.host.process.address import host_address, normal_model
 from completion.host.process.endpoint import endpoint_at
 from completion.memory import free_bytes
 from completion.model.int8.kernels.processor import processor_features
 from completion.model.store import model_list, model_store
-from completion.paths import cache_dir, expanded
+from completion.model.store.hub import cached_folder
+from completion.paths import cache_dir
 from completion.progress import silent
 from completion.remote.address import RemoteAddress
 from completion.version import version
@@ -117,9 +119,9 @@ def check_model(model: str, reason: str) -> Check:
     """Check that the model is there, or can be converted or downloaded. Say where it came from, and why this one."""
     packaged = model_store.packaged_model(model)
     if packaged is None:
-        path = expanded(model)
-        if path.exists():
-            return Check("model", "ok", f"{path}\n{reason}")
+        if (path := _place(model)) is not None:
+            error = model_store.why_unusable(path)
+            return Check("model", "fail" if error else "ok", f"{path}\n{reason}", str(error or ""))
         found = f"{model} is not on this machine\n{reason}"
         if error := model_store.why_missing(model):
             return Check("model", "fail", found, str(error))
@@ -133,12 +135,24 @@ def check_model(model: str, reason: str) -> Check:
     return Check("model", "ok" if is_usable else "fail", found, status.advice)
 
 
+def _place(model: str) -> Path | None:
+    """Return the file or folder of a model that is no packaged one; None if it is not on this machine.
+
+    It is what the engine takes: a plain name is no folder of the working directory.
+    """
+    path = Path(normal_model(model))
+    if path.is_absolute():
+        return path if path.exists() else None
+    return cached_folder(model)
+
+
 def memory_needed(model: str) -> int | None:
     """Return the memory that the engine takes on a processor with a model, in bytes; None if its files are not here."""
     packaged = model_store.packaged_model(model)
     if packaged is not None:
         return packaged.size_bytes + _BESIDE_WEIGHTS_BYTES
-    path = expanded(model)
+    if (path := _place(model)) is None:
+        return None
     if path.is_file():
         return path.stat().st_size + _BESIDE_WEIGHTS_BYTES
     weights = sum(file.stat().st_size for file in path.glob("*.safetensors"))
@@ -193,7 +207,13 @@ def check_device(gpu: str) -> Check:
 
 
 def check_disk(model: str, free_bytes: int) -> Check:
-    """Check that the disk has room for preparing the model. A lack fails only if the model must still be converted."""
+    """Check that the cache can be written, and that its disk has room for preparing the model.
+
+    A lack of room fails only if the model must still be converted.
+    """
+    if not os.access(cache_dir(), os.W_OK):
+        advice = "Make it writable, or set DRAFTLINE_CACHE_DIR to another folder."
+        return Check("disk", "fail", f"{cache_dir()} cannot be written", advice)
     packaged = model_store.packaged_model(model)
     conversion = model_store.bytes_until_converted(packaged) if packaged else 0
     needed = max(conversion, packaged.size_bytes) if packaged else _PREPARATION_DISK_BYTES
@@ -228,9 +248,17 @@ def check_socket(model: str, backend: str, remote: RemoteAddress) -> Check:
         endpoint = endpoint_at(path)
     except DraftlineError as error:
         return Check("socket", "fail", error.code, str(error))
-    if endpoint is None:
+    if endpoint is None or (endpoint.socket_path and not _listens(endpoint.socket_path)):
         return Check("socket", "ok", f"{path} (no engine is running)")
     return Check("socket", "ok", str(path) if endpoint.socket_path else f"{path} (TCP: {endpoint.url})")
+
+
+def _listens(path: Path) -> bool:
+    """Return whether somebody listens on a Unix socket; an engine that was killed leaves its own behind."""
+    if sys.platform == "win32":
+        return False
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(os.fspath(path)) == 0
 
 
 def check_editors(which: Callable[[str], str | None], first_line: Callable[[list[str]], str]) -> Check:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from completion.errors import ConfigurationError
 from completion.request import MAX_TOKENS_LIMIT, CompletionEvent, CompletionRequest, Layout, Mode, Statistics
+
+if TYPE_CHECKING:
+    from lsp_server.engine.client import EngineClient
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,16 +49,22 @@ def execute(options: argparse.Namespace) -> int:
 
 
 async def _print_json(options: argparse.Namespace, request: CompletionRequest) -> None:
-    from rich.console import Console
-
-    from lsp_server.cli.engine_arguments import connected_client, options_of
-
     last = CompletionEvent(())
-    async with connected_client(options_of(options), Console(stderr=True)) as client:
+    async with _client(options, request) as client:
         async with aclosing(client.complete(request)) as events:
             async for event in events:
                 last = event
         print(json.dumps(_json_of(last, client.status.model, client.status.device)))
+
+
+def _client(options: argparse.Namespace, request: CompletionRequest) -> AbstractAsyncContextManager[EngineClient]:
+    """Return a client of the engine; a server that gets the text is named on standard error."""
+    from rich.console import Console
+
+    from lsp_server.cli.engine_arguments import connected_client, options_of
+
+    engine = options_of(options)
+    return connected_client(engine, Console(stderr=True), sends=request.remote or not engine.remote.is_second)
 
 
 def _json_of(event: CompletionEvent, model: str, device: str) -> dict[str, Any]:
@@ -77,11 +86,10 @@ def _json_of(event: CompletionEvent, model: str, device: str) -> dict[str, Any]:
 async def _print_text(options: argparse.Namespace, request: CompletionRequest) -> None:
     from rich.console import Console
 
-    from lsp_server.cli.engine_arguments import connected_client, options_of
     from lsp_server.cli.streaming import print_after, print_before, stream_completion
 
     console = Console(highlight=False)
-    async with connected_client(options_of(options), Console(stderr=True)) as client:
+    async with _client(options, request) as client:
         if console.is_terminal:
             print_before(console, request.prefix, 1)
         shown = await stream_completion(client, request, console)

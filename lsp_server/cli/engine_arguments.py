@@ -58,8 +58,12 @@ def options_of(options: argparse.Namespace) -> EngineOptions:
 
 
 @asynccontextmanager
-async def connected_client(options: EngineOptions, console: Console) -> AsyncIterator[EngineClient]:
+async def connected_client(
+    options: EngineOptions, console: Console, *, sends: bool = True
+) -> AsyncIterator[EngineClient]:
     """Provide a client whose engine is ready, and show the loading progress on the console.
+
+    If `sends`, and there is a server that gets the text, say where it is.
 
     Raises:
         DraftlineError: The engine cannot be started or reached, or the model failed to load.
@@ -74,7 +78,7 @@ async def connected_client(options: EngineOptions, console: Console) -> AsyncIte
             client = EngineClient(options, show)
             stack.push_async_callback(client.close)
             await client.connect()
-        if options.remote.url:  # a command in a terminal asks for this itself
+        if options.remote.url and sends:  # a command in a terminal asks for this itself
             where = f"The text goes to {options.remote.shown()}."
             console.print(where, markup=False, highlight=False, soft_wrap=True)  # an address may have brackets
         yield client

@@ -74,7 +74,7 @@ def _get(console: Console, spec: str) -> int:
         sentence = f"Interrupted. What was downloaded is kept. To go on, run: draftline models get {spec}"
         print(f"draftline: {sentence}", file=sys.stderr)
         raise
-    console.print(f"{escape(loaded.name)} is ready. Its first use needs no further preparation.", soft_wrap=True)
+    console.print(f"{escape(loaded.name)} is ready. Its first start may take a minute longer, once.", soft_wrap=True)
     if spec != "default":
         path = expanded(spec)
         name = str(path.absolute()) if path.exists() else spec  # an editor's server runs in another folder

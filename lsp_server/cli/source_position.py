@@ -10,7 +10,8 @@ from completion.request import CompletionRequest
 from completion.syntax.file_endings import language_of
 from lsp_server.documents.file_policy import FilePolicy, repository_top
 from lsp_server.documents.text_lines import split_lines
-from lsp_server.settings.config import users_remote_address
+from lsp_server.engine.consent import by_rules
+from lsp_server.settings.config import remote_address, user_file, users_settings
 from lsp_server.workspace_reader import read_named
 
 _MAX_BYTES = 8 << 20
@@ -66,7 +67,11 @@ def read_position(argument: str) -> SourcePosition:
 
 
 def request_at(position: SourcePosition, **fields: object) -> CompletionRequest:
-    """Return the request for a position. `fields` sets further fields of the request."""
+    """Return the request for a position. `fields` sets further fields of the request.
+
+    Raises:
+        ConfigurationError: The text would go to a server, and the user's own settings forbid that.
+    """
     root = _workspace_root(position.path)
     return CompletionRequest(
         prefix=position.before,
@@ -77,9 +82,25 @@ def request_at(position: SourcePosition, **fields: object) -> CompletionRequest:
         document=str(position.path.resolve()),
         workspace=str(root),
         invoked=True,
-        remote=users_remote_address().is_second,  # the command has said where the text goes
+        remote=_goes_to_second(position.path),
         **fields,  # type: ignore[arg-type]
     )
+
+
+def _goes_to_second(path: Path) -> bool:
+    """Return whether the text also goes to a server beside the local model; the command says so, and asks nothing.
+
+    Raises:
+        ConfigurationError: The server stands alone, and the user's own settings forbid to send it the text.
+    """
+    settings = users_settings()
+    address, allowed = remote_address(settings), by_rules(settings.engine_send, path.absolute()) is not False
+    if address.url and not address.is_second and not allowed:
+        raise ConfigurationError(
+            f"`engine_send` in {user_file()} forbids to send the text of {path} to {address.shown()}. "
+            "Change it there, or complete another file."
+        )
+    return address.is_second and allowed
 
 
 def _split(argument: str) -> tuple[Path, int, int]:

@@ -79,9 +79,9 @@ def print_after(console: Console, after: str, lines: int) -> None:
 
 
 def write_code(console: Console, code: str) -> None:
-    """Write a code to a console's file as it is, with its own line ends on Windows, too."""
+    """Write a code to a console's file as it is: in UTF-8, as files are read, and with its own line ends."""
     if isinstance(console.file, io.TextIOWrapper):
-        console.file.reconfigure(newline="")
+        console.file.reconfigure(encoding="utf-8", newline="")
     console.file.write(code)
 
 

@@ -100,15 +100,15 @@ class Settings:
         low=0,
         high=1024,
         scope=Scope.MACHINE,
-        description="Number of CPU threads of the engine; 0 lets the engine choose.",
+        description="Number of CPU threads of the engine, from its next start; 0 lets the engine choose.",
     )
     gpu_memory_share: float = setting(
         default=GPU_MEMORY_SHARE,
         low=0,
         high=1,
         scope=Scope.MACHINE,
-        description="Share of a GPU's memory that the engine may take; 0 leaves the GPU to other programs. The backend "
-        "`auto` takes the most exact format of the weights that fits: bfloat16, 8 or 4 bits.",
+        description="Share of a GPU's memory that the engine may take, from its next start; 0 leaves the GPU to other "
+        "programs. The backend `auto` takes the most exact format of the weights that fits: bfloat16, 8 or 4 bits.",
     )
     engine_url: str = setting(
         default="",
@@ -162,7 +162,8 @@ class Settings:
         low=0.01,
         high=100_000,
         scope=Scope.MACHINE,
-        description="Minutes after which an engine without clients exits and frees its memory.",
+        description="Minutes after which an engine without clients exits and frees its memory; counts from its next "
+        "start.",
     )
     debounce_ms: int = setting(
         default=60,

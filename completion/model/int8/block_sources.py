@@ -16,7 +16,7 @@ from completion.model.families import family_of, layer_names
 from completion.model.int8.block_quantiser import quantised
 from completion.model.int8.gguf_blocks import Strips, laid_out, repack
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
-from completion.model.store.gguf_conversion import GgufFile
+from completion.model.store.gguf_file import GgufFile
 from completion.model.store.tensor_shapes import check_shapes
 from completion.model.weights import StoredTensors, head_name
 from completion.model.worker_threads import usable_threads

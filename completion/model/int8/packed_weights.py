@@ -8,7 +8,6 @@ import mmap
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -16,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from filelock import FileLock
 
 from completion.errors import ModelDamagedError
 from completion.memory import large_memory
@@ -28,8 +26,8 @@ from completion.model.int8.block_sums import (
     sums_of,
     unsealed,
 )
-from completion.model.int8.packing import FORMAT, ROWS, Form, pack, packed_target
-from completion.model.store.converted_models import packed_forms
+from completion.model.int8.packing import FORMAT, ROWS, Form, files_digest, pack, packed_target
+from completion.model.store.converted_models import PARTIAL, delete_unless_held, lock_held, packed_forms
 from completion.model.store.disk import storage_errors
 from completion.model.worker_threads import usable_threads
 from completion.progress import Progress, silent
@@ -118,10 +116,10 @@ def load_packed(
     Raises:
         UnsupportedModelError: The kernels do not support the model's sizes, or its blocks.
         ModelError: The model's files are missing or damaged.
-        StorageError: The packed file cannot be written.
+        StorageError: The packed file cannot be written, or another process makes no progress for half an hour.
     """
     target = packed_target(folder, cache_folder, form)
-    with storage_errors(cache_folder), FileLock(cache_folder / f"{target.name}.lock"):
+    with storage_errors(cache_folder), lock_held(target, progress, expected_bytes=0):
         if target.is_dir():
             try:
                 return read_packed(target, mapped=mapped)
@@ -134,16 +132,24 @@ def load_packed(
 
 
 def _delete_stale(folder: Path, target: Path) -> None:
-    """Delete a model's packed forms of older formats, and those of models whose folder is gone.
+    """Delete a model's packed forms of older formats and files, those of models whose folder is gone, unfinished ones.
 
     A form that another process holds or the system keeps (Windows, while it is mapped) stays until the next packing.
     """
     formats = packed_forms(folder, target.parent)
     for form in target.parent.glob("*/"):
-        if formats.get(form, FORMAT) < FORMAT or _is_orphan(form):
-            lock = target.parent / f"{form.name.removesuffix('.partial')}.lock"
-            with suppress(OSError), FileLock(lock, timeout=0):
-                shutil.rmtree(form)
+        is_old = formats.get(form, FORMAT) < FORMAT or (form in formats and _is_superseded(form, folder))
+        if is_old or form.suffix == PARTIAL or _is_orphan(form):
+            delete_unless_held(form)
+
+
+def _is_superseded(form: Path, folder: Path) -> bool:
+    """Return whether a form was packed from a model's files before they changed; not if that is unknown."""
+    try:
+        files = _header(form).get("files")
+    except ModelDamagedError:
+        return False
+    return files is not None and files not in {files_digest(folder, "int8"), files_digest(folder, "q4")}
 
 
 def _is_orphan(form: Path) -> bool:

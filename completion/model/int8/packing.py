@@ -41,14 +41,26 @@ def packed_target(folder: Path, cache_folder: Path, form: Form) -> Path:
     return cache_folder / f"{packed_name(folder)}{FORMAT}-{_fingerprint(folder, form)}"
 
 
+def files_digest(folder: Path, form: Form) -> str:
+    """Return a digest that changes with the paths, sizes and times of the files that a form is packed from."""
+    return _digest(_states(folder, form))
+
+
 def _fingerprint(folder: Path, form: Form) -> str:
-    """Return a digest that changes with the paths, sizes and times of the packed files, and with the layout."""
-    blocks = kept_gguf(folder) if form == "q4" else None
-    files = sorted([*folder.glob("*.safetensors"), folder / "config.json", *filter(None, [blocks])])
-    state = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
+    """Return a digest that changes with the packed files and with the layout."""
     layout = [] if form == "q4" else [*weight_layout(), GROUP_LIMIT]
     fields = tuple(Architecture.__dataclass_fields__)  # the index holds one
-    return hashlib.sha256(repr((fields, form, *layout, state)).encode()).hexdigest()[:16]
+    return _digest((fields, form, *layout, _states(folder, form)))
+
+
+def _states(folder: Path, form: Form) -> list[tuple[str, int, int]]:
+    blocks = kept_gguf(folder) if form == "q4" else None
+    files = sorted([*folder.glob("*.safetensors"), folder / "config.json", *filter(None, [blocks])])
+    return [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
+
+
+def _digest(facts: object) -> str:
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
 def pack(folder: Path, target: Path, form: Form, progress: Progress) -> None:
@@ -93,7 +105,8 @@ def write_packed(folder: Path, target: Path, form: Form, progress: Progress) -> 
             file.write(np.ascontiguousarray(section).data)
         file.truncate(file.tell() + -file.tell() % BLOCK_BYTES)
     sums = sums_of_file(target / "weights.bin").tolist()
-    header = {"folder": str(folder.resolve()), "architecture": architecture.to_json(), "sections": index, "sums": sums}
+    source = {"folder": str(folder.resolve()), "files": files_digest(folder, form)}
+    header = {**source, "architecture": architecture.to_json(), "sections": index, "sums": sums}
     (target / "index.json").write_text(sealed(json.dumps(header)), encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypedDict
@@ -27,6 +27,8 @@ GGUF_NAME = "model.gguf"
 CHAT_TEMPLATE_NAME = "chat_template.jinja"
 """Name of the file with a model's chat template, as in transformers; empty if the model has none."""
 WAIT_LIMIT_S = 1800.0  # longer than any conversion takes for its next byte
+PARTIAL = ".partial"
+"""End of the name of a folder that is being written."""
 _RECORD = "source.json"
 _NAME_LENGTH = 40  # of a model's name in those of its packed forms: paths are short on Windows
 
@@ -111,6 +113,8 @@ def convert_once(source: Source, fill: Callable[[Path, Progress], str], progress
         StorageError: The disk is full or read-only, or another process makes no progress for half an hour.
     """
     target = source.folder
+    for unfinished in models_dir().glob(f"*{PARTIAL}/"):  # of processes that were killed
+        delete_unless_held(unfinished)
     if is_complete(target):
         return target
     with storage_errors(target.parent), lock_held(target, progress, source.converted_bytes):
@@ -127,6 +131,27 @@ def remove(folder: Path, progress: Progress) -> int:
         for path in doomed:
             shutil.rmtree(path)
     return size
+
+
+def delete_superseded(folder: Path, origin: str) -> None:
+    """Delete the other conversions of a file, and what was packed from them: the file has changed since.
+
+    Args:
+        folder: The conversion that stays.
+        origin: The file, as it is recorded.
+    """
+    for other in models_dir().glob("*/"):
+        record = read_record(other)
+        if other != folder and record is not None and record["source"].get("origin") == origin:
+            for doomed in (other, *packed_forms(other, packed_dir())):
+                delete_unless_held(doomed)
+
+
+def delete_unless_held(folder: Path) -> None:
+    """Delete a folder, unless another process holds its lock or the system keeps its files."""
+    lock = folder.with_name(f"{folder.name.removesuffix(PARTIAL)}.lock")
+    with suppress(OSError), FileLock(lock, timeout=0):
+        shutil.rmtree(folder)
 
 
 def packed_dir() -> Path:
@@ -153,7 +178,7 @@ def packed_forms(folder: Path, packed: Path) -> dict[Path, int]:
 
 def partial_folder(folder: Path) -> Path:
     """Return the folder that becomes this one when it is complete."""
-    return folder.with_name(f"{folder.name}.partial")
+    return folder.with_name(f"{folder.name}{PARTIAL}")
 
 
 def folder_bytes(folder: Path) -> int:

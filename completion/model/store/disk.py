@@ -14,7 +14,8 @@ from completion.errors import StorageError
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Error numbers of a full disk: of the disk itself, of the user's share of it, of the largest file."""
-_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.EISDIR}
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
+_WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP}
 _MAKE_ROOM = "Set DRAFTLINE_CACHE_DIR to a folder with more room, or free some."
 
 
@@ -33,10 +34,10 @@ def require_free(folder: Path, needed_bytes: int) -> None:
 
 @contextmanager
 def storage_errors(folder: Path) -> Iterator[None]:
-    """Turn an OSError of a full or read-only disk into a StorageError that says what to do.
+    """Turn an OSError of a disk that is full, read-only or without locks into a StorageError that says what to do.
 
     Raises:
-        StorageError: The disk is full, or a file cannot be written.
+        StorageError: The disk is full, a file cannot be written, or files cannot be locked.
     """
     try:
         yield
@@ -47,6 +48,11 @@ def storage_errors(folder: Path) -> Iterator[None]:
             raise StorageError(
                 f"{error.filename or folder} cannot be written ({error.strerror}). "
                 "Make it writable, or set DRAFTLINE_CACHE_DIR to another folder."
+            ) from error
+        if error.errno in _WITHOUT_LOCKS:
+            raise StorageError(
+                f"The disk of {folder} has no locks for files ({error.strerror}). "
+                "Set DRAFTLINE_CACHE_DIR to a folder on another disk."
             ) from error
         raise
 

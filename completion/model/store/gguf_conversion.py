@@ -9,51 +9,26 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gguf
-import numpy as np
 import numpy.typing as npt
 
-from completion.errors import ModelDamagedError, UnsupportedModelError
-from completion.model.architecture import architecture_default
-from completion.model.families import family_of, layer_names
-from completion.model.int8.kernels.block_kinds import KIND_NUMBERS
+from completion.errors import UnsupportedModelError
+from completion.model.architecture import architecture_default, read_architecture
+from completion.model.families import family_of
 from completion.model.store.converted_models import CHAT_TEMPLATE_NAME, GGUF_NAME
 from completion.model.store.disk import require_free
+from completion.model.store.gguf_file import ARCHITECTURES, GgufFile, Tensor
 from completion.model.store.gguf_tokenizer import tokenizer_json
+from completion.model.store.tensor_shapes import check_shapes
 from completion.model.weights import bfloat16_bits
 from completion.progress import Progress
+from drafting.arrays import FloatArray
 
 CHUNK_ELEMENTS = 1 << 22  # numbers that are dequantised at a time: 16 MB of float32
 
-_TOP_NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
-_PARTS = {
-    "attn_norm": "attention_norm",
-    "attn_q": "query",
-    "attn_k": "key",
-    "attn_v": "value",
-    "attn_q_norm": "query_norm",
-    "attn_k_norm": "key_norm",
-    "attn_output": "attention_out",
-    "ffn_norm": "mlp_norm",
-    "ffn_gate": "gate",
-    "ffn_up": "up",
-    "ffn_down": "down",
-}
-"""Parts of a layer (`families`) by GGUF's name."""
-ARCHITECTURES = {
-    "qwen2": "Qwen2ForCausalLM",
-    "qwen3": "Qwen3ForCausalLM",
-    "llama": "LlamaForCausalLM",
-    "granite": "GraniteForCausalLM",
-    "starcoder2": "Starcoder2ForCausalLM",
-}
-"""Architectures that are read, with transformers' names of their classes."""
-_INTERLEAVED = frozenset({"llama", "granite"})
-"""Architectures in which llama.cpp pairs neighbouring channels for RoPE, where transformers pairs halves of a head."""
 _SCALES = {
     "attention.scale": "attention_multiplier",
     "embedding_scale": "embedding_multiplier",
@@ -70,114 +45,6 @@ _YARN = {
 }
 """Fields of a YaRN scaling that some files have, with their names in transformers' config."""
 _EMBEDDINGS = "model.embed_tokens.weight"
-_REQUIRED = object()
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """One tensor to convert from GGUF to safetensors.
-
-    Attributes:
-        name: Name in transformers' model.
-        shape: Shape in transformers' model.
-        source: The tensor in the GGUF file.
-        row_order: Index of the stored row that becomes row i, None if the order stays.  # [rows]
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    source: gguf.ReaderTensor
-    row_order: npt.NDArray[np.intp] | None
-
-    @property
-    def size_bytes(self) -> int:
-        """Size in bfloat16."""
-        return 2 * int(np.prod(self.shape))
-
-    @property
-    def has_kernel(self) -> bool:
-        """Whether it is a vector, or has blocks that kernels multiply as they are."""
-        return len(self.shape) == 1 or self.source.tensor_type.name in KIND_NUMBERS
-
-
-class GgufFile:
-    """Read access to a GGUF file: fields by name, weights by their name in transformers.
-
-    Raises:
-        ModelDamagedError: The file is truncated or not GGUF.
-        UnsupportedModelError: Its architecture is unknown.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self._reader = gguf.GGUFReader(path)
-        except (ValueError, IndexError, KeyError) as error:
-            raise ModelDamagedError(f"{path} is truncated or not a GGUF file ({error}). Download it again.") from error
-        self.architecture = str(self.field("general.architecture"))
-        if self.architecture not in ARCHITECTURES:
-            known = ", ".join(sorted(ARCHITECTURES))
-            raise UnsupportedModelError(
-                f"{path} holds a model of architecture {self.architecture!r}; GGUF files are read for {known}. "
-                "Give a folder of safetensors instead."
-            )
-
-    def field(self, name: str, default: object = _REQUIRED) -> Any:  # noqa: ANN401 -- GGUF holds values of many types
-        """Return the value of a metadata field.
-
-        Raises:
-            ModelDamagedError: The field is missing and no default is given.
-        """
-        found = self._reader.get_field(name)
-        if found is not None:
-            return found.contents()
-        if default is _REQUIRED:
-            raise ModelDamagedError(f"{self.path} lacks the field {name}. Download the file again.")
-        return default
-
-    def parameter(self, name: str, default: object = _REQUIRED) -> Any:  # noqa: ANN401 -- GGUF holds values of many types
-        """Return a field of the architecture: `parameter("block_count")` is `qwen2.block_count`."""
-        return self.field(f"{self.architecture}.{name}", default)
-
-    def tensors(self) -> list[Tensor]:
-        """Return every weight, in the file's order.
-
-        Raises:
-            UnsupportedModelError: A tensor has no counterpart in transformers' model.
-        """
-        return [self._tensor(tensor) for tensor in self._reader.tensors]
-
-    def _tensor(self, tensor: gguf.ReaderTensor) -> Tensor:
-        name = self._transformers_name(tensor.name)
-        shape = tuple(int(size) for size in reversed(tensor.shape))
-        heads = self._permuted_heads(tensor.name)
-        return Tensor(name, shape, tensor, _row_order(shape[0], heads) if heads else None)
-
-    def _transformers_name(self, name: str) -> str:
-        stem, _, kind = name.rpartition(".")
-        if stem in _TOP_NAMES:
-            return f"{_TOP_NAMES[stem]}.{kind}"
-        prefix, layer, part = (*stem.split(".", 2), "", "")[:3]
-        names = layer_names(self.architecture, layer)
-        if prefix == "blk" and _PARTS.get(part) in names:
-            return f"{names[_PARTS[part]]}.{kind}"
-        raise UnsupportedModelError(
-            f"{self.path} has a tensor {name!r}, which is unknown in {self.architecture} models. "
-            "Give a folder of safetensors instead."
-        )
-
-    def _permuted_heads(self, name: str) -> int:
-        """Return the heads of a matrix whose rows llama.cpp stores in another order (query, key); 0 for other tensors.
-
-        See `_INTERLEAVED`; other architectures have transformers' order.
-        """
-        if self.architecture not in _INTERLEAVED:
-            return 0
-        if ".attn_q." in name:
-            return int(self.parameter("attention.head_count"))
-        if ".attn_k." in name:
-            return int(self.parameter("attention.head_count_kv", self.parameter("attention.head_count")))
-        return 0
 
 
 def convert_gguf(path: Path, folder: Path, progress: Progress) -> None:
@@ -187,7 +54,7 @@ def convert_gguf(path: Path, folder: Path, progress: Progress) -> None:
     model has tied embeddings if the file has no output head.
 
     Raises:
-        ModelDamagedError: The file is truncated.
+        ModelDamagedError: The file is truncated, or lacks a tensor.
         UnsupportedModelError: The architecture, a tensor or the tokenizer is unknown.
         StorageError: The disk has too little free space.
         OSError: A file cannot be written.
@@ -200,6 +67,7 @@ def convert_gguf(path: Path, folder: Path, progress: Progress) -> None:
     tied = all(tensor.name != "lm_head.weight" for tensor in tensors)
     config = _config(source, tied=tied)
     (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
+    check_shapes({tensor.name: tensor.shape for tensor in tensors}, read_architecture(folder), path)
     _write_safetensors(tensors, folder / "model.safetensors", progress)
     if not all(tensor.has_kernel or (tensor.name == _EMBEDDINGS and not tied) for tensor in tensors):
         (folder / GGUF_NAME).unlink(missing_ok=True)
@@ -232,17 +100,23 @@ def _config(source: GgufFile, *, tied: bool) -> dict[str, object]:
     }
     scales = {name: source.parameter(field, None) for field, name in _SCALES.items()}
     config |= {name: _decimal(value) for name, value in scales.items() if value is not None}
-    if (scaling := source.parameter("rope.scaling.type", "none")) != "none":
-        config["rope_scaling"] = {"rope_type": scaling, **_rope_scaling(source, scaling)}
-    return config
+    return config | _rope_scaling(source)
 
 
-def _rope_scaling(source: GgufFile, kind: str) -> dict[str, float]:
-    """Return the parameters of a rotary scaling; llama.cpp's converter copies YaRN's from transformers' config."""
-    found = {"factor": source.parameter("rope.scaling.factor")}
+def _rope_scaling(source: GgufFile) -> dict[str, object]:
+    """Return the rotary scaling; llama.cpp's converter copies YaRN's parameters from transformers' config.
+
+    A factor without a kind is linear, as in llama.cpp. Files from before November 2023 call it `scale_linear`.
+    """
+    factor = source.parameter("rope.scaling.factor", source.parameter("rope.scale_linear", 0.0))
+    kind = source.parameter("rope.scaling.type", "linear")
+    if kind == "none" or (kind == "linear" and not factor):
+        return {}
+    found = {"factor": factor or source.parameter("rope.scaling.factor")}
     if kind == "yarn":
         found |= {name: source.parameter(f"rope.scaling.{field}", None) for field, name in _YARN.items()}
-    return {name: _decimal(value) for name, value in found.items() if value is not None}
+    parameters = {name: _decimal(value) for name, value in found.items() if value is not None}
+    return {"rope_scaling": {"rope_type": kind, **parameters}}
 
 
 def _norm_epsilon(source: GgufFile) -> dict[str, object]:
@@ -254,11 +128,6 @@ def _norm_epsilon(source: GgufFile) -> dict[str, object]:
 def _decimal(value: float) -> float:
     """Return the short decimal number that a float32 field stands for: 9.99999997e-07 is 1e-06."""
     return float(f"{float(value):.6g}")
-
-
-def _row_order(rows: int, heads: int) -> npt.NDArray[np.intp]:
-    """Return stored rows in transformers' order, for interleaved RoPE pairs.  # [rows]."""
-    return np.arange(rows).reshape(heads, rows // heads // 2, 2).swapaxes(1, 2).reshape(rows)
 
 
 def _write_safetensors(tensors: list[Tensor], path: Path, progress: Progress) -> None:
@@ -295,4 +164,16 @@ def _bfloat16_chunks(tensor: Tensor) -> Iterator[bytes]:
         data = data[tensor.row_order]
     rows = max(1, CHUNK_ELEMENTS // tensor.shape[-1]) if data.ndim > 1 else len(data)
     for start in range(0, len(data), rows):
-        yield bfloat16_bits(gguf.dequantize(data[start : start + rows], tensor.source.tensor_type)).tobytes()
+        yield bfloat16_bits(_dequantised(tensor, data[start : start + rows])).tobytes()
+
+
+def _dequantised(tensor: Tensor, rows: npt.NDArray[Any]) -> FloatArray:
+    kind = tensor.source.tensor_type
+    try:
+        values: FloatArray = gguf.dequantize(rows, kind)
+    except NotImplementedError as error:
+        raise UnsupportedModelError(
+            f"The GGUF file has the tensor {tensor.source.name!r} as {kind.name}, which is not read. Give a file with "
+            "another quantisation, or a folder of safetensors."
+        ) from error
+    return values

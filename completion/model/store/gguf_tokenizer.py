@@ -7,7 +7,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from completion.errors import UnsupportedModelError
+from completion.errors import ModelDamagedError, UnsupportedModelError
 
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 1, 2, 3, 4, 5  # GGUF's token types
 
@@ -37,11 +37,23 @@ def tokenizer_json(field: Callable[..., Any]) -> str:
         field: Returns the value of a GGUF field by name, or a default if one is passed.
 
     Raises:
+        ModelDamagedError: The tokens, their types and merges do not belong together.
         UnsupportedModelError: The kind of vocabulary, or its way of splitting text, is unknown.
     """
+    try:
+        return str(_tokenizer(field).to_str())
+    except Exception as error:
+        if type(error) not in {Exception, TypeError, ValueError, IndexError, KeyError}:
+            raise  # the tokenizers library raises the first of these classes itself
+        raise ModelDamagedError(
+            f"The vocabulary in the GGUF file is damaged ({error}). Download the file again."
+        ) from error
+
+
+def _tokenizer(field: Callable[..., Any]) -> Tokenizer:
     kind = field("tokenizer.ggml.model")
     tokens: list[str] = field("tokenizer.ggml.tokens")
-    types: list[int] = field("tokenizer.ggml.token_type", [_NORMAL] * len(tokens))
+    types: list[int] = field("tokenizer.ggml.token_type")  # without them, control tokens would be text
     while types[-1] == _UNUSED:  # rows of the embedding without a token
         types.pop()
     tokens = tokens[: len(types)]
@@ -57,7 +69,7 @@ def tokenizer_json(field: Callable[..., Any]) -> str:
     tokenizer.add_special_tokens(
         [AddedToken(t, special=True, normalized=False) for t, k in zip(tokens, types, strict=True) if _is_special(k)]
     )
-    return str(tokenizer.to_str())
+    return tokenizer
 
 
 def _is_special(kind: int) -> bool:

@@ -6,13 +6,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from completion.errors import ModelNotFoundError
+from completion.errors import ModelDamagedError, ModelNotFoundError
 from completion.model.store.packaged_models import PackagedModel, check_sum, how_to_get
+from completion.model.weights import missing_files
 from completion.progress import Progress
+
+_FILES = ["*.safetensors", "*.json", "*.jinja"]
+"""Patterns of the files that are downloaded."""
+
+
+def cached_folder(hub_id: str) -> Path | None:
+    """Return the folder of a model that was downloaded, None if it was not, or not completely. Asks no server."""
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 -- slow to import, rarely needed
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError  # noqa: PLC0415
+
+    try:
+        folder = Path(snapshot_download(hub_id, allow_patterns=_FILES, local_files_only=True))
+        return None if missing_files(folder) else folder
+    except (HFValidationError, LocalEntryNotFoundError, ModelDamagedError):
+        return None
 
 
 def download_folder(hub_id: str, progress: Progress) -> Path:
-    """Download a model's safetensors and JSON files, unless they are in the hub's cache; return their folder.
+    """Download a model's newest safetensors and JSON files that the hub's cache lacks; return their folder.
 
     Raises:
         ModelNotFoundError: There is no such model, or the hub cannot be reached.
@@ -22,7 +38,7 @@ def download_folder(hub_id: str, progress: Progress) -> Path:
     progress(f"Looking for {hub_id} on the Hugging Face hub", 0.0)
     failed = f"{hub_id} cannot be downloaded from the Hugging Face hub"
     with _not_found(failed, "Check the name and the network, or name a local folder."):
-        return Path(snapshot_download(hub_id, allow_patterns=["*.safetensors", "*.json", "*.jinja"]))
+        return Path(snapshot_download(hub_id, allow_patterns=_FILES))
 
 
 def download_gguf(model: PackagedModel, progress: Progress) -> Path:

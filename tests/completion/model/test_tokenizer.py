@@ -1,6 +1,7 @@
 """Tokens stand for exact bytes, and text never becomes a control token."""
 
 import json
+import shutil
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from completion.errors import ModelDamagedError, UnsupportedModelError
-from completion.model.store.gguf_conversion import GgufFile
+from completion.model.store.gguf_file import GgufFile
 from completion.model.store.gguf_tokenizer import tokenizer_json
 from completion.model.tokenizer import CodeTokenizer
 from tests.tiny_gguf import write_tiny_gguf
@@ -133,6 +134,16 @@ def test_a_vocabulary_that_can_spell_a_control_token_is_refused(tiny_qwen2):
     file["added_tokens"].insert(0, token | {"single_word": False, "lstrip": False, "rstrip": False})
     with pytest.raises(UnsupportedModelError, match="'def'"):
         CodeTokenizer(Tokenizer.from_str(json.dumps(file)))
+
+
+def test_a_tokenizer_file_with_two_tokens_of_one_number_is_a_damaged_model(tiny_qwen2, tmp_path):
+    folder = shutil.copytree(tiny_qwen2, tmp_path / "model")
+    file = json.loads((folder / "tokenizer.json").read_text())
+    left, right = file["model"]["merges"][0]
+    file["model"]["vocab"][left + right] = file["model"]["vocab"]["def"]
+    (folder / "tokenizer.json").write_text(json.dumps(file))
+    with pytest.raises(ModelDamagedError, match="cannot be read"):
+        CodeTokenizer.from_folder(folder)
 
 
 def test_an_unreadable_tokenizer_file_is_a_damaged_model(tmp_path):

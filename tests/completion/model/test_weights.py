@@ -1,11 +1,14 @@
 """Tensors are read from the files that an index names; a damaged index is an error that names it."""
 
+import errno
 import json
+import os
 import shutil
 
 import pytest
 
-from completion.errors import ModelDamagedError
+from completion.errors import ModelDamagedError, ModelError
+from completion.model.architecture import read_architecture
 from completion.model.weights import StoredTensors
 
 
@@ -28,3 +31,33 @@ def test_a_damaged_index_is_named(divided, content):
     (divided / "model.safetensors.index.json").write_text(content)
     with pytest.raises(ModelDamagedError, match=r"model\.safetensors\.index\.json is truncated or damaged"):
         StoredTensors(divided)
+
+
+def test_a_table_of_tensors_that_is_damaged_is_named(divided):
+    file = divided / "model.safetensors"
+    content = file.read_bytes()
+    for whole, altered in ((b'"data_offsets":[0,', b'"data_offsets": 0,'), (b'"shape":[', b'"sha\xff":[')):
+        assert whole in content
+        file.write_bytes(content.replace(whole, altered, 1))
+        with pytest.raises(ModelDamagedError, match="is truncated or damaged"):
+            StoredTensors(divided)
+    end = 8 + int.from_bytes(content[:8], "little")
+    file.write_bytes(content[:8] + b"[]".ljust(end - 8) + content[end:])
+    with pytest.raises(ModelDamagedError, match="is truncated or damaged"):
+        StoredTensors(divided)
+
+
+def test_weights_that_cannot_be_read_are_named(divided):
+    (divided / "model.safetensors").unlink()
+    (divided / "model.safetensors").mkdir()
+    with pytest.raises(ModelError, match=r"model\.safetensors cannot be read \("):
+        StoredTensors(divided)
+
+
+def test_a_config_that_cannot_be_read_is_named(divided, monkeypatch):
+    def refuse(_path, **_options):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("pathlib.Path.read_text", refuse)
+    with pytest.raises(ModelError, match=r"config\.json cannot be read \(Permission denied\)"):
+        read_architecture(divided)

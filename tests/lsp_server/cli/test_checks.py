@@ -1,9 +1,14 @@
 """`draftline doctor`: the state and the advice of each check."""
 
 import json
+import os
+import shutil
+import socket
+import sys
 
 import pytest
 
+from completion.host.process.address import host_address
 from completion.model.int8.kernels.processor import processor_features
 from completion.model.store.converted_models import CONVERSION_VERSION
 from completion.model.store.model_store import packaged_source
@@ -146,3 +151,47 @@ def test_a_socket_folder_that_other_users_can_access_fails_with_what_to_do(tmp_p
 
 def test_this_processor_has_flags():
     assert processor_features()
+
+
+def test_a_path_that_is_no_model_fails_and_says_why(tmp_path, tiny_qwen2):
+    assert check_model(str(tiny_qwen2), "").state == "ok"
+    (tmp_path / "notes.txt").write_text("")
+    of_file, of_folder = check_model(str(tmp_path / "notes.txt"), ""), check_model(str(tmp_path), "")
+    assert (of_file.state, "is no .gguf file" in of_file.advice) == ("fail", True)
+    assert (of_folder.state, "lacks config.json" in of_folder.advice) == ("fail", True)
+
+
+def test_a_plain_name_is_no_folder_of_the_working_directory(tmp_path, monkeypatch, tiny_qwen2):
+    shutil.copytree(tiny_qwen2, tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    assert check_model("mine", "").state == "fail"  # as for the engine, which runs elsewhere
+    assert check_model("./mine", "").state == "ok"
+
+
+def test_a_model_that_was_downloaded_from_the_hub_is_there(tmp_path, monkeypatch, tiny_qwen2):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    own = tmp_path / "models--owner--some-model"
+    shutil.copytree(tiny_qwen2, own / "snapshots" / (40 * "a"))
+    (own / "refs").mkdir()
+    (own / "refs" / "main").write_text(40 * "a")
+    check = check_model("owner/some-model", "")
+    assert (check.state, check.advice) == ("ok", "")
+    assert memory_needed("owner/some-model") == memory_needed(str(tiny_qwen2))
+
+
+def test_a_cache_that_cannot_be_written_fails_however_empty_its_disk_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("os.access", lambda path, mode: not (str(path) == str(tmp_path) and mode == os.W_OK))
+    check = check_disk("default", 100 * GIB)
+    assert (check.state, "DRAFTLINE_CACHE_DIR" in check.advice) == ("fail", True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no Unix sockets")
+def test_the_socket_of_an_engine_that_was_killed_is_not_that_of_a_running_one(runtime):
+    path = host_address("default", "auto").endpoint_path
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        path.chmod(0o600)
+        listener.listen()
+        assert check_socket("default", "auto", RemoteAddress()).found == str(path)
+    assert check_socket("default", "auto", RemoteAddress()).found == f"{path} (no engine is running)"

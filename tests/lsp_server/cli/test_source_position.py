@@ -106,3 +106,35 @@ def test_the_demo_has_eight_examples_in_at_least_five_languages():
     assert len(shipped) == 8
     assert len({language_of(example.name) for example in shipped}) >= 5
     assert all(example.prefix.strip() and example.suffix.strip() for example in shipped)
+
+
+SERVER = '[engine]\nurl = "https://gpu.invalid:8080"\n'
+
+
+def test_a_file_that_the_users_settings_keep_from_the_server_is_refused_before_anything_is_sent(
+    tmp_path, monkeypatch, capsys
+):
+    secret, other = (tmp_path / "work" / name for name in ("secret", "other"))
+    for folder in (secret, other):
+        folder.mkdir(parents=True)
+        write(folder, b"x = 1\n")
+    (tmp_path / "draftline").mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    users_file = tmp_path / "draftline" / "config.toml"
+    users_file.write_text(f'{SERVER}send = ["*", "!{secret}"]')
+    assert main(["complete", f"{secret}/a.py:1:1"]) == 2
+    error = capsys.readouterr().err
+    assert f"`engine_send` in {users_file} forbids to send the text of {secret}/a.py to https://gpu.invalid" in error
+    monkeypatch.chdir(other)
+    with pytest.raises(ConfigurationError, match="forbids to send"):
+        request_at(read_position("../secret/a.py:1:1"))
+    request_at(read_position("a.py:1:1"))
+
+
+def test_a_server_beside_the_local_model_gets_a_file_unless_the_users_settings_forbid_it(tmp_path, monkeypatch):
+    path = write(tmp_path, b"x = 1\n")
+    (tmp_path / "draftline").mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for rules, goes in (("[]", True), (f'["!{tmp_path}"]', False), (f'["!*", "{tmp_path}"]', True)):
+        (tmp_path / "draftline" / "config.toml").write_text(f'{SERVER}mode = "local_first"\nsend = {rules}')
+        assert request_at(read_position(f"{path}:1:1")).remote is goes

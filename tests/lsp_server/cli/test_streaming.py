@@ -61,6 +61,14 @@ async def test_a_pipe_gets_the_line_ends_of_the_suggestion_where_files_have_othe
         assert written.getvalue() == (CRLF + GO).encode()
 
 
+async def test_a_pipe_gets_the_suggestion_in_utf_8_where_texts_have_another_encoding():
+    written = io.BytesIO()
+    with io.TextIOWrapper(written, "ascii") as file:
+        write_code(Console(file=file), "print('→ é')")
+        file.flush()
+        assert written.getvalue() == "print('→ é')".encode()
+
+
 async def test_a_terminal_gets_the_text_as_it_grows(terminal):
     assert await printed(["for i", GO[:20], GO[:22], GO], terminal) == GO
 

@@ -1,12 +1,15 @@
 """Packing deletes what killed processes, older versions and models that are gone left in the cache, but no more."""
 
+import os
 import shutil
 
 import pytest
 from filelock import FileLock
 
+from completion.errors import StorageError
 from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.packing import FORMAT, packed_target
+from completion.model.store import converted_models
 from completion.model.store.converted_models import packed_forms, packed_name
 from completion.model.transformer import has_int8_instructions
 
@@ -75,3 +78,27 @@ def test_packing_deletes_the_forms_of_models_that_are_gone(model, tiny_qwen, pac
     shutil.rmtree(model)
     load_packed(tiny_qwen[0], packed)
     assert folders(packed) == set(packed_forms(tiny_qwen[0], packed))
+
+
+def test_packing_deletes_what_was_packed_from_the_models_files_before_they_changed(model, packed):
+    load_packed(model, packed)
+    (before,) = folders(packed)
+    os.utime(model / "config.json", (0, 0))
+    load_packed(model, packed)
+    assert folders(packed) == {packed_target(model, packed, "int8")} != {before}
+
+
+def test_packing_deletes_what_a_killed_process_left_of_another_model_unless_it_is_being_packed(model, packed):
+    abandoned, held = (left(packed, f"other-01234567-{FORMAT}-{16 * digit}.partial") for digit in "12")
+    with FileLock(packed / f"{held.name.removesuffix('.partial')}.lock"):
+        load_packed(model, packed)
+    assert (abandoned.exists(), held.exists()) == (False, True)
+
+
+def test_a_process_that_holds_the_weights_without_progress_is_not_waited_for_without_end(model, packed, monkeypatch):
+    monkeypatch.setattr(converted_models, "WAIT_LIMIT_S", 0.0)
+    target = packed_target(model, packed, "int8")
+    sentences = []
+    with FileLock(packed / f"{target.name}.lock"), pytest.raises(StorageError, match="End that process"):
+        load_packed(model, packed, progress=lambda sentence, _: sentences.append(sentence))
+    assert sentences == ["Waiting for another draftline process that prepares the model"]

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
-from completion.errors import ModelDamagedError, StorageError, UnsupportedModelError
+from completion.errors import ModelDamagedError, ModelError, StorageError, UnsupportedModelError
 from completion.model.architecture import read_architecture
 from completion.model.rotary import rotary_tables
 from completion.model.store import gguf_conversion
@@ -144,3 +144,96 @@ def test_too_little_disk_space_is_an_error_before_anything_is_written(tmp_path, 
         with pytest.raises(StorageError, match="0 MB free"):
             convert(path, tmp_path / "out")
     assert not (tmp_path / "out" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "factor"),
+    [
+        ({"rope.scaling.factor": 4.0}, "linear", 4.0),
+        ({"rope.scale_linear": 4.0}, "linear", 4.0),
+        ({"rope.scaling.factor": 4.0, "rope.scaling.type": "none"}, "default", None),
+        ({"rope.scaling.type": "linear"}, "default", None),
+        ({"rope.scaling.factor": 0.0}, "default", None),
+    ],
+)
+def test_a_factor_without_a_kind_and_the_old_name_of_a_factor_turn_as_in_llama_cpp(tmp_path, fields, kind, factor):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", "llama")
+    convert(with_fields(path, {f"llama.{name}": value for name, value in fields.items()}), tmp_path / "converted")
+    found = read_architecture(tmp_path / "converted").rotary
+    assert (found.kind, found.parameters.get("factor")) == (kind, factor)
+
+
+def with_fields(path, values, *, without=(), endianess=gguf.GGUFEndian.LITTLE):
+    """Write a GGUF file again with other metadata, or with the bytes of numbers in the other order."""
+    reader, target = gguf.GGUFReader(path), path.with_name(f"other-{path.name}")
+    writer = gguf.GGUFWriter(target, reader.fields["general.architecture"].contents(), endianess=endianess)
+    for name, field in reader.fields.items():
+        if name.startswith("GGUF.") or name in {"general.architecture", *without}:
+            continue
+        writer.add_key_value(name, field.contents(), field.types[0], field.types[-1] if len(field.types) > 1 else None)
+    for name, value in values.items():
+        kinds = {float: gguf.GGUFValueType.FLOAT32, str: gguf.GGUFValueType.STRING, int: gguf.GGUFValueType.UINT16}
+        writer.add_key_value(name, value, kinds[type(value)])
+    for tensor in reader.tensors:
+        if tensor.name not in without:
+            writer.add_tensor(tensor.name, tensor.data.copy(), raw_dtype=tensor.tensor_type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return target
+
+
+def test_a_file_in_the_other_byte_order_is_refused(tmp_path):
+    path = with_fields(write_tiny_gguf(tmp_path / "tiny.gguf"), {}, endianess=gguf.GGUFEndian.BIG)
+    with pytest.raises(UnsupportedModelError, match="the other byte order"):
+        convert(path, tmp_path / "out")
+
+
+def test_one_part_of_a_divided_model_is_refused_with_how_to_join_them(tmp_path):
+    path = with_fields(write_tiny_gguf(tmp_path / "tiny.gguf"), {"split.no": 0, "split.count": 3})
+    with pytest.raises(UnsupportedModelError, match=r"one of 3 parts of a model.*llama-gguf-split --merge"):
+        convert(path, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["tokenizer.ggml.token_type", "qwen2.block_count", "blk.1.ffn_up.weight"])
+def test_a_file_that_lacks_a_field_or_a_tensor_is_refused_before_weights_are_written(tmp_path, name):
+    path = with_fields(write_tiny_gguf(tmp_path / "tiny.gguf"), {}, without=[name])
+    with pytest.raises(ModelDamagedError, match="lacks the"):
+        convert(path, tmp_path / "out")
+    assert not (tmp_path / "out" / "model.safetensors").exists()
+
+
+def test_blocks_that_cannot_be_read_are_refused_with_their_kind(tmp_path):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", quantisation="Q8_0")
+    name = b"blk.0.ffn_up.weight"
+    content = bytearray(path.read_bytes())
+    start = content.index(name) + len(name) + 4 + 2 * 8  # dimensions: their number, and two of 8 bytes
+    assert content[start : start + 4] == gguf.GGMLQuantizationType.Q8_0.to_bytes(4, "little")
+    content[start : start + 4] = gguf.GGMLQuantizationType.I8.to_bytes(4, "little")
+    path.write_bytes(content + bytes(1 << 20))
+    with pytest.raises(UnsupportedModelError, match=r"'blk\.0\.ffn_up\.weight' as I8"):
+        convert(path, tmp_path / "out")
+
+
+@pytest.mark.parametrize("altered", [b"et uXn", b"et_urn"])
+def test_tokens_and_merges_that_do_not_belong_together_are_damaged(tmp_path, altered):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf")
+    assert b"et urn" in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(b"et urn", altered))
+    with pytest.raises(ModelDamagedError, match="The vocabulary in the GGUF file is damaged"):
+        convert(path, tmp_path / "out")
+
+
+def test_metadata_that_is_no_text_is_damaged(tmp_path):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf")
+    path.write_bytes(path.read_bytes().replace(b"<|fim_middle|>", b"<|fim_middl\xff|>"))
+    with pytest.raises(ModelDamagedError, match=r"The field tokenizer\.ggml\.tokens .* is damaged"):
+        convert(path, tmp_path / "out")
+
+
+def test_a_file_that_cannot_be_read_is_an_error_with_its_path(tmp_path):
+    path = tmp_path / "folder.gguf"
+    path.mkdir()
+    with pytest.raises(ModelError, match=r"folder\.gguf cannot be read"):
+        convert(path, tmp_path / "out")

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ CONTENT = b"weights"
 GET = f"""
 from completion.errors import DraftlineError
 from completion.model.store.hub import download_folder, download_gguf
+from completion.model.store.model_store import fetch, prepare
 from completion.model.store.packaged_models import PackagedModel
 from completion.progress import silent
 
@@ -34,10 +36,12 @@ class Hub(ThreadingHTTPServer):
     """A hub on this computer with one file, which closes connections without an answer while it has none."""
 
     content = b""
+    asked = 0
 
 
 class Answer(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
+        self.server.asked += 1
         content = self.server.content
         if content:
             self.send_response(200)
@@ -93,3 +97,28 @@ def test_a_damaged_file_is_downloaded_again_once_the_named_one_is_deleted(hub, t
 def test_a_path_that_is_no_hub_id_is_an_error_with_the_path(spec):
     with pytest.raises(ModelNotFoundError, match=f"{re.escape(spec)} cannot be downloaded"):
         prepare(spec)
+
+
+def test_a_model_that_was_downloaded_is_taken_without_asking_the_hub(hub, tmp_path, tiny_qwen2):
+    folder = in_cache(tmp_path, tiny_qwen2)
+    hub.asked = 0
+    assert got(hub, tmp_path, "prepare('owner/model').folder") == str(folder)
+    assert hub.asked == 0
+    (folder / "tokenizer.json").unlink()
+    assert "cannot be downloaded" in got(hub, tmp_path, "prepare('owner/model').folder")
+    assert hub.asked > 0
+
+
+def test_getting_a_model_looks_for_newer_files(hub, tmp_path, tiny_qwen2):
+    in_cache(tmp_path, tiny_qwen2)
+    hub.asked = 0
+    got(hub, tmp_path, "fetch('owner/model', silent)")
+    assert hub.asked > 0
+
+
+def in_cache(tmp_path, model):
+    """Put a model's folder where the hub's library keeps what it has downloaded."""
+    own = tmp_path / "hub" / "models--owner--model"
+    (own / "refs").mkdir(parents=True)
+    (own / "refs" / "main").write_text(40 * "a")
+    return shutil.copytree(model, own / "snapshots" / (40 * "a")).resolve()

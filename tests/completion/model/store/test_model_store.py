@@ -1,8 +1,11 @@
 """Models are found, checked and converted once, and every failure has a plain error message."""
 
 import base64
+import errno
 import hashlib
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -295,3 +298,58 @@ def test_verify_names_an_altered_file(tmp_path):
     content[-1] ^= 1
     (prepared.folder / "model.safetensors").write_bytes(content)
     assert model_list.verify("mine") == ["model.safetensors"]
+
+
+def test_a_changed_file_replaces_what_was_made_of_it_before_and_nothing_of_other_files(tmp_path, cache):
+    path, other = (write_tiny_gguf(tmp_path / f"{name}.gguf") for name in ("mine", "other"))
+    first, kept = prepare(str(path)), prepare(str(other))
+    packed = cache / "packed" / f"{converted_models.packed_name(first.folder)}5-{16 * '0'}"
+    packed.mkdir(parents=True)
+    path.write_bytes(path.read_bytes() + b"\0")
+    second = prepare(str(path))
+    assert {folder for folder in (cache / "models").iterdir() if folder.is_dir()} == {second.folder, kept.folder}
+    assert not packed.exists()
+
+
+def test_an_unfinished_conversion_of_a_killed_process_is_deleted_by_the_next_start_with_another_model(tmp_path, cache):
+    path = write_tiny_gguf(tmp_path / "mine.gguf")
+    prepare(str(path))
+    abandoned, going_on = cache / "models" / "large-0123.partial", cache / "models" / "other-4567.partial"
+    for folder in (abandoned, going_on):
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(b"half")
+    with converted_models.lock_held(cache / "models" / "other-4567", silent, expected_bytes=0):
+        prepare(str(path))
+    assert (abandoned.exists(), going_on.exists()) == (False, True)
+
+
+def test_a_file_with_the_longest_name_that_a_file_may_have_is_converted(tmp_path):
+    assert prepare(str(write_tiny_gguf(tmp_path / "m.gguf").rename(tmp_path / f"{83 * '模'}.gguf"))).folder.is_dir()
+
+
+def test_a_file_of_another_kind_is_an_error_that_does_not_say_that_it_is_missing(tmp_path):
+    path = tmp_path / "sha256-0123"
+    path.write_bytes(b"GGUF")
+    with pytest.raises(ModelNotFoundError, match=r"sha256-0123 is no \.gguf file"):
+        prepare(str(path))
+
+
+def test_a_divided_model_that_lacks_a_part_is_an_error_that_names_it(tiny_qwen2, tmp_path):
+    folder = shutil.copytree(tiny_qwen2, tmp_path / "divided")
+    parts = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+    (folder / "model.safetensors").rename(folder / parts[0])
+    index = {"weight_map": {"model.norm.weight": parts[0], "lm_head.weight": parts[1]}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ModelNotFoundError, match=f"lacks {parts[1]};"):
+        prepare(str(folder))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other locks")
+def test_a_disk_without_locks_is_a_storage_error_that_says_so(tmp_path, monkeypatch):
+    def flock(_file, _operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    path = write_tiny_gguf(tmp_path / "mine.gguf")
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(StorageError, match=r"has no locks for files \(No locks available\).*DRAFTLINE_CACHE_DIR"):
+        prepare(str(path))
