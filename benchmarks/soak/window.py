@@ -47,7 +47,7 @@ class Window:
     async def open(
         cls, environment: Mapping[str, str], folders: list[Path], settings: Mapping[str, Any], chance: random.Random
     ) -> Self:
-        """A window whose engine is ready."""
+        """Return a window whose engine is ready."""
         server = ServerProcess({"debounceMs": 0, "quietMs": 0, "gate": "off", **settings})
         async with AsyncExitStack() as stack:
             await server.start(environment)
