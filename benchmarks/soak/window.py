@@ -95,7 +95,7 @@ class Window:
         return process is None or not process.is_running()
 
     def _document(self) -> _Document:
-        """One that is open, or a new one; the oldest is closed where too many are open."""
+        """Return one that is open, or a new one; the oldest is closed where too many are open."""
         if self._open and self._chance.random() < 0.8:
             return self._chance.choice(self._open)
         path = self._chance.choice(sorted(self._chance.choice(self._folders).glob("*.py")))

@@ -39,9 +39,9 @@ _MAX_GLOBS = 1000
 _EVERYTHING = IgnoreRules(b"*", max_globs=1)
 
 
-def may_hold_secrets(path: Path, *, is_folder: bool = False) -> bool:
-    """Return whether the path of a file or folder suggests that it holds secrets, or the path that a link leads to."""
-    return _names_secret({path, real_path(path)}, is_folder=is_folder)
+def may_hold_secrets(path: Path) -> bool:
+    """Return whether the path of a file suggests that it holds secrets, or the path that a link leads to."""
+    return _names_secret({path, real_path(path)}, is_folder=False)
 
 
 def is_noise(path: str, *, is_folder: bool = False) -> bool:
