@@ -101,7 +101,7 @@ def adaptive() -> Callable[[float, float], float]:
 
 def main() -> None:
     """Compare the adaptive wait with the fixed wait for each typist and latency."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    argparse.ArgumentParser(prog="python -m benchmarks.debounce", description=__doc__).parse_args()
     table = Table(title=f"fixed wait of {1000 * CONFIGURED_S:.0f} ms → adaptive, {KEYS} keys")
     for column in ("typist", "latency ms", "requests", "answered", "time to the answer ms"):
         table.add_column(column, justify="left" if column == "typist" else "right")

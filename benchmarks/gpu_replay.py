@@ -130,7 +130,11 @@ def in_shape(loaded: LoadedModel, size: str) -> tuple[LoadedModel, Callable[[], 
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu_replay",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("model", nargs="?", default="default", help="name, folder or .gguf file (default: %(default)s)")
     parser.add_argument("--backend", choices=BACKENDS, default="auto")
     parser.add_argument(

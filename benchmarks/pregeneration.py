@@ -124,7 +124,11 @@ async def run(options: argparse.Namespace) -> None:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.pregeneration",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--sessions", type=int, default=16, help="number of files to type in (default: %(default)s)")
     parser.add_argument(

@@ -138,7 +138,7 @@ async def measure(options: argparse.Namespace) -> dict[str, float | bool]:
 
 def main() -> None:
     """Print a table, then one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.startup", description=__doc__)
     parser.add_argument("--runs", type=int, default=10, help="number of server starts (default: %(default)s)")
     parser.add_argument("--engine-runs", type=int, default=3, help="number of engine starts (default: %(default)s)")
     parser.add_argument(

@@ -194,7 +194,11 @@ def _ratio(without: float | None, whole: float | None) -> float | None:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.typing_ablation",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--sessions", type=int, default=24, help="number of files to type in (default: %(default)s)")
     parser.add_argument(

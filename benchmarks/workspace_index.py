@@ -199,7 +199,7 @@ def latency_ratio(model: str, files: dict[str, str]) -> float:
 
 def main() -> None:
     """Print a table, then one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.workspace_index", description=__doc__)
     parser.add_argument("--tokens", type=int, default=1_000_000, help="size of the workspace (default: %(default)s)")
     parser.add_argument(
         "--folder", type=Path, default=Path(sysconfig.get_paths()["purelib"]), help="folder of the source"

@@ -63,7 +63,7 @@ _SENTENCES = {
     EmptyReason.TYPING: "The user typed on before `show_after_ms`.",
     EmptyReason.NOT_OPEN: "The editor has not opened this document in the language server.",
     EmptyReason.OUTDATED: "The document changed after the request.",
-    EmptyReason.TOO_LARGE: "The document is larger than max_file_mb.",
+    EmptyReason.TOO_LARGE: "The document is larger than `max_file_mb`.",
     EmptyReason.LINE_TOO_LONG: "The line is longer than 10,000 characters.",
     EmptyReason.BINARY: "The document is binary.",
     EmptyReason.NOT_UTF8: "The document is not valid UTF-8.",

@@ -35,6 +35,12 @@ def camel_case(name: str) -> str:
     return re.sub(r"_(\w)", lambda found: found[1].upper(), name)
 
 
+def linked(description: str) -> str:
+    """Return a description in which VS Code links to the settings that it names."""
+    names = "|".join(SETTINGS)
+    return re.sub(f"`({names})`", lambda found: f"`#draftline.{camel_case(found[1])}#`", description)
+
+
 def schema(setting: Setting, order: int) -> dict[str, Any]:
     """Return a setting as VS Code declares it."""
     declared: dict[str, Any] = {"type": TYPES.get(setting.kind, "string"), "default": plain(setting.default)}
@@ -44,7 +50,7 @@ def schema(setting: Setting, order: int) -> dict[str, Any]:
         declared["enum"] = list(choices(setting.kind))
     elif setting.kind in (int, float):
         declared |= {"minimum": plain(setting.low), "maximum": plain(setting.high)}
-    return {**declared, "order": order, "scope": str(setting.scope), "markdownDescription": setting.description}
+    return {**declared, "order": order, "scope": str(setting.scope), "markdownDescription": linked(setting.description)}
 
 
 def package_json(text: str) -> str:

@@ -231,7 +231,7 @@ def run(bench: Bench, cases: Sequence[Case], single_every: int) -> None:
 
 def main() -> None:
     """Print a table, then one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.drafting", description=__doc__)
     parser.add_argument(
         "--records",
         type=int,

@@ -257,7 +257,7 @@ def measure(program: Path, rounds: int, idle_s: float) -> dict[str, Any]:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.editor_latency", description=__doc__)
     parser.add_argument("--neovim", type=Path, default=NEOVIM, help="path of the program (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=6, help="number of keys at each position (default: %(default)s)")
     parser.add_argument(

@@ -233,11 +233,13 @@ def headline(tally: Tally) -> dict[str, float]:
 
 def main() -> None:
     """Print the tables, then one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data-dir")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.edits", description=__doc__)
+    parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--model", default="default")
-    parser.add_argument("--requests", type=int, default=560)
-    parser.add_argument("--other-layout-requests", type=int, default=80)
+    parser.add_argument("--requests", type=int, default=560, help="number of requests (default: %(default)s)")
+    parser.add_argument(
+        "--other-layout-requests", type=int, default=80, help="those in each other layout (default: %(default)s)"
+    )
     options = parser.parse_args()
     loaded = load_model(options.model)
     console = Console(width=150)

@@ -175,10 +175,10 @@ def forward_figures(model: str, options: argparse.Namespace) -> dict[str, float]
 
 def main() -> None:
     """Print a table, then one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data-dir")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=12)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.engine", description=__doc__)
+    parser.add_argument("--data-dir", help="folder of the data")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each engine (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=12, help="number of timings (default: %(default)s)")
     parser.add_argument(
         "--without-llama",
         action="store_true",

@@ -12,7 +12,7 @@ SESSION_TOKENS = 2000
 
 def main() -> None:
     """Load the engine as the host does, fill a session of 2,000 tokens, and print seconds and megabytes."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.engine.host", description=__doc__)
     parser.add_argument("--model", default="default")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()

@@ -142,7 +142,7 @@ def largest(rows: Sequence[Mapping[str, float | bool]], key: str) -> float | Non
 
 def main() -> None:
     """Print one row a family, then JSON."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    argparse.ArgumentParser(prog="python -m benchmarks.families", description=__doc__).parse_args()
     found: dict[str, dict[str, float | bool]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["DRAFTLINE_CACHE_DIR"] = str(Path(scratch) / "cache")

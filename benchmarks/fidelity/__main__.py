@@ -180,8 +180,8 @@ def _single_steps(model: CausalModel, past: Tokens, ids: Tokens) -> npt.NDArray[
 
 def main() -> None:
     """Print a table, then one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data-dir")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fidelity", description=__doc__)
+    parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument(
         "--windows", type=int, default=4, help="number of files of each language (default: %(default)s)"
     )

@@ -181,7 +181,7 @@ def generate_times(
 
 def options() -> argparse.Namespace:
     """Return what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument(
         "--layers", type=int, default=2, help="number of layers of the 0.5B shape without a GPU (default: %(default)s)"
     )

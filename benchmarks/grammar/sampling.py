@@ -33,12 +33,12 @@ def logits_after(text: tuple[int, ...]) -> FloatArray:
     return np.asarray(rng.normal(0, 1.5, len(TOKENS)), dtype=np.float32)
 
 
-def total_variation(seed: int, draws: int = DRAWS) -> float:
+def total_variation(seed: int) -> float:
     """Return half the sum of |drawn share − probability| over all texts of `LENGTH` tokens."""
     exact = enumerate_texts()
-    drawn = Counter(draw_text(seed + number) for number in range(draws))
+    drawn = Counter(draw_text(seed + number) for number in range(DRAWS))
     texts = set(exact) | set(drawn)
-    return round(0.5 * sum(abs(drawn[text] / draws - exact.get(text, 0.0)) for text in texts), 4)
+    return round(0.5 * sum(abs(drawn[text] / DRAWS - exact.get(text, 0.0)) for text in texts), 4)
 
 
 def enumerate_texts() -> dict[tuple[int, ...], float]:

@@ -107,7 +107,7 @@ def summary(results: Sequence[Result]) -> dict[str, float | None]:
 
 def main() -> None:
     """Print a line for each record, then one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.instruct", description=__doc__)
     parser.add_argument("--records", type=int, default=60, help="number of records (default: %(default)s)")
     parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--model", default="default")

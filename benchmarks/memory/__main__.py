@@ -156,10 +156,12 @@ def print_table(stages: Mapping[str, tuple[int, int]], peak: int, llama: int | N
 
 def main() -> None:
     """Print a table, then one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data-dir")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.memory", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--model", default="default")
-    parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("--requests", type=int, default=2000, help="number of requests (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--without-llama", action="store_true", help="skip llama-server, which has the default model")
     options = parser.parse_args()

@@ -211,7 +211,7 @@ def _case(number: int, scaffold: Scaffold, kind: str, carrier: str, place: str, 
 
 
 def _escaped(words: str, form: str) -> str:
-    """The words as they can stand in a literal or a comment of this form."""
+    """Return the words as they can stand in a literal or a comment of this form."""
     if '"{0}"' in form and not form.endswith('"#;'):
         return re.sub(r'(["\\])', r"\\\1", words)
     return words.replace("*/", "* /") if form.startswith("/*") else words

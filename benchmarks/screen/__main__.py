@@ -46,16 +46,18 @@ def report(found: Mapping[str, Seen]) -> dict[str, Any]:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.screen", description=__doc__)
     parser.add_argument("--editor", choices=EDITORS, default="vscode", help="default: %(default)s")
+    parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--sessions", type=int, default=12, help="number of sessions (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="seed of choice and pauses (default: %(default)s)")
     parser.add_argument("--watch", type=Path, nargs="*", default=[], help="files to type and to print key by key")
     chosen = parser.parse_args()
     texts = [(str(path), path.read_text(encoding="utf-8")) for path in chosen.watch]
     own = [Script(path, "", path, "", (Passage(0, 0, text),), len(text)) for path, text in texts]
+    scripts = own or sessions_of(chosen.sessions, chosen.seed, chosen.data_dir)
     found: dict[str, Seen] = {}
-    for script, states in EDITORS[chosen.editor](own or sessions_of(chosen.sessions, chosen.seed), chosen.seed):
+    for script, states in EDITORS[chosen.editor](scripts, chosen.seed):
         found[script.id] = seen(states)
         print(f"{script.id}: {found[script.id].keys} keys", flush=True)
         if own:

@@ -17,9 +17,9 @@ LAST_S = 1.5
 """Time in which the screen is read after the last key, in seconds."""
 
 
-def sessions_of(count: int, seed: int) -> list[Script]:
+def sessions_of(count: int, seed: int, data_dir: str | None) -> list[Script]:
     """Return sessions that begin with an insertion that is long enough."""
-    found = release_scripts(read_records("open_release_replay.jsonl.gz"), CHARACTERS)
+    found = release_scripts(read_records("open_release_replay.jsonl.gz", data_dir), CHARACTERS)
     inserting = [
         one for one in found if not one.passages[0].deleted and len(one.passages[0].typed.strip()) >= FEWEST_CHARACTERS
     ]

@@ -1,4 +1,7 @@
-"""`python -m benchmarks.soak`: prints a table and one line of JSON; `--keys 2000` takes a few minutes."""
+"""`python -m benchmarks.soak`: memory, latency and what stays behind in a compressed working week; see `week`.
+
+It prints a table with a row for each day, then one JSON object. `--keys 2000` takes a few minutes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, metavar="SVG", help="draw memory over time into this file")
     options = parser.parse_args()
     if options.plot is not None and find_spec("matplotlib") is None:
-        raise SystemExit("--plot needs matplotlib: pip install 'draftline[bench]'")
+        raise SystemExit("--plot needs matplotlib: pip install '.[bench]'")
     settings = {"model": options.model, "backend": options.backend, "maxTokens": 32, "suggestions": 1}
     with private_folders() as environment, tempfile.TemporaryDirectory() as folder:
         worker = Worker(

@@ -15,7 +15,7 @@ _MB = 1e6
 
 
 def headline(week: Week) -> dict[str, float | int | None]:
-    """The figures of the last line: growth and latency compare hours in which the same keys were typed."""
+    """Return the figures of the last line: growth and latency compare hours in which the same keys were typed."""
     repeated = [hour for hour in range(HOURS) if is_repeated(hour)]
     middle, last = min(hour for hour in repeated if hour >= HOURS // 2), repeated[-1]
     resident = {
@@ -34,7 +34,7 @@ def headline(week: Week) -> dict[str, float | int | None]:
 
 
 def print_table(week: Week) -> None:
-    """A row for each day."""
+    """Print a row for each day."""
     table = Table("day", "keys", "answers", "p50 ms", "p95 ms", "engine MB", "servers MB", title="A working week")
     for day in range(DAYS):
         hours = slice(day * HOURS // DAYS, (day + 1) * HOURS // DAYS)

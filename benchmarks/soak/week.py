@@ -47,7 +47,7 @@ class Sample:
 
 
 def is_repeated(hour: int) -> bool:
-    """Whether the keys of an hour are those of the first one."""
+    """Return whether the keys of an hour are those of the first one."""
     return hour % _BLOCK == 0
 
 

@@ -47,7 +47,7 @@ class Window:
     async def open(
         cls, environment: Mapping[str, str], folders: list[Path], settings: Mapping[str, Any], chance: random.Random
     ) -> Self:
-        """A window whose engine is ready."""
+        """Return a window whose engine is ready."""
         server = ServerProcess({"debounceMs": 0, "quietMs": 0, "gate": "off", **settings})
         async with AsyncExitStack() as stack:
             await server.start(environment)
@@ -95,7 +95,7 @@ class Window:
         return process is None or not process.is_running()
 
     def _document(self) -> _Document:
-        """One that is open, or a new one; the oldest is closed where too many are open."""
+        """Return one that is open, or a new one; the oldest is closed where too many are open."""
         if self._open and self._chance.random() < 0.8:
             return self._chance.choice(self._open)
         path = self._chance.choice(sorted(self._chance.choice(self._folders).glob("*.py")))

@@ -103,7 +103,7 @@ class Bench:
             yield {"id": task.id, "row": row, "prompt_ms": round(prompt_ms, 2)} | _joined(repeats, task)
 
     def _learned(self) -> list[npt.NDArray[Any]]:
-        """A copy of what the drafters learned; the questions name no workspace."""
+        """Return a copy of what the drafters learned; the questions name no workspace."""
         return [array.copy() for array in self._memory()]
 
     def _learn(self, learned: list[npt.NDArray[Any]]) -> None:

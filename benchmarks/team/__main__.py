@@ -181,10 +181,14 @@ async def run(options: argparse.Namespace) -> None:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.team", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--model", default="default", help="model of our host, whose tokenizer all servers have")
-    parser.add_argument("--typists", type=int, nargs="+", default=[1, 4, 8, 16, 32], metavar="N")
+    parser.add_argument(
+        "--typists", type=int, nargs="+", default=[1, 4, 8, 16, 32], metavar="N", help="sizes of the rooms"
+    )
     parser.add_argument(
         "--seconds", type=float, default=60, help="time after which no session starts and no request counts"
     )

@@ -115,7 +115,9 @@ async def run(options: argparse.Namespace) -> None:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.typing", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "--data", type=Path, metavar="FILE", help="file of other replays: JSON lines with before and after"
     )
@@ -130,7 +132,9 @@ def main() -> None:
     parser.add_argument(
         "--others", type=int, default=2, help="number of other rows in each session, in turn (default: %(default)s)"
     )
-    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="ROW", help=", ".join(ROWS))
+    parser.add_argument(
+        "--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="ROW", help=", ".join(map(repr, ROWS))
+    )
     parser.add_argument(
         "--before", type=Path, metavar="CHECKOUT", help="folder of an older version, which types the same sessions"
     )

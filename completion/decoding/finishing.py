@@ -66,7 +66,7 @@ class Finisher:
     def visible_part(self, stable: str, shown: str) -> str:
         """Return the part of an unfinished text that adds no syntax error to the document.
 
-        Unless the user asked for it, it may open what the text closes later: the first line of a block is there long
+        Unless the request is manual, it may open what the text closes later: the first line of a block is there long
         before the last.
 
         Args:

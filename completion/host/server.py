@@ -110,7 +110,7 @@ class HostServer:
         await ending
 
     async def _end_streams(self) -> None:
-        """When the host stops, end leases and running requests, which would keep their connections open."""
+        """End leases and running requests when the host stops: they would keep their connections open."""
         await self._stopped.wait()
         self._state.stopping()
         await asyncio.to_thread(self._worker.stop, _STOP_TIMEOUT_S)

@@ -269,7 +269,7 @@ def _record(digest: str, gpu: Gpu) -> Path:
 
 
 def _machine(gpu: Gpu, plan: GpuPlan) -> dict[str, object]:
-    """What a trial's outcome depends on, besides the model."""
+    """Return what a trial's outcome depends on, besides the model."""
     try:
         torch = version_of("torch")
     except PackageNotFoundError:

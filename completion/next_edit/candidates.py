@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from completion.edits import Diagnostic, LineEdit
+from completion.edits import MAX_LINE_CHARACTERS, Diagnostic, LineEdit
 from completion.next_edit.analogy import analogies, forget_lines, punctuation
 from completion.next_edit.rewrites import Rewrite, RewriteKind, Token, apply, is_word, line_pairs, rewrites, tokenise
 
@@ -17,7 +17,6 @@ MAX_EDITS = 6
 REPORTED = "reported"
 """Kind of a candidate that takes away a word which a diagnostic of its line names."""
 _MAX_HUNK_LINES = 12  # of an edit that teaches rewrites
-_MAX_LINE = 300  # characters of a line; a longer one is data
 _MAX_OCCURRENCES = 16  # of a rule in the document; one that matches more often is not about the edit
 _MAX_NAMES = 40  # the same for one name that becomes another
 _CHECKED_LINES = 1_000  # lines of a document between two checks of the cancellation
@@ -99,7 +98,7 @@ def candidates(
     """
     first = max(0, len(edits) - MAX_EDITS)
     edited = {number for edit in edits[first:] for number in range(edit.line, edit.line + len(edit.new))}
-    free = [number for number, line in enumerate(lines) if number not in edited and len(line) <= _MAX_LINE]
+    free = [number for number, line in enumerate(lines) if number not in edited and len(line) <= MAX_LINE_CHARACTERS]
     found: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Candidate] = {}
     for candidate in (
         *_rewritten(lines, edits, first, free, check),

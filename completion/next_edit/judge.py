@@ -90,16 +90,14 @@ class Judge:
         new, old = ("".join(f"{line}\n" for line in (*text, *below)) for text in (candidate.new, candidate.old))
         return Question(prompt, tuple(self._tokenizer.encode(new or "\n")), tuple(self._tokenizer.encode(old)))
 
-    def judge(
-        self, question: Question, session: KVSession, cancel: CancelToken, cache: CacheMode = CacheMode.PIE
-    ) -> Judgement:
+    def judge(self, question: Question, session: KVSession, cancel: CancelToken) -> Judgement:
         """Score both texts as one tree; the session has the prompt afterwards.
 
         Raises:
             CancelledError: Soon after `cancel`.
             PromptTooLongError: The prompt does not fit the session.
         """
-        session.prepare(question.prompt, cache, cancel)
+        session.prepare(question.prompt, CacheMode.PIE, cancel)
         shared = _shared(question.new, question.old)
         tokens = [question.prompt.tokens[-1], *question.new[:-1], *question.old[shared:-1]]
         parents = np.arange(-1, len(tokens) - 1, dtype=np.int32)

@@ -38,7 +38,7 @@ _ANNOUNCED = {
 def endings(text: str, context: Context) -> tuple[str, ...]:
     """Return texts of which one completes the document after `text`, if that is right so far; the likeliest first.
 
-    If the user asked for the suggestion, it must be complete but for what the user has left open.
+    In a manual request it must be complete but for what the user has left open.
     """
     if context.language == "python":
         return python_endings(text, context, still_to_close(text, context))

@@ -4,8 +4,8 @@ What the user has opened and not closed yet stays open. What a line opens itself
 belongs to the suggestion with the lines that close it if those are few (`completion.postprocess.first_line`). Otherwise
 the text alone is a syntax error in the document, although it is what the user wants next. In both cases the text is
 checked together with the shortest text that would close what is open. It is kept if the document then has no new syntax
-error; otherwise it is cut. If the user asked for the suggestion, only a likely line may open something; of any other
-suggestion, the client shows as much as is likely.
+error; otherwise it is cut. In a manual request, only a likely line may open something; of an automatic suggestion, the
+client shows as much as is likely.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LINE_ENDS = frozenset({StopReason.LINE_END, StopReason.MAX_LINES})
 def closing_texts(suggestion: Suggestion, reason: StopReason, context: Context) -> tuple[str, ...]:
     """Return short texts of which one would close what is open after a finished text.
 
-    What the user has opened may stay open. What the text itself opens may not if the user asked for it and it is not a
+    What the user has opened may stay open. What the text itself opens may not in a manual request, unless it is a
     complete and likely line; then nothing is returned.
     """
     text = suggestion.text

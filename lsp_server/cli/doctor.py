@@ -62,7 +62,7 @@ def _reason(asked: str | None, users: str) -> str:
         return "It is the one of --model."
     if users != DEFAULTS.model:
         return f"The setting `model` of {user_file()} names it."
-    return "It is the default, because size alone did not make suggestions better: docs/models.md."
+    return "It is the default, because the larger one makes you wait three times as long: docs/models.md."
 
 
 async def _engine_checks(options: EngineOptions, console: Console) -> tuple[list[Check], Mapping[str, Any] | None]:

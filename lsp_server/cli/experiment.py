@@ -12,7 +12,7 @@ from completion.errors import ConfigurationError
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register `experiment`."""
     parser = subparsers.add_parser("experiment", help="compare two values of a setting in your own work")
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(action=type(subparsers), dest="action", metavar="ACTION", required=True)
     start = actions.add_parser("start", help="alternate between two values of a setting, in every editor")
     start.add_argument("name", metavar="NAME", help="name of the experiment in the report")
     start.add_argument("setting", metavar="SETTING=A,B", help="for example mode=line,block or debounce_ms=40,120")

@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from completion.errors import ConfigurationError, DraftlineError
 from completion.version import version
@@ -24,6 +25,15 @@ _COMMANDS = {
     "telemetry": "lsp_server.cli.telemetry",
 }
 _INTERRUPTED = 130  # 128 + SIGINT, as in shells
+
+
+class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: SLF001 - it has no other name
+    """Shows what a command does in its own help as well as in the list of commands."""
+
+    def add_parser(self, name: str, **options: Any) -> Any:  # noqa: ANN401 - those of the overridden method
+        """Return the parser of a command."""
+        sentence = options["help"]
+        return super().add_parser(name, description=f"{sentence[0].upper()}{sentence[1:]}.", **options)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +66,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     shown = f"draftline {version()}" if "--version" in arguments else ""  # its import would delay every command
     parser.add_argument("--version", action="version", version=shown, help="show the installed version and exit")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(action=_Commands, dest="command", metavar="COMMAND", required=True)
     command = arguments[0] if arguments else ""
     for name in [command] if command in _COMMANDS else _COMMANDS:
         import_module(_COMMANDS[name]).add_parser(subparsers)

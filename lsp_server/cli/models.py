@@ -22,12 +22,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register `models` and its subcommands."""
     parser = subparsers.add_parser("models", help="list, get, verify and remove models")
     parser.set_defaults(execute=execute)
-    commands = parser.add_subparsers(dest="models_command", metavar="COMMAND")
+    commands = parser.add_subparsers(action=type(subparsers), dest="models_command", metavar="COMMAND")
     commands.add_parser("list", help="list the models and their state (the default)")
     get = commands.add_parser("get", help="download and convert a model; after an interruption, go on with the rest")
-    get.add_argument("model", nargs="?", default="default", help="a name, a folder, a .gguf file or a hub id")
+    get.add_argument(
+        "model", nargs="?", default="default", help="a name, a folder, a .gguf file or a hub id (default: %(default)s)"
+    )
     verify = commands.add_parser("verify", help="check a converted model against its checksums")
-    verify.add_argument("model", nargs="?", default="default", help="a name from the list")
+    verify.add_argument("model", nargs="?", default="default", help="a name from the list (default: %(default)s)")
     remove = commands.add_parser("remove", help="delete a model's conversion and what `get` downloaded of it")
     remove.add_argument("model", help="a name from the list")
 

@@ -58,7 +58,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=float,
         default=_SESSION_SHARE,
         metavar="SHARE",
-        help="share of the free memory that cached documents may take, and workspaces again (default: %(default)s)",
+        help="share of the free memory for cached documents, and as much for workspaces (default: %(default)s)",
     )
     parser.add_argument(
         "--idle-minutes", type=float, default=0, metavar="N", help="exit after N minutes without clients; 0: never"

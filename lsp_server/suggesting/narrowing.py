@@ -96,7 +96,7 @@ def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
 
 
 def opens_pair(left: Remainder, now: Situation) -> bool:
-    """Return whether a text goes on in a new line between a bracket and its closer, which stays behind its end.
+    """Return whether a text goes on in a new line between a bracket and its closer, which stays after its end.
 
     There a typed line end is better: the editor moves the closer to a line of its own.
     """

@@ -89,7 +89,7 @@ def differences(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -
 
 def main() -> int:
     """Return 0 if no result differs."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.arm", description=__doc__)
     parser.add_argument("--cpu", action="append", choices=PROCESSORS, help="emulated processor (default: all)")
     processors, wrong = parser.parse_args().cpu or list(PROCESSORS), []
     disable_progress_bar()

@@ -215,7 +215,7 @@ class CountedEngine:
 
     @contextmanager
     def _serving(self, document: str, *text: str) -> Iterator[None]:
-        """The version is the same for every cursor in the same text."""
+        """Note that a document is served; its version is the same for every cursor in the same text."""
         key = _digest(lasting_key(document))
         with self._fatal.serving(key, _digest(*text)):
             yield

@@ -24,7 +24,8 @@ local commands = {
   snooze = function(minutes)
     local number = tonumber(minutes)
     if minutes and not number then
-      error(("draftline: `%s` is not a number of minutes"):format(minutes), 0)
+      vim.notify(("draftline: `%s` is not a number of minutes"):format(minutes), vim.log.levels.ERROR)
+      return
     end
     require("draftline.quiet").snooze(number)
   end,

@@ -183,3 +183,16 @@ def test_the_command_reports_the_status_and_unknown_subcommands(open_neovim):
     assert neovim.request("nvim_exec2", "Draftline status", {"output": True})["output"].startswith("draftline: ")
     with pytest.raises(NeovimError, match="no `:Draftline nonsense`; use one of automatic, disable, edit, enable"):
         neovim.command("Draftline nonsense")
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("snooze soon", "draftline: `soon` is not a number of minutes"),
+        ("snoze", "draftline: there is no `:Draftline snoze`; use one of automatic, "),
+    ],
+)
+def test_a_mistyped_command_is_a_sentence_without_a_traceback(open_neovim, command, sentence):
+    neovim = open_neovim("vim.notify = function(text) notified = text end")
+    neovim.lua(f"vim.cmd.Draftline({{ args = vim.split('{command}', ' ') }})")
+    assert neovim.lua("return notified").startswith(sentence)

@@ -218,6 +218,16 @@ def test_the_demos_table_has_each_position_on_one_line_of_a_terminal_of_80_colum
     assert all(f" {example.position} " in printed.partition("Timings")[2] for example in examples())
 
 
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [("forget", "End the engines and delete all learned"), ("models get", "Download and convert a model")],
+)
+def test_the_help_of_a_command_says_what_it_does(command, sentence, capsys):
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    assert sentence in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_version_is_that_of_the_installed_package(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["--version"])

@@ -332,15 +332,22 @@ async def test_a_dismissal_a_closed_document_and_a_moved_cursor_cancel_it(pass_t
 TEXT = st.text("ab()\n ", max_size=6)
 
 
-@given(before=TEXT, after=TEXT, shown=TEXT.filter(bool), now_before=TEXT, now_after=TEXT)
+ANOTHER = st.none() | TEXT
+
+
+@given(TEXT, TEXT, TEXT.filter(bool), TEXT, st.text(")", max_size=2), ANOTHER, ANOTHER)
 def test_only_the_accepted_text_with_what_was_typed_after_it_and_closers_gets_it(
-    before, after, shown, now_before, now_after
+    before, after, shown, typed, closers, another_before, another_after
 ):
     start = Situation(before, after).with_accepted(Remainder(0, shown, 0))
-    typed = typed_since(start, Situation(now_before, now_after))
-    if typed is not None:
-        assert now_before == before + shown + typed
+    now_before = before + shown + typed if another_before is None else another_before
+    now_after = closers + after if another_after is None else another_after
+    found = typed_since(start, Situation(now_before, now_after))
+    if found is not None:
+        assert now_before == before + shown + found
         assert now_after.lstrip(")") == after.lstrip(")")
+    if (now_before, now_after) == (before + shown + typed, after):
+        assert found == typed
 
 
 async def test_after_any_other_edit_its_text_is_never_shown(pass_time):

@@ -56,8 +56,8 @@ function M.configuration()
       ["draftline/partialEdit"] = function(_, params)
         require("draftline.selection").on_partial(params)
       end,
-      ["draftline/status"] = function(_, params, context)
-        require("draftline.status").update(params, context.client_id)
+      ["draftline/status"] = function(_, params)
+        require("draftline.status").update(params)
       end,
       ["window/showMessageRequest"] = function(_, params)
         return require("draftline.question").ask(params)
