@@ -12,7 +12,8 @@ _EDITOR = (
     "You edit source code. Apply the instruction to the code, keep everything else as it is, and answer with the whole "
     "edited code only."
 )
-_FENCE = re.compile(r"`{3,}")
+_TILDES = re.compile(r"~{3,}")
+_WITH_CODE_BLOCKS = frozenset({"markdown", "mdx"})  # languages whose texts get code blocks
 
 
 def instruct_request(
@@ -50,15 +51,20 @@ def instruct_request(
 
 def edit_request(code: str, instruction: str, language: str) -> CompletionRequest:
     """Return the request for an edited code. The reply is the code and a closing fence; see `edited_code`."""
-    fence = fence_of(code)
+    fence = fence_of(code, language)
     asked = f"{fence}{language}\n{code}\n{fence}\n\nInstruction: {instruction}"
     talk = Message("system", _EDITOR), Message("user", asked)
     return instruct_request(talk, start=f"{fence}{language}\n", last_line=fence)
 
 
-def fence_of(code: str) -> str:
-    """Return backquotes that do not occur in the code, at least three."""
-    return "`" * max((len(run) + 1 for run in _FENCE.findall(code)), default=3)
+def fence_of(code: str, language: str) -> str:
+    """Return a fence that the edited code will hardly contain: three backquotes, or tildes where it has code blocks.
+
+    Around a code block, models close a longer run of backquotes with three, or take those of the block for the end.
+    """
+    if "```" not in code and language not in _WITH_CODE_BLOCKS:
+        return "```"
+    return "~" * max((len(run) + 1 for run in _TILDES.findall(code)), default=3)
 
 
 def edited_code(reply: str, fence: str) -> tuple[str, bool]:

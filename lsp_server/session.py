@@ -19,7 +19,7 @@ from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Place
 from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_start
-from lsp_server.editing.next_edits import PAUSE_S, NextEditor, is_wanted
+from lsp_server.editing.next_edits import NextEditor, is_wanted
 from lsp_server.editing.selection_edit import SelectionEditor
 from lsp_server.empty_reason import LASTING_SENTENCES, EmptyReason
 from lsp_server.engine.consent import Consent, answers_path
@@ -173,8 +173,8 @@ class Session:
         settings, _ = self._settings.of(query.uri)
         if document is None or not is_wanted(query, document, settings.next_edit, self.policy):
             return {"edits": []}
-        path, pause_s = self._builder.path_of(document), 0.0 if query.invoked else PAUSE_S
-        edits = await self.next_editor.edits(document, path, self.documents.encoding, pause_s)
+        path, encoding = self._builder.path_of(document), self.documents.encoding
+        edits = await self.next_editor.edits(document, path, encoding, invoked=query.invoked)
         return {"edits": [edit.message() for edit in edits]}
 
     def switch(self, wanted: Switch) -> str:

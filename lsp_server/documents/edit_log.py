@@ -20,6 +20,9 @@ MAX_HUNKS = 16
 """Maximum number of hunks that a log keeps; more than are shown, because edits can undo or join hunks."""
 MAX_HUNK_CHARACTERS = 4_000
 """Maximum number of characters of a hunk, before or after it; a larger one is a paste, a move or generated code."""
+MAX_HUNK_LINES = 120
+"""Maximum number of lines of a hunk, before or after it: about those of so much code. A change costs as much time as
+its hunk has lines, and one key at 10,000 cursors is as many changes."""
 
 
 @dataclass(slots=True)
@@ -66,7 +69,7 @@ class EditLog:
         self._hunks = [other for other in self._hunks if other not in touched]
         for other in self._hunks:
             other.first += added if other.first > start else 0
-        if max(len(hunk.old), hunk.count) > MAX_HUNK_CHARACTERS:  # too large, however short its lines are
+        if max(len(hunk.old), hunk.count) > MAX_HUNK_LINES:
             return
         made = hunk.edit(lines)
         old, new = made.old, made.new

@@ -1,4 +1,4 @@
-"""Next edits: finds them for a document, names them for the client, and remembers which ones the user refused."""
+"""Next edits: finds them for a document, names them for the client, and remembers which the user refused or undid."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 from uuid import uuid4
 
@@ -20,12 +21,20 @@ from lsp_server.settings.table import NextEditMode
 from lsp_server.suggesting.request_policy import RequestPolicy
 
 MAX_REFUSED = 1_000
-"""Maximum number of refused edits that are remembered, and of edits that a client may still name."""
+"""Maximum number of refused and of accepted edits that are remembered, and of edits that a client may still name."""
 
 PAUSE_S = 0.03
 """Time to wait for a further key, in seconds: what it would outdate at once is not even begun."""
 
 Find = Callable[[NextEditRequest], Awaitable[NextEdits]]
+_Name = tuple[str, str]  # URI of the document, and fingerprint of the edit
+
+
+class _Refusal(Enum):
+    """How the user refused an edit."""
+
+    REFUSED = auto()
+    UNDONE = auto()  # applied, then undone
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +76,23 @@ class NextEditor:
 
     def __init__(self, find: Find) -> None:
         self._find = find
-        self._refused: OrderedDict[tuple[str, str], None] = OrderedDict()
-        self._offered: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._refused: OrderedDict[_Name, _Refusal] = OrderedDict()
+        self._offered: OrderedDict[str, tuple[_Name, NextEdit]] = OrderedDict()
+        self._accepted: OrderedDict[_Name, NextEdit] = OrderedDict()
 
     async def edits(
-        self, document: Document, path: str, encoding: PositionEncoding, pause_s: float = 0.0
+        self, document: Document, path: str, encoding: PositionEncoding, *, invoked: bool = True
     ) -> list[OfferedEdit]:
         """Return the edits to propose for the document as it is now; none if it changes meanwhile.
 
-        The engine is asked after `pause_s` seconds.
+        An automatic request waits `PAUSE_S` for a further key. Only a manual one finds edits that the user has undone.
         """
         version = document.version
-        await asyncio.sleep(pause_s)
+        await asyncio.sleep(0.0 if invoked else PAUSE_S)
         if document.version != version or not (made := document.edits.edits(document.lines)):
             return []
-        refused = tuple(name for uri, name in self._refused if uri == document.uri)
+        self._note_undone(document)
+        hidden = (name for name in self._refused if name[0] == document.uri and self._hides(name, invoked=invoked))
         found = await self._find(
             NextEditRequest(
                 document.lines.without_ends(),
@@ -90,28 +101,43 @@ class NextEditor:
                 path,
                 document.uri,
                 document.diagnostics,
-                refused,
+                tuple(fingerprint for _, fingerprint in hidden),
             )
         )
         if document.version != version:
             return []
         offered = []
         for edit in found.edits:
-            key = document.uri, edit.fingerprint
-            if _fits(document, edit) and key not in self._refused:  # it may have been refused meanwhile
+            name = document.uri, edit.fingerprint
+            if _fits(document, edit) and not self._hides(name, invoked=invoked):  # it may have been refused meanwhile
                 offered.append(_offer(document, edit, encoding))
-                _remember(self._offered, offered[-1].id, key)
+                _remember(self._offered, offered[-1].id, (name, edit))
         return offered
 
     def refuse(self, id_: str) -> None:
         """Never propose the edit again. An unknown id has no effect."""
-        key = self._offered.pop(id_, None)
-        if key is not None:
-            _remember(self._refused, key, None)
+        if id_ in self._offered:
+            name, _ = self._offered.pop(id_)
+            _remember(self._refused, name, _Refusal.REFUSED)
 
     def accept(self, id_: str) -> None:
-        """Forget an edit that the client applied."""
-        self._offered.pop(id_, None)
+        """Note that the client has applied the edit. An unknown id has no effect."""
+        if id_ in self._offered:
+            name, edit = self._offered.pop(id_)
+            self._refused.pop(name, None)
+            _remember(self._accepted, name, edit)
+
+    def _note_undone(self, document: Document) -> None:
+        """Note which of the accepted edits of a document were undone: their lines have the text from before them."""
+        for name, edit in list(self._accepted.items()):
+            if name[0] == document.uri and _is_undone(document, edit):
+                del self._accepted[name]
+                _remember(self._refused, name, _Refusal.UNDONE)
+
+    def _hides(self, name: _Name, *, invoked: bool) -> bool:
+        """Return whether a request does not find an edit."""
+        refusal = self._refused.get(name)
+        return refusal is not None and not (invoked and refusal is _Refusal.UNDONE)
 
 
 def is_wanted(query: EditQuery, document: Document, mode: NextEditMode, policy: RequestPolicy) -> bool:
@@ -124,10 +150,18 @@ def is_wanted(query: EditQuery, document: Document, mode: NextEditMode, policy: 
 
 def _fits(document: Document, edit: NextEdit) -> bool:
     """Return whether the document has the text that the edit names, where it names it."""
-    return edit.old == tuple(
-        document.lines.line(number)
-        for number in range(edit.line, min(edit.line + len(edit.old), document.lines.end.line + 1))
-    )
+    return _has(document, edit.line, edit.old)
+
+
+def _is_undone(document: Document, edit: NextEdit) -> bool:
+    """Return whether the document has the text from before an edit that was applied, which may keep that text."""
+    keeps = len(edit.new) > len(edit.old) and _has(document, edit.line, edit.new)
+    return _fits(document, edit) and not keeps
+
+
+def _has(document: Document, first: int, lines: tuple[str, ...]) -> bool:
+    end = min(first + len(lines), document.lines.end.line + 1)
+    return lines == tuple(document.lines.line(number) for number in range(first, end))
 
 
 def _offer(document: Document, edit: NextEdit, encoding: PositionEncoding) -> OfferedEdit:

@@ -109,7 +109,7 @@ class SelectionEditor:
     ) -> EditOutcome:
         selection = Selection.of(document.lines.between(*range_), document.line_end)
         request = self._build_request(document, selection.code, wanted.instruction)
-        fence, code, is_whole, stop = fence_of(selection.code), "", False, None
+        fence, code, is_whole, stop = fence_of(selection.code, document.language), "", False, None
         async with aclosing(source.complete(request)) as events:
             async for event in events:
                 if document.version != wanted.version:

@@ -138,11 +138,33 @@ def test_an_edit_ends_with_its_closing_fence(text, end):
     assert StopRules(instruct_request(TALK), cursor_context(request)).text_end(text) is None
 
 
-def test_the_fence_is_longer_than_those_in_the_code():
-    code = 'text = """\n```\nx\n````\n"""'
-    assert fence_of(code) == "`" * 5
-    assert fence_of(CODE) == "```"
-    assert edit_request(code, "shorten it", "python").prefix == "`````python\n"
+BLOCK = "# Usage\n\n```bash\npip install x\n```"
+
+
+@pytest.mark.parametrize(
+    ("code", "language", "fence"),
+    [
+        (CODE, "python", "```"),
+        (f'"""{BLOCK}"""', "python", "~~~"),
+        (f"{BLOCK}\n~~~~", "python", "~~~~~"),
+        ("Run it.", "markdown", "~~~"),
+    ],
+)
+def test_the_fence_is_not_one_that_the_code_has_or_may_get(code, language, fence):
+    assert fence_of(code, language) == fence
+    request = edit_request(code, "shorten it", language)
+    assert request.prefix == f"{fence}{language}\n"
+    assert f"{fence}\n\nInstruction" in request.messages[-1].content
+
+
+@pytest.mark.real_model
+@pytest.mark.timeout(600)
+def test_the_default_model_keeps_the_end_of_a_code_block():
+    engine = Engine(load_model("default"))
+    for code in (BLOCK, BLOCK.removeprefix("# Usage\n\n"), f"{BLOCK}\n\nRun it."):
+        event = last(engine, edit_request(code, "Change the package name x to draftline.", "markdown"))
+        expected = code.replace("install x", "install draftline")
+        assert edited_code(event.suggestions[0].text, "~~~")[0] == expected
 
 
 @pytest.mark.real_model

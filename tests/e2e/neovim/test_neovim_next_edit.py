@@ -55,6 +55,9 @@ def test_tab_goes_through_the_other_uses_and_one_undo_takes_one_back(renamed):
     renamed.type("u")
     renamed.wait_for_lua("vim.fn.getline(13):match('jsonlib')", "undone edit")
     assert sum("jsonlib" in line for line in renamed.lines()) == 1
+    wait_for_none(renamed)
+    renamed.command("Draftline next_edit")
+    wait_for_edit(renamed, 13)
 
 
 def test_a_refused_edit_never_comes_back(renamed):

@@ -104,7 +104,9 @@ def test_hunks_move_with_the_lines_above_them_and_are_continued_there():
 
 
 @pytest.mark.parametrize(
-    "text", ["x" * 301, "pasted\n" * 600, "\n" * 3, "    "], ids=["long line", "paste", "blank lines", "indentation"]
+    "text",
+    ["x" * 301, "pasted\n" * 600, "x\n" * 200, "\n" * 3, "    "],
+    ids=["long line", "paste", "many short lines", "blank lines", "indentation"],
 )
 def test_data_pastes_and_formatting_are_left_out(text):
     editor = Editor()

@@ -90,6 +90,54 @@ def test_the_engine_is_told_what_was_refused_in_this_document_so_that_it_finds_t
     assert "zstd" not in asked[1].refused[0]
 
 
+def test_an_applied_edit_that_is_undone_comes_back_on_request_only():
+    document = Document("file:///a.py", "python", 1, TextLines(TEXT))
+
+    async def find(request: NextEditRequest) -> NextEdits:
+        found = likely_by_rules(request).edits
+        return NextEdits(tuple(edit for edit in found if edit.fingerprint not in request.refused))
+
+    def proposed(*, invoked: bool = False) -> list[OfferedEdit]:
+        return asyncio.run(editor.edits(document, "a.py", UTF16, invoked=invoked))
+
+    def replace(span: types.Range, text: str) -> None:
+        document.apply([types.TextDocumentContentChangePartial(span, text)], document.version + 1, UTF16)
+
+    change(document, 0, 7, 11, "zstandard")
+    editor = NextEditor(find)
+    first, *others = proposed()
+    replace(first.range, first.new)
+    editor.accept(first.id)
+    left = [edit.old for edit in others]
+    assert [edit.old for edit in proposed()] == left
+    change(document, first.range.start.line, 0, len(first.new), first.old)
+    assert [edit.old for edit in proposed()] == left
+    change(document, 1, 0, 0, "\n")
+    assert [edit.old for edit in proposed()] == left, "also after its line has moved"
+    again, *_ = proposed(invoked=True)
+    assert again.old == first.old
+    replace(again.range, again.new)
+    editor.accept(again.id)
+    assert [edit.old for edit in proposed()] == left
+
+
+def test_an_applied_insertion_does_not_count_as_undone_and_is_proposed_at_other_places():
+    document = Document("file:///a.py", "python", 1, TextLines("run(a, b)\n\nrun(a, b)\n\nrun(a, b)\n"))
+
+    async def find(request: NextEditRequest) -> NextEdits:
+        lines = [n for n, line in enumerate(request.lines) if line == "run(a, b)" and request.lines[n + 1] == ""]
+        edits = (NextEdit(line, ("run(a, b)",), ("run(a, b)", "log(a, b)"), 1.0) for line in lines)
+        return NextEdits(tuple(edit for edit in edits if edit.fingerprint not in request.refused))
+
+    change(document, 0, 9, 9, "\nlog(a, b)")
+    editor = NextEditor(find)
+    for line in (3, 6):
+        first, *_ = asyncio.run(editor.edits(document, "a.py", UTF16, invoked=False))
+        assert first.range.start.line == line
+        document.apply([types.TextDocumentContentChangePartial(first.range, first.new)], document.version + 1, UTF16)
+        editor.accept(first.id)
+
+
 def test_the_engine_is_not_asked_if_a_key_follows_at_once():
     document, asked = Document("file:///a.py", "python", 1, TextLines(TEXT)), []
 
@@ -98,7 +146,7 @@ def test_the_engine_is_not_asked_if_a_key_follows_at_once():
         return likely_by_rules(request)
 
     async def type_on():
-        finding = asyncio.ensure_future(NextEditor(find).edits(document, "a.py", UTF16, pause_s=0.01))
+        finding = asyncio.ensure_future(NextEditor(find).edits(document, "a.py", UTF16, invoked=False))
         await asyncio.sleep(0)
         change(document, 2, 0, 0, "y")
         return await finding
