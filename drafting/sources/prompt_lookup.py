@@ -22,6 +22,9 @@ MAX_OCCURRENCES = 24
 RANKS = 4
 """Number of different continuations that a lookup keeps."""
 
+SPARE_SLOTS = 256
+"""Number of further tokens that fit before the memory of an index grows."""
+
 LENGTH_CLASSES = 9
 """Number of classes of match lengths; see `length_class`."""
 AGREEMENTS = 4
@@ -61,14 +64,9 @@ def continuations_scratch() -> Continuations:
 class PromptLookup:
     """Index of the tokens of one request, in order; each new token is added once."""
 
-    def __init__(self, tokens: IntArray, room: int = 256) -> None:
-        """Index a prompt.
-
-        Args:
-            tokens: The prompt, with GAP where no match may cross.
-            room: Number of further tokens that fit before the memory grows.
-        """
-        self.arrays = empty_arrays(len(tokens) + room, len(ORDERS))
+    def __init__(self, tokens: IntArray) -> None:
+        """Index a prompt, which has GAP where no match may cross."""
+        self.arrays = empty_arrays(len(tokens) + SPARE_SLOTS, len(ORDERS))
         self._count = 0
         self.observe(tokens)
 

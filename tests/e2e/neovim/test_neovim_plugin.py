@@ -185,6 +185,13 @@ def test_the_command_reports_the_status_and_unknown_subcommands(open_neovim):
         neovim.command("Draftline nonsense")
 
 
+def test_the_health_check_works_for_a_server_that_runs_already(open_neovim):
+    connects = 'vim.lsp.config("draftline", { cmd = vim.lsp.rpc.connect("127.0.0.1", 9) })'
+    neovim = open_neovim(f'{connects}\nvim.lsp.enable("draftline")')
+    neovim.command("checkhealth draftline")
+    assert "connects to a running server" in "\n".join(neovim.lines())
+
+
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [

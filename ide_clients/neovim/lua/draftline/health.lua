@@ -25,7 +25,10 @@ end
 
 local function check_command()
   vim.health.start("Language server")
-  local command = vim.lsp.config.draftline.cmd --[[@as string[] ]]
+  local command = vim.lsp.config.draftline.cmd
+  if type(command) ~= "table" then -- `vim.lsp.rpc.connect`
+    return vim.health.ok("`cmd` is a function, which connects to a running server")
+  end
   local shown = table.concat(command, " ")
   if vim.fn.executable(command[1]) == 0 then
     return vim.health.error(("`%s` is not an executable program"):format(command[1]), {
