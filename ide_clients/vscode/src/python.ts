@@ -95,6 +95,7 @@ export class PythonFinder {
     const options = { location: vscode.ProgressLocation.Notification, title: "draftline", cancellable: true };
     try {
       return await vscode.window.withProgress(options, async (progress, token) => {
+        const source = setting("installFrom") || (await this.ownVersion());
         const cwd = await this.workingFolder();
         const abort = new AbortController();
         token.onCancellationRequested(() => { abort.abort(); });
@@ -103,7 +104,6 @@ export class PythonFinder {
         await run(base, moduleArguments("venv", this.environment), { cwd, signal: abort.signal });
         progress.report({ message: "installing draftline and its model; this takes some minutes" });
         const python = programOf(this.environment);
-        const source = setting("installFrom") || (await this.ownVersion());
         const words = moduleArguments("pip", "install", "--disable-pip-version-check", "--upgrade", source);
         const { stdout } = await run(python, words, { cwd, signal: abort.signal, maxBuffer: 64 * 1024 * 1024 });
         this.log.info(stdout);
@@ -127,10 +127,13 @@ export class PythonFinder {
     return (await readdir(this.bundle)).find((name) => name.endsWith(".whl"));
   }
 
-  /** Return what pip installs: the wheel in this extension, or the latest version if it was built without one. */
+  /** Return what pip installs: the wheel in this extension. Its name alone could be anybody's package in an index. */
   private async ownVersion(): Promise<string> {
     const wheel = await this.wheel();
-    return `${wheel === undefined ? "draftline" : join(this.bundle, wheel)}[default-model]`;
+    if (wheel === undefined) {
+      throw new Error("this extension was built without draftline; set “draftline.installFrom” to its folder or wheel");
+    }
+    return `${join(this.bundle, wheel)}[default-model]`;
   }
 
   private async basePython(cwd: string): Promise<string> {
