@@ -110,12 +110,21 @@ class Connection:
                 data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
                 method = "GET" if body is None else "POST"
                 connection.request(method, self._base + path, data, headers)
-                with connection.getresponse() as reply:
+                with self._begun(connection, cancel) as reply:
                     if reply.status != _OK:
                         raise self._refusal(reply, path)
                     yield reply
         finally:
             connection.close()
+
+    def _begun(self, connection: http.client.HTTPConnection, cancel: CancelToken) -> http.client.HTTPResponse:
+        """Return the reply to the request that was sent, once it begins."""
+        try:
+            return connection.getresponse()
+        except ConnectionError as error:
+            if self._context is None and not cancel.cancelled:
+                raise self._halved("If it wants https, correct the engine's url.") from error
+            raise
 
     def _authorization(self) -> dict[str, str]:
         """Return the header with the token. It is read for each request, because its user may replace it meanwhile.
@@ -200,8 +209,9 @@ class Connection:
     def _unreadable(self) -> RemoteServerError:
         return RemoteServerError(f"The reply of {self.shown} cannot be read. Is it the kind of server in the settings?")
 
-    def _halved(self) -> RemoteInterruptedError:
-        return RemoteInterruptedError(f"The server at {self.shown} ended in the middle of its reply. Try again.")
+    def _halved(self, advice: str = "") -> RemoteInterruptedError:
+        sentence = f"The server at {self.shown} ended in the middle of its reply. Try again."
+        return RemoteInterruptedError(f"{sentence} {advice}".rstrip())
 
 
 def _context(address: RemoteAddress) -> ssl.SSLContext:

@@ -208,7 +208,8 @@ class EngineClient:
             if self._options.remote.is_host:
                 where = self._options.remote.shown()
                 raise EngineUnavailableError(
-                    f"No engine answers at {where}. Start one there: draftline serve --tcp HOST:PORT"
+                    f"No engine answers at {where}. Start one there: draftline serve --tcp HOST:PORT. Its url starts "
+                    "with https if it has a --tls-certificate, else with http."
                 )
             if retry_s == _FIRST_RETRY_S:
                 self._note(EngineStatus("starting", sentence="Starting the engine."))

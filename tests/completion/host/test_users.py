@@ -173,6 +173,16 @@ async def test_the_client_of_an_editor_trusts_a_host_by_its_ca_file_and_says_whe
         await EngineClient(EngineOptions(remote=RemoteAddress("http://gpu.example", "draftline"))).connect()
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_url_with_the_wrong_scheme_says_which_one_is_right(start_host, tmp_path, scheme):
+    host = settings(tls=tls_context(CERTIFICATE, None)) if scheme == "http" else settings()
+    await start_host(PacedEngine(), host)
+    client = EngineClient(options_of(host.tcp, tmp_path, ADA, scheme))
+    with pytest.raises(EngineUnavailableError, match="https if it has a --tls-certificate, else with http"):
+        await client.connect()
+    await client.close()
+
+
 def test_a_file_that_is_no_certificate_is_an_error_that_names_it(tmp_path):
     certificate = tmp_path / "cert.pem"
     certificate.write_text("no certificate")

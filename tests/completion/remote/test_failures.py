@@ -99,6 +99,11 @@ def test_an_unknown_certificate_and_the_known_one(tls_server, tiny_gguf):
     assert last(RemoteEngine(model), REQUEST).suggestions[0].text
 
 
+def test_http_to_a_server_that_wants_https(tls_server, tiny_gguf):
+    with pytest.raises(RemoteInterruptedError, match=r"Try again. If it wants https, correct the engine's url."):
+        connect(RemoteAddress(tls_server.url.replace("https", "http")), tiny_gguf)
+
+
 def test_a_cancel_closes_an_encrypted_connection(tls_server, tiny_gguf):
     engine = RemoteEngine(connect(RemoteAddress(tls_server.url, ca_file=str(CERTIFICATE)), tiny_gguf))
     cancel, waits = CancelToken(), threading.Event()
