@@ -18,7 +18,7 @@ from lsp_server.messages import EditMessage
 from lsp_server.suggesting.generation import CompletionSource
 from lsp_server.suggesting.request_policy import RequestPolicy
 
-TOO_LONG = "The edited text does not fit the model's context. Select fewer lines."
+TOO_LONG = "The edited text does not fit the model's context. Select fewer lines, or ask for less."
 ENGINE_ENDED = "The engine ended before the edit was complete. Try again."
 _BLANKS = " \t\n"
 _INDENTATION = re.compile(r"^[ \t]*(?=\S)", re.MULTILINE)
