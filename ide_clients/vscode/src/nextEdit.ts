@@ -3,7 +3,7 @@
 
 import * as vscode from "vscode";
 import type { LanguageClient, Range } from "vscode-languageclient/node";
-import { changedText } from "./lines.js";
+import { changedText, summaryOf } from "./lines.js";
 import { setting } from "./settings.js";
 
 const STATE = "draftline.nextEdit"; // whether an edit is on the screen
@@ -246,8 +246,8 @@ function diffOf({ range, raw }: Shown): { old: vscode.Range[]; added: vscode.Dec
 /** Return a hint at the cursor for an edit that is off the screen. */
 function hintOf({ editor, range, raw }: Shown): vscode.DecorationOptions {
   const { line } = editor.selection.active;
-  const [first = ""] = raw.text.split(/\r?\n/);
-  return textAfter(editor.document.lineAt(line).range.end, `  → line ${range.start.line + 1}: ${first.trim()}`);
+  const summary = summaryOf(raw.oldText.split(/\r?\n/), raw.text.split(/\r?\n/));
+  return textAfter(editor.document.lineAt(line).range.end, `  → line ${range.start.line + 1}: ${summary}`);
 }
 
 function textAfter(position: vscode.Position, contentText: string): vscode.DecorationOptions {
