@@ -192,7 +192,7 @@ class Engine(Completer):
         plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)
         grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)
-        replaced = replaced_lines(planned.history if planned.deleted_here else "", context)
+        replaced = replaced_lines(planned.history if planned.deleted_here else "", context, self._parsing)
         return LocalTask(
             self._tokenizer, planned, context, prompt, grammar, record, self.passes, session, self._drafters, replaced
         )

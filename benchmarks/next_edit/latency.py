@@ -22,7 +22,7 @@ from benchmarks.next_edit.replay import Change, session
 from lsp_server.messages import NEXT_EDIT
 
 PAUSE_S = 0.1
-"""Pause after a key after which both plugins request the next edit, in seconds."""
+"""Pause after a change after which Neovim's plugin requests the next edit, in seconds."""
 WARM_UP_FILES = 2
 """Number of first files whose times do not count."""
 _AFTER_S = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1)  # time from a request for an edit to the next key
@@ -79,7 +79,7 @@ class Window:
 async def times(records: Sequence[Mapping[str, Any]], model: str, threads: int) -> dict[str, float | None]:
     """Return the median times by name, None where there are too few.
 
-    `p50_ms` is the time from the last key of a change to an edit, the pause of the plugins included. `key_overhead_ms`
+    `p50_ms` is the time from the last key of a change to an edit, the plugin's pause included. `key_overhead_ms`
     is the median difference between completions one key later, with a next edit being found and without;
     `key_overhead_p95_ms` is its 95th percentile.
     """

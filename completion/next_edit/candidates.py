@@ -127,7 +127,7 @@ def _rules(edits: Sequence[LineEdit], first: int, check: Callable[[], None]) -> 
         if not edit.old or not edit.new or max(len(edit.old), len(edit.new)) > _MAX_HUNK_LINES:
             continue
         check()
-        for line, rewrite in _taught(edit.old, edit.new):
+        for line, rewrite in _taught(edit.old, edit.new, check):
             place = (edit.line + line, rewrite.column)
             rule = rules.setdefault((rewrite.old, rewrite.new), _Rule(rewrite, index, place))
             rule.votes.add(index)
@@ -135,11 +135,10 @@ def _rules(edits: Sequence[LineEdit], first: int, check: Callable[[], None]) -> 
 
 
 @lru_cache(maxsize=64)
-def _taught(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[tuple[int, Rewrite], ...]:
+def _taught(old: tuple[str, ...], new: tuple[str, ...], check: Callable[[], None]) -> tuple[tuple[int, Rewrite], ...]:
     """Return the rewrites that an edit teaches, each with its line within the edit. The next pause needs most again."""
-    return tuple(
-        (new.index(after), rewrite) for before, after in line_pairs(old, new) for rewrite in rewrites(before, after)
-    )
+    pairs = line_pairs(old, new, check)
+    return tuple((new.index(after), rewrite) for before, after in pairs for rewrite in rewrites(before, after))
 
 
 def forget_texts() -> None:

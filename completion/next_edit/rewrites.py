@@ -6,7 +6,7 @@ A hole matches any tokens with balanced brackets. `Optional[str]` → `str | Non
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -69,8 +69,11 @@ def is_word(text: str) -> bool:
     return _WORD.match(text) is not None
 
 
-def line_pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the old and new versions of the same lines of a hunk."""
+def line_pairs(old: Sequence[str], new: Sequence[str], check: Callable[[], None]) -> list[tuple[str, str]]:
+    """Return the old and new versions of the same lines of a hunk.
+
+    `check` is called before two lines are compared, which takes milliseconds if they are long.
+    """
     if len(old) == len(new):
         return list(zip(old, new, strict=True))
     pairs, start = [], 0
@@ -78,6 +81,7 @@ def line_pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, str]]:
         best, found = _MIN_SIMILARITY, -1
         matcher = SequenceMatcher(None, line, "", autojunk=False)
         for at in range(start, len(new)):
+            check()
             matcher.set_seq2(new[at])
             least = best if found < 0 else best + 1e-9  # of two that are as similar, the first
             if matcher.real_quick_ratio() >= least and matcher.quick_ratio() >= least and matcher.ratio() >= least:

@@ -73,8 +73,10 @@ class EditLog:
             return
         made = hunk.edit(lines)
         old, new = made.old, made.new
-        if edit.removed.strip():
-            hunk.gone = LineEdit(0, old, ()).hunk() if _is_deleted("\n".join(old), "\n".join(new)) else ""
+        if not _is_deleted("\n".join(old), "\n".join(new)):  # or what was deleted is back
+            hunk.gone = ""
+        elif edit.removed.strip():
+            hunk.gone = LineEdit(0, old, ()).hunk()
         if old != new and max(len("\n".join(side)) for side in (old, new)) <= MAX_HUNK_CHARACTERS:
             self._hunks = [*self._hunks, hunk][-MAX_HUNKS:]
 

@@ -18,8 +18,9 @@ from lsp_server.messages import EditMessage
 from lsp_server.suggesting.generation import CompletionSource
 from lsp_server.suggesting.request_policy import RequestPolicy
 
-TOO_LONG = "The edited text does not fit the model's context. Select fewer lines."
+TOO_LONG = "The edited text does not fit the model's context. Select fewer lines, or ask for less."
 ENGINE_ENDED = "The engine ended before the edit was complete. Try again."
+_BLANKS = " \t\n"
 _INDENTATION = re.compile(r"^[ \t]*(?=\S)", re.MULTILINE)
 
 
@@ -38,28 +39,38 @@ class Selection:
     Attributes:
         code: The lines without the indentation that all of them share and without the last line end; lines end at \n.
         indentation: That indentation.
-        last: The last line end, "" if the selection has none.
+        above: Blank lines before the code, which a model would leave out.
+        below: The last line end, "" if the selection has none, and the blank lines after it.
         line_end: The selection's line end, the document's if it has none.
     """
 
     code: str
     indentation: str
-    last: str
+    above: str
+    below: str
     line_end: str
 
     @classmethod
     def of(cls, text: str, line_end: str = "\n") -> Selection:
-        """Return the selection with a text, in a document with a line end."""
+        """Return the selection with a text, in a document with a line end.
+
+        Of a text that is all blank, only the last line end is taken off.
+        """
         plain = re.sub(r"\r\n?", "\n", text)
-        code = plain.removesuffix("\n")
+        first, last = len(plain) - len(plain.lstrip(_BLANKS)), len(plain.rstrip(_BLANKS))
+        start = plain.rfind("\n", 0, first) + 1 if last else 0
+        end = plain.find("\n", last) if last else len(plain.removesuffix("\n"))
+        end = len(plain) if end < 0 else end
+        code = plain[start:end]
         shared = os.path.commonprefix(_INDENTATION.findall(code))  # noqa: RUF071 -- characters are meant, not folders
         if "\n" in text:
             line_end = "\r\n" if "\r\n" in text else "\n"
-        return cls(re.sub(f"(?m)^{shared}", "", code), shared, plain[len(code) :], line_end)
+        return cls(re.sub(f"(?m)^{shared}", "", code), shared, plain[:start], plain[end:], line_end)
 
-    def restored(self, code: str) -> str:
-        """Return an edited code with what was taken off."""
-        return _INDENTATION.sub(lambda found: self.indentation + found[0], code).replace("\n", self.line_end)
+    def restored(self, code: str, *, is_whole: bool = True) -> str:
+        """Return an edited code with what was taken off; what is below it only if it is whole."""
+        indented = _INDENTATION.sub(lambda found: self.indentation + found[0], code)
+        return (self.above + indented + (self.below if is_whole else "")).replace("\n", self.line_end)
 
 
 class SelectionEditor:
@@ -119,7 +130,7 @@ class SelectionEditor:
                 if is_whole or event.done:
                     break
                 if len(code) > len(before):
-                    self._on_text(wanted.id, selection.restored(code))
+                    self._on_text(wanted.id, selection.restored(code, is_whole=False))
         if is_whole or stop is StopReason.STOP_TOKEN:
-            return EditOutcome(selection.restored(code + selection.last))
+            return EditOutcome(selection.restored(code))
         return EditOutcome(reason=TOO_LONG if stop else ENGINE_ENDED)

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changedLines, changedText, linesBeside, linesOf } from "./lines.js";
+import { changedLines, changedText, linesBeside, linesOf, summaryOf } from "./lines.js";
 
 const CASES: [string, string, number, number, string[]][] = [
   ["a b c", "a x c", 1, 1, ["x"]],
@@ -38,4 +38,11 @@ test("each row has a line beside it, and the last row all further lines", () => 
   assert.deepEqual(linesBeside(["a", "b", "  c"], 2), ["a", "b ⏎ c"]);
   assert.deepEqual(linesBeside(["a", "", "b"], 3), ["a", "", "b"]);
   assert.deepEqual(linesBeside(["a"], 3), ["a", ""]);
+});
+
+test("the summary of an edit is the first line that it writes, or that it deletes one", () => {
+  assert.equal(summaryOf(["  return a"], ["  return b"]), "return b");
+  assert.equal(summaryOf(["run()"], ["run()", "  log()"]), "log()");
+  assert.equal(summaryOf(["run()"], ["log()", "run()"]), "log()");
+  assert.equal(summaryOf(["  run()", ""], [""]), "delete run()");
 });

@@ -32,6 +32,12 @@ export function linesBeside(lines: readonly string[], rows: number): string[] {
   return [...trimmed.slice(0, rows - 1), trimmed.slice(rows - 1).join(" ⏎ ")];
 }
 
+/** Return what an edit does, in a few words: the first line that it writes, or that it deletes a line. */
+export function summaryOf(before: readonly string[], after: readonly string[]): string {
+  const { start, added: [first = ""] } = changedLines(before, after);
+  return first.trim() || `delete ${(before[start] ?? "").trim()}`;
+}
+
 /** Return where a line differs from its new version, and the new text there. Words stay whole. */
 export function changedText(before: string, after: string): { start: number; end: number; text: string } {
   const changed = changedLines(before.split(""), after.split(""));

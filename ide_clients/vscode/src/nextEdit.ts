@@ -3,15 +3,17 @@
 
 import * as vscode from "vscode";
 import type { LanguageClient, Range } from "vscode-languageclient/node";
-import { changedText } from "./lines.js";
+import { changedText, summaryOf } from "./lines.js";
 import { setting } from "./settings.js";
 
 const STATE = "draftline.nextEdit"; // whether an edit is on the screen
 const METHOD = "draftline/nextEdit";
 const DIAGNOSTICS = "draftline/diagnostics";
 const [MAX_DIAGNOSTICS, MAX_MESSAGE] = [64, 300]; // what the server reads of them
-// After a key or a diagnostic that may not be the last one, and after an edit, which is followed by a completion.
+// After a diagnostic that may not be the last one, and after an edit, which is followed by a completion.
 const PAUSE_MS = 100;
+// After a key. With less, half of a name appears in other lines between two keys; what has appeared once does not again.
+const TYPING_PAUSE_MS = 500;
 const GHOST = new vscode.ThemeColor("editorGhostText.foreground");
 
 /** An edit as the server sends it: for one version of a document, and for the text that it names. */
@@ -150,9 +152,9 @@ export class NextEdits implements vscode.Disposable {
   }
 
   /** Request the next edit after a pause: a completion that comes after a request for next edits would end it. */
-  private soon(): void {
+  private soon(pauseMs = PAUSE_MS): void {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => { void this.request(vscode.InlineCompletionTriggerKind.Automatic); }, PAUSE_MS);
+    this.timer = setTimeout(() => { void this.request(vscode.InlineCompletionTriggerKind.Automatic); }, pauseMs);
   }
 
   private async show(shown: Shown): Promise<void> {
@@ -180,7 +182,7 @@ export class NextEdits implements vscode.Disposable {
     }
     this.passed = this.shown ? nameOf(this.shown.raw) : this.passed;
     this.hide();
-    this.soon();
+    this.soon(TYPING_PAUSE_MS);
   }
 
   private onDiagnostics(uris: readonly vscode.Uri[]): void {
@@ -244,8 +246,8 @@ function diffOf({ range, raw }: Shown): { old: vscode.Range[]; added: vscode.Dec
 /** Return a hint at the cursor for an edit that is off the screen. */
 function hintOf({ editor, range, raw }: Shown): vscode.DecorationOptions {
   const { line } = editor.selection.active;
-  const [first = ""] = raw.text.split(/\r?\n/);
-  return textAfter(editor.document.lineAt(line).range.end, `  → line ${range.start.line + 1}: ${first.trim()}`);
+  const summary = summaryOf(raw.oldText.split(/\r?\n/), raw.text.split(/\r?\n/));
+  return textAfter(editor.document.lineAt(line).range.end, `  → line ${range.start.line + 1}: ${summary}`);
 }
 
 function textAfter(position: vscode.Position, contentText: string): vscode.DecorationOptions {

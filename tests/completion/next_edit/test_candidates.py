@@ -97,3 +97,12 @@ def test_a_large_document_is_searched_with_many_checks_for_a_cancellation() -> N
 
     with pytest.raises(CancelledError):
         candidates(lines, edits, cancelled)
+
+
+def test_long_lines_of_an_edit_are_compared_with_a_check_before_each_pair() -> None:
+    prose = "It reads the next lines of a text, and tells what they mean. " * 4
+    old = tuple(f"{number} {prose}" for number in range(12))
+    new = tuple(line.replace("a text", "the document") for line in old[1:])
+    checks = []
+    candidates(new, [LineEdit(0, old, new)], lambda: checks.append(1))
+    assert len(checks) > len(old)

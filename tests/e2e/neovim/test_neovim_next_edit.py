@@ -93,6 +93,18 @@ def test_an_edit_off_the_screen_is_a_hint_with_its_line(edit):
     neovim.wait_for_lua("vim.fn.line('.') == 1", "jump back")
 
 
+def test_a_deletion_off_the_screen_says_what_it_deletes(edit):
+    debug = "    print('debug', path)\n"
+    load = f"def load(path):\n{debug}    return open(path).read()\n"
+    neovim = edit(load + "\n" * 60 + f"def save(path, text):\n{debug}    open(path, 'w').write(text)\n")
+    neovim.type(":2d<CR>")
+    neovim.wait_for(lambda: "→ line 64: delete print('debug', path)" in neovim.screen.lines()[1], "hint at the cursor")
+    neovim.type("<Tab>")
+    wait_for_edit(neovim, 64)
+    neovim.type("<Tab>")
+    neovim.wait_for_lua("vim.fn.getline(64) == \"    open(path, 'w').write(text)\"", "applied deletion")
+
+
 def test_an_edit_in_a_closed_fold_is_a_hint_and_tab_opens_the_fold(edit):
     neovim = edit("import jsonlib\n" + USES)
     neovim.type(":4,6fold<CR>")

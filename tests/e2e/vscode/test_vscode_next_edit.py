@@ -20,6 +20,9 @@ CHANGING = r"""[...document.querySelectorAll('.part.editor .view-line')]
   .filter((row) => [...row.querySelectorAll('span')]
     .some((span) => /^"[^]+"$/.test(getComputedStyle(span, '::after').content)))
   .map((row) => row.textContent.replaceAll('\u00a0', ' ')).join('|')"""
+# What a MutationObserver of the lines on the screen observes.
+OBSERVED = """.observe(document.querySelector('.part.editor .view-lines'),
+  { subtree: true, childList: true, attributes: true })"""
 IMPORT = "import jsonlib\n"
 LATER = "".join(f"\nvalue_{name} = 0\n" for name in "abcdef")  # as many as the rules learn from
 
@@ -90,6 +93,8 @@ def test_tab_goes_through_the_other_uses_and_one_undo_takes_one_back(renamed):
     renamed.press("Control+z")
     renamed.wait_for_line("    return jsonlib.dumps(value)")
     assert sum("jsonlib" in line for line in renamed.lines()) == 1
+    renamed.command("Request the Next Edit")
+    wait_for_added(renamed, "fastjson")
 
 
 def test_a_refused_edit_never_comes_back(renamed):
@@ -103,6 +108,17 @@ def test_a_refused_edit_never_comes_back(renamed):
     renamed.command("Request the Next Edit")
     wait_for_added(renamed, "")
     assert [number for number, line in enumerate(renamed.lines(), 1) if "jsonlib" in line] == [5]
+
+
+def test_no_half_of_a_name_appears_elsewhere_while_it_is_typed(edit):
+    window = edit("log(old, 1)\n\n\nlog(old, 1)\n")
+    window.press("Control+Home", *["ArrowRight"] * 4, *["Shift+ArrowRight"] * 3)
+    window.page.evaluate(f"window.addedSeen = []; new MutationObserver(() => addedSeen.push({ADDED}))" + OBSERVED)
+    window.type("renamed", pause_ms=250)
+    window.press("Home")
+    wait_for_edit_of(window, "log(old, 1)")
+    wait_for_added(window, "renamed")
+    assert set(window.page.evaluate("addedSeen")) <= {"", "renamed"}
 
 
 def test_typing_elsewhere_removes_it_until_it_is_requested(renamed):

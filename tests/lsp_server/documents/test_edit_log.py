@@ -69,6 +69,20 @@ def test_only_what_was_deleted_at_the_cursor_counts_as_deleted_there():
     assert not log.has_deleted(60)
 
 
+def test_a_deletion_beside_another_edit_that_is_undone_deletes_nothing():
+    editor = Editor()
+    editor.write(5, 6, " and more")
+    editor.edit((6, 0), (7, 0), "")
+    assert editor.document.edits.has_deleted(6)
+    editor.edit((6, 0), (6, 0), "line 6\n")
+    assert editor.history(5) == ""
+    assert not editor.document.edits.has_deleted(5)
+    editor.edit((5, 0), (5, 4), "")
+    assert editor.document.edits.has_deleted(5)
+    editor.edit((5, 0), (5, 0), "line")
+    assert editor.history(5) == ""
+
+
 def test_trimmed_blanks_do_not_count_as_deleted():
     editor = Editor("x = 1\n")
     editor.write(0, 5, "\n    ")

@@ -22,6 +22,8 @@ TEXT = "class A:\n    def f(self):\n        return 1\n\n    x = 2\n"
         ("    a\n      b\n\n    c\n", "a\n  b\n\nc"),
         ("\ta\r\n\t\tb\r\n", "a\n\tb"),
         ("a\n    b", "a\n    b"),
+        ("\n\n  a\n \n  b\n \n\n", "a\n \nb"),
+        (" \r\n  a\r\n\t", "a"),
         ("\n  \n", "\n  "),
         ("", ""),
     ],
@@ -29,7 +31,7 @@ TEXT = "class A:\n    def f(self):\n        return 1\n\n    x = 2\n"
 def test_a_selection_without_its_indentation_is_restored(text, code):
     selection = Selection.of(text)
     assert selection.code == code
-    assert selection.restored(code + selection.last) == text
+    assert selection.restored(code) == text
 
 
 class Editor(ScriptedEditor):
@@ -70,6 +72,18 @@ async def test_the_text_streams_and_ends_at_the_fence_with_the_indentation_of_th
     assert await edit == EditOutcome("    def g(self):\n        return 1\n")
     assert editor.shown == [("e1", "    def g"), ("e1", "    def g(self):\n        return 1")]
     assert editor.engine.closed == [0]
+
+
+async def test_blank_lines_around_the_code_stay_though_the_model_does_not_see_them():
+    editor = Editor("def f():\n    return 1\n\n\ndef g():\n    return 2\n")
+    edit = editor.start(0, 4)
+    await settle()
+    (request,) = editor.engine.requests
+    assert "```python\ndef f():\n    return 1\n```" in request.messages[-1].content
+    await editor.reply("def h():\n    return 1")
+    await editor.reply("def h():\n    return 1\n```")
+    assert await edit == EditOutcome("def h():\n    return 1\n\n\n")
+    assert editor.shown == [("e1", "def h():\n    return 1")]
 
 
 @pytest.mark.parametrize(("first", "last"), [(2, 2), (3, 4)], ids=["nothing", "the last line"])

@@ -93,12 +93,22 @@ local function draw_lines(edit)
   end
 end
 
+-- Return what an edit does, in a few words: the first line that it writes, or that it deletes a line.
+local function summary(edit)
+  local row = 1
+  while edit.old[row] and edit.old[row] == edit.new[row] do
+    row = row + 1
+  end
+  local written = vim.trim(edit.new[row] or "")
+  return written ~= "" and written or "delete " .. vim.trim(edit.old[row] or "")
+end
+
 local function draw(edit)
   vim.api.nvim_buf_clear_namespace(edit.bufnr, namespace, 0, -1)
   local line = edit.first + 1
   local is_visible = vim.fn.line("w0") <= line and line <= vim.fn.line("w$") and vim.fn.foldclosed(line) == -1
   if not is_visible then
-    local hint = (" → line %d: %s"):format(line, vim.trim(edit.new[1]))
+    local hint = (" → line %d: %s"):format(line, summary(edit))
     mark(edit, vim.fn.line(".") - 1, 0, { virt_text = { { hint, "DraftlineEditNew" } } })
   elseif #edit.old == 1 and #edit.new == 1 then
     draw_line(edit)
