@@ -27,9 +27,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     get = commands.add_parser("get", help="download and convert a model; after an interruption, go on with the rest")
     get.add_argument("model", nargs="?", default="default", help="a name, a folder, a .gguf file or a hub id")
     verify = commands.add_parser("verify", help="check a converted model against its checksums")
-    verify.add_argument("model", nargs="?", default="default", help="a name from the list")
+    verify.add_argument("model", nargs="?", default="default", help="a name from the list, or a .gguf file")
     remove = commands.add_parser("remove", help="delete a model's conversion and what `get` downloaded of it")
-    remove.add_argument("model", help="a name from the list")
+    remove.add_argument("model", help="a name from the list, or a .gguf file")
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from completion.model.store import converted_models, fetched_packages
 from completion.model.store.converted_models import damaged_files, folder_bytes, is_complete, models_dir, read_record
 from completion.model.store.model_store import DOWNLOADED, INSTALLED, packaged_model, packaged_source
 from completion.model.store.packaged_models import PACKAGED_MODELS, PackagedModel, how_to_get, installed_parts
+from completion.paths import expanded
 from completion.progress import Progress
 
 
@@ -63,15 +64,16 @@ def verify(spec: str) -> list[str]:
 
 
 def converted_folder(spec: str) -> Path:
-    """Return the folder of a converted model, found by the model's name, the folder's, or the folder's path.
+    """Return the folder of a converted model, found by the model's name or file, or the folder's name or path.
 
     Raises:
         ModelNotFoundError: The model is not converted.
     """
-    packaged, folders = packaged_model(spec), _converted_folders()
+    packaged, folders, file = packaged_model(spec), _converted_folders(), str(expanded(spec).resolve())
     found = [folder for folder in folders if packaged and folder == packaged_source(packaged).folder]
     found += [folder for folder in folders if spec in {folder.name, str(folder)}]
     found += [folder for folder in folders if spec == _converted_status(folder).name]
+    found += [folder for folder in folders if file == _converted_status(folder).title]
     if not found:
         raise ModelNotFoundError(f"{spec!r} is not among the converted models. `draftline models` lists them.")
     return found[0]
