@@ -76,13 +76,13 @@ def host_address(model: str, backend: str, remote: Sequence[str] = ()) -> HostAd
 
 
 def normal_model(model: str) -> str:
-    """Return one spelling for each model: a path becomes absolute, a plain name stays.
+    """Return one spelling for each model: a path becomes absolute, a plain name or hub id stays.
 
-    A plain name never means a folder. The working directory is the user's project, which may contain a folder with
-    that name.
+    These never mean a folder. The working directory is the user's project, which may contain a folder with that name.
     """
     path = expanded(model)
-    is_path = len(path.parts) > 1 or model.startswith(".") or path.suffix.lower() == ".gguf"
+    is_hub_id = not path.is_absolute() and len(path.parts) == 2
+    is_path = (len(path.parts) > 1 and not is_hub_id) or model.startswith(".") or path.suffix.lower() == ".gguf"
     return str(path.resolve()) if is_path and path.exists() else model
 
 
