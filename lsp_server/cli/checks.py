@@ -257,8 +257,9 @@ def _listens(path: Path) -> bool:
     """Return whether somebody listens on a Unix socket; an engine that was killed leaves its own behind."""
     if sys.platform == "win32":
         return False
-    with socket.socket(socket.AF_UNIX) as client:
-        return client.connect_ex(os.fspath(path)) == 0
+    else:  # where mypy looks for the system
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(os.fspath(path)) == 0
 
 
 def check_editors(which: Callable[[str], str | None], first_line: Callable[[list[str]], str]) -> Check:
