@@ -66,7 +66,8 @@ def host_address(model: str, backend: str, remote: Sequence[str] = ()) -> HostAd
         PermissionsError: Another user owns the folder or can access it.
         StorageError: A folder cannot be created.
     """
-    key = hashlib.sha256("\0".join((version(), normal_model(model), backend, *remote)).encode()).hexdigest()[:12]
+    facts = "\0".join((version(), normal_model(model), backend, *remote))
+    key = hashlib.sha256(facts.encode("utf-8", "surrogatepass")).hexdigest()[:12]  # of a name that is no UTF-8, too
     folder = runtime_dir()
     check_private(folder)
     logs = state_dir() / "logs"

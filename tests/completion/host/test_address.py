@@ -32,3 +32,7 @@ def test_a_hub_id_never_means_a_folder_of_the_project(tmp_path, monkeypatch):
 def test_every_pair_of_model_and_backend_has_its_own_host(runtime):
     names = {host_address(model, backend).name for model in ("default", "other") for backend in ("auto", "fp32")}
     assert len(names) == 4
+
+
+def test_a_model_may_have_a_name_that_is_no_utf_8(runtime):
+    assert host_address("/models/mod\udce9l", "auto").name != host_address("/models/model", "auto").name
