@@ -15,7 +15,7 @@ from completion.model.store import model_list, model_store
 from completion.paths import expanded
 from completion.progress import Progress as ProgressCallback
 
-_COLOURS = {"missing": "yellow", "found": "cyan", "converted": "green", "damaged": "red"}
+_COLOURS = {"missing": "yellow", "found": "cyan", "converted": "green", "outdated": "cyan", "damaged": "red"}
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -58,8 +58,7 @@ def _list(console: Console) -> int:
         console.print(f"[bold]{escape(status.name)}[/]: {state}{size}", soft_wrap=True)
         for fact in filter(None, (status.title, status.where, status.advice)):
             console.print(f"  {escape(fact)}", soft_wrap=True)  # one line each, so that a path can be copied
-    usable = {model_list.ModelState.CONVERTED, model_list.ModelState.FOUND}
-    return 0 if any(status.state in usable for status in statuses) else 1
+    return 0 if any(status.state.is_usable for status in statuses) else 1
 
 
 def _get(console: Console, spec: str) -> int:

@@ -8,7 +8,14 @@ from pathlib import Path
 
 from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
 from completion.model.store import converted_models, fetched_packages
-from completion.model.store.converted_models import damaged_files, folder_bytes, is_complete, models_dir, read_record
+from completion.model.store.converted_models import (
+    CONVERSION_VERSION,
+    damaged_files,
+    folder_bytes,
+    is_complete,
+    models_dir,
+    read_record,
+)
 from completion.model.store.model_store import DOWNLOADED, INSTALLED, packaged_model, packaged_source
 from completion.model.store.packaged_models import PACKAGED_MODELS, PackagedModel, how_to_get, installed_parts
 from completion.paths import expanded
@@ -21,7 +28,13 @@ class ModelState(StrEnum):
     MISSING = "missing"
     FOUND = "found"  # its source is there; the first use converts it
     CONVERTED = "converted"
+    OUTDATED = "outdated"  # by another version of draftline; the next use converts it again
     DAMAGED = "damaged"
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether an engine can be started with the model."""
+        return self in {ModelState.FOUND, ModelState.CONVERTED, ModelState.OUTDATED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,4 +156,6 @@ def _converted_status(folder: Path, model: PackagedModel | None = None) -> Model
     if is_complete(folder):
         return ModelStatus(name, title, ModelState.CONVERTED, str(folder), folder_bytes(folder), "", origin)
     advice = f"converted again at its next use; or delete it: draftline models remove {folder.name}"
-    return ModelStatus(name, title, ModelState.DAMAGED, str(folder), folder_bytes(folder), advice, origin)
+    is_old = record is not None and record["conversion"] != CONVERSION_VERSION
+    state = ModelState.OUTDATED if is_old else ModelState.DAMAGED
+    return ModelStatus(name, title, state, str(folder), folder_bytes(folder), advice, origin)

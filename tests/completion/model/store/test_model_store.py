@@ -193,6 +193,9 @@ def test_a_model_from_another_conversion_version_is_converted_again(packaged):
     folder = prepare_packaged(packaged, silent).folder
     record = json.loads((folder / "source.json").read_text())
     (folder / "source.json").write_text(json.dumps(record | {"conversion": -1}))
+    status = packaged_status(packaged)
+    assert (status.state, status.state.is_usable) == (ModelState.OUTDATED, True)
+    assert "converted again at its next use" in status.advice
     prepare_packaged(packaged, silent)
     assert json.loads((folder / "source.json").read_text()) == record
 
