@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from completion.model.store import model_list, model_store
-from completion.paths import expanded
+from completion.paths import model_path
 from completion.progress import Progress as ProgressCallback
 
 _COLOURS = {"missing": "yellow", "found": "cyan", "converted": "green", "outdated": "cyan", "damaged": "red"}
@@ -75,8 +75,8 @@ def _get(console: Console, spec: str) -> int:
         raise
     console.print(f"{escape(loaded.name)} is ready. Its first start may take a minute longer, once.", soft_wrap=True)
     if spec != "default":
-        path = expanded(spec)
-        name = str(path.absolute()) if path.exists() else spec  # an editor's server runs in another folder
+        path = model_path(spec)
+        name = spec if path is None else str(path.absolute())  # an editor's server runs in another folder
         console.print(f"To use it, set in your settings: model = {name!r}", soft_wrap=True, markup=False)
     return 0
 

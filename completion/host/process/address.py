@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from completion.errors import PermissionsError
-from completion.paths import expanded, runtime_dir, state_dir, writing_to
+from completion.paths import model_path, runtime_dir, state_dir, writing_to
 from completion.version import version
 
 DEFAULT_MODEL_NAME = "default"
@@ -77,14 +77,9 @@ def host_address(model: str, backend: str, remote: Sequence[str] = ()) -> HostAd
 
 
 def normal_model(model: str) -> str:
-    """Return one spelling for each model: a path becomes absolute, a plain name or hub id stays.
-
-    These never mean a folder. The working directory is the user's project, which may contain a folder with that name.
-    """
-    path = expanded(model)
-    is_hub_id = not path.is_absolute() and len(path.parts) == 2
-    is_path = (len(path.parts) > 1 and not is_hub_id) or model.startswith(".") or path.suffix.lower() == ".gguf"
-    return str(path.resolve()) if is_path and path.exists() else model
+    """Return one spelling for each model: a path becomes absolute, a plain name or hub id stays."""
+    path = model_path(model)
+    return str(path.resolve()) if path is not None and path.exists() else model
 
 
 def check_private(path: Path) -> None:
