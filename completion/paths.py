@@ -55,6 +55,16 @@ def expanded(path: str) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111 - pathlib raises RuntimeError without such a user
 
 
+def model_path(model: str) -> Path | None:
+    """Return the path that names a model; None for a plain name and for a hub id.
+
+    These never mean a folder: the working directory may be the user's project, which may have one of that name.
+    """
+    path = expanded(model)
+    is_path = path.is_absolute() or model.startswith(".") or path.suffix.lower() == ".gguf" or len(path.parts) > 2
+    return path if is_path else None
+
+
 def module_environment() -> dict[str, str]:
     """Return an environment in which `python -P -m` finds draftline's packages, as this process does."""
     root = str(Path(__file__).parents[1])

@@ -191,7 +191,7 @@ def _read_tokenizer(path: Path) -> Tokenizer:
         ValueError: The file cannot be read.
     """
     try:
-        return Tokenizer.from_file(str(path))
+        return Tokenizer.from_str(path.read_text(encoding="utf-8"))  # a path may be no UTF-8
     except Exception as error:
         if type(error) is not Exception:  # the tokenizers library raises this class itself
             raise

@@ -20,7 +20,7 @@ from completion.edits import NextEditRequest, NextEdits
 from completion.errors import ConfigurationError, PromptTooLongError
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
-from completion.paths import expanded
+from completion.paths import model_path
 from completion.progress import Progress
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
@@ -141,8 +141,8 @@ def read_tokenizer(spec: str, progress: Progress) -> tuple[Path, CodeTokenizer]:
     Raises:
         ModelError: The files cannot be found or read.
     """
-    folder = expanded(spec)
-    if not (folder / "tokenizer.json").is_file():
+    folder = model_path(spec)
+    if folder is None or not (folder / "tokenizer.json").is_file():
         folder = prepare(spec, progress).folder
     return folder, CodeTokenizer.from_folder(folder)
 

@@ -131,8 +131,9 @@ def check_model(model: str, reason: str) -> Check:
     came_from = f", from {status.origin}" if status.origin else ""
     where = f", in {status.where}" if status.where else ""
     found = f"{status.title}: {status.state}{came_from}{where}\n{reason}"
-    is_usable = status.state in {model_list.ModelState.CONVERTED, model_list.ModelState.FOUND}
-    return Check("model", "ok" if is_usable else "fail", found, status.advice)
+    if status.state is model_list.ModelState.OUTDATED:  # what it was made from may be gone
+        return Check("model", "warn", found, status.advice)
+    return Check("model", "ok" if status.state.is_usable else "fail", found, status.advice)
 
 
 def _place(model: str) -> Path | None:
@@ -257,8 +258,9 @@ def _listens(path: Path) -> bool:
     """Return whether somebody listens on a Unix socket; an engine that was killed leaves its own behind."""
     if sys.platform == "win32":
         return False
-    with socket.socket(socket.AF_UNIX) as client:
-        return client.connect_ex(os.fspath(path)) == 0
+    else:  # where mypy looks for the system
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(os.fspath(path)) == 0
 
 
 def check_editors(which: Callable[[str], str | None], first_line: Callable[[list[str]], str]) -> Check:

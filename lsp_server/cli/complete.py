@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -88,7 +89,9 @@ async def _print_text(options: argparse.Namespace, request: CompletionRequest) -
 
     from lsp_server.cli.streaming import print_after, print_before, stream_completion
 
-    console = Console(highlight=False)
+    # Not so by FORCE_COLOR: a program that reads the suggestion from a pipe wants nothing else.
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    console = Console(highlight=False, force_terminal=is_terminal)
     async with _client(options, request) as client:
         if console.is_terminal:
             print_before(console, request.prefix, 1)

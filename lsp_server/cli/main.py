@@ -44,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser(arguments).parse_args(arguments)
     try:
         status: int = options.execute(options)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except ConfigurationError as error:
         print(f"draftline: {error}", file=sys.stderr)
         return 2
@@ -54,6 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except BrokenPipeError:  # the reader closed the pipe, as in `draftline complete ... | head`
         sys.stdout = None
+        return 1
+    except OSError as error:  # standard output is a file on a full disk
+        sys.stdout = None
+        print(f"draftline: {error}", file=sys.stderr)
         return 1
     return status
 

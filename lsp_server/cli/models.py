@@ -12,10 +12,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from completion.model.store import model_list, model_store
-from completion.paths import expanded
+from completion.paths import model_path
 from completion.progress import Progress as ProgressCallback
 
-_COLOURS = {"missing": "yellow", "found": "cyan", "converted": "green", "damaged": "red"}
+_COLOURS = {"missing": "yellow", "found": "cyan", "converted": "green", "outdated": "cyan", "damaged": "red"}
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,9 +29,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "model", nargs="?", default="default", help="a name, a folder, a .gguf file or a hub id (default: %(default)s)"
     )
     verify = commands.add_parser("verify", help="check a converted model against its checksums")
-    verify.add_argument("model", nargs="?", default="default", help="a name from the list (default: %(default)s)")
+    verify.add_argument(
+        "model", nargs="?", default="default", help="a name from the list, or a .gguf file (default: %(default)s)"
+    )
     remove = commands.add_parser("remove", help="delete a model's conversion and what `get` downloaded of it")
-    remove.add_argument("model", help="a name from the list")
+    remove.add_argument("model", help="a name from the list, or a .gguf file")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -60,8 +62,7 @@ def _list(console: Console) -> int:
         console.print(f"[bold]{escape(status.name)}[/]: {state}{size}", soft_wrap=True)
         for fact in filter(None, (status.title, status.where, status.advice)):
             console.print(f"  {escape(fact)}", soft_wrap=True)  # one line each, so that a path can be copied
-    usable = {model_list.ModelState.CONVERTED, model_list.ModelState.FOUND}
-    return 0 if any(status.state in usable for status in statuses) else 1
+    return 0 if any(status.state.is_usable for status in statuses) else 1
 
 
 def _get(console: Console, spec: str) -> int:
@@ -78,8 +79,8 @@ def _get(console: Console, spec: str) -> int:
         raise
     console.print(f"{escape(loaded.name)} is ready. Its first start may take a minute longer, once.", soft_wrap=True)
     if spec != "default":
-        path = expanded(spec)
-        name = str(path.absolute()) if path.exists() else spec  # an editor's server runs in another folder
+        path = model_path(spec)
+        name = spec if path is None else str(path.absolute())  # an editor's server runs in another folder
         console.print(f"To use it, set in your settings: model = {name!r}", soft_wrap=True, markup=False)
     return 0
 

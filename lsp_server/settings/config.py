@@ -188,7 +188,17 @@ def _checked(name: str, value: Any, source: Source, key: str) -> Any:  # noqa: A
     if isinstance(converted, int | float) and not setting.low <= converted <= setting.high:
         bounds = f"between {setting.low:g} and {setting.high:g}"
         raise ConfigurationError(f'{source.name}: "{key}" is {_shown(value)}; it must be {bounds}.')
+    if setting.folders and (wrong := [rule for rule in converted if not _names_folder(rule)]):
+        raise ConfigurationError(
+            f'{source.name}: "{key}" has {_shown(wrong[0])}; each folder must be a whole path, or "*".'
+        )
     return converted
+
+
+def _names_folder(rule: str) -> bool:
+    """Return whether a rule means the same folder wherever draftline starts."""
+    name = rule.removeprefix("!")
+    return name == "*" or name.startswith("~") or Path(name).is_absolute()
 
 
 def _shown(value: object) -> str:

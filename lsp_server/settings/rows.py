@@ -28,9 +28,11 @@ def setting(
     low: float = float("-inf"),
     high: float = float("inf"),
     scope: Scope = Scope.PROJECT,
+    folders: bool = False,
 ) -> _Value:
     """Return a dataclass field with a row of the table. `low` and `high` are inclusive, the description is Markdown."""
-    return field(default=default, metadata={"description": description, "low": low, "high": high, "scope": scope})
+    row = {"description": description, "low": low, "high": high, "scope": scope, "folders": folders}
+    return field(default=default, metadata=row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Setting:
         low: Minimum, for numbers.
         high: Maximum, for numbers.
         scope: Who may change it.
+        folders: Whether each of its strings names a folder, by its whole path, or is `*`, perhaps after `!`.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Setting:
     low: float
     high: float
     scope: Scope
+    folders: bool
 
 
 def choices(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type, a Literal or a union of both

@@ -131,8 +131,9 @@ class Settings:
     engine_send: tuple[str, ...] = setting(
         default=(),
         scope=Scope.MACHINE,
-        description="Folders whose text may go to `engine_url`; `*` is every folder, and `!` before a folder forbids "
-        "it. The longest one that contains a file counts. In other folders you are asked once.",
+        folders=True,
+        description="Folders, by their whole paths, whose text may go to `engine_url`; `*` is every folder, and `!` "
+        "before a folder forbids it. The longest one that contains a file counts. In other folders you are asked once.",
     )
     engine_model: str = setting(
         default="",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from completion.errors import PermissionsError
-from completion.paths import expanded, runtime_dir, state_dir, writing_to
+from completion.paths import model_path, runtime_dir, state_dir, writing_to
 from completion.version import version
 
 DEFAULT_MODEL_NAME = "default"
@@ -66,7 +66,8 @@ def host_address(model: str, backend: str, remote: Sequence[str] = ()) -> HostAd
         PermissionsError: Another user owns the folder or can access it.
         StorageError: A folder cannot be created.
     """
-    key = hashlib.sha256("\0".join((version(), normal_model(model), backend, *remote)).encode()).hexdigest()[:12]
+    facts = "\0".join((version(), normal_model(model), backend, *remote))
+    key = hashlib.sha256(facts.encode("utf-8", "surrogatepass")).hexdigest()[:12]  # of a name that is no UTF-8, too
     folder = runtime_dir()
     check_private(folder)
     logs = state_dir() / "logs"
@@ -76,14 +77,9 @@ def host_address(model: str, backend: str, remote: Sequence[str] = ()) -> HostAd
 
 
 def normal_model(model: str) -> str:
-    """Return one spelling for each model: a path becomes absolute, a plain name stays.
-
-    A plain name never means a folder. The working directory is the user's project, which may contain a folder with
-    that name.
-    """
-    path = expanded(model)
-    is_path = len(path.parts) > 1 or model.startswith(".") or path.suffix.lower() == ".gguf"
-    return str(path.resolve()) if is_path and path.exists() else model
+    """Return one spelling for each model: a path becomes absolute, a plain name or hub id stays."""
+    path = model_path(model)
+    return str(path.resolve()) if path is not None and path.exists() else model
 
 
 def check_private(path: Path) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import mmap
+import os
 import shutil
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -36,6 +39,8 @@ from drafting.arrays import IntArray
 logger = logging.getLogger(__name__)
 
 _READ_BYTES = 1 << 25
+UNUSED_S = 30 * 86400.0
+"""Time after which weights that no process has read are deleted when others are packed, in seconds."""
 Section = npt.NDArray[Any]
 
 
@@ -122,24 +127,28 @@ def load_packed(
     with storage_errors(cache_folder), lock_held(target, progress, expected_bytes=0):
         if target.is_dir():
             try:
-                return read_packed(target, mapped=mapped)
+                found = read_packed(target, mapped=mapped)
             except ModelDamagedError as damage:
                 logger.warning("%s They are packed again.", damage)
                 shutil.rmtree(target)
+            else:
+                with suppress(OSError):  # see `_is_unused`
+                    os.utime(_index(target))
+                return found
         pack(folder, target, form, progress)
         _delete_stale(folder, target)
         return read_packed(target, mapped=mapped)
 
 
 def _delete_stale(folder: Path, target: Path) -> None:
-    """Delete a model's packed forms of older formats and files, those of models whose folder is gone, unfinished ones.
+    """Delete a model's packed forms of older formats and files, and any that are unfinished, unused or of no folder.
 
     A form that another process holds or the system keeps (Windows, while it is mapped) stays until the next packing.
     """
     formats = packed_forms(folder, target.parent)
     for form in target.parent.glob("*/"):
         is_old = formats.get(form, FORMAT) < FORMAT or (form in formats and _is_superseded(form, folder))
-        if is_old or form.suffix == PARTIAL or _is_orphan(form):
+        if is_old or form.suffix == PARTIAL or _is_unused(form) or _is_orphan(form):
             delete_unless_held(form)
 
 
@@ -150,6 +159,14 @@ def _is_superseded(form: Path, folder: Path) -> bool:
     except ModelDamagedError:
         return False
     return files is not None and files not in {files_digest(folder, "int8"), files_digest(folder, "q4")}
+
+
+def _is_unused(form: Path) -> bool:
+    """Return whether no process has read a form for a month. Each notes that in the time of the index."""
+    try:
+        return time.time() - _index(form).stat().st_mtime > UNUSED_S
+    except OSError:
+        return False
 
 
 def _is_orphan(form: Path) -> bool:
@@ -197,7 +214,7 @@ def _header(target: Path) -> dict[str, Any]:
     Raises:
         ModelDamagedError: It is missing, or differs from what was written.
     """
-    path = target / "index.json"
+    path = _index(target)
     try:
         body = unsealed(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, UnicodeDecodeError):
@@ -206,6 +223,10 @@ def _header(target: Path) -> dict[str, Any]:
         raise _changed(path)
     header: dict[str, Any] = json.loads(body)
     return header
+
+
+def _index(form: Path) -> Path:
+    return form / "index.json"
 
 
 def _changed(path: Path) -> ModelDamagedError:

@@ -161,7 +161,7 @@ def packed_dir() -> Path:
 
 def packed_name(folder: Path) -> str:
     """Return how the names of all folders start that are packed from a model's folder; its path is part of them."""
-    place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:8]
+    place = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:8]
     return f"{folder.name[:_NAME_LENGTH]}-{place}-"
 
 

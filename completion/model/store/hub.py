@@ -37,7 +37,7 @@ def download_folder(hub_id: str, progress: Progress) -> Path:
 
     progress(f"Looking for {hub_id} on the Hugging Face hub", 0.0)
     failed = f"{hub_id} cannot be downloaded from the Hugging Face hub"
-    with _not_found(failed, "Check the name and the network, or name a local folder."):
+    with _not_found(failed, "Check the name and the network, or name a local folder by its whole path."):
         return Path(snapshot_download(hub_id, allow_patterns=_FILES))
 
 

@@ -8,9 +8,17 @@ from pathlib import Path
 
 from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
 from completion.model.store import converted_models, fetched_packages
-from completion.model.store.converted_models import damaged_files, folder_bytes, is_complete, models_dir, read_record
+from completion.model.store.converted_models import (
+    CONVERSION_VERSION,
+    damaged_files,
+    folder_bytes,
+    is_complete,
+    models_dir,
+    read_record,
+)
 from completion.model.store.model_store import DOWNLOADED, INSTALLED, packaged_model, packaged_source
 from completion.model.store.packaged_models import PACKAGED_MODELS, PackagedModel, how_to_get, installed_parts
+from completion.paths import expanded
 from completion.progress import Progress
 
 
@@ -20,7 +28,13 @@ class ModelState(StrEnum):
     MISSING = "missing"
     FOUND = "found"  # its source is there; the first use converts it
     CONVERTED = "converted"
+    OUTDATED = "outdated"  # by another version of draftline; the next use converts it again
     DAMAGED = "damaged"
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether an engine can be started with the model."""
+        return self in {ModelState.FOUND, ModelState.CONVERTED, ModelState.OUTDATED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +77,16 @@ def verify(spec: str) -> list[str]:
 
 
 def converted_folder(spec: str) -> Path:
-    """Return the folder of a converted model, found by the model's name, the folder's, or the folder's path.
+    """Return the folder of a converted model, found by the model's name or file, or the folder's name or path.
 
     Raises:
         ModelNotFoundError: The model is not converted.
     """
-    packaged, folders = packaged_model(spec), _converted_folders()
+    packaged, folders, file = packaged_model(spec), _converted_folders(), str(expanded(spec).resolve())
     found = [folder for folder in folders if packaged and folder == packaged_source(packaged).folder]
     found += [folder for folder in folders if spec in {folder.name, str(folder)}]
     found += [folder for folder in folders if spec == _converted_status(folder).name]
+    found += [folder for folder in folders if file == _converted_status(folder).title]
     if not found:
         raise ModelNotFoundError(f"{spec!r} is not among the converted models. `draftline models` lists them.")
     return found[0]
@@ -141,4 +156,6 @@ def _converted_status(folder: Path, model: PackagedModel | None = None) -> Model
     if is_complete(folder):
         return ModelStatus(name, title, ModelState.CONVERTED, str(folder), folder_bytes(folder), "", origin)
     advice = f"converted again at its next use; or delete it: draftline models remove {folder.name}"
-    return ModelStatus(name, title, ModelState.DAMAGED, str(folder), folder_bytes(folder), advice, origin)
+    is_old = record is not None and record["conversion"] != CONVERSION_VERSION
+    state = ModelState.OUTDATED if is_old else ModelState.DAMAGED
+    return ModelStatus(name, title, state, str(folder), folder_bytes(folder), advice, origin)

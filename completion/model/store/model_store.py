@@ -29,7 +29,7 @@ from completion.model.store.packaged_models import (
     join_installed,
 )
 from completion.model.weights import missing_files
-from completion.paths import cache_dir, expanded
+from completion.paths import cache_dir, expanded, model_path
 from completion.progress import Progress, silent
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -58,7 +58,8 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
     """Find a model, and convert it unless a conversion is in the cache.
 
     Args:
-        spec: "default", a packaged model's name, a folder of safetensors, a `.gguf` file, or a hub id "owner/name".
+        spec: "default", a packaged model's name, a path of a folder of safetensors or of a `.gguf` file, or a hub id
+            "owner/name". A relative path of one or two parts begins with "./", except that of a `.gguf` file.
         progress: Called with a sentence and the finished fraction.
 
     Raises:
@@ -70,8 +71,8 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
     packaged = packaged_model(spec)
     if packaged is not None:
         return prepare_packaged(packaged, progress)
-    path = expanded(spec)
-    if path.exists():
+    path = model_path(spec)
+    if path is not None and path.exists():
         return _local_folder(path) if path.is_dir() else _prepare_gguf(path, progress)
     if error := why_missing(spec):
         raise error
@@ -87,7 +88,8 @@ def why_missing(spec: str) -> ModelNotFoundError | None:
     if _HUB_ID.fullmatch(spec):
         return None
     return ModelNotFoundError(
-        f"There is no model {spec!r}. Give {_names()}, a folder of safetensors, a .gguf file, or a hub id owner/name."
+        f"There is no model {spec!r}. Give {_names()}, a folder of safetensors (./FOLDER), a .gguf file, or a "
+        "hub id owner/name."
     )
 
 
@@ -152,7 +154,7 @@ def fetch(spec: str, progress: Progress) -> None:
     """
     model = packaged_model(spec)
     if model is None:
-        if not expanded(spec).exists() and why_missing(spec) is None:
+        if model_path(spec) is None and why_missing(spec) is None:
             download_folder(spec, progress)
         return
     if is_complete(packaged_source(model).folder) or _is_installed(model):

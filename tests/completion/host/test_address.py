@@ -21,10 +21,18 @@ def test_a_path_in_the_home_of_no_user_stays_unchanged():
     assert normal_model("~no-such-user/model") == "~no-such-user/model"
 
 
-def test_a_hub_id_stays_unchanged():
+def test_a_hub_id_never_means_a_folder_of_the_project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert normal_model("owner/some-model") == "owner/some-model"
+    (tmp_path / "owner" / "some-model").mkdir(parents=True)
+    assert normal_model("owner/some-model") == "owner/some-model"
+    assert normal_model("./owner/some-model") == str(tmp_path / "owner" / "some-model")
 
 
 def test_every_pair_of_model_and_backend_has_its_own_host(runtime):
     names = {host_address(model, backend).name for model in ("default", "other") for backend in ("auto", "fp32")}
     assert len(names) == 4
+
+
+def test_a_model_may_have_a_name_that_is_no_utf_8(runtime):
+    assert host_address("/models/mod\udce9l", "auto").name != host_address("/models/model", "auto").name

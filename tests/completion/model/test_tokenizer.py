@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from completion.errors import ModelDamagedError, UnsupportedModelError
+from completion.model.store.converted_models import packed_name
 from completion.model.store.gguf_file import GgufFile
 from completion.model.store.gguf_tokenizer import tokenizer_json
 from completion.model.tokenizer import CodeTokenizer
@@ -134,6 +136,13 @@ def test_a_vocabulary_that_can_spell_a_control_token_is_refused(tiny_qwen2):
     file["added_tokens"].insert(0, token | {"single_word": False, "lstrip": False, "rstrip": False})
     with pytest.raises(UnsupportedModelError, match="'def'"):
         CodeTokenizer(Tokenizer.from_str(json.dumps(file)))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_a_folder_may_have_a_name_that_is_no_utf_8(tiny_qwen2, tmp_path, byte_level):
+    folder = shutil.copytree(tiny_qwen2, tmp_path / "mod\udce9l")
+    assert CodeTokenizer.from_folder(folder).digest == byte_level.digest
+    assert packed_name(folder) != packed_name(tiny_qwen2)
 
 
 def test_a_tokenizer_file_with_two_tokens_of_one_number_is_a_damaged_model(tiny_qwen2, tmp_path):

@@ -195,3 +195,13 @@ def test_the_socket_of_an_engine_that_was_killed_is_not_that_of_a_running_one(ru
         listener.listen()
         assert check_socket("default", "auto", RemoteAddress()).found == str(path)
     assert check_socket("default", "auto", RemoteAddress()).found == f"{path} (no engine is running)"
+
+
+def test_a_model_that_another_version_of_draftline_converted_is_a_warning(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path))
+    folder = packaged_source(DEFAULT_PACKAGE).folder
+    folder.mkdir()
+    record = {"conversion": CONVERSION_VERSION - 1, "source": {"name": "", "origin": ""}, "files": {}}
+    (folder / "source.json").write_text(json.dumps(record))
+    check = check_model("default", "")
+    assert (check.state, "converted again at its next use" in check.advice) == ("warn", True)

@@ -197,6 +197,26 @@ def test_a_completion_is_printed_in_a_pipe_whatever_the_locales_encoding_is(engi
     assert "prompt: " in done.stdout.decode() or json.loads(done.stdout)["statistics"]
 
 
+def test_a_pipe_gets_the_suggestion_alone_even_where_colours_are_forced(engine, source):
+    command = [sys.executable, "-m", "lsp_server.cli.main", "complete", f"{source}:2:12", "--max-tokens", "9", *engine]
+    printed = [
+        subprocess.run(command, env={**os.environ, **more}, capture_output=True, check=True, timeout=120).stdout
+        for more in ({}, {"FORCE_COLOR": "1"})
+    ]
+    assert printed[0] == printed[1]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("command", [["models"], ["complete", "FILE:1:1", "--json"]])
+def test_a_full_disk_under_the_output_is_a_sentence(engine, source, command, tmp_path):
+    words = [*[word.replace("FILE", str(source)) for word in command], *(engine if command[0] == "complete" else [])]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "lsp_server.cli.main", *words], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, b"draftline: [Errno 28] No space left on device\n")
+
+
 def test_help_lists_every_command_and_loads_no_model_libraries():
     script = (
         "import sys\n"

@@ -73,6 +73,15 @@ def test_a_model_is_removed_by_the_path_that_the_list_shows(mine, cache):
     assert not folder.exists()
 
 
+def test_a_model_is_verified_and_removed_by_the_path_that_it_was_got_by(mine, cache, monkeypatch, capsys):
+    main(["models", "get", str(mine)])
+    monkeypatch.chdir(mine.parent)
+    assert main(["models", "verify", f"./{mine.name}"]) == 0
+    assert main(["models", "remove", str(mine)]) == 0
+    assert list(cache.glob("models/mine-*/")) == []
+    assert mine.exists()
+
+
 def test_an_unknown_model_is_an_error_on_stderr(capsys):
     assert main(["models", "verify", "nothing-like-it"]) == 1
     assert "'nothing-like-it' is not among the converted models" in capsys.readouterr().err

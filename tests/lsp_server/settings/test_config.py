@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -39,6 +40,8 @@ def test_an_unknown_key_is_reported_with_the_nearest_known_key():
         ("model", "", "non-empty"),
         ("idle_minutes", float("nan"), "between"),
         ("threads", float("inf"), "a whole number"),
+        ("engine_send", ["*", "!secret"], "'!secret'; each folder must be a whole path"),
+        ("engine_send", ["~/work", ""], "each folder must be a whole path"),
     ],
 )
 def test_an_invalid_value_is_reported_and_ignored(key, value, part):
@@ -47,6 +50,12 @@ def test_an_invalid_value_is_reported_and_ignored(key, value, part):
     assert len(problems) == 1
     assert key in problems[0]
     assert part in problems[0]
+
+
+def test_folders_may_be_named_from_the_home_folder_or_all_at_once():
+    rules = ["*", "!*", "~/work", "!~/work/secret", str(Path.cwd()), f"!{Path.cwd()}"]
+    settings, problems = merge([Source("editor", {"engineSend": rules})])
+    assert (settings.engine_send, problems) == (tuple(rules), [])
 
 
 def test_names_of_enumerations_become_their_members():

@@ -102,3 +102,13 @@ def test_a_process_that_holds_the_weights_without_progress_is_not_waited_for_wit
     with FileLock(packed / f"{target.name}.lock"), pytest.raises(StorageError, match="End that process"):
         load_packed(model, packed, progress=lambda sentence, _: sentences.append(sentence))
     assert sentences == ["Waiting for another draftline process that prepares the model"]
+
+
+def test_packing_deletes_weights_that_no_process_has_read_for_a_month(model, tiny_qwen, packed, tmp_path):
+    used, unused = model, shutil.copytree(model, tmp_path / "unused")
+    for each in (used, unused):
+        load_packed(each, packed)
+        os.utime(packed_target(each, packed, "int8") / "index.json", (0, 0))
+    load_packed(used, packed)
+    load_packed(tiny_qwen[0], packed)
+    assert folders(packed) == {packed_target(each, packed, "int8") for each in (used, tiny_qwen[0])}

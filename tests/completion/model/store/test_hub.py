@@ -80,7 +80,7 @@ def got(hub, tmp_path, call):
 def test_a_connection_that_breaks_is_an_error_with_what_to_do(hub, tmp_path):
     found = got(hub, tmp_path, "download_folder('owner/model', silent)")
     assert found.startswith("ModelNotFoundError owner/model cannot be downloaded from the Hugging Face hub (")
-    assert found.endswith("Check the name and the network, or name a local folder.")
+    assert found.endswith("Check the name and the network, or name a local folder by its whole path.")
     assert "draftline models get tiny" in got(hub, tmp_path, "download_gguf(model, silent)")
 
 

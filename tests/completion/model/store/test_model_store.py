@@ -193,6 +193,9 @@ def test_a_model_from_another_conversion_version_is_converted_again(packaged):
     folder = prepare_packaged(packaged, silent).folder
     record = json.loads((folder / "source.json").read_text())
     (folder / "source.json").write_text(json.dumps(record | {"conversion": -1}))
+    status = packaged_status(packaged)
+    assert (status.state, status.state.is_usable) == (ModelState.OUTDATED, True)
+    assert "converted again at its next use" in status.advice
     prepare_packaged(packaged, silent)
     assert json.loads((folder / "source.json").read_text()) == record
 
@@ -353,3 +356,14 @@ def test_a_disk_without_locks_is_a_storage_error_that_says_so(tmp_path, monkeypa
     monkeypatch.setattr("fcntl.flock", flock)
     with pytest.raises(StorageError, match=r"has no locks for files \(No locks available\).*DRAFTLINE_CACHE_DIR"):
         prepare(str(path))
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_plain_name_and_a_hub_id_never_mean_a_folder_of_the_working_directory(tiny_qwen2, tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.chdir(tmp_path)
+    for name, error in (("mine", r"There is no model 'mine'.*\./FOLDER"), ("owner/model", "cannot be downloaded")):
+        shutil.copytree(tiny_qwen2, tmp_path / name)
+        with pytest.raises(ModelNotFoundError, match=error):
+            prepare(name)
+        assert prepare(f"./{name}").folder == tmp_path / name
