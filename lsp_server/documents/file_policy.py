@@ -190,19 +190,24 @@ class _Repository:
                 yield _RuleFile(rank, len(parts), rules)
 
     def _rules_of(self, path: Path, max_globs: int) -> IgnoreRules | None:
-        """Return the rules of one file, None without one. A file that is too large ignores everything."""
+        """Return the rules of one file, None without one.
+
+        A file that is too large ignores everything, and so does draftline's own one that cannot be read: its author
+        wants something ignored. git has no rules from a link, either.
+        """
         try:
             return IgnoreRules(read_inside(self._top, path, _MAX_RULE_FILE_BYTES), max_globs)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            if error.errno != errno.EFBIG:
+            is_own = path.name == _RULE_FILES[0] and _identity(path) is not None
+            if error.errno != errno.EFBIG and not is_own:
                 _log.warning("The ignore rules in %s have no effect, it cannot be read: %s.", path, error.strerror)
                 return None
             reason = error.strerror
         except TooManyGlobsError as error:
             reason = str(error)
-        _log.warning("The ignore file %s is too large, so its whole folder is ignored: %s. Shorten it.", path, reason)
+        _log.warning("The rules in %s cannot be used, so its whole folder is ignored: %s.", path, reason)
         return _EVERYTHING
 
 
