@@ -741,3 +741,24 @@ async def test_a_loose_document_that_its_folder_or_its_repository_ignores_is_ref
     assert feed.refusal_of((tmp_path / "notes/b.py").as_uri()) is EmptyReason.IGNORED_FILE
     await feed.idle()
     assert engine.removed == ["b.py"]
+
+
+async def test_files_that_change_on_disk_are_sent_again_although_the_client_does_not_say_so(tmp_path):
+    write(tmp_path, {"a.py": "old", "b.py": "same", "c.py": "gone", "d.py": "disk"})
+    folders, documents, engine = WorkspaceFolders(), DocumentStore(), Recorder()
+    folders.add([types.WorkspaceFolder(tmp_path.as_uri(), "project")])
+    feed = WorkspaceFeed(folders, documents, engine, Settings, pause_s=0, check_s=0)
+    document = open_document(documents, tmp_path / "d.py", "typed")
+    await feed.scan()
+    await feed.idle()
+    engine.messages.clear()
+    write(tmp_path, {"a.py": "of another branch", "d.py": "of another branch"})
+    (tmp_path / "c.py").unlink()
+    feed.changed(document)
+    await feed.idle()
+    assert engine.sent == {"a.py": "of another branch", "d.py": "typed"}
+    assert engine.removed == ["c.py"]
+    engine.messages.clear()
+    feed.changed(document)
+    await feed.idle()
+    assert engine.sent == {"d.py": "typed"}
