@@ -1,8 +1,12 @@
-"""Folders of draftline's files: caches, the engine's socket, learned state. An environment variable moves each."""
+"""Folders of draftline's files: caches, the engine's socket, learned state. An environment variable moves each.
+
+No file holds source text, and a crash leaves none that does.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,6 +52,15 @@ def writing_to(folder: Path, variable: str) -> Iterator[None]:
             f"{error.filename or folder} cannot be written ({error.strerror}). "
             f"Make it writable, or set {variable} to another folder."
         ) from error
+
+
+def write_no_core_dump() -> None:
+    """Keep the system from writing this process's memory, which has source text, to a file if the process crashes."""
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415 - Windows has no such module
+
+        _, highest = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, highest))
 
 
 def expanded(path: str) -> Path:

@@ -18,6 +18,7 @@ _THRESHOLDS = gc.get_threshold()
 gc.set_threshold(5_000, 1_000_000)
 
 from completion.errors import DraftlineError  # noqa: E402
+from completion.paths import write_no_core_dump  # noqa: E402
 from lsp_server.server_log import configure_log  # noqa: E402
 from lsp_server.transport import serve_stdio, serve_tcp  # noqa: E402
 
@@ -29,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     linecache.clearcache()  # the text of the methods that attrs has made: 1.5 MB
     chosen = _parser().parse_args(arguments)
     configure_log()
+    write_no_core_dump()
     try:
         with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
             _serve(chosen.tcp)

@@ -17,6 +17,18 @@ _FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NONBLOCK", 0)
 
+Identity = tuple[int, int, int]
+"""Time of the last change in nanoseconds, size in bytes and inode of a file: another text has another identity."""
+
+
+def identity_of(path: Path) -> Identity | None:
+    """Return the identity of a file, None without one. A link is not followed."""
+    try:
+        facts = path.lstat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
 
 def read_inside(root: Path, path: Path, max_bytes: int) -> bytes:
     """Read a file below `root`. Links in the path of `root` are followed, links below `root` are not.

@@ -60,6 +60,16 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
+def core_dumps() -> Iterator[None]:
+    """Let processes that a test starts write core dumps, as systems do where it is the default."""
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (limits[1], limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_CORE, limits)
+
+
+@pytest.fixture
 def images(tmp_path: Path) -> Path:
     """Return the folder for screenshots; DRAFTLINE_IMAGES=docs/images updates those of the documentation."""
     folder = Path(os.environ.get("DRAFTLINE_IMAGES", tmp_path / "images"))

@@ -32,15 +32,12 @@ ALWAYS = (
         ("*.pem", "*.key", "*.keypair", "*.p8", "*.p12", "*.pfx", "*.pkcs12", "*.ppk", "*.jks", "*.keystore",
          "*.keyring", "key.properties", "*.gpg", "*.asc", "otr.private_key", ".gnupg"),
     ),
-    SecretNames(
-        "SSH keys and known hosts",
-        ("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*_rsa", "*_dsa", "*_ecdsa", "*_ed25519", ".ssh"),
-    ),
+    SecretNames("SSH keys and known hosts", ("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".ssh")),
     SecretNames(
         "stores of passwords",
         ("*.kdb", "*.kdbx", "*.psafe3", "*.kwallet", "*.keychain", "*.agilekeychain", ".password-store", "wallet.dat"),
     ),
-    SecretNames("logins by host name", (".netrc", "_netrc", "authinfo*", ".authinfo*")),
+    SecretNames("logins by host name", (".netrc", "_netrc", ".authinfo*")),
     SecretNames(
         "tokens of package registries",
         (".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", "nuget.config", ".terraformrc", "terraform.rc", ".httr-oauth"),
@@ -48,7 +45,7 @@ ALWAYS = (
     SecretNames(
         "database passwords", (".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", "connectionstrings.config")
     ),
-    SecretNames("password hashes of a web or FTP server", (".htpasswd", "htpasswd", "proftpdpasswd")),
+    SecretNames("password hashes of a web or FTP server", (".htpasswd", "proftpdpasswd")),
     SecretNames(
         "logins of file transfer and remote access",
         (".ftpconfig", ".remote-sync.json", "sftp-config.json", "filezilla.xml", "recentservers.xml", "*.ovpn",
@@ -56,8 +53,8 @@ ALWAYS = (
     ),
     SecretNames(
         "credentials of clouds and clusters",
-        (".aws", ".azure", ".kube", ".docker", "gcloud", ".boto", ".s3cfg", ".dockercfg", "kubeconfig*",
-         "*.kubeconfig", "service-account*.json", "service_account*.json", "*serviceaccount*.json",
+        (".aws", ".azure", ".kube", ".docker", ".boto", ".s3cfg", ".dockercfg", "*.kubeconfig",
+         "service-account*.json", "service_account*.json", "*serviceaccount*.json",
          "*-firebase-adminsdk-*.json", "google-services.json", "googleservice-info.plist", "local.settings.json"),
     ),
     SecretNames(
@@ -85,11 +82,14 @@ UNLESS_CODE = (
         ("*api_key.*", "*api_keys.*", "*api-key.*", "*api-keys.*", "*apikey.*", "*apikeys.*", "*access_token*",
          "*access-token*", "*.token"),
     ),
+    SecretNames("SSH keys", ("*_rsa", "*_dsa", "*_ecdsa", "*_ed25519")),
+    SecretNames("logins by host name, and password hashes", ("authinfo*", "htpasswd")),
+    SecretNames("credentials of clouds and clusters", ("gcloud", "kubeconfig*")),
 )  # fmt: skip
 """Names of secret files unless their ending is one of code.
 
-`secrets.py`, `CredentialProvider.java` and `secrets/store.go` are modules that handle secrets, which their authors edit
-all day. Data and notes with these names are secret.
+`secrets.py`, `CredentialProvider.java`, `secrets/store.go` and `kubeconfig/client.go` are modules that handle secrets,
+which their authors edit all day. Data and notes with these names are secret.
 """
 
 _CODE_ENDINGS = frozenset({

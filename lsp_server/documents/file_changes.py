@@ -10,7 +10,7 @@ from lsprotocol import types
 
 from lsp_server.documents.file_policy import FilePolicy, is_noise, is_rule_file
 from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of
-from lsp_server.documents.workspace_search import has_entries
+from lsp_server.documents.workspace_search import has_entries, is_of_programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,20 @@ def read_changes(
     if is_rule_changed or any(_is_new_folder(file, policy) for file in created):
         return FileChanges(needs_scan=True)
     deleted = {file.path for file, kind in files.items() if kind is types.FileChangeType.Deleted}
-    new = [file for file in files if file not in sent and not is_noise(file.name)]
+    new = [file for file in files if file not in sent and not _is_useless(file)]
     return FileChanges(needs_scan=False, known=(*sent.intersection(files), *_below(deleted, sent)), new=tuple(new))
+
+
+def _is_useless(file: FolderFile) -> bool:
+    """Return whether a search would leave a file out."""
+    return is_noise(file.name) or is_of_programs(file.path.parent, file.folder.path)
 
 
 def _is_new_folder(file: FolderFile, policy: Callable[[Folder], FilePolicy]) -> bool:
     """Return whether a path that appeared is a folder with files that may be sent."""
     if not has_entries(file.path) or is_noise(file.name, is_folder=True):
+        return False
+    if is_of_programs(file.path, file.folder.path):
         return False
     return policy(file.folder).refusal(file.path, is_folder=True) is None
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from completion.workspace.secret_files import is_secret, is_secret_folder
 from lsp_server.documents.ignore_rules import IgnoreRules, TooManyGlobsError
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.workspace_reader import read_inside, real_path
+from lsp_server.workspace_reader import Identity, identity_of, read_inside, real_path
 
 _log = logging.getLogger(__name__)
 
@@ -54,10 +54,6 @@ def is_rule_file(path: Path) -> bool:
     return path.name in _RULE_FILES
 
 
-_Identity = tuple[int, int, int]
-"""Time of the last change in nanoseconds, size in bytes and inode of a file: another text has another identity."""
-
-
 @dataclass(frozen=True, slots=True)
 class _RuleFile:
     """One ignore file.
@@ -85,7 +81,7 @@ class _Folder:
 
     is_ignored: bool
     rules: tuple[_RuleFile, ...]
-    read: tuple[_Identity | None, ...] = ()
+    read: tuple[Identity | None, ...] = ()
 
     def ignores(self, parts: tuple[str, ...], *, is_folder: bool) -> bool:
         """Return whether the folder is ignored, or the strongest rule that matches a path ignores it."""
@@ -177,8 +173,8 @@ class _Repository:
         names = _RULE_FILES if parts else (*_RULE_FILES, ".git/info/exclude")
         return [self._top.joinpath(*parts, name) for name in names]
 
-    def _identities(self, parts: tuple[str, ...]) -> tuple[_Identity | None, ...]:
-        return tuple(_identity(path) for path in self._rule_files(parts))
+    def _identities(self, parts: tuple[str, ...]) -> tuple[Identity | None, ...]:
+        return tuple(identity_of(path) for path in self._rule_files(parts))
 
     def _read_rules(self, parts: tuple[str, ...], above: _Folder) -> Iterator[_RuleFile]:
         """Yield a folder's own ignore files."""
@@ -190,34 +186,30 @@ class _Repository:
                 yield _RuleFile(rank, len(parts), rules)
 
     def _rules_of(self, path: Path, max_globs: int) -> IgnoreRules | None:
-        """Return the rules of one file, None without one. A file that is too large ignores everything."""
+        """Return the rules of one file, None without one.
+
+        A file that is too large ignores everything, and so does draftline's own one that cannot be read: its author
+        wants something ignored. git has no rules from a link, either.
+        """
         try:
             return IgnoreRules(read_inside(self._top, path, _MAX_RULE_FILE_BYTES), max_globs)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            if error.errno != errno.EFBIG:
+            is_own = path.name == _RULE_FILES[0] and identity_of(path) is not None
+            if error.errno != errno.EFBIG and not is_own:
                 _log.warning("The ignore rules in %s have no effect, it cannot be read: %s.", path, error.strerror)
                 return None
             reason = error.strerror
         except TooManyGlobsError as error:
             reason = str(error)
-        _log.warning("The ignore file %s is too large, so its whole folder is ignored: %s. Shorten it.", path, reason)
+        _log.warning("The rules in %s cannot be used, so its whole folder is ignored: %s.", path, reason)
         return _EVERYTHING
 
 
 def repository_top(path: Path) -> Path | None:
     """Return the top folder of the repository that contains a folder; None outside a repository."""
     return next((folder for folder in (path, *path.parents) if os.path.lexists(folder / ".git")), None)
-
-
-def _identity(path: Path) -> _Identity | None:
-    """Return the identity of a file, None without one."""
-    try:
-        facts = path.lstat()
-    except OSError:
-        return None
-    return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
 
 def _names_secret(paths: set[Path], *, is_folder: bool) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -20,13 +21,15 @@ from lsp_server.documents.workspace_folders import Folder, FolderFile, Workspace
 from lsp_server.documents.workspace_search import MAX_FILE_BYTES, search
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
-from lsp_server.workspace_reader import read_inside
+from lsp_server.workspace_reader import Identity, identity_of, read_inside
 
 _log = logging.getLogger(__name__)
 
 _MAX_BATCH_FILES = 40
 _BATCH_BYTES = 1_000_000  # a batch is full once its texts reach this size
 _PAUSE_S = 1.0
+_CHECK_S = 30.0
+"""Minimum time from one check for files that changed on disk to the next, in seconds."""
 _MAX_SILENCES = 5
 """Number of messages in a row that an engine may leave unanswered before the next ones wait for a change or restart."""
 
@@ -41,6 +44,7 @@ class WorkspaceFeed:
         settings: Returns the current settings.
         pause_s: Time from a change until it is sent, in seconds.
         may_send: Returns whether a file may be sent to the engine.
+        check_s: Minimum time from one check for files that changed on disk to the next, in seconds.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class WorkspaceFeed:
         settings: Callable[[], Settings],
         pause_s: float = _PAUSE_S,
         may_send: Callable[[FolderFile], bool] = lambda _file: True,
+        check_s: float = _CHECK_S,
     ) -> None:
         self._folders = folders
         self._documents = documents
@@ -58,9 +63,12 @@ class WorkspaceFeed:
         self._settings = settings
         self._pause_s = pause_s
         self._may_send = may_send
+        self._check_s = check_s
+        self._checked = time.monotonic()
+        self._check: asyncio.Task[None] | None = None
         self._policies: dict[Path, FilePolicy] = {}
         self._waiting: dict[FolderFile, bool] = {}  # whether the engine shall have the file
-        self._sent: set[FolderFile] = set()
+        self._sent: dict[FolderFile, Identity | None] = {}  # identities of the files as they were read from disk
         self._closed_documents: set[str] = set()
         self._closed_folders: set[str] = set()
         self._worker: asyncio.Task[None] | None = None
@@ -95,11 +103,18 @@ class WorkspaceFeed:
         newer = [file for file in self._sent if file not in sent_before]  # the search may have missed them
         chosen = list(dict.fromkeys([*newer, *found]))[:limit]
         wanted = dict.fromkeys([*self._opened(), *chosen] if limit else [])
-        self._enqueue(self._sent.difference(wanted), pause_s=0, wanted=False)
+        self._enqueue(self._sent.keys() - wanted.keys(), pause_s=0, wanted=False)
         self._enqueue(wanted, pause_s=0)
 
     def changed(self, document: Document) -> None:
-        """Send the file of a document that was opened or changed, after a pause."""
+        """Send the file of a document that was opened or changed, after a pause. Check the others now and then.
+
+        Not every client says which files change on disk: what git or a formatter writes would be sent at no time.
+        """
+        is_due = time.monotonic() - self._checked >= self._check_s and not self._is_closed
+        if is_due and (self._check is None or self._check.done()):
+            self._checked = time.monotonic()
+            self._check = asyncio.create_task(self._send_changed())
         file = self._folders.document_file_of(document.uri)
         if file is not None and not document.notebook and self._settings().index_files:
             self._enqueue([file], pause_s=self._pause_s)
@@ -118,7 +133,7 @@ class WorkspaceFeed:
     def folders_closed(self, uris: Iterable[str]) -> None:
         """Let the engine forget closed folders, before anything else is sent."""
         self._closed_folders.update(uris)
-        self._sent = {file for file in self._sent if file.folder.uri not in self._closed_folders}
+        self._sent = {file: read for file, read in self._sent.items() if file.folder.uri not in self._closed_folders}
         self._start(pause_s=0)
 
     async def files_changed(self, events: Sequence[types.FileEvent]) -> None:
@@ -148,7 +163,7 @@ class WorkspaceFeed:
             await asyncio.wait(tasks)
 
     def _tasks(self) -> list[asyncio.Task[None]]:
-        return [task for task in (self._worker, self._rescan) if task is not None and not task.done()]
+        return [task for task in (self._worker, self._rescan, self._check) if task is not None and not task.done()]
 
     def _refusal(self, file: FolderFile) -> EmptyReason | None:
         """Return why a file may not be read. If its ignore files changed, search all folders for what they forbid now.
@@ -161,6 +176,12 @@ class WorkspaceFeed:
                 self._rescan.cancel()
             self._rescan = asyncio.create_task(self.scan())
         return policy.refusal(file.path)
+
+    async def _send_changed(self) -> None:
+        """Send the files that are not as they were read, and withdraw those that are gone."""
+        read = {file: identity for file, identity in self._sent.items() if identity is not None}
+        changed = await asyncio.to_thread(lambda: [file for file in read if identity_of(file.path) != read[file]])
+        self._enqueue(changed, pause_s=0)
 
     def _enqueue(self, files: Iterable[FolderFile], pause_s: float, *, wanted: bool = True) -> None:
         for file in files:
@@ -186,7 +207,8 @@ class WorkspaceFeed:
                 batch = await self._next_batch()
                 for update in _updates(batch):
                     await self._send(update)
-                self._sent.difference_update(file for file, sent in batch.items() if sent is None)
+                for file in [file for file, sent in batch.items() if sent is None]:
+                    self._sent.pop(file, None)
                 silences = 0
             except DraftlineError as error:
                 _log.info("The workspace could not be sent: %s", error)
@@ -214,10 +236,11 @@ class WorkspaceFeed:
         while self._waiting and size < _BATCH_BYTES and len(batch) < _MAX_BATCH_FILES:
             file = next(iter(self._waiting))
             wanted = self._waiting.pop(file)
+            identity = identity_of(file.path)  # before it is read: one that changes meanwhile is another one
             text, is_open = await self._text_of(file) if wanted else (None, False)
             if text is not None:
                 size += len(text)
-                self._sent.add(file)  # before it is: a scan meanwhile withdraws it
+                self._sent[file] = None if is_open else identity  # before it is: a scan meanwhile withdraws it
                 batch[file] = WorkspaceFile(file.name, text, is_open)
             elif file in self._sent:
                 batch[file] = None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
+from completion.paths import expanded
 from lsp_server.documents.file_policy import FilePolicy, is_noise
 from lsp_server.documents.workspace_folders import Folder, FolderFile
 
@@ -17,8 +18,9 @@ MAX_FILE_BYTES = 300_000
 MAX_SCAN_BYTES = 20_000_000
 """Maximum total size of the files that one scan chooses."""
 
-_KERNEL_FOLDERS = frozenset({"/proc", "/sys", "/dev", "/run"})
-"""Folders that the operating system makes up. Their files are always new, so of "/" they would take all the room."""
+_ROOT = Path("/")
+_KERNEL_FOLDERS = frozenset({("proc",), ("sys",), ("dev",), ("run",)})
+"""Folders of "/" that the system makes up. Their files are always new, so they would take all the room."""
 
 _MAX_VISITS_PER_FILE = 20  # entries of folders that a scan looks at for each file that it may send
 _SHARES = 8  # of these entries, one folder has at most this fraction before all other folders are visited
@@ -65,7 +67,8 @@ def _walk(
 ) -> Iterator[os.DirEntry[str]]:
     """Yield the files below a folder that the policy allows, without following links.
 
-    The search goes level by level, but first to the folders `near`. What a folder has beyond its share comes last.
+    The search goes level by level, but first to the folders `near`. What a folder has beyond its share comes last. Of
+    "/" and of the user's home folder, it leaves out what the system and programs keep there.
     """
     ways = {above for path in near for above in (path, *path.parents)}
     share = -(-visits // _SHARES)
@@ -85,13 +88,27 @@ def _walk(
             is_folder = entry.is_dir(follow_symlinks=False)
             path = Path(entry.path)
             name = FolderFile(folder, path).name
-            is_made_up = is_folder and entry.path in _KERNEL_FOLDERS
-            if is_made_up or is_noise(name, is_folder=is_folder) or policy.refusal(path, is_folder=is_folder):
+            if is_noise(name, is_folder=is_folder) or policy.refusal(path, is_folder=is_folder):
+                continue
+            if is_folder and path not in ways and is_of_programs(path, folder.path):
                 continue
             if is_folder:
                 (queue.appendleft if path in ways else queue.append)(path)
             elif entry.is_file(follow_symlinks=False):
                 yield entry
+
+
+def is_of_programs(path: Path, workspace: Path) -> bool:
+    """Return whether a folder is the kernel's or in a hidden folder of the user's home, and the workspace is neither.
+
+    Args:
+        path: The folder.
+        workspace: Folder of the workspace, which contains it.
+    """
+    home = expanded("~")
+    is_in_home = home.is_relative_to(workspace) and home in path.parents
+    is_hidden = is_in_home and path.relative_to(home).parts[0].startswith(".")
+    return is_hidden or (workspace == _ROOT and path.parts[1:2] in _KERNEL_FOLDERS)
 
 
 def _entries(folder: Path, max_entries: int) -> list[os.DirEntry[str]]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from lsp_server.wire.process_end import wait_for_end
@@ -99,6 +100,15 @@ async def test_neither_the_server_nor_its_engine_executes_modules_of_the_workspa
         pass
     assert "/nowhere" in received["params"]["message"]
     assert not executed.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="psutil tells limits of other processes only on Linux")
+@pytest.mark.usefixtures("core_dumps")
+async def test_the_server_leaves_no_core_dump(spawn):
+    process = await spawn("--stdio")
+    process.stdin.write(initialize(os.getpid()))
+    await reply(process.stdout, 1)
+    assert psutil.Process(process.pid).rlimit(psutil.RLIMIT_CORE)[0] == 0
 
 
 async def test_the_server_ends_when_its_input_closes(spawn):

@@ -154,9 +154,9 @@ async def test_a_dismissed_question_comes_again_with_the_next_server_only(room, 
     for answer in ("no such answer", SEND):
         client = await asked(answer, [workspace], **settings)
         await client.ready()
-        assert await suggestions(client, workspace) == []
-        await client.until(lambda client=client: client.questions)
-        assert await suggestions(client, workspace, "b.py") == [] or answer == SEND
+        for name in ("a.py", "b.py"):  # the search for files may have asked before the first request
+            assert await suggestions(client, workspace, name) == [] or answer == SEND
+            await client.until(lambda client=client: client.questions)
         assert len(client.questions) == 1
         assert not sent(engine) or answer == SEND
         await client.stop()

@@ -17,7 +17,7 @@ from completion.host.process.fatal_work import FatalWork, counted
 from completion.host.process.log import configure_log
 from completion.host.process.sockets import own_socket, tcp_socket
 from completion.host.server import HostServer, HostSettings
-from completion.paths import writing_to
+from completion.paths import write_no_core_dump, writing_to
 from completion.progress import Progress
 from completion.remote.address import RemoteAddress
 
@@ -62,6 +62,7 @@ def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[Ho
         StorageError: The lock, the log or the socket cannot be created.
         DraftlineError: The host cannot listen.
     """
+    write_no_core_dump()
     address = host_address(settings.model, settings.backend, settings.remote.arguments())
     lock = FileLock(address.lock_path, mode=0o600, blocking=False)
     with writing_to(address.runtime_folder, "DRAFTLINE_RUNTIME_DIR"):

@@ -51,7 +51,10 @@ def execute(options: argparse.Namespace) -> int:
         raise ConfigurationError("--compare has no effect with --experiment, which compares its two values. Give one.")
     path = store_path()
     if not path.exists():
-        raise StorageError(f"No telemetry is recorded yet: {path} does not exist. Use completion in an editor first.")
+        raise StorageError(
+            f"No telemetry is recorded yet: {path} does not exist. Use completion in an editor first, with the setting "
+            "`telemetry` on."
+        )
     with read_store(path) as store:
         _present(*_reports(store, _selections(store, options, time.time())), options)
         if not (options.compare or options.json or options.html) and options.experiment is None:
@@ -98,6 +101,8 @@ def _by_setting(store: sqlite3.Connection, compare: str, recent: Selection) -> d
         )
     default = str(getattr(DEFAULTS, setting))
     recorded = {value: str(getattr(with_text(DEFAULTS, setting, value), setting)) for value in chosen}
+    if len(set(recorded.values())) < 2:
+        raise ConfigurationError(f'--compare is "{compare}", whose values are the same. Give two different values.')
     return {
         f"{setting}={value}": dataclasses.replace(recent, variants=variants_with(store, setting, text, default))
         for value, text in recorded.items()
@@ -118,6 +123,11 @@ def _sides(store: sqlite3.Connection, experiment: str) -> dict[str, Selection]:
 
 def _both_sides(store: sqlite3.Connection, experiment: str) -> dict[str, Selection]:
     sides = _sides(store, experiment)
+    if not sides and not experiment:
+        raise StorageError(
+            "No experiment is recorded. To start one: draftline experiment start NAME SETTING=A,B, for example "
+            "mode=line,block"
+        )
     if len(sides) < 2:
         name = f'experiment "{experiment}"' if experiment else "latest experiment"
         raise StorageError(

@@ -152,3 +152,16 @@ async def test_a_host_killed_while_it_shuts_down_does_not_prevent_the_next_one(c
     assert not (runtime / "order").exists()
     async with aclosing(client.complete(CompletionRequest("two", max_tokens=1))) as events:
         assert [event.suggestions[0].text async for event in events] == [" 0", " 0"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="psutil tells limits of other processes only on Linux")
+@pytest.mark.usefixtures("runtime", "core_dumps")
+async def test_a_host_leaves_no_core_dump():
+    options = EngineOptions(model="paced", program=(sys.executable, str(Path(__file__).with_name("paced_host.py"))))
+    client = EngineClient(options)
+    await client.connect()
+    (process,) = HostLauncher(options).processes()
+    limit, _ = process.rlimit(psutil.RLIMIT_CORE)
+    await client.close()
+    end([process], 10)
+    assert limit == 0

@@ -10,6 +10,7 @@ from completion.workspace.secret_files import ALWAYS, UNLESS_CODE, is_secret, is
     ["my-secrets.yml", "client_secret_123.apps.json", "clientSecret.json", "secrets/db.yml", "deploy/Secrets/token",
      "terraform.tfvars.json", ".yarnrc.yml", "private_key.txt", "id_ed25519", "deploy_rsa", "passwords.csv",
      "serviceAccountKey.json", "x-firebase-adminsdk-1.json", "google-services.json", "wp-config.php", "secrets.h",
+     "kubeconfig", "kubeconfig.yaml", "gcloud/access.db", "authinfo.gpg", "htpasswd",
      ".ssh/config.py", "C:\\work\\secrets.yaml", "secrets.sh", ".bash_history", "config/credentials/prod.yml.enc"],
 )  # fmt: skip
 def test_defect_14_names_of_secret_files_are_recognised(path):
@@ -20,7 +21,8 @@ def test_defect_14_names_of_secret_files_are_recognised(path):
     "path",
     ["secrets.py", "src/secrets/store.go", "CredentialProvider.java", "credentials.ts", "reset_password.html",
      "secrets.tf", "environment.py", "keys.py", "tokens.json", "secretary.txt", "monkey.py", "Makefile", "a.gitkeep",
-     "locales/en/auth.json", "public_api.md", "parser.rs"],
+     "locales/en/auth.json", "public_api.md", "parser.rs", "util/kubeconfig/kubeconfig.go", "authinfo.ts",
+     "plugins/gcloud/client.py", "pkg/htpasswd/parse.go", "crypto_rsa/sign.c"],
 )  # fmt: skip
 def test_code_that_handles_secrets_and_ordinary_files_are_not_secret(path):
     assert not is_secret(path)

@@ -42,6 +42,16 @@ def test_a_comparison_of_nothing_says_so(capsys):
     assert 'no suggestion was shown with "mode=line" or "mode=block"' in capsys.readouterr().out
 
 
+def test_a_comparison_of_a_value_with_itself_is_refused(capsys):
+    assert main(["report", "--compare", "mode=line,line"]) == 2
+    assert "whose values are the same. Give two different values." in capsys.readouterr().err
+
+
+def test_without_an_experiment_the_command_says_how_to_start_one(capsys):
+    assert main(["report", "--experiment"]) == 1
+    assert "To start one: draftline experiment start NAME SETTING=A,B" in capsys.readouterr().err
+
+
 def test_the_tables_have_whole_names_and_days_in_a_narrow_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "56")
     telemetry, at = Telemetry(store_path()), time.time()

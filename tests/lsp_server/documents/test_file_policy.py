@@ -1,5 +1,7 @@
 """Links and the rules of a workspace: what the name of a file or the place that it leads to forbids is forbidden."""
 
+import os
+
 import pytest
 
 from lsp_server.documents.file_policy import FilePolicy
@@ -48,3 +50,21 @@ def test_no_gitignore_includes_again_what_a_draftlineignore_above_it_ignores(tmp
         assert policy.refusal(tmp_path / name) is EmptyReason.IGNORED_FILE, name
     for name in ("notes/open.md", "kept/own.md", "notes.py"):
         assert policy.refusal(tmp_path / name) is None, name
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_a_draftlineignore_that_cannot_be_read_ignores_its_folder(tmp_path, caplog, kind):
+    """What it names must not be read only because it is, for example, a link to the user's dotfiles."""
+    write(tmp_path, {"rules": "b.py\n", "a/b.py": "x", "c.py": "x"})
+    path = tmp_path / "a" / ".draftlineignore"
+    match kind:
+        case "link":
+            path.symlink_to("../rules")
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+    policy = FilePolicy(tmp_path)
+    assert policy.refusal(tmp_path / "a" / "b.py") is EmptyReason.IGNORED_FILE
+    assert policy.refusal(tmp_path / "c.py") is None
+    assert f"The rules in {path} cannot be used, so its whole folder is ignored: Is " in caplog.text

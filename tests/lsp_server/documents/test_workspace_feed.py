@@ -330,6 +330,33 @@ def test_the_folders_of_the_kernel_are_not_searched_with_the_root_folder(tmp_pat
     assert not {"proc", "sys", "dev", "run"} & {file.path.parts[1] for file in found}
 
 
+def test_of_the_home_folder_only_those_hidden_folders_are_searched_that_open_documents_are_in(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write(tmp_path, {".profile": "", "src/.hidden/a.py": "", ".npm/cache/b.json": "", ".config/gh/hosts.yml": ""})
+    write(tmp_path, {".config/nvim/init.lua": "", ".config/nvim/lua/c.lua": ""})
+
+    def found(folder, *near):
+        root = Folder(folder.as_uri(), folder, "")
+        return {file.name for file in workspace_search.search({root: FilePolicy(folder)}, set(near), 100, lambda: True)}
+
+    always = {".profile", "src/.hidden/a.py"}
+    assert found(tmp_path) == always
+    assert found(tmp_path, tmp_path / ".config" / "nvim") == {*always, ".config/nvim/init.lua"}
+    assert found(tmp_path / ".config") == {"gh/hosts.yml", "nvim/init.lua", "nvim/lua/c.lua"}
+
+
+async def test_what_programs_write_into_hidden_folders_of_the_home_folder_is_not_sent(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    feed, _, engine = make_feed(tmp_path)
+    write(tmp_path, {".npm/b.json": "x", ".new/c.json": "x", ".profile": "x", "src/.hidden/a.py": "x"})
+    created = [".npm/b.json", ".new", ".new/c.json", ".profile", "src/.hidden/a.py"]
+    await feed.files_changed(
+        [types.FileEvent((tmp_path / name).as_uri(), types.FileChangeType.Created) for name in created]
+    )
+    await feed.idle()
+    assert set(engine.sent) == {".profile", "src/.hidden/a.py"}
+
+
 async def test_the_folders_of_open_documents_are_searched_before_all_others(tmp_path):
     write(tmp_path, {f"data/{part}/{number}.txt": "x" for part in range(20) for number in range(20)})
     write(tmp_path, {"src/far/a.py": "a", "src/near/b.py": "b", "src/near/c.py": "c"})
@@ -714,3 +741,24 @@ async def test_a_loose_document_that_its_folder_or_its_repository_ignores_is_ref
     assert feed.refusal_of((tmp_path / "notes/b.py").as_uri()) is EmptyReason.IGNORED_FILE
     await feed.idle()
     assert engine.removed == ["b.py"]
+
+
+async def test_files_that_change_on_disk_are_sent_again_although_the_client_does_not_say_so(tmp_path):
+    write(tmp_path, {"a.py": "old", "b.py": "same", "c.py": "gone", "d.py": "disk"})
+    folders, documents, engine = WorkspaceFolders(), DocumentStore(), Recorder()
+    folders.add([types.WorkspaceFolder(tmp_path.as_uri(), "project")])
+    feed = WorkspaceFeed(folders, documents, engine, Settings, pause_s=0, check_s=0)
+    document = open_document(documents, tmp_path / "d.py", "typed")
+    await feed.scan()
+    await feed.idle()
+    engine.messages.clear()
+    write(tmp_path, {"a.py": "of another branch", "d.py": "of another branch"})
+    (tmp_path / "c.py").unlink()
+    feed.changed(document)
+    await feed.idle()
+    assert engine.sent == {"a.py": "of another branch", "d.py": "typed"}
+    assert engine.removed == ["c.py"]
+    engine.messages.clear()
+    feed.changed(document)
+    await feed.idle()
+    assert engine.sent == {"d.py": "typed"}
